@@ -8,7 +8,9 @@
  *
  *     [0, 40) a   [40, 100) b   paint [20, 60) c   ->   [0, 20) a   [20, 60) c   [60, 100) b
  *
- * Cost: constant in the usual case; else a binary search, and a move of what is behind.
+ * Cost: constant in the usual case; else a binary search, and a move of what is behind. Until each slot has been used
+ * once that is half of the list for each; so who used a range, which is longer than its borders, lies elsewhere and
+ * stays there.
  */
 #include "planner/plan_vacated.h"
 
@@ -36,40 +38,75 @@ uint32_t vacated_find(const struct vacated_list *list, uint64_t offset, uint32_t
     return low;
 }
 
-bool vacated_paint(struct vacated_list *list, const struct vacated *added, uint32_t *hint)
+/* Room for two ranges more: one is added, one may be cut in two. */
+static bool reserve(struct vacated_list *list)
 {
-    if (added->first == added->end) return true;
-    uint32_t low = vacated_find(list, added->first, hint);
-    uint32_t high = low;
-    while (high < list->count && list->ranges[high].first < added->end) high++;
-    if (high == low + 1 && list->ranges[low].first == added->first &&
-        list->ranges[low].end == added->end) {
-        list->ranges[low] = *added; /* the usual case: the same slot again */
+    if (list->count + 2 <= list->capacity) return true;
+    uint32_t capacity = list->capacity > 0 ? list->capacity * 2 : 16;
+    void *ranges = alloc_resize(list->ranges, capacity * sizeof *list->ranges);
+    if (ranges) list->ranges = ranges;
+    void *users = ranges ? alloc_resize(list->users, capacity * sizeof *list->users) : NULL;
+    if (users) list->users = users;
+    void *spare = users ? alloc_resize(list->spare, capacity * sizeof *list->spare) : NULL;
+    if (!spare) return false;
+    list->spare = spare;
+    for (uint32_t i = list->capacity; i < capacity; i++) list->spare[i] = i;
+    list->capacity = capacity;
+    return true;
+}
+
+bool vacated_paint(struct vacated_list *list, uint64_t first, uint64_t end, const struct vacated_users *users,
+                   uint32_t *hint)
+{
+    if (first == end) return true;
+    uint32_t low = vacated_find(list, first, hint), high = low;
+    while (high < list->count && list->ranges[high].first < end) high++;
+    if (high == low + 1 && list->ranges[low].first == first && list->ranges[low].end == end) {
+        list->users[list->ranges[low].users] = *users; /* the usual case: the same slot again */
         return true;
     }
+    if (!reserve(list)) return false;
 
-    struct vacated pieces[3];
-    uint32_t piece_count = 0;
-    if (low < high && list->ranges[low].first < added->first) {
-        pieces[piece_count] = list->ranges[low];
-        pieces[piece_count++].end = added->first;
+    /* What is cut at its end stays in front, at its beginning behind; if that is one range, it becomes two. */
+    const struct vacated *ranges = list->ranges;
+    bool front = low < high && ranges[low].first < first, behind = low < high && ranges[high - 1].end > end;
+    struct vacated pieces[3], last = behind ? ranges[high - 1] : (struct vacated){0};
+    uint32_t count = 0, spare = list->count;
+    if (front) {
+        pieces[count] = ranges[low];
+        pieces[count++].end = first;
     }
-    pieces[piece_count++] = *added;
-    if (low < high && list->ranges[high - 1].end > added->end) {
-        pieces[piece_count] = list->ranges[high - 1];
-        pieces[piece_count++].first = added->end;
+    uint32_t kept_end = behind && (!front || high - 1 > low) ? high - 1 : high;
+    for (uint32_t i = low + front; i < kept_end; i++) list->spare[--spare] = ranges[i].users;
+    uint32_t own = list->spare[spare++];
+    pieces[count++] = (struct vacated){first, end, own};
+    list->users[own] = *users;
+    if (behind) {
+        last.first = end;
+        if (kept_end == high) { /* cut in two */
+            uint32_t copy = list->spare[spare++];
+            list->users[copy] = list->users[last.users];
+            last.users = copy;
+        }
+        pieces[count++] = last;
     }
-    uint32_t count = list->count - (high - low) + piece_count;
-    if (count > list->capacity) {
-        uint32_t capacity = list->capacity > 0 ? list->capacity * 2 : 16;
-        void *larger = alloc_resize(list->ranges, capacity * sizeof *list->ranges);
-        if (!larger) return false;
-        list->ranges = larger;
-        list->capacity = capacity;
-    }
-    memmove(list->ranges + low + piece_count, list->ranges + high,
-            (list->count - high) * sizeof *list->ranges);
-    memcpy(list->ranges + low, pieces, piece_count * sizeof *pieces);
-    list->count = count;
+    memmove(list->ranges + low + count, list->ranges + high, (list->count - high) * sizeof *list->ranges);
+    memcpy(list->ranges + low, pieces, count * sizeof *pieces);
+    list->count += count - (high - low);
+    assert(list->count == spare);
     return true;
+}
+
+void vacated_clear(struct vacated_list *list)
+{
+    list->count = 0;
+    for (uint32_t i = 0; i < list->capacity; i++) list->spare[i] = i;
+}
+
+void vacated_release(struct vacated_list *list)
+{
+    free(list->ranges);
+    free(list->users);
+    free(list->spare);
+    *list = (struct vacated_list){0};
 }

@@ -202,9 +202,10 @@ static void use_staged_buffer(struct plan_walk *w, struct plan_place_use *use,
         const struct vacated_list *list = &w->vacated[row];
         uint64_t end = slot->offset_bytes + slot->bytes;
         uint32_t i = vacated_find(list, slot->offset_bytes, &host->hint);
-        for (; i < list->count && list->ranges[i].first < end; i++)
-            wait_for(w, (uint32_t)list->ranges[i].users[RELEASED_ON],
-                     list->ranges[i].users[RELEASED_BY]);
+        for (; i < list->count && list->ranges[i].first < end; i++) {
+            const uint64_t *users = list->users[list->ranges[i].users].users;
+            wait_for(w, (uint32_t)users[RELEASED_ON], users[RELEASED_BY]);
+        }
     }
     use->slot = host->slot;
     use->address += w->plan->slots[host->slot].offset_bytes;
@@ -215,10 +216,9 @@ static void release_staged_buffer(struct plan_walk *w, struct host_buffer *host)
 {
     const struct plan_slot *slot = &w->plan->slots[host->slot];
     uint32_t row = w->staged_row;
-    struct vacated range = {.first = slot->offset_bytes, .end = slot->offset_bytes + slot->bytes};
-    range.users[RELEASED_BY] = w->at.number + 1;
-    range.users[RELEASED_ON] = w->stream;
-    if (!vacated_paint(&w->vacated[row], &range, &host->hint)) w->failed = true;
+    uint64_t first = slot->offset_bytes, end = first + slot->bytes;
+    struct vacated_users users = {.users = {[RELEASED_BY] = w->at.number + 1, [RELEASED_ON] = w->stream}};
+    if (!vacated_paint(&w->vacated[row], first, end, &users, &host->hint)) w->failed = true;
     host_forget_readers(w, host);
     host->writer = 0;
 }
@@ -229,10 +229,10 @@ static void wait_for_vacated(struct plan_walk *w, const struct vacated_list *lis
                              uint64_t end, uint32_t *hint)
 {
     for (uint32_t i = vacated_find(list, first, hint); i < list->count; i++) {
-        const struct vacated *range = &list->ranges[i];
-        if (range->first >= end) return;
-        for (uint32_t k = 0; k < LOCAL_STREAMS; k++) wait_locally(w, k, range->users[k]);
-        wait_for(w, range->fetched_on, range->fetched);
+        if (list->ranges[i].first >= end) return;
+        const struct vacated_users *by = &list->users[list->ranges[i].users];
+        for (uint32_t k = 0; k < LOCAL_STREAMS; k++) wait_locally(w, k, by->users[k]);
+        wait_for(w, by->fetched_on, by->fetched);
     }
 }
 
@@ -284,7 +284,8 @@ static uint64_t cell_of(const struct plan_walk *w, uint32_t index, uint32_t devi
 static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, uint32_t index,
                               uint32_t device, uint32_t kind, const uint32_t *layout)
 {
-    uint64_t cell = cell_of(w, index, device);
+    uint64_t at = cell_of(w, index, device);
+    struct cell *cell = &w->cells[at];
     assert(kind < LOCAL_STREAMS);
     if (use->flags & ACCESS_ACQUIRE) {
         uint32_t taken = live_take(w);
@@ -292,18 +293,18 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
             w->failed = true;
             return;
         }
-        assert(w->live_at[cell] == 0);
-        w->live_at[cell] = taken + 1;
-        w->lives[taken].cell = cell;
+        assert(cell->live == 0);
+        cell->live = taken + 1;
+        w->lives[taken].cell = at;
         w->lives[taken].slot = layout[w->at.acquire + w->acquired++];
         const struct plan_slot *slot = &w->plan->slots[w->lives[taken].slot];
         wait_for_vacated(w, &w->vacated[device], slot->offset_bytes,
-                         slot->offset_bytes + slot->bytes, &w->hints[cell]);
+                         slot->offset_bytes + slot->bytes, &cell->hint);
     }
-    assert(w->live_at[cell] != 0);
-    struct live *live = &w->lives[w->live_at[cell] - 1];
+    assert(cell->live != 0);
+    struct live *live = &w->lives[cell->live - 1];
     use->slot = live->slot;
-    use->life = w->live_at[cell] - 1;
+    use->life = cell->live - 1;
     use->address += w->plan->slots[live->slot].offset_bytes;
     use_live(w, live, use->flags, kind);
 }
@@ -312,33 +313,33 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
 static void fetch_from_peer(struct plan_walk *w, struct plan_place_use *use, uint32_t index,
                             uint32_t peer)
 {
-    uint64_t cell = cell_of(w, index, peer);
-    assert(w->live_at[cell] != 0);
-    const struct live *live = &w->lives[w->live_at[cell] - 1];
+    const struct cell *cell = &w->cells[cell_of(w, index, peer)];
+    assert(cell->live != 0);
+    const struct live *live = &w->lives[cell->live - 1];
     uint32_t first_stream = peer * w->local_count;
     use->slot = live->slot;
-    use->life = w->live_at[cell] - 1;
+    use->life = cell->live - 1;
     use->address += w->plan->slots[live->slot].offset_bytes;
     wait_for(w, first_stream + live->writer_kind, live->writer);
 }
 
 static void release_device_buffer(struct plan_walk *w, uint32_t index, uint32_t device, bool fetched)
 {
-    uint64_t cell = cell_of(w, index, device);
-    uint32_t record = w->live_at[cell] - 1;
+    struct cell *cell = &w->cells[cell_of(w, index, device)];
+    uint32_t record = cell->live - 1;
     struct live *live = &w->lives[record];
     const struct plan_slot *slot = &w->plan->slots[live->slot];
-    struct vacated range = {.first = slot->offset_bytes, .end = slot->offset_bytes + slot->bytes};
-    uint64_t any_reader = 0;
-    for (uint32_t k = 0; k < LOCAL_STREAMS; k++) any_reader |= range.users[k] = live->readers[k];
+    uint64_t first = slot->offset_bytes, end = first + slot->bytes, any_reader = 0;
+    struct vacated_users by = {.fetched = 0};
+    for (uint32_t k = 0; k < LOCAL_STREAMS; k++) any_reader |= by.users[k] = live->readers[k];
     if (fetched) {
-        range.fetched = w->at.number + 1;
-        range.fetched_on = w->stream;
+        by.fetched = w->at.number + 1;
+        by.fetched_on = w->stream;
     } else if (any_reader == 0) {
-        range.users[live->writer_kind] = live->writer;
+        by.users[live->writer_kind] = live->writer;
     }
-    if (!vacated_paint(&w->vacated[device], &range, &w->hints[cell])) w->failed = true;
-    w->live_at[cell] = 0;
+    if (!vacated_paint(&w->vacated[device], first, end, &by, &cell->hint)) w->failed = true;
+    cell->live = 0;
     live->next_free = w->live_free;
     w->live_free = record;
 }
@@ -420,33 +421,36 @@ uint32_t plan_walk_members(const struct plan_walk *walk, const struct plan_insta
     return device_for(walk, instance->device) == instance->device;
 }
 
-struct plan_walk_member plan_walk_member(const struct plan_walk *walk, const struct plan_instance *instance,
-                                         const struct plan_op *op, uint32_t at)
+uint32_t plan_walk_sole(const struct plan_walk *walk, uint32_t gang)
 {
-    const struct plan *plan = walk->plan;
-    uint32_t device = instance->device, peer = instance->peer, place = 0;
-    if (instance->gang != PLAN_NONE) {
-        place = members_of(walk, instance, op)->of[at].place;
-        device = plan->gang_devices[plan->gangs[instance->gang].first + place];
-        if (peer != PLAN_NONE) peer = plan->gang_devices[plan->gangs[peer].first + place];
-    }
-    return (struct plan_walk_member){device_for(walk, device),
-                                     peer == PLAN_NONE ? PLAN_NONE : device_for(walk, peer), place};
+    const struct members *members = &walk->members[(size_t)gang * AXES_SETS];
+    return members->count == 1 ? members->of[0].device : PLAN_NONE;
 }
+
+/* An operation, and which devices of the gang do it. */
+struct step {
+    const struct plan_instance *instance;
+    const struct plan_unit *unit;
+    const struct plan_op *op;
+    const struct members *members; /* NULL: it is one device's */
+};
 
 /* To the next operation of the instance that some device does, over all others. False at its end: then
  * the cursor is at the first operation of the next one. */
-static bool next_of_instance(struct plan_walk *w, const struct plan_instance *instance)
+static inline bool next_of_instance(struct plan_walk *w, const struct plan_instance *instance, struct step *out)
 {
     const struct plan *plan = w->plan;
     struct cursor *at = &w->at;
     const struct plan_unit *unit = &plan->units[instance->unit];
-    while (at->op < unit->op_count) {
+    bool single = instance->gang == PLAN_NONE;
+    for (; at->op < unit->op_count; at->op++, at->member = 0) {
         const struct plan_op *op = &plan->ops[unit->first_op + at->op];
-        if (at->member < plan_walk_members(w, instance, op)) return true;
+        const struct members *members = single ? NULL : members_of(w, instance, op);
+        if (at->member < (members ? members->count : device_for(w, instance->device) == instance->device)) {
+            *out = (struct step){instance, unit, op, members};
+            return true;
+        }
         at->acquire += at->member > 0 ? w->acquired : acquires(plan, op);
-        at->member = 0;
-        at->op++;
     }
     if (unit->ends_minibatch) w->minibatches[unit->job]++;
     if (unit->pass == PLAN_EVALUATE && is_last_shard(plan, unit)) w->held_out[unit->job]++;
@@ -456,26 +460,20 @@ static bool next_of_instance(struct plan_walk *w, const struct plan_instance *in
     return false;
 }
 
-static const struct plan_instance *current_instance(const struct plan_walk *w)
-{
-    if (w->open) return w->pushed;
-    return &w->plan->instances[w->plan->segments[w->at.segment].first_instance + w->at.index];
-}
-
 /* False at the end of the plan, or of what was pushed. */
-static bool next_operation(struct plan_walk *w)
+static inline bool next_step(struct plan_walk *w, struct step *out)
 {
     const struct plan *plan = w->plan;
     struct cursor *at = &w->at;
     if (w->open) {
-        if (w->pushed && next_of_instance(w, w->pushed)) return true;
+        if (w->pushed && next_of_instance(w, w->pushed, out)) return true;
         w->pushed = NULL;
         return false;
     }
     while (at->segment < plan->segment_count) {
         const struct plan_segment *segment = &plan->segments[at->segment];
         if (at->index < segment->instance_count) {
-            if (next_of_instance(w, current_instance(w))) return true;
+            if (next_of_instance(w, &plan->instances[segment->first_instance + at->index], out)) return true;
             at->index++;
         } else if (at->repeat + 1 < segment->repeat_count) {
             at->repeat++;
@@ -487,6 +485,26 @@ static bool next_operation(struct plan_walk *w)
         }
     }
     return false;
+}
+
+/* At one of those devices. */
+static inline struct plan_walk_member member_at(const struct plan_walk *w, const struct plan_instance *instance,
+                                                const struct members *members, uint32_t at)
+{
+    const struct plan *plan = w->plan;
+    uint32_t peer = instance->peer;
+    if (!members)
+        return (struct plan_walk_member){device_for(w, instance->device),
+                                         peer == PLAN_NONE ? PLAN_NONE : device_for(w, peer), 0};
+    const struct member *member = &members->of[at];
+    if (peer != PLAN_NONE) peer = device_for(w, plan->gang_devices[plan->gangs[peer].first + member->place]);
+    return (struct plan_walk_member){member->device, peer, member->place};
+}
+
+struct plan_walk_member plan_walk_member(const struct plan_walk *walk, const struct plan_instance *instance,
+                                         const struct plan_op *op, uint32_t at)
+{
+    return member_at(walk, instance, instance->gang == PLAN_NONE ? NULL : members_of(walk, instance, op), at);
 }
 
 static void use_buffers(struct plan_walk *w, const struct plan_op *op,
@@ -540,12 +558,13 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
 bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
 {
     const struct plan *plan = walk->plan;
-    if (walk->failed || !next_operation(walk)) return false;
-    const struct plan_instance *instance = current_instance(walk);
-    const struct plan_unit *unit = &plan->units[instance->unit];
-    const struct plan_op *op = &plan->ops[unit->first_op + walk->at.op];
+    struct step step;
+    if (walk->failed || !next_step(walk, &step)) return false;
+    const struct plan_instance *instance = step.instance;
+    const struct plan_unit *unit = step.unit;
+    const struct plan_op *op = step.op;
 
-    struct plan_walk_member member = plan_walk_member(walk, instance, op, walk->at.member);
+    struct plan_walk_member member = member_at(walk, instance, step.members, walk->at.member);
     walk->device = member.device;
     walk->peer = member.peer;
     walk->rank = member.place;
@@ -569,7 +588,7 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
     out->gang = instance->gang;
     out->join_count = 1;
     if (op->kind == OP_COLLECTIVE) {
-        const struct member *joins = &members_of(walk, instance, op)->of[walk->at.member];
+        const struct member *joins = &step.members->of[walk->at.member];
         out->group = joins->group;
         out->join_count = joins->join_count;
         out->join_at = joins->join_at;

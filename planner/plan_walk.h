@@ -83,6 +83,9 @@ struct plan_walk_member {
 struct plan_walk_member plan_walk_member(const struct plan_walk *walk, const struct plan_instance *instance,
                                          const struct plan_op *op, uint32_t at);
 
+/* The one device that carries out all instances of the gang; PLAN_NONE: there are several. */
+uint32_t plan_walk_sole(const struct plan_walk *walk, uint32_t gang);
+
 /* Where the next operation is, or the last one was where that was the last of its instance. */
 struct plan_walk_place {
     uint32_t segment, repeat;   /* of it, from 0 */

@@ -56,10 +56,12 @@ static void add_group(struct plan_walk *w, const struct plan_gang *gang, uint32_
     uint32_t begun = out->count;
     if (seen[device_for(w, devices[places[0]])]) return;
     for (uint32_t i = 0; i < size; i++) {
-        bool *before = &seen[device_for(w, devices[places[i]])];
+        uint32_t device = device_for(w, devices[places[i]]);
+        bool *before = &seen[device];
         if (*before) continue;
         *before = true;
-        out->of[out->count] = (struct member){.place = places[i], .group = group, .join_at = out->count - begun};
+        out->of[out->count] = (struct member){.place = places[i], .device = device, .group = group,
+                                              .join_at = out->count - begun};
         out->count++;
     }
     for (uint32_t k = begun; k < out->count; k++) out->of[k].join_count = out->count - begun;
@@ -129,15 +131,14 @@ static bool allocate(struct plan_walk *w)
     w->minibatches = alloc_zeroed(plan->jobs.count, sizeof *w->minibatches);
     w->hosts = alloc_zeroed(w->host_count, sizeof *w->hosts);
     size_t cells = (size_t)w->device_buffer_count * plan->hardware.device_count;
-    w->live_at = alloc_zeroed(cells, sizeof *w->live_at);
-    w->hints = alloc_zeroed(cells, sizeof *w->hints);
+    w->cells = alloc_zeroed(cells, sizeof *w->cells);
     w->vacated = alloc_zeroed(w->arenas, sizeof *w->vacated);
     w->waits = alloc_zeroed(streams, sizeof *w->waits);
     w->wait_stream = alloc_zeroed(streams, sizeof *w->wait_stream);
     w->wait_at = alloc_zeroed(streams, sizeof *w->wait_at);
     w->uses = alloc_zeroed(largest_access_count(plan), sizeof *w->uses);
     w->held_out = alloc_zeroed(plan->jobs.count, sizeof *w->held_out);
-    if (!w->minibatches || !w->held_out || !w->hosts || !w->live_at || !w->hints || !w->vacated ||
+    if (!w->minibatches || !w->held_out || !w->hosts || !w->cells || !w->vacated ||
         !w->waits || !w->wait_stream || !w->wait_at || !w->uses)
         return false;
     if (plan->lease_count > 0 && !(w->leases = lease_ends_create(plan))) return false;
@@ -179,7 +180,7 @@ enum status plan_walk_create_open(const struct plan *plan, struct plan_walk **ou
 void plan_walk_destroy(struct plan_walk *walk)
 {
     if (!walk) return;
-    for (uint32_t a = 0; walk->vacated && a < walk->arenas; a++) free(walk->vacated[a].ranges);
+    for (uint32_t a = 0; walk->vacated && a < walk->arenas; a++) vacated_release(&walk->vacated[a]);
     for (size_t m = 0; walk->members && m < (size_t)walk->plan->gang_count * AXES_SETS; m++)
         free(walk->members[m].of);
     free(walk->members);
@@ -188,8 +189,7 @@ void plan_walk_destroy(struct plan_walk *walk)
     free(walk->held_out);
     free(walk->place_of);
     free(walk->hosts);
-    free(walk->live_at);
-    free(walk->hints);
+    free(walk->cells);
     free(walk->lives);
     free(walk->vacated);
     free(walk->readers);
@@ -203,19 +203,19 @@ void plan_walk_destroy(struct plan_walk *walk)
     free(walk);
 }
 
-/* live_at may be large and is mostly untouched: only the cells of live records are cleared. Cells
- * of released ones are 0 already, or belong to a record that is live now. */
+/* There may be many cells, mostly untouched: only those of live records are cleared. Those of released ones are 0
+ * already, or belong to a record that is live now. */
 void plan_walk_rewind(struct plan_walk *walk)
 {
     const struct plan *plan = walk->plan;
-    for (uint32_t i = 0; i < walk->live_count; i++) walk->live_at[walk->lives[i].cell] = 0;
+    for (uint32_t i = 0; i < walk->live_count; i++) walk->cells[walk->lives[i].cell].live = 0;
     walk->live_count = 0;
     walk->live_free = PLAN_NONE;
     walk->reader_count = 0;
     walk->reader_free = PLAN_NONE;
     memset(walk->hosts, 0, walk->host_count * sizeof *walk->hosts);
     for (uint32_t h = 0; h < walk->host_count; h++) walk->hosts[h].more = PLAN_NONE;
-    for (uint32_t a = 0; a < walk->arenas; a++) walk->vacated[a].count = 0;
+    for (uint32_t a = 0; a < walk->arenas; a++) vacated_clear(&walk->vacated[a]);
     memset(walk->minibatches, 0, plan->jobs.count * sizeof *walk->minibatches);
     memset(walk->held_out, 0, plan->jobs.count * sizeof *walk->held_out);
     if (walk->leases) lease_ends_clear(walk->leases);

@@ -25,10 +25,16 @@ enum { RELEASED_BY, RELEASED_ON }; /* users of a staged buffer's vacated range *
 struct live {
     uint64_t writer;
     uint64_t readers[LOCAL_STREAMS]; /* since the writer */
-    uint64_t cell;                   /* its place in live_at */
+    uint64_t cell;                   /* its place in cells */
     uint32_t slot;
     uint32_t writer_kind;            /* enum plan_stream_kind */
     uint32_t next_free;
+};
+
+/* A device buffer on a device. */
+struct cell {
+    uint32_t live; /* its record + 1; 0: it does not live there */
+    uint32_t hint; /* where its slot begins in `vacated`, or did the last time */
 };
 
 struct host_reader {
@@ -58,7 +64,7 @@ struct cursor {
 
 /* A device of a gang that does an operation: its place, and of a collective its place in what is joined. */
 struct member {
-    uint32_t place;
+    uint32_t place, device;
     uint32_t group, join_count, join_at;
 };
 struct members {
@@ -87,8 +93,7 @@ struct plan_walk {
     uint32_t *place_of;    /* per buffer: index of its kind of place, | ON_DEVICE or STAGED */
     uint32_t host_count, device_buffer_count;
     struct host_buffer *hosts;
-    uint32_t *live_at;     /* [device][device buffer]: record + 1; 0: not live */
-    uint32_t *hints;       /* [the same]: where its slot begins in `vacated`, or did the last time */
+    struct cell *cells;    /* [device][device buffer] */
     struct live *lives;
     uint32_t live_count, live_capacity, live_free; /* free list through next_free */
     struct vacated_list *vacated; /* per device, then that of staged buffers, then those of gangs' ranks */

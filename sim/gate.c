@@ -110,6 +110,11 @@ void sim_gate_maker_destroy(struct sim_gate_maker *maker)
     free(maker);
 }
 
+bool sim_gate_maker_concerns(const struct sim_gate_maker *maker, const struct plan_op *op)
+{
+    return maker->concerns[op - maker->plan->ops];
+}
+
 /* --- in plan order -------------------------------------------------------------------------- */
 
 void sim_gate_maker_forget(struct sim_gate_maker *maker)
@@ -145,7 +150,7 @@ enum status sim_gate_maker_note(struct sim_gate_maker *m, const struct plan_inst
 {
     uint32_t first, end;
     struct seen last = {0}, now = {before + 1, ++m->number, stream};
-    if (!m->concerns[op - m->plan->ops]) return STATUS_OK;
+    if (!sim_gate_maker_concerns(m, op)) return STATUS_OK;
     plan_gang_own_accesses(m->plan, instance, op, place, &first, &end);
     for (uint32_t a = first; a < end; a++) {
         const struct plan_access *access = &m->plan->accesses[op->first_access + a];

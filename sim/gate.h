@@ -48,6 +48,9 @@ MUST_CHECK enum status sim_gate_maker_create(const struct plan *plan, const uint
                                              struct sim_gate_maker **out, struct error *err);
 void sim_gate_maker_destroy(struct sim_gate_maker *maker); /* NULL is fine */
 
+/* May what this operation of the plan's table accesses make a gate? Others need not be noted. */
+bool sim_gate_maker_concerns(const struct sim_gate_maker *maker, const struct plan_op *op);
+
 /* The next operation in plan order, on place `place` of its instance's gang, which is on `device`, is the one of
  * `stream` that has `before` in front of it there. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status sim_gate_maker_note(struct sim_gate_maker *maker, const struct plan_instance *instance,

@@ -148,6 +148,16 @@ static void record_give_back(struct sim_lifetimes *l, uint32_t index)
     l->free_first = index;
 }
 
+static bool begin_record(struct sim_lifetimes *l, const struct plan_place_use *use)
+{
+    uint32_t index = record_take(l);
+    if (index == NONE || !reserve_current(l, use->life)) return false;
+    l->records[index] = (struct lifetime){.bytes = l->plan->buffers[use->buffer].bytes,
+                                          .device = (use->place - 1) & 0x7fffffffu};
+    l->current[use->life] = index;
+    return true;
+}
+
 /* --- levels --------------------------------------------------------------------------------- */
 
 /* One level per place and time: the last one at that time. */
@@ -175,31 +185,25 @@ static void note_use(struct sim_lifetimes *l, uint32_t device, double now_s)
 
 /* --- public --------------------------------------------------------------------------------- */
 
-bool sim_lifetimes_use(struct sim_lifetimes *lifetimes, const struct plan_place_use *use,
-                       sim_use *out)
+bool sim_lifetimes_use(struct sim_lifetimes *lifetimes, const struct plan_place_use *uses, uint32_t count,
+                       struct sim_uses *out)
 {
-    assert(use->place > 0);
-    uint32_t device = use->place - 1;
-    if (use->flags & ACCESS_ACQUIRE) {
-        uint32_t index = record_take(lifetimes);
-        if (index == NONE || !reserve_current(lifetimes, use->life)) return false;
-        lifetimes->records[index] = (struct lifetime){
-            .bytes = lifetimes->plan->buffers[use->buffer].bytes, .device = device & 0x7fffffffu};
-        lifetimes->current[use->life] = index;
+    for (const struct plan_place_use *use = uses; use < uses + count; use++) {
+        if (!plan_use_on_device(use)) continue;
+        bool begins = use->flags & ACCESS_ACQUIRE;
+        if (begins && !begin_record(lifetimes, use)) return false;
+        assert(use->life < lifetimes->current_capacity);
+        uint32_t current = lifetimes->current[use->life];
+        struct lifetime *record = &lifetimes->records[current];
+        record->users++;
+        if (use->flags & ACCESS_RELEASE) record->released = 1;
+        out->ring[out->end++ & out->mask] = current | (begins ? BEGINS : 0);
     }
-    assert(use->life < lifetimes->current_capacity);
-    uint32_t current = lifetimes->current[use->life];
-    struct lifetime *record = &lifetimes->records[current];
-    record->users++;
-    if (use->flags & ACCESS_RELEASE) record->released = 1;
-    *out = current | (use->flags & ACCESS_ACQUIRE ? BEGINS : 0);
     return true;
 }
 
-void sim_lifetimes_start(struct sim_lifetimes *lifetimes, sim_use use, double now_s)
+static void start(struct sim_lifetimes *lifetimes, uint32_t index, double now_s)
 {
-    if (!(use & BEGINS)) return;
-    uint32_t index = use & ~BEGINS;
     const struct lifetime *record = &lifetimes->records[index];
     lifetimes->in_use[record->device] += record->bytes;
     if (lifetimes->caching && !lifetimes->caching_failed)
@@ -208,18 +212,34 @@ void sim_lifetimes_start(struct sim_lifetimes *lifetimes, sim_use use, double no
     note_use(lifetimes, record->device, now_s);
 }
 
-void sim_lifetimes_end(struct sim_lifetimes *lifetimes, sim_use use, double now_s)
+void sim_lifetimes_start(struct sim_lifetimes *lifetimes, const struct sim_uses *uses, double now_s)
 {
-    uint32_t index = use & ~BEGINS;
-    struct lifetime *record = &lifetimes->records[index];
-    assert(record->users > 0);
-    if (--record->users > 0 || !record->released) return;
+    for (uint32_t at = uses->first; at != uses->end; at++) {
+        sim_use use = uses->ring[at & uses->mask];
+        if (use & BEGINS) start(lifetimes, use & ~BEGINS, now_s);
+    }
+}
+
+/* Nobody uses it any longer, nor will. */
+static void end(struct sim_lifetimes *lifetimes, uint32_t index, double now_s)
+{
+    const struct lifetime *record = &lifetimes->records[index];
     assert(lifetimes->in_use[record->device] >= record->bytes);
     lifetimes->in_use[record->device] -= record->bytes;
     if (lifetimes->caching && !lifetimes->caching_failed)
         sim_caching_give(lifetimes->caching[record->device], lifetimes->blocks[index]);
     if (lifetimes->levels) note_level(lifetimes, record->device, now_s);
     record_give_back(lifetimes, index);
+}
+
+void sim_lifetimes_end(struct sim_lifetimes *lifetimes, const struct sim_uses *uses, double now_s)
+{
+    for (uint32_t at = uses->first; at != uses->end; at++) {
+        uint32_t index = uses->ring[at & uses->mask] & ~BEGINS;
+        struct lifetime *record = &lifetimes->records[index];
+        assert(record->users > 0);
+        if (--record->users == 0 && record->released) end(lifetimes, index, now_s);
+    }
 }
 
 uint64_t sim_lifetimes_in_use(const struct sim_lifetimes *lifetimes, uint32_t device)

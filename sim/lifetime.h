@@ -25,12 +25,19 @@ void sim_lifetimes_destroy(struct sim_lifetimes *lifetimes); /* NULL is fine */
 /* A use as operations keep it: which lifetime, and whether it begins there. */
 typedef uint32_t sim_use;
 
-/* False when there is no memory. `use->place` is a device. */
-bool sim_lifetimes_use(struct sim_lifetimes *lifetimes, const struct plan_place_use *use,
-                       sim_use *out);
+/* Those of an operation, one behind the other in a ring of entries 0 .. mask. */
+struct sim_uses {
+    sim_use *ring;
+    uint32_t mask, first, end;
+};
 
-void sim_lifetimes_start(struct sim_lifetimes *lifetimes, sim_use use, double now_s);
-void sim_lifetimes_end(struct sim_lifetimes *lifetimes, sim_use use, double now_s);
+/* Adds those that are on devices at the end of `out`, which has room. False when there is no memory. */
+bool sim_lifetimes_use(struct sim_lifetimes *lifetimes, const struct plan_place_use *uses, uint32_t count,
+                       struct sim_uses *out);
+
+/* The operation of these uses starts; it ends. */
+void sim_lifetimes_start(struct sim_lifetimes *lifetimes, const struct sim_uses *uses, double now_s);
+void sim_lifetimes_end(struct sim_lifetimes *lifetimes, const struct sim_uses *uses, double now_s);
 
 /* Bytes in use at the device. */
 uint64_t sim_lifetimes_in_use(const struct sim_lifetimes *lifetimes, uint32_t device);

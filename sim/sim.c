@@ -112,12 +112,12 @@ static void begin_flow(struct sim *sim, struct stream *stream)
 }
 
 /* Of the stream's bytes and volume, once the latency is over. */
-static void start_flow(struct sim *sim, struct stream *stream, uint32_t owner, double latency_s)
+static void start_flow(struct sim *sim, struct stream *stream, double latency_s)
 {
     if (latency_s > 0) {
         stream->state = STREAM_IN_LATENCY;
         uint64_t number = sim_window_number(&sim->window, stream->running);
-        sim_queue_set(sim->queue, owner, sim->now_s + latency_s, sim_order(EVENT_FLOW, number));
+        sim_queue_set(sim->queue, stream->owner, sim->now_s + latency_s, sim_order(EVENT_FLOW, number));
     } else {
         begin_flow(sim, stream);
     }
@@ -131,27 +131,27 @@ static void choose_path(struct sim *sim, struct stream *stream)
     stream->path = on_demand ? 2 * stream->device : sim->first_prefetch_path + stream->device;
 }
 
-static void start_copy(struct sim *sim, struct stream *stream, uint32_t owner, double alone_s, uint64_t bytes)
+static void start_copy(struct sim *sim, struct stream *stream, double alone_s, uint64_t bytes)
 {
     if (stream->kind == STREAM_H2D && sim->options->demand_first) choose_path(sim, stream);
     double latency_s = stream->latency_s < alone_s ? stream->latency_s : alone_s;
     stream->volume = (alone_s - latency_s) * stream->rate;
     stream->bytes = bytes;
-    start_flow(sim, stream, owner, latency_s);
+    start_flow(sim, stream, latency_s);
 }
 
-static void start_compute(struct sim *sim, struct stream *stream, uint32_t owner, double alone_s)
+static void start_compute(struct sim *sim, struct stream *stream, double alone_s)
 {
     uint64_t number = sim_window_number(&sim->window, stream->running), order = sim_order(EVENT_END, number);
     if (sim->options->noise > 0)
         alone_s *= 1 + sim->options->noise * (2 * random_unit(sim->options->seed, number) - 1);
     stream->state = STREAM_RUNNING;
     if (stream->slowed) {
-        sim_interference_compute(sim->interference, stream->device, owner, alone_s, order,
+        sim_interference_compute(sim->interference, stream->device, stream->owner, alone_s, order,
                                  sim->now_s);
         sim->slowing_changed = true;
     } else {
-        sim_queue_set(sim->queue, owner, sim->now_s + alone_s, order);
+        sim_queue_set(sim->queue, stream->owner, sim->now_s + alone_s, order);
     }
 }
 
@@ -179,10 +179,9 @@ static void begin_op(struct sim *sim, struct stream *stream)
     struct sim_window *window = &sim->window;
     uint32_t low = stream->first;
     const struct sim_op *op = sim_window_op(window, low);
-    uint32_t end_use = sim_window_behind(window, low)->first_use;
+    const struct sim_uses uses = sim_window_uses(window, low);
     double time_s = sim_time_s(sim);
-    for (uint32_t use = op->first_use; use != end_use; use++)
-        sim_lifetimes_start(sim->lifetimes, window->uses[use & window->use_mask], time_s);
+    sim_lifetimes_start(sim->lifetimes, &uses, time_s);
     uint32_t job = sim_window_unit(window, op)->job;
     if (!sim->job_started[job]) {
         sim->job_started[job] = true;
@@ -210,7 +209,7 @@ static bool start_part(struct sim *sim, struct stream *stream, uint32_t owner)
     stream->bytes = part.bytes;
     stream->path = sim->first_joint_path + part.path;
     sim->path_streams[stream->path] = owner;
-    start_flow(sim, stream, owner, part.latency_s);
+    start_flow(sim, stream, part.latency_s);
     return true;
 }
 
@@ -236,7 +235,7 @@ static void start_collective(struct sim *sim, uint32_t first, uint32_t count)
     if (start_part(sim, stream, op->stream)) return;
     double alone_s = sim_collectives_s(sim->collectives, op->group, sim_window_unit(&sim->window, op)->job,
                                        &sim->plan->ops[op->op]);
-    sim_queue_set(sim->queue, op->stream, sim->now_s + alone_s,
+    sim_queue_set(sim->queue, stream->owner, sim->now_s + alone_s,
                   sim_order(EVENT_END, sim_window_number(&sim->window, first)));
 }
 
@@ -250,7 +249,7 @@ static void join(struct sim *sim, struct stream *stream)
     if (--*count % SIM_JOINED == 0) start_collective(sim, first, *count / SIM_JOINED);
 }
 
-static void start_op(struct sim *sim, struct stream *stream, uint32_t owner)
+static void start_op(struct sim *sim, struct stream *stream)
 {
     const struct sim_op *op = sim_window_op(&sim->window, stream->first);
     if (sim->plan->ops[op->op].kind == OP_COLLECTIVE) {
@@ -262,9 +261,9 @@ static void start_op(struct sim *sim, struct stream *stream, uint32_t owner)
                          ? prepare_p2p(sim, stream, op)
                          : sim_durations_alone_s(sim->durations, stream->device, op->op);
     if (plan_stream_copies(stream->kind))
-        start_copy(sim, stream, owner, alone_s, sim->plan->ops[op->op].bytes);
+        start_copy(sim, stream, alone_s, sim->plan->ops[op->op].bytes);
     else
-        start_compute(sim, stream, owner, alone_s);
+        start_compute(sim, stream, alone_s);
 }
 
 /* Start the stream's first operation, or have it woken by what it waits for. */
@@ -284,7 +283,7 @@ static void try_start(struct sim *sim, uint32_t owner)
         awaited->waiter = (uint16_t)owner;
         return;
     }
-    start_op(sim, stream, owner);
+    start_op(sim, stream);
 }
 
 static void record_span(struct sim *sim, const struct stream *stream, uint32_t owner,
@@ -315,10 +314,9 @@ static void end_op(struct sim *sim, uint32_t owner)
     struct sim_window *window = &sim->window;
     struct stream *stream = sim_stream_at(sim, owner);
     const struct sim_op *op = sim_window_op(window, stream->running);
-    uint32_t end_use = sim_window_behind(window, stream->running)->first_use;
+    const struct sim_uses uses = sim_window_uses(window, stream->running);
     double time_s = sim_time_s(sim);
-    for (uint32_t use = op->first_use; use != end_use; use++)
-        sim_lifetimes_end(sim->lifetimes, window->uses[use & window->use_mask], time_s);
+    sim_lifetimes_end(sim->lifetimes, &uses, time_s);
     sim->trace->jobs[sim_window_unit(window, op)->job].end_s = time_s;
     if (sim->options->record_spans) record_span(sim, stream, owner, op);
 
@@ -419,7 +417,7 @@ static void end_slowed(struct sim *sim, const struct stream *stream)
 
 static void take_event(struct sim *sim, const struct sim_event *event)
 {
-    uint32_t owner = event->owner;
+    uint32_t owner = sim->owner_events[event->owner];
     if (owner >= sim->stream_count) {
         uint32_t path = sim_flows_finish(sim->flows, owner - sim->stream_count, sim->now_s);
         owner = sim->path_streams[path];

@@ -16,16 +16,53 @@ static_assert(DEVICES_MAX * STREAM_HOST + 4 <= SIM_STREAMS_MAX, "a stream's numb
 
 struct unit_counts {
     uint32_t operations[STREAM_KIND_COUNT];
+    uint32_t accesses;
+    bool gated; /* some operation of it concerns the maker of gates */
 };
 
 static void count_unit(const struct plan *plan, const struct plan_unit *unit,
                        struct unit_counts *out)
 {
-    for (uint32_t o = 0; o < unit->op_count; o++)
+    for (uint32_t o = 0; o < unit->op_count; o++) {
         out->operations[plan->ops[unit->first_op + o].stream]++;
+        out->accesses += plan->ops[unit->first_op + o].access_count;
+    }
 }
 
-/* An instance of a gang, `times` over. `maker`: of gates, or NULL. */
+static void note_gated(const struct plan *plan, const struct sim_gate_maker *maker, struct unit_counts *counts)
+{
+    for (uint32_t u = 0; u < plan->unit_count; u++)
+        for (uint32_t o = 0; o < plan->units[u].op_count; o++)
+            counts[u].gated |= sim_gate_maker_concerns(maker, &plan->ops[plan->units[u].first_op + o]);
+}
+
+/* An instance of a gang that `device` carries out alone, standing for the others. */
+static enum status count_sole(struct sim *sim, const struct plan_instance *instance, uint32_t device, uint64_t times,
+                              const struct unit_counts *counts, uint64_t *acquires, struct sim_gate_maker *maker,
+                              struct error *err)
+{
+    const struct plan *plan = sim->plan;
+    const struct plan_unit *unit = &plan->units[instance->unit];
+    uint32_t passed[STREAM_KIND_COUNT] = {0};
+    enum status status = STATUS_OK;
+    for (uint32_t o = 0; o < unit->op_count && counts->gated && times == 1 && status == STATUS_OK; o++) {
+        const struct plan_op *op = &plan->ops[unit->first_op + o];
+        uint64_t before = passed[op->stream]++;
+        if (!sim_gate_maker_concerns(maker, op)) continue;
+        uint32_t stream = plan_stream(plan, device, op->stream);
+        struct plan_walk_member member = plan_walk_member(sim->walk, instance, op, 0);
+        status = sim_gate_maker_note(maker, instance, op, device, member.place, stream,
+                                     sim->streams[stream].unissued + before, err);
+    }
+    sim->total += unit->op_count * times;
+    *acquires += counts->accesses * times; /* at most */
+    for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++)
+        if (counts->operations[k] > 0)
+            sim_stream_at(sim, plan_stream(plan, device, k))->unissued += counts->operations[k] * times;
+    return status;
+}
+
+/* The same in general. `maker`: of gates, or NULL. */
 static enum status count_gang(struct sim *sim, const struct plan_instance *instance, uint64_t times, uint64_t *acquires,
                               struct sim_gate_maker *maker, struct error *err)
 {
@@ -91,6 +128,7 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
     for (uint32_t u = 0; status == STATUS_OK && u < plan->unit_count; u++) count_unit(plan, &plan->units[u], &counts[u]);
     if (status == STATUS_OK) count_kinds(plan, counts, kinds);
     if (status == STATUS_OK && !sim->live) status = sim_gate_maker_create(plan, kinds, &maker, err);
+    if (status == STATUS_OK && maker) note_gated(plan, maker, counts);
     *acquires = 0;
     for (uint32_t s = 0; status == STATUS_OK && s < plan->segment_count; s++) {
         const struct plan_segment *segment = &plan->segments[s];
@@ -98,6 +136,12 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
         for (uint32_t i = 0; status == STATUS_OK && i < segment->instance_count; i++) {
             const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
             const struct plan_unit *unit = &plan->units[instance->unit];
+            uint32_t sole = instance->gang == PLAN_NONE ? PLAN_NONE : plan_walk_sole(sim->walk, instance->gang);
+            if (sole != PLAN_NONE) {
+                status = count_sole(sim, instance, sole, segment->repeat_count, &counts[instance->unit], acquires,
+                                    maker, err);
+                continue;
+            }
             if (instance->gang != PLAN_NONE) {
                 status = count_gang(sim, instance, segment->repeat_count, acquires, maker, err);
                 continue;

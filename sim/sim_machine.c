@@ -51,16 +51,18 @@ static struct pair pair_of(const struct plan *plan, const struct plan_instance *
 }
 
 /* The pairs of devices that instances of the plan copy between into pairs[room], some of them several times;
- * NULL: only count. A device's last two peers are told. */
+ * NULL: only count. A device's last two peers are told, and behind those a gang's. */
 static uint32_t list_pairs(const struct sim *sim, struct plan_gang_peers *peers, struct pair *pairs)
 {
     static const struct plan_op fetch = {.kind = OP_COPY, .stream = STREAM_P2P};
     const struct plan *plan = sim->plan;
     uint32_t count = 0;
-    for (uint32_t d = 0; d < plan->hardware.device_count; d++) peers[d] = PLAN_GANG_NO_PEERS;
+    struct plan_gang_peers *gang_peers = peers + plan->hardware.device_count;
+    for (uint32_t p = 0; p < plan->hardware.device_count + plan->gang_count; p++) peers[p] = PLAN_GANG_NO_PEERS;
     for (uint32_t i = 0; i < plan->instance_count; i++) {
         const struct plan_instance *instance = &plan->instances[i];
         if (instance->peer == PLAN_NONE) continue;
+        if (instance->gang != PLAN_NONE && plan_gang_peers_note(&gang_peers[instance->gang], instance->peer)) continue;
         for (uint32_t m = 0; m < plan_walk_members(sim->walk, instance, &fetch); m++) {
             struct plan_walk_member member = plan_walk_member(sim->walk, instance, &fetch, m);
             if (plan_gang_peers_note(&peers[member.device], member.peer)) continue;
@@ -79,7 +81,7 @@ enum status sim_find_pairs(struct sim *sim, struct error *err)
     uint32_t devices = plan->hardware.device_count;
     if (!hardware_has_p2p(&plan->hardware)) return STATUS_OK;
     struct arena scratch = {0};
-    struct plan_gang_peers *peers = sim_take(&scratch, devices, sizeof *peers, &status, err);
+    struct plan_gang_peers *peers = sim_take(&scratch, devices + plan->gang_count, sizeof *peers, &status, err);
     uint32_t count = status == STATUS_OK ? list_pairs(sim, peers, NULL) : 0;
     struct pair *pairs = sim_take(&scratch, count, sizeof *pairs, &status, err);
     if (status == STATUS_OK) {
@@ -164,6 +166,69 @@ static struct sim_path pair_path(const struct sim *sim, const struct sim_link *l
     return path;
 }
 
+/* --- the queue ------------------------------------------------------------------------------ */
+
+enum { AT_ONCE = SIM_QUEUE_BLOCK / 2 }; /* streams and bundles of a device that change together, more or less */
+
+static bool is_used(const struct sim *sim, uint32_t stream)
+{
+    return sim->live || sim->streams[stream].unissued > 0;
+}
+
+struct numbering {
+    uint32_t *bundle_owners; /* UINT32_MAX: none yet */
+    uint32_t next;
+};
+
+static void number_bundle(struct sim *sim, struct numbering *n, uint32_t path)
+{
+    uint32_t bundle = sim_flows_bundle(sim->flows, path);
+    if (n->bundle_owners[bundle] != UINT32_MAX) return; /* another path's as well */
+    if (path < sim->first_joint_path && !is_used(sim, sim->path_streams[path])) return;
+    n->bundle_owners[bundle] = n->next;
+    sim->owner_events[n->next++] = sim->stream_count + bundle;
+}
+
+static void number_stream(struct sim *sim, struct numbering *n, uint32_t stream)
+{
+    if (!is_used(sim, stream)) return;
+    sim->streams[stream].owner = n->next;
+    sim->owner_events[n->next++] = stream;
+}
+
+/* Streams without operations have no owner, nor what carries nothing: of thousands of devices that others stand for
+ * the queue need not know. Those of a device are neighbours. */
+static void number_owners(struct sim *sim, struct numbering *n, uint32_t path_count)
+{
+    uint32_t own = plan_device_streams(sim->plan);
+    bool some = sim->pair_count > 0;
+    for (uint32_t d = 0; d < sim->hardware->device_count; d++) {
+        if (n->next % SIM_QUEUE_BLOCK > AT_ONCE) n->next += SIM_QUEUE_BLOCK - n->next % SIM_QUEUE_BLOCK;
+        for (uint32_t k = 0; k < own; k++) number_stream(sim, n, plan_stream(sim->plan, d, k));
+        for (uint32_t i = some ? sim->first_pair[d] : 0; i < (some ? sim->first_pair[d + 1] : 0); i++)
+            number_bundle(sim, n, sim->first_p2p_path + i);
+        number_bundle(sim, n, 2 * d);
+        number_bundle(sim, n, 2 * d + 1);
+    }
+    for (uint32_t s = plan_stream(sim->plan, 0, STREAM_HOST); s < sim->stream_count; s++) number_stream(sim, n, s);
+    for (uint32_t p = 0; p < path_count; p++) number_bundle(sim, n, p);
+}
+
+static enum status create_queue(struct sim *sim, uint32_t path_count, struct error *err)
+{
+    enum status status = STATUS_OK;
+    uint32_t bundles = sim_flows_bundle_count(sim->flows);
+    size_t most = (size_t)sim->stream_count + bundles + sim->hardware->device_count * (size_t)AT_ONCE;
+    struct numbering n = {.bundle_owners = sim_take(&sim->arena, bundles, sizeof(uint32_t), &status, err)};
+    sim->owner_events = sim_take(&sim->arena, most, sizeof *sim->owner_events, &status, err);
+    if (status != STATUS_OK) return status;
+    for (uint32_t b = 0; b < bundles; b++) n.bundle_owners[b] = UINT32_MAX;
+    number_owners(sim, &n, path_count);
+    status = sim_queue_create(&sim->arena, n.next, &sim->queue, err);
+    if (status == STATUS_OK) sim_flows_attach(sim->flows, sim->queue, n.bundle_owners);
+    return status;
+}
+
 static enum status create_flows(struct sim *sim, struct arena *scratch, struct sim_path **out,
                                 struct error *err)
 {
@@ -195,13 +260,8 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
     setup.paths = paths;
     status = sim_flows_create(&sim->arena, &setup, &sim->flows, err);
     if (status != STATUS_OK) return status;
-    uint32_t owners = sim->stream_count + sim_flows_bundle_count(sim->flows);
-    status = sim_queue_create(&sim->arena, owners, &sim->queue, err);
+    status = create_queue(sim, setup.path_count, err);
     if (status != STATUS_OK) return status;
-    uint32_t *bundle_owners = sim_take(&sim->arena, owners, sizeof *bundle_owners, &status, err);
-    if (status != STATUS_OK) return status;
-    for (uint32_t b = 0; b < owners - sim->stream_count; b++) bundle_owners[b] = sim->stream_count + b;
-    sim_flows_attach(sim->flows, sim->queue, bundle_owners);
     *out = paths;
     return sim_interference_attach(sim->interference, &sim->arena, sim->flows, sim->queue, devices,
                                    setup.path_count, err);

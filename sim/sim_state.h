@@ -31,6 +31,7 @@ struct stream {
     uint32_t pending;
     uint32_t waits_passed;  /* of the first one: these have ended */
     uint32_t running;       /* low number, unless idle */
+    uint32_t owner;         /* of its events in the queue */
     uint32_t device;
     uint16_t next_waiter;   /* the next stream that waits for the same operation */
     uint8_t kind;           /* enum plan_stream_kind */
@@ -74,7 +75,8 @@ struct sim {
     struct sim_symmetry symmetry; /* who is simulated; zeroed: everybody */
     struct sim_flows *flows;
     struct sim_interference *interference;
-    struct sim_queue *queue;     /* owners: streams, then bundles of flows */
+    struct sim_queue *queue;     /* owners: streams and bundles of flows that are used, device by device ... */
+    uint32_t *owner_events;      /* ... and who each is: a stream, or behind all of these a bundle */
     struct stream *streams;
     uint32_t stream_count;
     struct pair *pairs;          /* by device, then peer */

@@ -153,13 +153,10 @@ static bool reserve(struct sim_window *w, const struct plan_walk_op *op)
 
 static bool append_uses(struct sim_window *w, const struct plan_walk_op *op)
 {
-    for (uint32_t i = 0; i < op->use_count; i++) {
-        if (!plan_use_on_device(&op->uses[i])) continue;
-        if (!sim_lifetimes_use(w->lifetimes, &op->uses[i], &w->uses[w->use_end & w->use_mask]))
-            return false;
-        w->use_end++;
-    }
-    return true;
+    struct sim_uses uses = {w->uses, w->use_mask, w->use_end, w->use_end};
+    bool complete = sim_lifetimes_use(w->lifetimes, op->uses, op->use_count, &uses);
+    w->use_end = uses.end;
+    return complete;
 }
 
 static void append_waits(struct sim_window *w, const struct plan_walk_op *op)

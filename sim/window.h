@@ -93,6 +93,13 @@ static inline const struct sim_op *sim_window_behind(const struct sim_window *wi
     return sim_window_op(window, low + 1);
 }
 
+/* The device memory that it uses. */
+static inline struct sim_uses sim_window_uses(const struct sim_window *window, uint32_t low)
+{
+    return (struct sim_uses){window->uses, window->use_mask, sim_window_op(window, low)->first_use,
+                             sim_window_behind(window, low)->first_use};
+}
+
 /*
  * Issue the next operation of the plan. *low is its low number, *some false at the end.
  * Errors: STATUS_NO_MEMORY; STATUS_LIMIT when 2^30 operations are in the window.
