@@ -78,6 +78,8 @@ if(CMAKE_CXX_COMPILER AND NOT SPILLWAY_SANITIZE AND NOT SPILLWAY_FUZZ)
     target_compile_definitions(spw_emulated PUBLIC SPILLWAY_CUDA SPILLWAY_EMULATED)
     target_link_libraries(spw_emulated PUBLIC ${TEST_MODULES})
     set(EMULATED_TESTS "test_exec_cuda_emulated tests/test_exec_cuda.c"
+                       "test_exec_cuda_kernels_emulated tests/test_exec_cuda_kernels.c"
+                       "test_exec_cuda_contract_emulated tests/test_exec_cuda_contract.c"
                        "test_exec_cuda_faults tests/emulated_faults.c")
     if(SPILLWAY_CUDNN_HEADER)
         # a cuDNN of our own, which is loaded as the real one is

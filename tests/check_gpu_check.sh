@@ -35,7 +35,7 @@ expect "message without a device" "$(cat "$scratch/error")" \
 # programs that crash, that are not there, that succeed and write nothing, and that write no JSON
 driver with 0
 mkdir "$scratch/build"
-printf '#!/bin/sh\nkill -SEGV $$\n' > "$scratch/build/test_exec_cuda"
+printf '#!/bin/sh\nkill -SEGV $$\n' > "$scratch/build/test_exec_cuda_kernels"
 printf '#!/bin/sh\n[ "$1" = measure ] && echo "{broken" > "$7"\nexit 0\n' > "$scratch/build/spillway-exec"
 chmod +x "$scratch"/build/*
 LD_LIBRARY_PATH=$scratch/with "$source/exec/gpu-check" --no-build --build "$scratch/build" \
@@ -50,7 +50,7 @@ print(parts["build"]["ok"], parts["kernels"].get("exit_code"))
 for name in ("rates", "profile", "training-resident", "contract"):
     print(name, parts[name]["ok"], bool(parts[name].get("why") or "weights_fingerprints" in parts[name]))
 END
-expect "the result" "$(cat "$scratch/summary")" "Made Up True 17
+expect "the result" "$(cat "$scratch/summary")" "Made Up True 20
 True -11
 rates False True
 profile False True

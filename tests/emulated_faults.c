@@ -195,7 +195,7 @@ static void test_the_run_fails(void **state)
 static void test_going_on_after_a_loss(void **state)
 {
     (void)state;
-    enum { ROUNDS = 12, WORK_MIN = 100, WORK_MAX = 1200 }; /* opening takes 60 */
+    enum { ROUNDS = 6, WORK_MIN = 100, WORK_MAX = 1200 }; /* opening takes 60 */
     const uint64_t seed = support_seed(__func__);
     struct outcome untouched, out;
     uint32_t losses = 0, checkpoints_used = 0;
@@ -239,7 +239,7 @@ static void test_going_on_after_a_loss(void **state)
     }
     print_message("%u of %u runs lost a device, %u went on from a checkpoint\n", losses, ROUNDS,
                   checkpoints_used);
-    assert_true(losses >= ROUNDS / 3 && checkpoints_used >= 2);
+    assert_true(losses >= 2 && checkpoints_used >= 1);
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     assert_int_equal(system(command), 0);
 }

@@ -379,7 +379,7 @@ static void same_seed(void **state)
     struct timetable a = {0}, b = {0};
     struct certificate first, second;
     struct certify_options options = {.seed = 5, .iterations = 60, .search_limit_s = HUGE_VAL,
-                                      .exact_limit_s = 1e9, .nodes_max = 20000};
+                                      .exact_limit_s = 1e9, .nodes_max = 2000};
     struct error err = {0};
     copy_instance(&in, 4, 8, 3);
     assert_int_equal(certify(&in, &options, &a, &first, &err), STATUS_OK);
