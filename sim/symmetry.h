@@ -9,7 +9,9 @@
  *
  * To the last bit, since flows that share a link come in the same order for all of a colour, and two flows of one
  * colour never share one: they are told apart. But how long links were saturated is a sum that events at one time cut
- * into parts, more of them where more is simulated: that may differ by as much as it is rounded.
+ * into parts, more of them where more is simulated: that may differ by as much as it is rounded. So may
+ * times where collectives are flows, which are read more often where more is simulated: a last bit or two, seen in one
+ * of some thousand random plans.
  */
 #ifndef SPILLWAY_SIM_SYMMETRY_H
 #define SPILLWAY_SIM_SYMMETRY_H
