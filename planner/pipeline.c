@@ -42,8 +42,9 @@ struct stage {
 };
 
 struct choice {
-    double start_s;
+    double start_s; /* what it takes its turn by */
     uint32_t pass, run;
+    double pass_s;  /* the pass itself starts: where stages block, behind what is fetched for it */
 };
 
 struct clock {
@@ -76,26 +77,38 @@ static uint32_t run_of(const struct clock *c, uint32_t stage, uint32_t chunk)
     return chunk * stages + (back ? stages - 1 - stage : stage);
 }
 
-/* INFINITY: what it needs has not begun. */
+/* What a pass over the run needs of another stage takes to come from there. */
+static double fetch_s(const struct clock *c, uint32_t pass, uint32_t run)
+{
+    uint32_t own = parallel_place(c->parallel, run).stage;
+    if (pass == PIPELINE_WEIGHT || (pass == PIPELINE_FORWARD ? run == 0 : run + 1 == c->runs)) return 0;
+    uint32_t from = pass == PIPELINE_FORWARD ? run - 1 : run + 1;
+    bool sent = parallel_place(c->parallel, from).stage != own;
+    return sent ? c->times[pass == PIPELINE_FORWARD ? from : run].send_s : 0;
+}
+
+/* Of that what comes beside other passes. */
+static double beside_s(const struct clock *c, uint32_t pass, uint32_t run)
+{
+    return c->parallel->blocking ? 0 : fetch_s(c, pass, run);
+}
+
+/* When it could start, or be fetched for. INFINITY: what it needs has not begun. */
 static double ready_s(const struct clock *c, uint32_t pass, uint32_t run)
 {
     uint32_t n = c->passed[run][pass];
     size_t at = (size_t)run * c->microbatches + n;
-    uint32_t own = parallel_place(c->parallel, run).stage;
     if (n == c->microbatches) return INFINITY;
     if (pass == PIPELINE_WEIGHT) return n < c->passed[run][PIPELINE_INPUT] ? c->backward_end_s[at] : INFINITY;
     if (pass == PIPELINE_FORWARD) {
         if (run == 0) return 0;
         if (c->passed[run - 1][pass] <= n) return INFINITY;
-        bool sent = parallel_place(c->parallel, run - 1).stage != own;
-        return c->forward_end_s[at - c->microbatches] + (sent ? c->times[run - 1].send_s : 0);
+        return c->forward_end_s[at - c->microbatches] + beside_s(c, pass, run);
     }
     if (c->passed[run][PIPELINE_FORWARD] <= n) return INFINITY;
     if (run + 1 == c->runs) return c->forward_end_s[at];
     if (c->passed[run + 1][pass] <= n) return INFINITY;
-    bool sent = parallel_place(c->parallel, run + 1).stage != own;
-    return max_s(c->forward_end_s[at],
-                 c->backward_end_s[at + c->microbatches] + (sent ? c->times[run].send_s : 0));
+    return max_s(c->forward_end_s[at], c->backward_end_s[at + c->microbatches] + beside_s(c, pass, run));
 }
 
 /* --- sequences ------------------------------------------------------------------------------ */
@@ -211,7 +224,8 @@ static void next_in_sequence(const struct clock *c, uint32_t stage, struct choic
 {
     const struct stage *s = &c->stages[stage];
     const struct sequence_step *next = &s->sequence[s->taken];
-    *out = (struct choice){max_s(s->free_s, ready_s(c, next->pass, next->run)), next->pass, next->run};
+    *out = (struct choice){.start_s = max_s(s->free_s, ready_s(c, next->pass, next->run)), .pass = next->pass,
+                           .run = next->run};
 }
 
 /* --- what is ready --------------------------------------------------------------------------- */
@@ -226,14 +240,14 @@ static uint32_t kept_max(const struct parallel *p)
 static struct choice ready_choice(const struct clock *c, uint32_t stage, uint32_t pass, uint32_t chunk)
 {
     uint32_t run = run_of(c, stage, chunk);
-    return (struct choice){max_s(c->stages[stage].free_s, ready_s(c, pass, run)), pass, run};
+    return (struct choice){.start_s = max_s(c->stages[stage].free_s, ready_s(c, pass, run)), .pass = pass, .run = run};
 }
 
 /* The first of the stage's chunks to be ready for the pass; of equals the later run backward, and the
  * later one forward too, for its microbatch is further along. */
 static struct choice first_ready(const struct clock *c, uint32_t stage, uint32_t pass)
 {
-    struct choice best = {INFINITY, pass, 0};
+    struct choice best = {.start_s = INFINITY, .pass = pass};
     for (uint32_t chunk = c->parallel->chunks; chunk-- > 0;) {
         struct choice choice = ready_choice(c, stage, pass, chunk);
         if (choice.start_s < best.start_s) best = choice;
@@ -244,7 +258,7 @@ static struct choice first_ready(const struct clock *c, uint32_t stage, uint32_t
 static void next_ready(const struct clock *c, uint32_t stage, struct choice *out)
 {
     const struct stage *s = &c->stages[stage];
-    struct choice forward = {INFINITY, PIPELINE_FORWARD, 0};
+    struct choice forward = {.start_s = INFINITY, .pass = PIPELINE_FORWARD};
     struct choice input = first_ready(c, stage, PIPELINE_INPUT);
     struct choice weight = first_ready(c, stage, PIPELINE_WEIGHT);
     uint32_t room = kept_max(c->parallel) - s->kept;
@@ -262,8 +276,8 @@ static void take(struct clock *c, uint32_t stage, const struct choice *choice, s
 {
     struct stage *s = &c->stages[stage];
     uint32_t run = choice->run, n = c->passed[run][choice->pass]++;
-    double end_s = choice->start_s + c->times[run].pass_s[choice->pass];
-    *out = (struct pipeline_step){choice->pass, run, n, choice->start_s, end_s};
+    double end_s = choice->pass_s + c->times[run].pass_s[choice->pass];
+    *out = (struct pipeline_step){choice->pass, run, n, choice->pass_s, end_s};
     s->free_s = end_s;
     s->taken++;
     if (choice->pass == PIPELINE_FORWARD) {
@@ -282,19 +296,17 @@ static void play(struct clock *c, uint32_t stage)
     c->first[node] = stage;
     while (node /= 2) {
         uint32_t left = c->first[2 * node], right = c->first[2 * node + 1];
-        c->first[node] = c->next[right].start_s < c->next[left].start_s ? right : left;
+        c->first[node] = c->next[right].pass_s < c->next[left].pass_s ? right : left;
     }
 }
 
 static void choose(struct clock *c, uint32_t stage)
 {
-    c->next[stage] = (struct choice){INFINITY, 0, 0};
-    if (c->stages[stage].taken < c->length) {
-        if (c->by_sequence)
-            next_in_sequence(c, stage, &c->next[stage]);
-        else
-            next_ready(c, stage, &c->next[stage]);
-    }
+    struct choice *next = &c->next[stage];
+    *next = (struct choice){.start_s = INFINITY};
+    if (c->stages[stage].taken < c->length) (c->by_sequence ? next_in_sequence : next_ready)(c, stage, next);
+    next->pass_s = next->start_s;
+    if (c->parallel->blocking) next->pass_s += fetch_s(c, next->pass, next->run);
     play(c, stage);
 }
 
@@ -308,13 +320,13 @@ static void choose_again(struct clock *c, uint32_t run)
 
 static void run_clock(struct clock *c, struct pipeline_order *out)
 {
-    for (uint32_t leaf = c->parallel->pipeline; leaf < c->leaf_count; leaf++) c->next[leaf].start_s = INFINITY;
+    for (uint32_t leaf = c->parallel->pipeline; leaf < c->leaf_count; leaf++) c->next[leaf].pass_s = INFINITY;
     for (uint32_t leaf = 0; leaf < c->leaf_count; leaf++) play(c, leaf);
     for (uint32_t stage = 0; stage < c->parallel->pipeline; stage++) choose(c, stage);
     for (uint64_t i = 0; i < out->count; i++) {
         uint32_t best = c->first[1];
         const struct choice choice = c->next[best];
-        assert(choice.start_s < INFINITY);
+        assert(choice.pass_s < INFINITY);
         take(c, best, &choice, &out->steps[i]);
         if (out->steps[i].end_s > out->end_s) out->end_s = out->steps[i].end_s;
         choose(c, best);

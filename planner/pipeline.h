@@ -31,7 +31,10 @@ enum pipeline_pass { PIPELINE_FORWARD, PIPELINE_BACKWARD, PIPELINE_INPUT, PIPELI
 /* Are backward passes in two, PIPELINE_INPUT and PIPELINE_WEIGHT? */
 bool pipeline_splits(const struct parallel *parallel);
 
-/* Seconds of the passes over a run, by enum pipeline_pass, and of a boundary from it to the next run. */
+/*
+ * Seconds of the passes over a run, by enum pipeline_pass, and of a boundary from it to the next run; its gradient takes as
+ * long on its way back. Where stages block (models/parallel.h) that belongs to the pass which needs it.
+ */
 struct pipeline_times {
     double pass_s[PIPELINE_PASSES];
     double send_s;
@@ -41,7 +44,7 @@ struct pipeline_step {
     uint32_t pass; /* enum pipeline_pass */
     uint32_t run;
     uint32_t microbatch; /* of the minibatch */
-    double start_s, end_s; /* by these times */
+    double start_s, end_s; /* by these times; where stages block, what is fetched for it comes in front */
 };
 
 struct pipeline_order {

@@ -60,21 +60,30 @@ static double *end_of(double *ends_s, const struct clock *c, uint32_t stage, uin
     return &ends_s[(size_t)stage * c->microbatches + microbatch];
 }
 
-/* When what the pass needs is there. */
+/* What the pass needs of another stage takes to come from there. */
+static double fetch_s(const struct clock *c, uint32_t stage, uint32_t pass)
+{
+    if (pass == PIPELINE_FORWARD) return stage > 0 ? c->times[stage - 1].send_s : 0;
+    return stage + 1 < c->parallel->pipeline ? c->times[stage].send_s : 0;
+}
+
+/* When what the pass needs is there; where stages block, when it can be fetched. */
 static double ready_s(const struct clock *c, uint32_t stage, struct turn turn)
 {
-    if (turn.pass == PIPELINE_FORWARD) {
-        if (stage == 0) return 0;
-        return *end_of(c->forward_end_s, c, stage - 1, turn.microbatch) + c->times[stage - 1].send_s;
-    }
+    double beside_s = c->parallel->blocking ? 0 : fetch_s(c, stage, turn.pass);
+    if (turn.pass == PIPELINE_FORWARD)
+        return stage > 0 ? *end_of(c->forward_end_s, c, stage - 1, turn.microbatch) + beside_s : 0;
     if (stage + 1 == c->parallel->pipeline) return *end_of(c->forward_end_s, c, stage, turn.microbatch);
-    return *end_of(c->backward_end_s, c, stage + 1, turn.microbatch) + c->times[stage].send_s;
+    return *end_of(c->backward_end_s, c, stage + 1, turn.microbatch) + beside_s;
 }
 
 static void choose(struct clock *c, struct replica *r)
 {
     r->next_s = INFINITY;
-    if (r->taken < 2 * r->length) r->next_s = max_s(r->free_s, ready_s(c, r->stage, next_turn(c, r)));
+    if (r->taken == 2 * r->length) return;
+    struct turn turn = next_turn(c, r);
+    r->next_s = max_s(r->free_s, ready_s(c, r->stage, turn));
+    if (c->parallel->blocking) r->next_s += fetch_s(c, r->stage, turn.pass);
 }
 
 /* The replica of a stage that has the microbatch. */

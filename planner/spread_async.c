@@ -241,6 +241,16 @@ void spread_async_emit(struct spread *s)
     for (uint32_t r = 0; r < s->runs; r++) s->of[r].version = written / round_of(s, s->of[r].stage); /* what is stored */
 }
 
+/* What a stage that blocks waits for in a tick: boundaries from the one in front, gradients from the one behind. */
+static double held_s(const struct spread *s, uint32_t stage)
+{
+    double seconds = 0;
+    if (!s->parallel->blocking) return 0;
+    if (stage > 0) seconds += s->times.runs[first_run(s, stage) - 1].send_s;
+    if (stage + 1 < s->parallel->pipeline) seconds += s->times.runs[first_run(s, stage + 1) - 1].send_s;
+    return seconds;
+}
+
 double spread_async_estimate_s(const struct spread *s)
 {
     double fill_s = 0, slowest_s = 0;
@@ -252,7 +262,7 @@ double spread_async_estimate_s(const struct spread *s)
             fill_s += 2 * times->send_s;
         }
         fill_s += stage_s;
-        slowest_s = max_s(slowest_s, stage_s / s->stages[p].turns);
+        slowest_s = max_s(slowest_s, (stage_s + held_s(s, p)) / s->stages[p].turns);
     }
     return fill_s + (double)(all_microbatches(s) - 1) * slowest_s +
            (double)parallel_updates(s->job, 0) * s->times.update_s;

@@ -168,7 +168,7 @@ enum status spread_slices_choose(const struct hardware *hardware, struct job *jo
 enum status spread_slices_order(struct spread *s, struct arena *arena, struct error *err)
 {
     uint32_t slices = parallel_slices(s->parallel), count = 0;
-    double slowest_s = 0;
+    double slowest_s = 0, sent_s = 0;
     void *memory;
     struct pipeline_order order = {.count = 2 * (uint64_t)s->runs * s->microbatches};
     if (order.count > PIPELINE_STEPS_MAX)
@@ -189,9 +189,12 @@ enum status spread_slices_order(struct spread *s, struct arena *arena, struct er
         }
     for (uint32_t r = 0; r < s->runs; r++) {
         double one_s = s->times.runs[r].pass_s[PIPELINE_FORWARD] + s->times.runs[r].pass_s[PIPELINE_BACKWARD];
-        if (one_s > slowest_s) slowest_s = one_s;
+        slowest_s = max_s(slowest_s, one_s);
+        sent_s = max_s(sent_s, 2 * s->times.runs[r].send_s);
     }
-    order.end_s = (s->microbatches + s->runs - 1) * slowest_s;
+    /* of what is sent there and back, a stage that blocks waits for each slice's; else for the K - 1 hops' */
+    order.end_s = (s->microbatches + s->runs - 1) * slowest_s +
+                  ((s->parallel->blocking ? s->microbatches - 1 : 0) + s->runs - 1) * sent_s;
     s->order = order;
     return STATUS_OK;
 }

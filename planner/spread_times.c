@@ -219,9 +219,10 @@ static enum status run_times(const struct view *v, uint32_t run, struct pipeline
     uint32_t from = device_of(v, stage, 0, 0), to = device_of(v, next, 0, 0);
     TRY(check_turns(v, stage, next, err));
     uint64_t last = layers.first + layers.count - 1;
-    out->send_s = cost_p2p_s(v->hardware, from, to, parallel_sent_bytes(job, last));
+    uint32_t slices = parallel_slices(v->parallel);
+    out->send_s = cost_p2p_s(v->hardware, from, to, parallel_sent_bytes(job, last) / slices);
     if (v->parallel->scatter)
-        out->send_s += collective_s(v, &v->tensor_group, COLLECTIVE_ALL_GATHER, parallel_boundary_bytes(job, last));
+        out->send_s += collective_s(v, &v->tensor_group, COLLECTIVE_ALL_GATHER, parallel_boundary_bytes(job, last) / slices);
     return STATUS_OK;
 }
 
