@@ -24,9 +24,8 @@ enum status cli_source_jobs(const struct cli_source *source, struct job_set *out
     return job_set_parse(source->jobs, json_input_root(source->jobs), ".", out, err);
 }
 
-enum status cli_candidate_make(const struct cli_source *source,
-                               const struct planner_options *options, struct cli_candidate *out,
-                               struct error *err)
+enum status cli_candidate_plan(const struct cli_source *source, const struct planner_options *options,
+                               struct cli_candidate *out, struct error *err)
 {
     struct hardware hardware = {0};
     struct job_set jobs = {0};
@@ -39,8 +38,14 @@ enum status cli_candidate_make(const struct cli_source *source,
     if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, &reported, &out->plan, err);
     hardware_release(&hardware);
     job_set_release(&jobs);
-    if (status == STATUS_OK) status = cli_predict(&out->plan, NULL, NULL, &out->prediction, err);
     return status;
+}
+
+enum status cli_candidate_make(const struct cli_source *source, const struct planner_options *options,
+                               struct cli_candidate *out, struct error *err)
+{
+    enum status status = cli_candidate_plan(source, options, out, err);
+    return status ? status : cli_predict(&out->plan, NULL, NULL, &out->prediction, err);
 }
 
 void cli_candidate_release(struct cli_candidate *candidate)

@@ -28,7 +28,11 @@ struct cli_candidate {
 /* The jobs, as they stand there. Zeroed struct in; release it also after an error. */
 MUST_CHECK enum status cli_source_jobs(const struct cli_source *source, struct job_set *out, struct error *err);
 
-/* Zeroed struct in; release it also after an error. */
+/* The plan alone. Zeroed struct in; release it also after an error. */
+MUST_CHECK enum status cli_candidate_plan(const struct cli_source *source, const struct planner_options *options,
+                                          struct cli_candidate *out, struct error *err);
+
+/* And what is simulated. */
 MUST_CHECK enum status cli_candidate_make(const struct cli_source *source,
                                           const struct planner_options *options,
                                           struct cli_candidate *out, struct error *err);

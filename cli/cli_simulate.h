@@ -46,7 +46,7 @@ MUST_CHECK enum status simulate_find_subject(const char *path, bool live, enum c
 
 /*
  * The jobs of a file on the machine: spread or swapping as asked for, live in an order that is one of many, else as
- * `plan` has them by the policy, sharded-lrtf without one. `swap`: zeroed, what was chosen where they swap.
+ * `plan` has them by the policy or without one. `swap`: zeroed, what was chosen where they swap.
  * Errors: those of reading both and of planner_plan().
  */
 MUST_CHECK enum status simulate_plan_jobs(const struct cli_simulate_request *request, struct plan *plan,

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
+#include "cli/cli_default.h"
 #include "cli/cli_saturn.h"
 #include "models/try.h"
 
@@ -154,21 +155,26 @@ static enum status take_together(struct what_if_answer *a, const struct cli_cand
     return what_if_effects_add(plan, makespan_s, a, err);
 }
 
+enum together { TOGETHER_BY_POLICY, TOGETHER_SETTLED, TOGETHER_SATURN };
+
 /* One that does not fit is no answer, and no error. */
-static enum status try_together(const struct cli_source *from, const char *policy, struct what_if_answer *a,
-                                struct error *err)
+static enum status try_together(const struct cli_source *from, const char *policy, enum together how,
+                                struct what_if_answer *a, struct error *err)
 {
     struct cli_source source = *from;
-    struct planner_options options = {.policy = policy, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+    struct planner_options options = {
+        .policy = policy, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .settle = how == TOGETHER_SETTLED};
     struct cli_candidate candidate = {0};
     struct saturn_report report = {0};
     struct error why = {0};
     source.machine.name = a->name;
     const struct saturn_options saturn = {.streamed = &options, .interval_s = -1, .threshold_s = -1, .restart_s = -1};
-    enum status status = policy ? cli_candidate_make(&source, &options, &candidate, &why)
-                                : cli_saturn(&source, &saturn, &candidate, &report, &why);
+    enum status status = how == TOGETHER_SATURN ? cli_saturn(&source, &saturn, &candidate, &report, &why)
+                                                : cli_candidate_make(&source, &options, &candidate, &why);
     bool refused = status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT || status == STATUS_LIMIT;
-    if (!status) status = take_together(a, &candidate, policy ? policy : "saturn", err);
+    const char *name = how == TOGETHER_SATURN ? "saturn" : candidate.plan.lease_count > 0 ? cli_settled_name
+                                                                                          : candidate.plan.policy;
+    if (!status) status = take_together(a, &candidate, policy ? policy : name, err);
     else if (refused) status = STATUS_OK;
     else status = error_set(err, status, "%s", why.text);
     cli_candidate_release(&candidate);
@@ -186,9 +192,10 @@ static enum status try_all_together(const struct cli_source *from, const struct 
                                     struct error *err)
 {
     if (jobs->count == 1 || what_if_minibatches(jobs) > WHAT_IF_TOGETHER_MAX) return STATUS_OK;
-    for (uint32_t i = 0; planner_policy_name(i); i++) TRY(try_together(from, planner_policy_name(i), a, err));
+    for (uint32_t i = 0; planner_policy_name(i); i++) TRY(try_together(from, planner_policy_name(i), TOGETHER_BY_POLICY, a, err));
+    TRY(try_together(from, NULL, TOGETHER_SETTLED, a, err));
     if (a->hardware.device_count < 2 || a->hardware.device_count > SATURN_DEVICES_MOST) return STATUS_OK;
-    return try_together(from, NULL, a, err);
+    return try_together(from, NULL, TOGETHER_SATURN, a, err);
 }
 
 /* --- the answer ------------------------------------------------------------------------------- */

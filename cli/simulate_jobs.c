@@ -1,9 +1,12 @@
 /* What a FILE of `simulate` holds, and jobs that are planned before they are simulated. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/json_in.h"
 #include "base/size.h"
 #include "cli/cli_candidate.h"
+#include "cli/cli_default.h"
 #include "cli/cli_saturn.h"
 #include "cli/cli_simulate.h"
 #include "planner/planner.h"
@@ -87,6 +90,23 @@ static enum status plan_by_saturn(const struct cli_simulate_request *request, en
     return err->status;
 }
 
+/* As `plan` makes it without a policy. */
+static enum status plan_by_default(const struct cli_simulate_request *request, const struct planner_options *options,
+                                   struct plan *plan, struct error *err)
+{
+    struct cli_field *field = alloc_zeroed(1, sizeof *field);
+    if (!field) return error_memory(err, "plans", sizeof *field);
+    const struct cli_source source = {
+        .jobs_path = request->path, .machine = request->machine, .parallel = request->parallel};
+    if (cli_default_make(&source, options, false, field, err) == STATUS_OK) {
+        *plan = field->kept.plan;
+        field->kept.plan = (struct plan){0};
+    }
+    cli_field_release(field);
+    free(field);
+    return err->status;
+}
+
 /* A policy is asked about units that may be anywhere. */
 static enum status check_live_jobs(const struct job_set *jobs, struct error *err)
 {
@@ -112,6 +132,7 @@ enum status simulate_plan_jobs(const struct cli_simulate_request *request, struc
                                             .swap_report = swap};
     enum saturn_rule rule;
     if (saturn_rule_find(options.policy, &rule)) return plan_by_saturn(request, rule, plan, err);
+    if (!request->live && !options.policy && !options.swap) return plan_by_default(request, &options, plan, err);
     enum status status = cli_machine_read(&request->machine, &hardware, err);
     if (status == STATUS_OK) status = job_set_read(request->path, &jobs, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&request->parallel, &jobs, err);

@@ -15,6 +15,7 @@
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_candidate.h"
+#include "cli/cli_default.h"
 #include "cli/cli_document.h"
 #include "cli/cli_history.h"
 #include "cli/cli_optimal.h"
@@ -29,7 +30,6 @@
 
 static const char *const activations_choices[] = {"auto", "recompute", "keep", "spill",
                                                  "keep-inputs", "spill-inputs", "mixed", "swap", NULL};
-static const char settled_name[] = "settled"; /* of plans whose jobs do, in tables of policies */
 enum { ACTIVATIONS_MIXED = ACTIVATIONS_COUNT + 1, ACTIVATIONS_SWAP }; /* indexes into these */
 static const char *const optimizer_choices[] = {"auto", "device", "cpu", "split", NULL};
 static const char *const cuts_choices[] = {"greedy", "balanced", NULL};
@@ -100,9 +100,9 @@ static enum status check_policy(const char *policy, struct error *err)
     if (!policy || strcmp(policy, "all") == 0 || saturn_rule_find(policy, &rule)) return STATUS_OK;
     for (uint32_t r = 0; r < SATURN_RULES; r++) others[r] = saturn_rule_names[r];
     others[SATURN_RULES] = "all";
-    if (strcmp(policy, settled_name) == 0)
+    if (strcmp(policy, cli_settled_name) == 0)
         return error_set(err, STATUS_BAD_INPUT, "jobs settle where that is better than streaming them: '%s' is no policy "
-                         "(expected no '--policy')", settled_name);
+                         "(expected no '--policy')", cli_settled_name);
     if (!policy_is_file(policy) && !policy_find(policy)) return policy_unknown(policy, others, err);
     enum status status = policy_open(policy, &handle, err);
     policy_close(&handle);
@@ -118,7 +118,7 @@ static enum status try_settled(const struct request *request, struct cli_field *
     options.settle = true;
     enum status status = cli_candidate_make(&request->source, &options, &candidate, &why);
     if (status == STATUS_OK && candidate.plan.lease_count > 0 && field->count < CLI_POLICIES_MAX)
-        cli_field_take(field, &candidate, settled_name);
+        cli_field_take(field, &candidate, cli_settled_name);
     cli_candidate_release(&candidate);
     return status == STATUS_OK || status == STATUS_INFEASIBLE ? STATUS_OK : error_set(err, status, "%s", why.text);
 }
@@ -330,37 +330,14 @@ static enum status plan_one(struct cli *cli, const struct request *request, stru
     return status;
 }
 
-/* Is it another plan than the streamed one? Leases may be the file's own. */
-static bool settled_anything(const struct plan *plan)
-{
-    bool streams = false;
-    for (uint32_t j = 0; j < plan->jobs.count; j++) streams |= !parallel_is_set(&plan->jobs.jobs[j].parallel);
-    return streams && strcmp(plan->policy, policy_sharded_lrtf.name) != 0;
-}
-
-/* Without a policy. Where states settle on devices (planner/settle.h), by the planner's clock, the simulator has the
- * last word: that clock knows of less that is in each other's way. */
+/* Without a policy. */
 static enum status plan_default(struct cli *cli, const struct request *request, struct error *err)
 {
     struct cli_field *field = alloc_zeroed(1, sizeof *field);
     if (!field) return error_memory(err, "plans", sizeof *field);
-    struct cli_candidate settled = {0}, streamed = {0};
-    struct planner_options options = planner_options_of(request, NULL);
-    options.settle = true;
-    enum status status = cli_candidate_make(&request->source, &options, &settled, err);
-    options.settle = false;
-    bool one = status != STATUS_OK || !settled_anything(&settled.plan);
-    if (!one) status = cli_candidate_make(&request->source, &options, &streamed, err);
-    if (status == STATUS_OK && !one) one = plan_fingerprint(&settled.plan) == plan_fingerprint(&streamed.plan);
-    if (status == STATUS_OK && one) status = report(cli, request, &settled, NULL, NULL, NULL, err);
-    if (status == STATUS_OK && !one) {
-        const char *name = settled.plan.lease_count > 0 ? settled_name : settled.plan.policy;
-        cli_field_take(field, &settled, name);
-        cli_field_take(field, &streamed, streamed.plan.policy);
-        status = report(cli, request, &field->kept, field, NULL, NULL, err);
-    }
-    cli_candidate_release(&settled);
-    cli_candidate_release(&streamed);
+    const struct planner_options options = planner_options_of(request, NULL);
+    enum status status = cli_default_make(&request->source, &options, true, field, err);
+    if (status == STATUS_OK) status = report(cli, request, &field->kept, field->count > 0 ? field : NULL, NULL, NULL, err);
     cli_field_release(field);
     free(field);
     return status;

@@ -4,16 +4,25 @@
  * alone is between them.
  */
 #include <math.h>
+#include <string.h>
 
 #include "explain/purchase.h"
+#include "planner/leased.h"
 #include "planner/plan_io.h"
 #include "planner/planner.h"
 #include "planner/policies.h"
 #include "sim/sim.h"
 
+/* Jobs that settled have the devices that they settled on in the plan, as if the file had named them. */
+static bool has_devices(const struct plan *plan)
+{
+    return plan->lease_count > 0 && strcmp(plan->policy, leased_policy) == 0;
+}
+
 static bool can_plan(const struct plan *plan)
 {
-    return plan->lease_count == 0 && (plan->gang_count > 0 || policy_find(plan->policy));
+    if (plan->lease_count > 0) return has_devices(plan);
+    return plan->gang_count > 0 || policy_find(plan->policy);
 }
 
 /* The makespan of the jobs planned for devices of `factor` times the memory. */
@@ -24,7 +33,8 @@ static enum status plan_again(const char *path, double factor, double *makespan_
     struct trace trace = {0};
     enum status status = plan_read(path, &read, err);
     if (status == STATUS_OK) {
-        const struct planner_options options = {.policy = read.gang_count > 0 ? NULL : read.policy,
+        const struct planner_options options = {.policy = read.gang_count > 0 || has_devices(&read) ? NULL : read.policy,
+                                                .settle = has_devices(&read),
                                                 .seed = read.seed,
                                                 .activations = PLANNER_AUTO,
                                                 .optimizer = PLANNER_AUTO};

@@ -357,6 +357,41 @@ static void memory(void **state)
     plan_release(&plan);
 }
 
+static struct test_layer equal_layer(void *context, uint32_t job, uint32_t layer)
+{
+    (void)context, (void)job;
+    return (struct test_layer){.parameter_bytes = 4000000, .boundary_bytes = 1024, .activation_bytes = 4096,
+                               .forward_ns = 500000 + 1000 * layer, .backward_ns = 1000000};
+}
+
+/* Jobs that settled: as they are made again, they are the plan; and devices that hold their states need no more. */
+static void memory_of_settled(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/spillway-explain-XXXXXX";
+    struct hardware hardware;
+    struct job_set jobs;
+    struct plan plan = {0};
+    struct explain_purchase purchase;
+    struct error err = {0};
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .settle = true};
+    bool known;
+    test_hardware(&hardware, 2, 200000000, 1e9);
+    test_profile_jobs(&jobs, 2, 5, 3, equal_layer, NULL);
+    if (planner_plan(&hardware, &jobs, &options, &plan, &err)) fail_msg("%s", err.text);
+    assert_int_equal(plan.lease_count, 2);
+    double simulated_s = test_spread_simulate(&plan, false).makespan_s;
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    if (plan_write(&plan, path, &err) || explain_memory_purchase(path, 1, &purchase, &known, &err)) fail_msg("%s", err.text);
+    unlink(path);
+    assert_true(known);
+    SIM_ASSERT_CLOSE(purchase.before_s, simulated_s);
+    SIM_ASSERT_CLOSE(purchase.after_s, purchase.before_s);
+    plan_release(&plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +399,7 @@ int main(void)
         cmocka_unit_test(compute_is_named_by_the_jobs), cmocka_unit_test(purchase_of_a_lone_bottleneck),
         cmocka_unit_test(shares_add_up), cmocka_unit_test(causes_are_found),     cmocka_unit_test(causes_by_hand),
         cmocka_unit_test(refused),       cmocka_unit_test(memory),
+        cmocka_unit_test(memory_of_settled),
     };
     return cmocka_run_group_tests_name("explain/", tests, NULL, NULL);
 }
