@@ -94,11 +94,18 @@ static struct planner_options options_beside(const struct hardware *all, const s
     return own;
 }
 
-/* A way to run jobs on one device. */
-struct way {
+/* Ways to run jobs on a device, in the order in which they are tried. */
+static const struct way {
     const struct policy *policy; /* NULL: streamed, as ever */
-    bool several, stays;         /* for several jobs alone; all states stay: nothing is done on the host */
-};
+    bool several;                /* for several jobs alone */
+} ways[] = {{&policy_model_parallel, false}, {&policy_shard_parallel, true}, {NULL, false}, {&policy_spill_sequential, true}};
+
+/* Jobs that clip need the host's processor, and states that stay have none. */
+static bool way_open(const struct way *way, uint32_t job_count, bool clips)
+{
+    bool stays = way->policy && way->policy->resident;
+    return !(way->several && job_count == 1) && !(stays && clips);
+}
 
 /* `trial` takes the place of *best where that is none or ends later; else it is released. */
 static void keep_earlier(struct plan *trial, struct plan *best, bool *found)
@@ -116,16 +123,12 @@ static void keep_earlier(struct plan *trial, struct plan *best, bool *found)
 static enum status best_way(const struct hardware *all, const struct job *from, const struct part *part,
                             double host_bytes, struct planner_options *own, struct plan *out, struct error *err)
 {
-    const struct way ways[] = {{&policy_model_parallel, .stays = true},
-                               {&policy_shard_parallel, .several = true, .stays = true},
-                               {.policy = NULL},
-                               {&policy_spill_sequential, .several = true}};
     bool clips = any_clips(from, part), found = false;
     struct error streamed = {0};
     for (size_t w = 0; w < ARRAY_COUNT(ways); w++) {
         struct plan trial = {0};
         struct error why = {0};
-        if ((ways[w].several && part->job_count == 1) || (ways[w].stays && clips)) continue;
+        if (!way_open(&ways[w], part->job_count, clips)) continue;
         if (found && out->estimated_makespan_s <= near_enough * out->lower_bound_s) break;
         own->policy = ways[w].policy ? ways[w].policy->name : NULL;
         enum status status = part_plan(all, from, part, NULL, host_bytes, own, &trial, &why);
@@ -361,7 +364,6 @@ static enum status try_divisions(struct settling *s, struct choice *best)
 /* One device: other ways than streaming. Several: with the stages of several jobs resident on all of them. */
 static enum status try_policies(struct settling *s, struct choice *best)
 {
-    const struct policy *const policies[] = {&policy_spill_sequential, &policy_model_parallel, &policy_shard_parallel};
     uint32_t *all, *devices, count = s->hardware->device_count;
     TRY(take(s, s->jobs->count, sizeof *all, &all));
     TRY(take(s, count, sizeof *devices, &devices));
@@ -371,12 +373,13 @@ static enum status try_policies(struct settling *s, struct choice *best)
     struct planner_options own = *s->options;
     bool clips = any_clips(s->jobs->jobs, &part);
     own.settle = false;
-    for (size_t i = 0; i < ARRAY_COUNT(policies); i++) {
-        const struct policy *policy = policies[i];
+    for (size_t w = 0; w < ARRAY_COUNT(ways); w++) {
+        const struct policy *policy = ways[w].policy;
         struct plan plan = {0};
         struct error why = {0};
+        if (!policy || !way_open(&ways[w], part.job_count, clips)) continue;
         bool on_all = policy->resident && policy->seats_max > 1; /* the others have one device compute at a time */
-        if ((policy->resident && clips) || (count > 1 && !on_all)) continue;
+        if (count > 1 && !on_all) continue;
         own.policy = policy->name;
         enum status status = part_plan(s->hardware, s->jobs->jobs, &part, NULL, s->hardware->host_bytes.value, &own,
                                        &plan, &why);
