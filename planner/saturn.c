@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "models/cost.h"
 #include "models/try.h"
 #include "planner/saturn_runs.h"
@@ -317,11 +318,19 @@ static bool leave_out_streamed(struct saturn_times *times)
     return some;
 }
 
+static enum status take_times(struct saturn *s)
+{
+    const struct saturn_options *o = s->options;
+    struct saturn_times *timed = o->kept_times ? o->kept_times : &s->times;
+    if (timed->count == 0) TRY(saturn_times_find(&s->machine, s->jobs, o->streamed, o->clock, timed, s->err));
+    return timed == &s->times ? STATUS_OK : saturn_times_slowed(timed, o->slowed > 0 ? o->slowed : 1, &s->times, s->err);
+}
+
 static enum status prepare(struct saturn *s)
 {
     TRY(check_jobs(s->jobs, saturn_rule_names[s->options->rule], s->err));
     TRY(saturn_machine_find(s->hardware, &s->machine, s->err));
-    TRY(saturn_times_find(&s->machine, s->jobs, s->options->streamed, s->options->clock, &s->times, s->err));
+    TRY(take_times(s));
     enum status status = plan_runs(s);
     if (status != STATUS_INFEASIBLE || !leave_out_streamed(&s->times)) return status;
     /* States of all that is streamed are on the host at one time, which the instance does not know. */
@@ -336,7 +345,8 @@ static struct plan_order order_of(const struct saturn *s)
     const struct spase_certificate *c = &s->report->certificate;
     uint64_t tried = s->options->rule == SATURN_RULE_SPASE ? c->iterations : 1; /* a rule makes one */
     if (s->report->restarts > 0) return (struct plan_order){.kind = PLAN_ORDER_NONE};
-    return (struct plan_order){.bound_s = (double)c->bound * s->report->tick_s, .kind = PLAN_ORDER_GANGS,
+    double bound_s = (double)c->bound * s->report->tick_s;
+    return (struct plan_order){.bound_s = s->options->bound_s > 0 ? min_s(bound_s, s->options->bound_s) : bound_s, .kind = PLAN_ORDER_GANGS,
                                .tried = tried > INT64_MAX ? INT64_MAX : tried};
 }
 
@@ -350,6 +360,7 @@ enum status saturn_plan(struct hardware *hardware, struct job_set *jobs, const s
                        .err = err};
     streamed.policy = NULL;
     own.streamed = &streamed;
+    report->slowed = options->slowed;
     enum status status = prepare(&s);
     if (!status) {
         const struct compose_options how = {.policy = saturn_rule_names[own.rule], .seed = streamed.seed,

@@ -12,7 +12,8 @@
  * a schedule is made again in which what fits otherwise is not streamed.
  *
  * A gang lies within one node. Not in the run times, and so in the plan's simulation alone: links that jobs beside
- * each other share, and what a gang's place in its node changes.
+ * each other share, and what a gang's place in its node changes. Who simulates can say by how much runs that are streamed
+ * are slowed, and have a schedule made that counts on it (`slowed`).
  *
  * Source: Nagrecha and Kumar, "Saturn: an optimized data system for multi-large-model deep learning workloads",
  * PVLDB 17(4), 2023.
@@ -54,6 +55,10 @@ struct saturn_options {
     double interval_s; /* plan anew at so long intervals what is left, and change the plan where it then ends by the
                           threshold sooner (planner/spase_introspect.h); 0 or below: do not, but for optimus-dynamic */
     double threshold_s; /* below 0: half an interval, as in the paper */
+    double slowed;     /* runs that are streamed take so many times as long as they are timed, since copies share links with
+                          those of other jobs; 0: as timed */
+    double bound_s;    /* of every schedule by run times as timed, where they are slowed */
+    struct saturn_times *kept_times; /* as timed: empty, out; else taken for them. May be NULL */
     double restart_s;  /* what a stop costs; below 0: the largest state out over a device's link, and in again */
 };
 
@@ -61,6 +66,7 @@ struct saturn_options {
 struct saturn_report {
     struct spase_certificate certificate;     /* of the schedule, whoever made it */
     double tick_s;                            /* of its times */
+    double slowed;                            /* as in the options */
     uint32_t tried, timed;                    /* configurations, of all jobs; that plans were timed of */
     double scheduled_s;                       /* without planning anew */
     double baselines_s[SPASE_BASELINE_COUNT]; /* what others' rules would take, by the same run times */

@@ -154,6 +154,23 @@ enum status saturn_times_find(const struct saturn_machine *machine, const struct
     return STATUS_OK;
 }
 
+enum status saturn_times_slowed(const struct saturn_times *times, double slowed, struct saturn_times *out,
+                                struct error *err)
+{
+    for (size_t i = 0; i < times->count; i++) {
+        struct saturn_time t = times->times[i];
+        double by = t.config.way == SATURN_STREAMED ? slowed : 1;
+        t.first_s *= by;
+        t.second_s *= by;
+        t.run_s *= by;
+        TRY(array_reserve(&out->times, &out->capacity, out->count, sizeof *out->times, SIZE_MAX, "run times", err));
+        out->times[out->count++] = t;
+    }
+    out->tried = times->tried;
+    out->timed = times->timed;
+    return STATUS_OK;
+}
+
 void saturn_times_release(struct saturn_times *times)
 {
     free(times->times);

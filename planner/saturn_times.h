@@ -41,6 +41,10 @@ struct saturn_times {
 MUST_CHECK enum status saturn_times_find(const struct saturn_machine *machine, const struct job_set *jobs,
                                          const struct planner_options *options, const struct saturn_clock *clock,
                                          struct saturn_times *out, struct error *err);
+/* A copy, in which streamed runs take `slowed` times as long. `out`: zeroed; release it, also after an error. Errors:
+ * STATUS_NO_MEMORY. */
+MUST_CHECK enum status saturn_times_slowed(const struct saturn_times *times, double slowed, struct saturn_times *out,
+                                           struct error *err);
 void saturn_times_release(struct saturn_times *times);
 
 /* Does a minibatch of both cost the same in any configuration? Bytes that differ by chance, where a struct has

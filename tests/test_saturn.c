@@ -253,6 +253,43 @@ static void plans_end_as_scheduled(void **state)
     assert_true(better > 0);
 }
 
+/* Run times are taken over; those of what is streamed are slowed, so no schedule ends sooner, and the bound stays. */
+static void links_are_shared(void **state)
+{
+    (void)state;
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .iterations = 20000};
+    struct saturn_times times = {0};
+    double end_s = 0, bound_s = 0;
+    uint32_t calls = 0, timed = 0;
+    const struct saturn_clock clock = {.time = simulated_s, .context = &calls};
+    for (uint32_t by = 1; by <= 4; by++) {
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan = {0};
+        struct saturn_report report = {0};
+        struct error err = {0};
+        const struct saturn_options how = {
+            .streamed = &options, .clock = &clock, .kept_times = &times, .slowed = by, .bound_s = bound_s};
+        make_jobs(&jobs, 5, 2385, 23);
+        for (uint32_t j = 1; j < jobs.count; j++) {
+            jobs.jobs[j].network = jobs.jobs[0].network;
+            jobs.jobs[j].minibatches += 2 * j;
+        }
+        uint64_t state_bytes = job_state(&jobs.jobs[0], 0, LAYERS).bytes;
+        test_hardware(&hardware, 2, state_bytes, 1e10); /* none fits on a device, and devices have no links: all are streamed */
+        if (saturn_plan(&hardware, &jobs, &how, &report, &plan, &err)) fail_msg("%s", err.text);
+        if (by == 1) timed = calls;
+        if (by == 1) end_s = plan.estimated_makespan_s;
+        if (by == 1) bound_s = plan.order.bound_s;
+        assert_int_equal(calls, timed);
+        assert_true(fabs(plan.estimated_makespan_s - by * end_s) <= 1e-2 * by * end_s);
+        assert_true(fabs(plan.order.bound_s - bound_s) <= 1e-9 * bound_s);
+        plan_release(&plan);
+    }
+    for (size_t i = 0; i < times.count; i++) assert_int_equal(times.times[i].config.way, SATURN_STREAMED);
+    saturn_times_release(&times);
+}
+
 /* --- planned anew ---------------------------------------------------------------------------- */
 
 /* Which of a course's jobs is a piece of job j: "job-1" or "job-1.2". */
@@ -370,7 +407,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes),      cmocka_unit_test(classes),
         cmocka_unit_test(configurations), cmocka_unit_test(few_minibatches_say_it_all),
-        cmocka_unit_test(timed_once), cmocka_unit_test(plans_end_as_scheduled),
+        cmocka_unit_test(timed_once), cmocka_unit_test(plans_end_as_scheduled), cmocka_unit_test(links_are_shared),
         cmocka_unit_test(planned_anew), cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests_name("saturn", tests, NULL, NULL);
