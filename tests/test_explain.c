@@ -334,22 +334,29 @@ static void refused(void **state)
     plan_release(&plan);
 }
 
+/* What twice the memory brings to the plan, as a file has it. */
+static struct explain_purchase twice_the_memory(const struct plan *plan)
+{
+    char path[] = "/tmp/spillway-explain-XXXXXX";
+    struct explain_purchase purchase;
+    struct error err = {0};
+    bool known;
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    if (plan_write(plan, path, &err) || explain_memory_purchase(path, 1, &purchase, &known, &err)) fail_msg("%s", err.text);
+    unlink(path);
+    assert_true(known);
+    return purchase;
+}
+
 /* Jobs that are streamed through devices with little memory: planned again as they were, and with more. */
 static void memory(void **state)
 {
     (void)state;
-    char path[] = "/tmp/spillway-explain-XXXXXX";
     struct plan plan;
-    struct explain_purchase purchase;
-    struct error err = {0};
-    bool known;
     test_spread_or_spilled(2385, false, &plan);
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    close(file);
-    if (plan_write(&plan, path, &err) || explain_memory_purchase(path, 1, &purchase, &known, &err)) fail_msg("%s", err.text);
-    unlink(path);
-    assert_true(known);
+    struct explain_purchase purchase = twice_the_memory(&plan);
     SIM_ASSERT_CLOSE(purchase.figure, 500000);
     assert_true(purchase.before_s > 0 && purchase.after_s > 0);
     SIM_ASSERT_CLOSE(1 + purchase.gain, purchase.before_s / purchase.after_s);
@@ -368,26 +375,17 @@ static struct test_layer equal_layer(void *context, uint32_t job, uint32_t layer
 static void memory_of_settled(void **state)
 {
     (void)state;
-    char path[] = "/tmp/spillway-explain-XXXXXX";
     struct hardware hardware;
     struct job_set jobs;
     struct plan plan = {0};
-    struct explain_purchase purchase;
     struct error err = {0};
     const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .settle = true};
-    bool known;
     test_hardware(&hardware, 2, 200000000, 1e9);
     test_profile_jobs(&jobs, 2, 5, 3, equal_layer, NULL);
     if (planner_plan(&hardware, &jobs, &options, &plan, &err)) fail_msg("%s", err.text);
     assert_int_equal(plan.lease_count, 2);
-    double simulated_s = test_spread_simulate(&plan, false).makespan_s;
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    close(file);
-    if (plan_write(&plan, path, &err) || explain_memory_purchase(path, 1, &purchase, &known, &err)) fail_msg("%s", err.text);
-    unlink(path);
-    assert_true(known);
-    SIM_ASSERT_CLOSE(purchase.before_s, simulated_s);
+    struct explain_purchase purchase = twice_the_memory(&plan);
+    SIM_ASSERT_CLOSE(purchase.before_s, test_spread_simulate(&plan, false).makespan_s);
     SIM_ASSERT_CLOSE(purchase.after_s, purchase.before_s);
     plan_release(&plan);
 }
