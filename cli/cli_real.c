@@ -37,11 +37,11 @@ enum status cli_real_begin(const struct figure *figure, const char *output, char
 {
     options->workers = 1;
     if (check_memory(figure, err) != STATUS_OK || !output) return err->status;
-    int length = snprintf(kept, CLI_PATH_BYTES, "%s/runs/.", output);
+    int length = snprintf(kept, CLI_PATH_BYTES, "%s/runs", output);
     if (length < 0 || length + RUN_FOLDER_BYTES >= CLI_PATH_BYTES)
         return error_set(err, STATUS_LIMIT, "a path is too long (limit is %d)", CLI_PATH_BYTES - RUN_FOLDER_BYTES - 8);
     options->keep = kept;
-    return path_make_folders(kept, err);
+    return STATUS_OK;
 }
 
 /* Of the first run of the row that has left both. */

@@ -164,7 +164,7 @@ static enum status take_value(struct place at, const struct field *field, enum r
 {
     char expected[64];
     if (measured_runs_value(column, field->text, out)) return STATUS_OK;
-    if (column == RUN_RECOMPUTE) return fail(at, field, err, "recompute is", "none, selective or full");
+    if (column == RUN_RECOMPUTE) return fail(at, field, err, "recompute is", "none, selective, full or stage");
     snprintf(expected, sizeof expected, "a whole number from %lu to %" PRIu32, least_of(column), columns[column].most);
     return fail(at, field, err, columns[column].name, expected);
 }

@@ -24,6 +24,7 @@ const char *const recompute_names[RECOMPUTE_COUNT] = {
     [RECOMPUTE_NONE] = "none",
     [RECOMPUTE_SELECTIVE] = "selective",
     [RECOMPUTE_FULL] = "full",
+    [RECOMPUTE_STAGE] = "stage",
 };
 
 const char *const parallel_partition_names[PARALLEL_PARTITION_COUNT] = {

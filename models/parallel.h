@@ -148,8 +148,16 @@ enum recompute {
     RECOMPUTE_NONE,      /* all */
     RECOMPUTE_SELECTIVE, /* all but those of attention's core, which is computed again */
     RECOMPUTE_FULL,      /* its input */
+    RECOMPUTE_STAGE,     /* nothing: a run's backward pass makes all that the run keeps again, from the run's input */
     RECOMPUTE_COUNT
 };
+
+/* Are forward passes done again? */
+static inline bool recompute_repeats(uint32_t recompute)
+{
+    return recompute >= RECOMPUTE_FULL;
+}
+
 extern const char *const recompute_names[RECOMPUTE_COUNT];
 
 /* The same of a run, where each has its own. */

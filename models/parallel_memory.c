@@ -267,10 +267,10 @@ static uint64_t kept_by_next(const struct job *job, uint64_t last)
     return min_u64(layer.boundary_bytes, layer.activation_bytes);
 }
 
-static uint64_t listed_kept(const struct job *job, struct parallel_layers layers)
+static uint64_t listed_kept(const struct job *job, struct parallel_layers layers, uint32_t recompute)
 {
     uint64_t sum = 0;
-    bool again = parallel_recompute(job, layers) == RECOMPUTE_FULL;
+    bool again = recompute == RECOMPUTE_FULL;
     for (uint64_t i = 0; i < layers.count; i++) {
         const struct listed layer = listed_of(job, layers.first + i);
         bool last = i + 1 == layers.count;
@@ -281,10 +281,10 @@ static uint64_t listed_kept(const struct job *job, struct parallel_layers layers
     return parallel_slice_share(&job->parallel, sum);
 }
 
-static uint64_t listed_workspace(const struct job *job, struct parallel_layers layers)
+static uint64_t listed_workspace(const struct job *job, struct parallel_layers layers, uint32_t recompute)
 {
     uint64_t bytes = 0;
-    bool again = parallel_recompute(job, layers) == RECOMPUTE_FULL;
+    bool again = recompute == RECOMPUTE_FULL;
     for (uint64_t i = 0; i < layers.count; i++) {
         const struct listed layer = listed_of(job, layers.first + i);
         bytes = max_u64(bytes, layer.work_bytes + (again ? layer.activation_bytes : 0));
@@ -319,11 +319,12 @@ uint64_t parallel_kept_bytes(const struct job *job, struct parallel_layers layer
     return compression_bytes(&job->compression[COMPRESSED_ACTIVATIONS], parallel_plain_kept_bytes(job, layers, dropout));
 }
 
-uint64_t parallel_plain_kept_bytes(const struct job *job, struct parallel_layers layers, bool dropout)
+/* From a forward pass to the backward pass; of a stage that is computed again nothing. */
+static uint64_t kept_so(const struct job *job, struct parallel_layers layers, uint32_t recompute, bool dropout)
 {
-    uint32_t recompute = parallel_recompute(job, layers);
     uint64_t sum = 0, end = layers.first + layers.count;
-    if (is_listed(job)) return listed_kept(job, layers);
+    if (recompute == RECOMPUTE_STAGE) return 0;
+    if (is_listed(job)) return listed_kept(job, layers, recompute);
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
         next = run_end(&job->network, layer, end);
         struct numbers s = numbers_of(job, layer);
@@ -337,6 +338,11 @@ uint64_t parallel_plain_kept_bytes(const struct job *job, struct parallel_layers
         }
     }
     return sum;
+}
+
+uint64_t parallel_plain_kept_bytes(const struct job *job, struct parallel_layers layers, bool dropout)
+{
+    return kept_so(job, layers, parallel_recompute(job, layers), dropout);
 }
 
 /* --- workspace -------------------------------------------------------------------------------- */
@@ -372,11 +378,10 @@ static uint64_t decoded_bytes(const struct job *job, struct parallel_layers laye
     return bytes;
 }
 
-static uint64_t layers_workspace(const struct job *job, struct parallel_layers layers)
+static uint64_t layers_workspace(const struct job *job, struct parallel_layers layers, uint32_t recompute)
 {
     uint64_t bytes = 0, end = layers.first + layers.count;
-    if (is_listed(job)) return listed_workspace(job, layers);
-    uint32_t recompute = parallel_recompute(job, layers);
+    if (is_listed(job)) return listed_workspace(job, layers, recompute);
     for (uint64_t layer = layers.first; layer < end; layer = network_alike_end(&job->network, layer)) {
         struct numbers s = numbers_of(job, layer);
         switch (network_layer_kind(&job->network, layer)) {
@@ -391,5 +396,8 @@ static uint64_t layers_workspace(const struct job *job, struct parallel_layers l
 
 uint64_t parallel_workspace_bytes(const struct job *job, struct parallel_layers layers)
 {
-    return layers_workspace(job, layers) + decoded_bytes(job, layers);
+    uint32_t recompute = parallel_recompute(job, layers);
+    uint64_t decoded = decoded_bytes(job, layers);
+    if (recompute != RECOMPUTE_STAGE) return layers_workspace(job, layers, recompute) + decoded;
+    return kept_so(job, layers, RECOMPUTE_NONE, false) + layers_workspace(job, layers, RECOMPUTE_NONE) + decoded;
 }

@@ -13,7 +13,7 @@
  * "bf16", 4 in others. The layers of a function are those of a run or a part of them.
  *
  * Sources: ZeRO, arXiv 1910.02054, sections 3 and 5; Korthikanti et al., arXiv 2205.05198, sections 4
- * and 5.
+ * and 5; for stages that are computed again GPipe, arXiv 1811.06965, section 2.3.
  */
 #ifndef SPILLWAY_MODELS_PARALLEL_MEMORY_H
 #define SPILLWAY_MODELS_PARALLEL_MEMORY_H
@@ -94,6 +94,7 @@ uint64_t parallel_reduced_bytes(const struct job *job, struct parallel_layers la
  *                       attention's weights e B H T T
  *   blocks, selective   without attention's weights
  *   blocks, full        x: e R C  input
+ *   all, stage          nothing
  *   head                x: e R C  input, norm; bert: what is between them. The logits, or their gradient
  *                       in their place: 4 R V
  *   embedding           nothing
@@ -126,6 +127,7 @@ uint64_t parallel_sent_bytes(const struct job *job, uint64_t layer);
  *   head        e R C twice, and the logits' gradient once more in 16 bits where those are 16-bit jobs
  *   embedding   e R C of whole rows
  *   profile     what is computed again
+ * with what all its layers keep where a stage is computed again as a whole (of microbatches one after the other);
  * and where boundaries are compressed what was decoded: the one that came in and its gradient, the one that goes out;
  * where activations are, all of these
  */

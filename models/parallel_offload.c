@@ -59,7 +59,7 @@ static enum status check_whole(const struct job *job, struct error *err)
 static enum status check_choices(const struct parallel *p, struct error *err)
 {
     if (!p->choose && p->chosen == 0) return STATUS_OK;
-    if (p->recompute == RECOMPUTE_FULL)
+    if (recompute_repeats(p->recompute))
         return error_set(err, STATUS_BAD_INPUT,
                          "'%s' with recomputation of all runs (expected none or selective: what is not computed again)",
                          p->choose ? "choose" : "choices");

@@ -32,11 +32,11 @@ static uint64_t next_kind(const struct network *network, uint64_t layer, uint64_
     return end < next ? end : next;
 }
 
-/* Is this computed again by the job's backward passes? An embedding and a head are not. */
+/* Is this computed again by the job's backward passes? An embedding and a head are not, but with their stage. */
 static bool is_recomputed(const struct job *job, uint32_t recompute, uint64_t layer)
 {
     enum layer_kind kind = network_layer_kind(&job->network, layer);
-    return recompute != RECOMPUTE_NONE && (kind == LAYER_BLOCK || kind == LAYER_OPAQUE);
+    return recompute == RECOMPUTE_STAGE || (recompute != RECOMPUTE_NONE && (kind == LAYER_BLOCK || kind == LAYER_OPAQUE));
 }
 
 /* --- kernels ---------------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ static void add_layers(struct work_list *list, const struct job *job, struct par
                                        [PARALLEL_INPUT] = PASS_INPUT,
                                        [PARALLEL_WEIGHT] = PASS_WEIGHT};
     uint32_t recompute = parallel_recompute(job, layers);
-    enum pass again = recompute == RECOMPUTE_FULL ? PASS_FORWARD : PASS_RECOMPUTE_CORE;
+    enum pass again = recompute_repeats(recompute) ? PASS_FORWARD : PASS_RECOMPUTE_CORE;
     bool recomputes = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
     uint64_t end = layers.first + layers.count;
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
@@ -222,7 +222,7 @@ static void cross_exchange(struct exchange *list, const struct job *job, uint64_
 {
     struct exchange seen = *list;
     bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
-    bool again = back && job->parallel.recompute == RECOMPUTE_FULL;
+    bool again = back && recompute_repeats(job->parallel.recompute);
     seen.row_bytes = job->microbatch * job->sequence * job->network.width * precision_bytes(job->precision);
     if (pass == PARALLEL_FORWARD || again) gather(&seen, blocks, false);
     if (back) sum(&seen, blocks, true);
@@ -237,7 +237,7 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
     bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
     /* the two parts of a parallel block are added up before their sum over the group is */
     uint64_t sums = blocks * (network_traits(&job->network)->parallel ? 1 : crosses ? 3 : 2);
-    bool again = back && job->parallel.recompute == RECOMPUTE_FULL;
+    bool again = back && recompute_repeats(job->parallel.recompute);
     if (pass == PARALLEL_FORWARD || again) {
         gather(list, sums, false);
         sum(list, sums, false);
@@ -250,10 +250,17 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
     if (crosses) cross_exchange(list, job, blocks, pass);
 }
 
+/* Is the forward pass of an embedding or a head in this one? */
+static bool goes_forward(const struct job *job, enum parallel_pass pass)
+{
+    bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
+    return pass == PARALLEL_FORWARD || (back && job->parallel.recompute == RECOMPUTE_STAGE);
+}
+
 static void embedding_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
 {
     bool positions = network_traits(&job->network)->more_positions != NO_POSITION_TABLE;
-    if (pass == PARALLEL_FORWARD && job->network.family != NETWORK_VIT) {
+    if (goes_forward(job, pass) && job->network.family != NETWORK_VIT) {
         if (positions) exchange(list, COLLECTIVE_ALL_REDUCE, 1, list->row_bytes, false);
         else sum(list, 1, false);
     }
@@ -263,7 +270,7 @@ static void embedding_exchange(struct exchange *list, const struct job *job, enu
 static void head_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
 {
     bool words = !network_classifies(&job->network);
-    if (pass == PARALLEL_FORWARD) {
+    if (goes_forward(job, pass)) {
         if (words) gather(list, 1, false);
         if (!words || job->network.pooler) gather(list, 1, false); /* first tokens of samples */
         if (words) exchange(list, COLLECTIVE_ALL_REDUCE, 3, list->statistic_bytes, false);

@@ -148,9 +148,10 @@ static enum status take_recompute(const char *text, size_t *length, uint32_t *ou
     *out = !plus                              ? RECOMPUTE_NONE
            : strcmp(plus, "+recompute") == 0 ? RECOMPUTE_FULL
            : strcmp(plus, "+selective") == 0 ? RECOMPUTE_SELECTIVE
+           : strcmp(plus, "+stage") == 0     ? RECOMPUTE_STAGE
                                               : RECOMPUTE_COUNT;
     if (*out < RECOMPUTE_COUNT) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "unknown '%.64s' (expected '+recompute' or '+selective')", plus);
+    return error_set(err, STATUS_BAD_INPUT, "unknown '%.64s' (expected '+recompute', '+selective' or '+stage')", plus);
 }
 
 enum status fit_way_parse(const struct hardware *hardware, const struct job *job, const char *text,

@@ -49,7 +49,7 @@ static inline bool fit_way_stays(const struct fit_way *way)
 uint32_t fit_ways(const struct hardware *hardware, const struct job *job, struct fit_way out[FIT_WAYS_MAX]);
 
 /*
- * One that need not be in that list: "tp=2,dp=8,zero=1", as parallel_parse_text() has it, with "+recompute" or
+ * One that need not be in that list: "tp=2,dp=8,zero=1", as parallel_parse_text() has it, with "+recompute", "+stage" or
  * "+selective" behind it. *out is named so. Errors: STATUS_BAD_INPUT when it cannot be read, the machine has too few
  * devices, or parallel_check() refuses it.
  */

@@ -75,7 +75,7 @@ uint32_t saturn_configs(const struct job *job, uint32_t devices, struct saturn_c
 
 bool saturn_config_keep_less(struct saturn_config *config)
 {
-    bool less = config->way < SATURN_STREAMED && config->parallel.recompute != RECOMPUTE_FULL;
+    bool less = config->way < SATURN_STREAMED && config->parallel.recompute < RECOMPUTE_FULL;
     if (less) config->parallel.recompute = RECOMPUTE_FULL;
     return less;
 }

@@ -77,14 +77,14 @@ static bool only_this_way(enum status status)
 static bool keep_less(struct what_if_way *way)
 {
     struct parallel *p = &way->fit.parallel;
-    if (!way->keeps_less || p->recompute + 1 >= RECOMPUTE_COUNT) return false;
+    if (!way->keeps_less || p->recompute >= RECOMPUTE_FULL) return false;
     p->recompute++;
     return true;
 }
 
 static void name_recompute(struct what_if_way *way)
 {
-    static const char *const suffixes[RECOMPUTE_COUNT] = {"", "+selective", "+recompute"};
+    static const char *const suffixes[RECOMPUTE_COUNT] = {"", "+selective", "+recompute", "+stage"};
     size_t length = 0;
     while (way->fit.name[length]) length++;
     snprintf(way->fit.name + length, sizeof way->fit.name - length, "%s", suffixes[way->fit.parallel.recompute]);

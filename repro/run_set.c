@@ -194,13 +194,15 @@ const char *run_set_folder(const struct run_set *set, uint32_t index, char name[
     return name;
 }
 
-/* By a program that knows how to move a folder from one file system to another, in place of what an earlier run left. */
+/* By a program that knows how to move a folder from one file system to another, in place of what an earlier run left.
+ * The folder for them is made now: where the first run fails there is nothing to keep. */
 static enum status keep_folder(const struct run_set *set, const struct run *run, const char *keep, struct error *err)
 {
     char path[PATH_BYTES], name[RUN_FOLDER_BYTES];
     int length = snprintf(path, sizeof path, "%s/%s", keep, run_set_folder(set, (uint32_t)(run - set->runs), name));
     if (length < 0 || length >= (int)sizeof path)
         return error_set(err, STATUS_LIMIT, "a path is too long (limit is %d)", PATH_BYTES - 1);
+    if (path_make_folders(path, err) != STATUS_OK) return err->status;
     remove_folder(path);
     char *const words[] = {"mv", "--", (char *)run->folder, path, NULL};
     pid_t child;

@@ -72,7 +72,7 @@ static void what_is_wrong_is_named(void **state)
         {HEAD ",iteration time (ms)\n" ROW ",-3\n", ":2:29: iteration time (ms) '-3' (expected a number above 0)"},
         {HEAD ",iteration time (ms)\n8,6x," "2,1024,16,12,512,2,2,2,7\n",
          ":2:3: global batch '6x' (expected a whole number from 1 to 16777216)"},
-        {HEAD ",iteration time (ms),recompute\n" ROW ",7,some\n", ":2:31: recompute is 'some' (expected none, selective or full)"},
+        {HEAD ",iteration time (ms),recompute\n" ROW ",7,some\n", ":2:31: recompute is 'some' (expected none, selective, full or stage)"},
         {HEAD ",iteration time (ms),scatter\n" ROW ",7,2\n", ":2:31: scatter '2' (expected a whole number from 0 to 1)"},
         {HEAD ",iteration time (ms)\n9,64,2,1024,16,12,512,2,2,2,7\n", ":2:1: 9 GPUs, but tensor x data x pipeline is 8"},
         {HEAD ",iteration time (ms)\n8,66,4,1024,16,12,512,2,2,2,7\n",

@@ -100,7 +100,7 @@ static void ways_are_read(void **state)
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"dp=2+some", "unknown '+some' (expected '+recompute' or '+selective')"},
+        {"dp=2+some", "unknown '+some' (expected '+recompute', '+selective' or '+stage')"},
         {"dp=8", "way 'dp=8' takes 8 devices (the machine has 4)"},
         {"dp=3", "8 microbatches on 3 data-parallel replicas (expected a multiple)"},
     };

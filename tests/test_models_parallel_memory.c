@@ -197,6 +197,27 @@ static void workspaces_by_hand(void **state)
     assert_int_equal(parallel_workspace_bytes(&job, head), 4 * 2 * rows);
 }
 
+/* As kept_by_hand(): a stage keeps nothing, and its backward pass everything, embedding and head included, beside what the
+ * widest of these passes needs. */
+static void stages_are_made_again_whole(void **state)
+{
+    (void)state;
+    struct job job = support_spread(support_preset("gpt2"), 2, 2, 1);
+    struct parallel_layers start = {0, 3}, end = {11, 3};
+    uint64_t rows = 192 * 768, scores = 192 * 6 * 96, logits = 192 * 25136;
+    uint64_t block = 4 * (3 * rows + 2 * rows + 4 * rows + scores);
+    job.sequence = 96;
+    job.precision = PRECISION_FP32;
+    job.parallel.recompute = RECOMPUTE_STAGE;
+    assert_int_equal(parallel_kept_bytes(&job, start, true), 0);
+    assert_int_equal(parallel_kept_bytes(&job, end, false), 0);
+    /* results of the embedding and of the first block, two blocks; the stream's gradient and half of fc's 4 C columns */
+    assert_int_equal(parallel_workspace_bytes(&job, start), 4 * 2 * rows + 2 * block + 4 * 3 * rows);
+    /* results of two blocks, these, norm and logits; half of fc's columns is more than the norm's two gradients */
+    assert_int_equal(parallel_workspace_bytes(&job, end),
+                     4 * 2 * rows + 2 * block + 4 * (rows + logits) + 4 * 3 * rows);
+}
+
 static void profiles_keep_what_they_say(void **state)
 {
     (void)state;
@@ -215,6 +236,9 @@ static void profiles_keep_what_they_say(void **state)
     assert_int_equal(parallel_kept_bytes(&job, all, false), 70 + 90);
     assert_int_equal(parallel_kept_bytes(&job, last, false), 0);
     assert_int_equal(parallel_workspace_bytes(&job, all), 3000);
+    job.parallel.recompute = RECOMPUTE_STAGE;
+    assert_int_equal(parallel_kept_bytes(&job, all, false), 0);
+    assert_int_equal(parallel_workspace_bytes(&job, all), 6000);
 }
 
 /* --- properties ------------------------------------------------------------------------------- */
@@ -235,7 +259,7 @@ static struct job random_job(struct dice *dice)
     struct job job = support_spread(n, 1 + roll(dice, 5), 1, 1 + (uint32_t)roll(dice, 6));
     job.sequence = 64 * (1 + roll(dice, 4));
     job.precision = (uint32_t)roll(dice, PRECISION_COUNT);
-    job.parallel.recompute = (uint32_t)roll(dice, RECOMPUTE_COUNT);
+    job.parallel.recompute = (uint32_t)roll(dice, RECOMPUTE_STAGE); /* what stages keep again is no sum over layers */
     if (n.heads % 4 == 0) job.parallel.tensor = 1 << roll(dice, 3);
     job.parallel.sequence = job.parallel.tensor > 1 && n.family != NETWORK_VIT && roll(dice, 2);
     job.parallel.data = 1 + (uint32_t)roll(dice, 9);
@@ -295,6 +319,7 @@ int main(void)
         cmocka_unit_test(kept_by_hand),
         cmocka_unit_test(llama_by_hand),
         cmocka_unit_test(workspaces_by_hand),
+        cmocka_unit_test(stages_are_made_again_whole),
         cmocka_unit_test(profiles_keep_what_they_say),
         cmocka_unit_test(runs_add_up),
     };

@@ -405,6 +405,33 @@ static void parts_add_up(void **state)
     }
 }
 
+/* A stage that is made again goes forward once more, embedding, head and collectives included. */
+static void stages_go_forward_again(void **state)
+{
+    (void)state;
+    struct dice dice = {.seed = support_seed("models_parallel_work: stages")};
+    for (int trial = 0; trial < 300; trial++) {
+        struct job job = random_job(&dice), again = job;
+        struct work_item items[2][ALL_WORK_MAX];
+        struct work_list twice = {items[0], 0, ALL_WORK_MAX}, both = {items[1], 0, ALL_WORK_MAX};
+        uint64_t bytes[2] = {0};
+        job.parallel.recompute = RECOMPUTE_NONE;
+        again.parallel.recompute = RECOMPUTE_STAGE;
+        struct parallel_layers layers = parallel_layers(&job, (uint32_t)roll(&dice, parallel_runs(&job.parallel)));
+        add_work(&twice, &again, layers, PARALLEL_BACKWARD);
+        add_work(&both, &job, layers, PARALLEL_FORWARD);
+        add_work(&both, &job, layers, PARALLEL_BACKWARD);
+        check_same(&twice, &both);
+        for (int pass = 0; pass < 3; pass++) {
+            struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
+            enum parallel_pass of = pass == 1 ? PARALLEL_FORWARD : PARALLEL_BACKWARD;
+            uint32_t count = parallel_collectives(pass == 0 ? &again : &job, layers, of, list);
+            for (uint32_t i = 0; i < count; i++) bytes[pass > 0] += list[i].count * list[i].bytes;
+        }
+        assert_true(bytes[0] == bytes[1]);
+    }
+}
+
 /* Of t devices each makes 1 / t of the products of blocks and words, where t divides these; with sequence
  * parallelism of everything in a block but the sums of biases' gradients of results that are added up. */
 static void devices_share_the_work(void **state)
@@ -472,6 +499,7 @@ int main(void)
         cmocka_unit_test(exchanges_by_hand),
         cmocka_unit_test(exchanges_of_sequences_by_hand),
         cmocka_unit_test(parts_add_up),
+        cmocka_unit_test(stages_go_forward_again),
         cmocka_unit_test(devices_share_the_work),
         cmocka_unit_test(one_device_does_it_all),
     };
