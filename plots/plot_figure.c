@@ -88,7 +88,7 @@ static void draw_bar(struct drawing *d, double y_px, const struct plot_figure_va
     if (!value->known) return;
     double scale = (d->area.right_px - d->area.left_px) / most;
     double right_px = d->area.left_px + fmax(value->value, 0) * scale;
-    snprintf(text, sizeof text, "%.3g", value->value);
+    snprintf(text, sizeof text, fabs(value->value) >= 1000 && fabs(value->value) < 1e6 ? "%.0f" : "%.3g", value->value);
     plot_script_box(&d->script, d->area.left_px, y_px, right_px, y_px + bar_px - 1, color);
     plot_script_text(&d->script, right_px + 5, y_px + bar_px / 2, PLOT_LEFT,
                      (struct plot_font){PLOT_TINY_PX, false, PLOT_FAINT_INK}, text);
