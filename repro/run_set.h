@@ -50,8 +50,8 @@ struct run_set_options {
     const char *program; /* an absolute path; NULL: this one */
     uint32_t workers;    /* at a time; 0: one for each core */
     double limit_s;      /* of each command; 0: none */
-    const char *keep;    /* what runs that end well leave is kept in this folder, made when the first has, each in one that is named after
-                            what the run is for; NULL: nothing is */
+    const char *keep;    /* what runs that end well leave is kept in this folder, made when the first has, each in one
+                            that is named after what the run is for; NULL: nothing is */
 };
 
 /*
