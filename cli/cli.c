@@ -42,6 +42,7 @@ const struct cli_verb cli_verbs[] = {
     {"hardware", "check", "FILE", "does a hardware file make physical sense?",
      verb_hardware_check},
     {"hardware", "import", "FILE", "what another tool measured, laid over a machine", verb_hardware_import},
+    {"check", NULL, "FILE", "what is a file, and is it right?", verb_check},
     {"mem", NULL, "NETWORK", "does its training fit, and what takes how much memory?", verb_mem},
     {"whatif", NULL, "JOBS.json", "time, cost and what binds on machines that one does not have", verb_whatif},
     {"plan", NULL, "JOBS.json", "decide what runs where and when, within memory", verb_plan},
@@ -73,7 +74,7 @@ const struct cli_verb cli_verbs[] = {
     {"policy", "new", "NAME", "begin a policy of one's own", verb_policy_new},
     {"policy", "test", "POLICY [CASE.json]", "does a policy keep the rules?", verb_policy_test},
     {"doctor", NULL, "", "is this machine ready, and if not, how is it repaired?", verb_doctor},
-    {"completion", NULL, "bash", "a completion script for the shell", verb_completion},
+    {"completion", NULL, "SHELL", "a completion script for the shell", verb_completion},
     {"help", NULL, "[VERB [ACTION]]", "what a verb does and all its options", verb_help},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -215,7 +215,7 @@ static enum status find_effects(const struct job_set *jobs, struct what_if_answe
 }
 
 /* Of all boards; 0 where one is unknown. */
-static double board_watts(const struct hardware *hardware)
+double what_if_watts(const struct hardware *hardware)
 {
     double sum = 0;
     for (uint32_t d = 0; d < hardware->device_count; d++) {
@@ -242,7 +242,7 @@ enum status what_if_answer(const struct cli_source *from, const struct job_set *
     }
     TRY(try_all_together(from, jobs, out, err));
     if (out->fits) what_if_effects_end(out);
-    out->watts = board_watts(&out->hardware);
+    out->watts = what_if_watts(&out->hardware);
     return STATUS_OK;
 }
 

@@ -32,7 +32,7 @@ struct what_if_effect {
 /* What one machine costs for an hour; `usd_per_h` 0: unknown. */
 struct what_if_price {
     double usd_per_h;
-    char basis[64], as_of[16]; /* "" where not stated; of several parts the first's */
+    char basis[80], as_of[16]; /* "" where not stated; of several parts the first's */
     bool given;                /* on the command line, so nobody asks how old it is */
 };
 
@@ -59,6 +59,7 @@ struct what_if_prices {
     const struct price_list *list;
     const struct option_list *given; /* "NAME=USD" */
     double usd_per_gpu_hour;         /* negative: not given */
+    double usd_per_kwh;              /* negative: not given */
     const char *basis;
 };
 
@@ -70,6 +71,12 @@ MUST_CHECK enum status what_if_prices_check(const struct option_list *given, con
 /* The price of a machine, all its parts together. Errors: STATUS_BAD_INPUT for what was given. */
 MUST_CHECK enum status what_if_price(const struct what_if_prices *prices, const char *machine, uint32_t devices,
                                      struct what_if_price *out, struct error *err);
+
+/* Electricity for boards at their limit, beside what the machine costs already; `watts` > 0, usd_per_kwh > 0. */
+void what_if_price_electricity(double watts, double usd_per_kwh, struct what_if_price *price);
+
+/* Of all boards at their limit; 0: one is unknown. */
+double what_if_watts(const struct hardware *hardware);
 
 uint64_t what_if_minibatches(const struct job_set *jobs); /* of all of them */
 

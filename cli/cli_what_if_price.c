@@ -122,3 +122,14 @@ enum status what_if_price(const struct what_if_prices *prices, const char *machi
     *out = sum;
     return STATUS_OK;
 }
+
+void what_if_price_electricity(double watts, double usd_per_kwh, struct what_if_price *price)
+{
+    char rent[sizeof price->basis];
+    bool rented = price->usd_per_h > 0;
+    snprintf(rent, sizeof rent, "%s", price->basis);
+    price->usd_per_h += watts / 1000 * usd_per_kwh;
+    if (rented) snprintf(price->basis, sizeof price->basis, "%.60s, electricity", rent);
+    else snprintf(price->basis, sizeof price->basis, "electricity alone");
+    if (!rented) price->given = true;
+}

@@ -14,6 +14,7 @@
 #include "cli/cli_document.h"
 #include "cli/cli_table.h"
 #include "planner/plan.h"
+#include "plots/plot.h"
 #include "traces/compare.h"
 
 struct request {
@@ -21,6 +22,7 @@ struct request {
     const char *max_error_text; /* NULL: no bound */
     double max_error;
     uint64_t worst;
+    const char *plot; /* NULL: no picture */
 };
 
 struct pair {
@@ -221,6 +223,8 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
                       "exit with 1 when throughput is off by more, such as 10%"),
         OPTION_U64("worst", 0, "N", 0, COMPARE_WORST_MAX, &request.worst,
                    "how many operations that were far off to list, default 5"),
+        OPTION_STRING("plot", 0, "FILE", &request.plot,
+                      "draw predicted above measured operations: NAME.svg or NAME.png"),
         CLI_REPORT_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
@@ -255,6 +259,8 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
         status = cli->json ? print_json(cli, &request, &pair, err)
                            : print_text(cli, &request, &pair, err);
     }
+    if (status == STATUS_OK && request.plot)
+        status = plot_timeline(&pair.predicted, &pair.measured, request.plot, &(struct plot_options){0}, err);
     if (status == STATUS_OK) status = judge(&request, &pair.comparison, err);
     comparison_release(&pair.comparison);
     trace_release(&pair.measured);

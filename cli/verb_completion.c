@@ -1,10 +1,11 @@
 /*
- * `completion bash`: a completion script, written from the tables that parse the command line, so
+ * `completion bash` and `completion zsh`: a completion script, written from the tables that parse the command line, so
  * that it cannot offer what is not there.
  *
  * The script is one function with a case per command: the words in front of the cursor choose the
  * case; the word before it and the first letter of its own word decide between the values of an
- * option, file names and the list of options.
+ * option, file names and the list of options. Shells differ in what stands around the cases; their variables
+ * have other names than `words` and `options`, which zsh keeps for itself.
  */
 #include <string.h>
 
@@ -64,9 +65,9 @@ static void print_solvers(FILE *out)
     fputs(" glpk cbc highs", out);
 }
 
-static void print_bash_alone(FILE *out)
+static void print_shells(FILE *out)
 {
-    fputs(" bash", out);
+    fputs(" bash zsh", out);
 }
 
 /* Words that are no options: values of options, and arguments of commands. */
@@ -82,7 +83,7 @@ static const struct {
     {"spillway models show", print_networks},
     {"spillway hardware show", print_machines},
     {"spillway help", print_verb_names},
-    {"spillway completion", print_bash_alone},
+    {"spillway completion", print_shells},
 };
 
 static bool print_known(FILE *out, const char *of, const char *before, const char *behind)
@@ -106,13 +107,13 @@ static void print_values(FILE *out, const struct options *options)
         if (spec->letter) snprintf(label, sizeof label, "        --%s|-%c", spec->name, spec->letter);
         else snprintf(label, sizeof label, "        --%s", spec->name);
         if (spec->choices) {
-            fprintf(out, "%s) files='' words=\"", label);
+            fprintf(out, "%s) files='' offers=\"", label);
             for (const char *const *choice = spec->choices; *choice; choice++)
                 fprintf(out, " %s", *choice);
             fputs("\" ;;\n", out);
             continue;
         }
-        strcat(label, ") words=\"");
+        strcat(label, ") offers=\"");
         print_known(out, spec->name, label, "\" ;;\n");
     }
 }
@@ -120,14 +121,14 @@ static void print_values(FILE *out, const struct options *options)
 static void print_command(void *context, const struct options *options)
 {
     FILE *out = context;
-    fprintf(out, "    \"%s\")\n        options=\"--help", options->command);
+    fprintf(out, "    \"%s\")\n        flags=\"--help", options->command);
     for (size_t i = 0; i < options->spec_count; i++)
         fprintf(out, " --%s", options->specs[i].name);
     fputs("\"\n", out);
-    print_known(out, options->command, "        words=\"", "\"\n");
+    print_known(out, options->command, "        offers=\"", "\"\n");
     fputs("        case \"$before\" in\n", out);
     print_values(out, options);
-    fputs("        -*) words='' ;;\n        esac ;;\n", out);
+    fputs("        -*) offers='' ;;\n        esac ;;\n", out);
 }
 
 /* models) actions="list show" ;; */
@@ -143,40 +144,83 @@ static void print_actions(FILE *out)
     }
 }
 
-static enum status print_bash(FILE *out, struct error *err)
+/* What stands around the cases. */
+static const struct shell {
+    const char *name, *begin, *verbs_end, *actions_end, *end;
+} shells[] = {
+    {"bash",
+     "# Completion of spillway for bash; made by 'spillway completion bash'.\n"
+     "_spillway()\n"
+     "{\n"
+     "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+     "    local command=\"spillway ${COMP_WORDS[1]}\"\n"
+     "    local actions='' flags='' offers='' files=-f at=2\n"
+     "    COMPREPLY=()\n"
+     "    if ((COMP_CWORD == 1)); then\n"
+     "        mapfile -t COMPREPLY < <(compgen -W \"",
+     " --help --version\" -- \"$word\")\n"
+     "        return\n"
+     "    fi\n"
+     "    case \"${COMP_WORDS[1]}\" in\n",
+     "    esac\n"
+     "    if [[ -n $actions ]]; then\n"
+     "        if ((COMP_CWORD == 2)); then\n"
+     "            mapfile -t COMPREPLY < <(compgen -W \"$actions --help\" -- \"$word\")\n"
+     "            return\n"
+     "        fi\n"
+     "        command+=\" ${COMP_WORDS[2]}\"\n"
+     "        at=3\n"
+     "    fi\n"
+     "    ((COMP_CWORD == at)) && before=''\n"
+     "    case \"$command\" in\n",
+     "    esac\n"
+     "    [[ $word == -* ]] && offers=$flags files=''\n"
+     "    mapfile -t COMPREPLY < <(compgen $files -W \"$offers\" -- \"$word\")\n"
+     "}\n"
+     "complete -o filenames -F _spillway spillway\n"},
+    {"zsh",
+     "#compdef spillway\n"
+     "# Completion of spillway for zsh; made by 'spillway completion zsh'.\n"
+     "_spillway()\n"
+     "{\n"
+     "    local word=${words[CURRENT]} before=${words[CURRENT-1]}\n"
+     "    local command=\"spillway ${words[2]}\"\n"
+     "    local actions='' flags='' offers='' files=yes at=3\n"
+     "    if ((CURRENT == 2)); then\n"
+     "        compadd --",
+     " --help --version\n"
+     "        return\n"
+     "    fi\n"
+     "    case \"${words[2]}\" in\n",
+     "    esac\n"
+     "    if [[ -n $actions ]]; then\n"
+     "        if ((CURRENT == 3)); then\n"
+     "            compadd -- ${=actions} --help\n"
+     "            return\n"
+     "        fi\n"
+     "        command+=\" ${words[3]}\"\n"
+     "        at=4\n"
+     "    fi\n"
+     "    ((CURRENT == at)) && before=''\n"
+     "    case \"$command\" in\n",
+     "    esac\n"
+     "    [[ $word == -* ]] && offers=$flags files=''\n"
+     "    [[ -n $offers ]] && compadd -- ${=offers}\n"
+     "    [[ -n $files ]] && _files\n"
+     "}\n"
+     "# Called as it is loaded from a folder of fpath; made known when it is sourced.\n"
+     "if [[ ${funcstack[1]} == _spillway ]]; then _spillway \"$@\"; else compdef _spillway spillway; fi\n"},
+};
+
+static enum status print_script(FILE *out, const struct shell *shell, struct error *err)
 {
-    fputs("# Completion of spillway for bash; made by 'spillway completion bash'.\n"
-          "_spillway()\n"
-          "{\n"
-          "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-          "    local command=\"spillway ${COMP_WORDS[1]}\"\n"
-          "    local actions='' options='' words='' files=-f at=2\n"
-          "    COMPREPLY=()\n"
-          "    if ((COMP_CWORD == 1)); then\n"
-          "        mapfile -t COMPREPLY < <(compgen -W \"", out);
+    fputs(shell->begin, out);
     print_verb_names(out);
-    fputs(" --help --version\" -- \"$word\")\n"
-          "        return\n"
-          "    fi\n"
-          "    case \"${COMP_WORDS[1]}\" in\n", out);
+    fputs(shell->verbs_end, out);
     print_actions(out);
-    fputs("    esac\n"
-          "    if [[ -n $actions ]]; then\n"
-          "        if ((COMP_CWORD == 2)); then\n"
-          "            mapfile -t COMPREPLY < <(compgen -W \"$actions --help\" -- \"$word\")\n"
-          "            return\n"
-          "        fi\n"
-          "        command+=\" ${COMP_WORDS[2]}\"\n"
-          "        at=3\n"
-          "    fi\n"
-          "    ((COMP_CWORD == at)) && before=''\n"
-          "    case \"$command\" in\n", out);
+    fputs(shell->actions_end, out);
     enum status status = cli_look(NULL, print_command, out, err);
-    fputs("    esac\n"
-          "    [[ $word == -* ]] && words=$options files=''\n"
-          "    mapfile -t COMPREPLY < <(compgen $files -W \"$words\" -- \"$word\")\n"
-          "}\n"
-          "complete -o filenames -F _spillway spillway\n", out);
+    fputs(shell->end, out);
     return status;
 }
 
@@ -188,15 +232,17 @@ enum status verb_completion(struct cli *cli, int argc, char **argv, struct error
         .spec_count = ARRAY_COUNT(specs),
         .argument_min = 1,
         .argument_max = 1,
-        .examples = (const char *const[]){"source <(spillway completion bash)", NULL},
+        .examples = (const char *const[]){"source <(spillway completion bash)", "source <(spillway completion zsh)", NULL},
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
         return err->status;
-    if (strcmp(options.operands[0], "bash") != 0)
-        return error_set(err, STATUS_BAD_INPUT, "unknown shell '%s' (expected bash)",
+    const struct shell *shell = shells;
+    while (shell < shells + ARRAY_COUNT(shells) && strcmp(shell->name, options.operands[0]) != 0) shell++;
+    if (shell == shells + ARRAY_COUNT(shells))
+        return error_set(err, STATUS_BAD_INPUT, "unknown shell '%s' (expected bash or zsh)",
                          options.operands[0]);
-    if (!cli->json) return print_bash(cli->out, err);
+    if (!cli->json) return print_script(cli->out, shell, err);
     return error_set(err, STATUS_BAD_INPUT, "a completion script has no JSON form (use 'spillway "
                      "help --json' for the tables)");
 }

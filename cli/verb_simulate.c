@@ -89,7 +89,8 @@ static void print_times(FILE *out, const struct report *report)
         fprintf(out, "collectives share links with what else crosses them%s\n",
                 report->how->collectives == SIM_COLLECTIVES_AUTO ? "; alone on their links they take closed forms" : "");
     else if (report->how->collectives != SIM_COLLECTIVES_CLOSED)
-        fputs("collectives take closed forms: nothing else crosses their links\n", out);
+        fputs("collectives take closed forms: nothing else crosses their links, whose table leaves their bytes out\n",
+              out);
     if (report->how->demand_first)
         fputs("copies      on demand first; those beside computations and those out share what is left\n", out);
     cli_simulated_end(out, &report->simulated);

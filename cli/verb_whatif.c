@@ -24,7 +24,7 @@ enum { MACHINES_MAX = 8, CATALOGUE_MAX = 128, PRICE_DAYS_MAX = 90, DATE_BYTES = 
 struct request {
     const char *jobs_path;
     struct option_list machines, price_files, given;
-    const char *tokens, *usd_per_gpu_hour, *cost_max, *basis, *today;
+    const char *tokens, *usd_per_gpu_hour, *watt_price, *cost_max, *basis, *today;
     const char *sensitivity, *plot;   /* NULL: nobody asked */
     double deadline_s;
     bool csv, markdown, verbose;
@@ -67,7 +67,10 @@ static enum status find_machine(const char *name, const struct what_if_prices *p
     struct cli_machine machine = CLI_MACHINE_NONE;
     machine.name = out->name = name;
     TRY(cli_machine_read(&machine, &out->hardware, err));
-    return what_if_price(prices, name, out->hardware.device_count, &out->price, err);
+    TRY(what_if_price(prices, name, out->hardware.device_count, &out->price, err));
+    double watts = what_if_watts(&out->hardware);
+    if (prices->usd_per_kwh > 0 && watts > 0) what_if_price_electricity(watts, prices->usd_per_kwh, &out->price);
+    return STATUS_OK;
 }
 
 /* Of the catalogue those that have a price. */
@@ -99,6 +102,13 @@ static void warn_prices(struct cli *cli, const struct what_if_answer *answers, u
         else if (days > PRICE_DAYS_MAX)
             cli_warn(cli, "the price of '%s' is of %s, %lld days ago", answers[i].name, p->as_of, (long long)days);
     }
+}
+
+static void warn_watts(struct cli *cli, const struct what_if_answer *answers, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!(what_if_watts(&answers[i].hardware) > 0))
+            cli_warn(cli, "electricity of '%s' is not counted: the power of a board is unknown", answers[i].name);
 }
 
 /* A basis that no list has is misspelt. */
@@ -146,7 +156,8 @@ static enum status read_shipped_prices(struct cli *cli, const struct request *re
                                        struct error *err)
 {
     char path[CLI_PATH_BYTES];
-    bool named = request->price_files.count > 0 || request->given.count > 0 || request->usd_per_gpu_hour;
+    bool named = request->price_files.count > 0 || request->given.count > 0 || request->usd_per_gpu_hour ||
+                 request->watt_price;
     if (named || request->machines.count > 0 || !cli_shipped_prices(path)) return STATUS_OK;
     TRY(price_list_read(path, list, err));
     cli_warn(cli, "prices are of the dated example that comes along, '%s' (name others with --prices)", path);
@@ -177,7 +188,7 @@ static enum status answer_all(struct cli *cli, const struct request *request, co
                                      .deadline_s = request->deadline_s, .cost_max_usd = -1,
                                      .search = request->machines.count == 0, .verbose = request->verbose};
     struct what_if_wanted wanted;
-    struct what_if_prices prices = {.list = list, .given = &request->given, .usd_per_gpu_hour = -1,
+    struct what_if_prices prices = {.list = list, .given = &request->given, .usd_per_gpu_hour = -1, .usd_per_kwh = -1,
                                     .basis = request->basis ? request->basis : "on_demand"};
     char today[DATE_BYTES];
     if (request->sensitivity || request->plot) content.wanted = &wanted;
@@ -185,6 +196,7 @@ static enum status answer_all(struct cli *cli, const struct request *request, co
     TRY(take_number(request->tokens, "tokens", "2e9", &content.tokens, err));
     TRY(take_number(request->cost_max, "max-cost", "600", &content.cost_max_usd, err));
     TRY(take_number(request->usd_per_gpu_hour, "usd-per-gpu-hour", "1.20", &prices.usd_per_gpu_hour, err));
+    TRY(take_number(request->watt_price, "watt-price", "0.30", &prices.usd_per_kwh, err));
     TRY(take_today(request->today, today, err));
     TRY(read_prices(request, list, err));
     TRY(read_shipped_prices(cli, request, list, err));
@@ -194,6 +206,7 @@ static enum status answer_all(struct cli *cli, const struct request *request, co
         return error_set(err, STATUS_BAD_INPUT, "without --hw the cheapest machine is looked for, and none has a price "
                                                 "(expected --prices FILE, --price or --usd-per-gpu-hour)");
     TRY(what_if_prices_check(&request->given, answers, content.count, err));
+    if (prices.usd_per_kwh > 0) warn_watts(cli, answers, content.count);
     warn_prices(cli, answers, content.count, today);
     warn_apart(cli, jobs);
     for (uint32_t i = 0; i < content.count; i++) TRY(what_if_answer(source, jobs, &answers[i], err));
@@ -254,6 +267,8 @@ enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *er
         OPTION_LIST("prices", 0, "FILE", &request.price_files, "a price list, CSV with SkyPilot's header, as_of and basis"),
         OPTION_LIST("price", 0, "MACHINE=USD", &request.given, "of a machine for an hour, such as p4d.24xlarge=21.96"),
         OPTION_STRING("usd-per-gpu-hour", 0, "USD", &request.usd_per_gpu_hour, "of machines that have no other price"),
+        OPTION_STRING("watt-price", 0, "USD", &request.watt_price,
+                      "electricity per kWh, for boards at their limit, beside the rent if there is one"),
         OPTION_STRING("basis", 0, "NAME", &request.basis, "of the price list, default on_demand"),
         OPTION_STRING("today", 0, "DATE", &request.today, "prices older than 90 days then are warned of, default today"),
         OPTION_STRING("sensitivity", 0, "LIST", &request.sensitivity,

@@ -1,4 +1,4 @@
-# Man pages from docs/NAME.SECTION.scd with scdoc, and the completion script from the program itself.
+# Man pages from docs/NAME.SECTION.scd with scdoc, and the completion scripts from the program itself.
 # Without scdoc the pages are left out and everything else builds.
 find_program(SCDOC scdoc)
 file(GLOB MAN_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/*.scd)
@@ -21,13 +21,21 @@ else()
 endif()
 
 if(TARGET spillway-cli)
-    set(COMPLETION ${CMAKE_BINARY_DIR}/completion/spillway)
-    add_custom_command(OUTPUT ${COMPLETION}
-                       COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/completion
-                       COMMAND spillway-cli completion bash > ${COMPLETION}
-                       DEPENDS spillway-cli VERBATIM)
-    add_custom_target(completion ALL DEPENDS ${COMPLETION})
-    install(FILES ${COMPLETION} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    # A shell finds its script by the name that its folder wants.
+    set(COMPLETION_bash spillway)
+    set(COMPLETION_zsh _spillway)
+    set(COMPLETIONS "")
+    foreach(shell bash zsh)
+        set(target ${CMAKE_BINARY_DIR}/completion/${COMPLETION_${shell}})
+        add_custom_command(OUTPUT ${target}
+                           COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/completion
+                           COMMAND spillway-cli completion ${shell} > ${target}
+                           DEPENDS spillway-cli VERBATIM)
+        list(APPEND COMPLETIONS ${target})
+    endforeach()
+    add_custom_target(completion ALL DEPENDS ${COMPLETIONS})
+    install(FILES ${CMAKE_BINARY_DIR}/completion/spillway DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(FILES ${CMAKE_BINARY_DIR}/completion/_spillway DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 endif()
 
 # A dated example of a price list for `spillway whatif`; nothing reads it unless it is named.

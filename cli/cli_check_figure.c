@@ -1,0 +1,18 @@
+/* See cli_check_figure.h. */
+#include "cli/cli_check_figure.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "models/try.h"
+#include "repro/figure.h"
+
+enum status cli_check_figure(const char *path, char *text, size_t bytes, struct error *err)
+{
+    struct figure *figure = NULL;
+    TRY(figure_read(path, &figure, err));
+    snprintf(text, bytes, "%s of %s: %" PRIu32 " rows, %" PRIu32 " series", figure->figure, figure->paper.id,
+             figure->row_count, figure->series_count);
+    figure_destroy(figure);
+    return STATUS_OK;
+}

@@ -1,0 +1,189 @@
+/*
+ * `check FILE`: what is a file, and is it right?
+ *
+ * Files of ours say themselves what they are: the first key that is asked for in each reader is "spillway_" and the
+ * kind. So the root's keys choose the reader, and the reader is the one that every other verb uses: nothing passes
+ * here that is refused there. Two have no such key: a trace has events, and a price list is a table named .csv.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json_in.h"
+#include "base/size.h"
+#include "cli/cli.h"
+#include "cli/cli_check_figure.h"
+#include "models/hardware.h"
+#include "models/job.h"
+#include "models/prices.h"
+#include "planner/instance_io.h"
+#include "planner/plan.h"
+#include "planner/plan_io.h"
+#include "planner/spase_io.h"
+#include "swarm/swarm_io.h"
+#include "traces/trace.h"
+
+enum { HOLDS_BYTES = 256 };
+
+/* --- the readers: what a file holds, into `text` ---------------------------------------------- */
+
+static enum status check_jobs(const char *path, char *text, size_t bytes, struct error *err)
+{
+    struct job_set jobs = {0};
+    enum status status = job_set_read(path, &jobs, err);
+    if (status == STATUS_OK) snprintf(text, bytes, "%" PRIu32, jobs.count);
+    job_set_release(&jobs);
+    return status;
+}
+
+static enum status check_hardware(const char *path, char *text, size_t bytes, struct error *err)
+{
+    struct hardware hardware = {0};
+    enum status status = hardware_read(path, &hardware, err);
+    if (status == STATUS_OK) {
+        status = hardware_check(&hardware, err);
+        if (status != STATUS_OK) error_add(err, "%s", path);
+    }
+    if (status == STATUS_OK)
+        snprintf(text, bytes, "'%s', devices: %" PRIu32, hardware.name, hardware.device_count);
+    hardware_release(&hardware);
+    return status;
+}
+
+static enum status check_plan(const char *path, char *text, size_t bytes, struct error *err)
+{
+    struct plan plan = {0};
+    enum status status = plan_read(path, &plan, err);
+    if (status == STATUS_OK) snprintf(text, bytes, "by policy %s for '%s'", plan.policy, plan.hardware.name);
+    plan_release(&plan);
+    return status;
+}
+
+static enum status check_trace(const char *path, char *text, size_t bytes, struct error *err)
+{
+    struct trace trace = {0};
+    enum status status = trace_read(path, &trace, err);
+    if (status == STATUS_OK)
+        snprintf(text, bytes, "%s, %" PRIu64 " operations on %" PRIu32 " streams",
+                 trace.source == TRACE_PREDICTED ? "predicted" : "measured", trace.span_count, trace.stream_count);
+    trace_release(&trace);
+    return status;
+}
+
+static enum status check_prices(const char *path, char *text, size_t bytes, struct error *err)
+{
+    struct price_list list = {0};
+    enum status status = price_list_read(path, &list, err);
+    if (status == STATUS_OK) snprintf(text, bytes, "%" PRIu32, list.count);
+    price_list_release(&list);
+    return status;
+}
+
+static enum status check_instance(const char *path, char *text, size_t bytes, struct error *err)
+{
+    struct instance in = {0};
+    enum status status = instance_read(path, &in, err);
+    if (status == STATUS_OK)
+        snprintf(text, bytes, "jobs: %" PRIu32 ", devices: %" PRIu32, in.job_count, in.device_count);
+    instance_release(&in);
+    return status;
+}
+
+static enum status check_spase(const char *path, char *text, size_t bytes, struct error *err)
+{
+    struct spase in = {0};
+    enum status status = spase_read(path, &in, err);
+    if (status == STATUS_OK)
+        snprintf(text, bytes, "jobs: %" PRIu32 ", devices: %" PRIu32, in.job_count, in.device_count);
+    spase_release(&in);
+    return status;
+}
+
+static enum status check_swarm(const char *path, char *text, size_t bytes, struct error *err)
+{
+    struct swarm in = {0};
+    enum status status = swarm_read(path, &in, err);
+    if (status == STATUS_OK)
+        snprintf(text, bytes, "stages: %" PRIu32 ", peers: %" PRIu32, in.stage_count, in.peer_count);
+    swarm_release(&in);
+    return status;
+}
+
+static const struct kind {
+    const char *key, *name; /* a key of the root, NULL: of no JSON file; what the file is then */
+    enum status (*check)(const char *path, char *text, size_t bytes, struct error *err);
+} kinds[] = {
+    {NULL, "price list", check_prices},
+    {"spillway_jobs", "jobs", check_jobs},
+    {"spillway_hardware", "hardware", check_hardware},
+    {"spillway_plan", "plan", check_plan},
+    {"spillway_trace", "trace", check_trace},
+    {"traceEvents", "trace", check_trace}, /* of other tools */
+    {"spillway_figure", "figure", cli_check_figure},
+    {"spillway_instance", "instance", check_instance},
+    {"spillway_spase", "spase", check_spase},
+    {"spillway_swarm", "swarm", check_swarm},
+};
+
+/* --- the verb --------------------------------------------------------------------------------- */
+
+static bool ends_in_csv(const char *path)
+{
+    static const char ending[] = ".csv";
+    size_t length = strlen(path), own = strlen(ending);
+    return length > own && strcmp(path + length - own, ending) == 0;
+}
+
+static enum status find_kind(const char *path, const struct kind **out, struct error *err)
+{
+    struct json_input *in = NULL;
+    *out = &kinds[0];
+    if (ends_in_csv(path)) return STATUS_OK;
+    if (json_input_read(path, &in, err) != STATUS_OK) return err->status;
+    const json_t *root = json_input_root(in);
+    const struct kind *kind = kinds + 1;
+    while (kind < kinds + ARRAY_COUNT(kinds) && !json_object_get(root, kind->key)) kind++;
+    if (kind < kinds + ARRAY_COUNT(kinds)) *out = kind;
+    else
+        json_fail_key(in, root, NULL, err, "a file of no kind that is known here (expected a key 'spillway_jobs', "
+                      "'spillway_hardware', 'spillway_plan', 'spillway_figure', 'spillway_instance', 'spillway_spase', "
+                      "'spillway_swarm' or 'spillway_trace', the 'traceEvents' of other tools, or a price list named .csv)");
+    json_input_destroy(in);
+    return err->status;
+}
+
+enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    const struct option_spec specs[] = {CLI_COMMON_OPTIONS(cli)};
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 1,
+        .examples = (const char *const[]){"spillway check jobs.json", "spillway check docs/prices-2026-11.csv", NULL},
+        .details = "FILE holds jobs, hardware, a plan, a trace, a paper's figure, an instance or spase problem of 'solve', a "
+                   "swarm, or prices (a name that ends in .csv). Exit code 1 when what it says cannot be, 2 when it "
+                   "cannot be understood, with the place.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
+        return err->status;
+    const char *path = options.operands[0];
+    char holds[HOLDS_BYTES];
+    const struct kind *kind;
+    if (strcmp(path, "-") == 0) /* it is read twice */
+        return error_set(err, STATUS_BAD_INPUT, "standard input cannot be checked (expected a file's name)");
+    if (find_kind(path, &kind, err) != STATUS_OK || kind->check(path, holds, sizeof holds, err) != STATUS_OK)
+        return err->status;
+    if (!cli->json) {
+        fprintf(cli->out, "%s is right: %s, %s\n", path, kind->name, holds);
+        return STATUS_OK;
+    }
+    struct json_out *json;
+    if (cli_report_begin(cli, "check", &json, err) != STATUS_OK) return err->status;
+    json_out_string(json, "file", path);
+    json_out_string(json, "kind", kind->name);
+    json_out_string(json, "holds", holds);
+    json_out_bool(json, "ok", true);
+    return cli_report_end(cli, json, err);
+}
