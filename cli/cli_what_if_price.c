@@ -129,7 +129,7 @@ void what_if_price_electricity(double watts, double usd_per_kwh, struct what_if_
     bool rented = price->usd_per_h > 0;
     snprintf(rent, sizeof rent, "%s", price->basis);
     price->usd_per_h += watts / 1000 * usd_per_kwh;
-    if (rented) snprintf(price->basis, sizeof price->basis, "%.60s, electricity", rent);
+    if (rented) snprintf(price->basis, sizeof price->basis, "%.60s + electricity", rent);
     else snprintf(price->basis, sizeof price->basis, "electricity alone");
     if (!rented) price->given = true;
 }

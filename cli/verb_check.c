@@ -2,13 +2,15 @@
  * `check FILE`: what is a file, and is it right?
  *
  * Files of ours say themselves what they are: the first key that is asked for in each reader is "spillway_" and the
- * kind. So the root's keys choose the reader, and the reader is the one that every other verb uses: nothing passes
- * here that is refused there. Two have no such key: a trace has events, and a price list is a table named .csv.
+ * kind. The root's keys choose the reader, and the reader is the one that every other verb uses: nothing passes
+ * here that is refused there. Two have no such key: a timeline has events, a price list is a table named .csv.
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json_in.h"
 #include "base/size.h"
 #include "cli/cli.h"
@@ -21,9 +23,11 @@
 #include "planner/plan_io.h"
 #include "planner/spase_io.h"
 #include "swarm/swarm_io.h"
+#include "traces/chrome_read.h"
 #include "traces/trace.h"
 
 enum { HOLDS_BYTES = 256 };
+static const size_t CHROME_BYTES_MAX = (size_t)1 << 30; /* as much as JSON of ours may have */
 
 /* --- the readers: what a file holds, into `text` ---------------------------------------------- */
 
@@ -70,6 +74,21 @@ static enum status check_trace(const char *path, char *text, size_t bytes, struc
     return status;
 }
 
+/* A timeline does not say whether it was measured. */
+static enum status check_chrome(const char *path, char *text, size_t bytes, struct error *err)
+{
+    struct trace trace = {0};
+    char *content = NULL;
+    size_t length = 0;
+    if (file_read(path, CHROME_BYTES_MAX, &content, &length, err) != STATUS_OK) return err->status;
+    enum status status = chrome_read(path, content, length, &trace, err);
+    if (status == STATUS_OK)
+        snprintf(text, bytes, "%" PRIu64 " operations on %" PRIu32 " streams", trace.span_count, trace.stream_count);
+    free(content);
+    trace_release(&trace);
+    return status;
+}
+
 static enum status check_prices(const char *path, char *text, size_t bytes, struct error *err)
 {
     struct price_list list = {0};
@@ -110,7 +129,7 @@ static enum status check_swarm(const char *path, char *text, size_t bytes, struc
 }
 
 static const struct kind {
-    const char *key, *name; /* a key of the root, NULL: of no JSON file; what the file is then */
+    const char *key, *name; /* a key of the root, NULL: the file is no JSON; what the file is then */
     enum status (*check)(const char *path, char *text, size_t bytes, struct error *err);
 } kinds[] = {
     {NULL, "price list", check_prices},
@@ -118,7 +137,7 @@ static const struct kind {
     {"spillway_hardware", "hardware", check_hardware},
     {"spillway_plan", "plan", check_plan},
     {"spillway_trace", "trace", check_trace},
-    {"traceEvents", "trace", check_trace}, /* of other tools */
+    {"traceEvents", "timeline", check_chrome},
     {"spillway_figure", "figure", cli_check_figure},
     {"spillway_instance", "instance", check_instance},
     {"spillway_spase", "spase", check_spase},
@@ -147,7 +166,7 @@ static enum status find_kind(const char *path, const struct kind **out, struct e
     else
         json_fail_key(in, root, NULL, err, "a file of no kind that is known here (expected a key 'spillway_jobs', "
                       "'spillway_hardware', 'spillway_plan', 'spillway_figure', 'spillway_instance', 'spillway_spase', "
-                      "'spillway_swarm' or 'spillway_trace', the 'traceEvents' of other tools, or a price list named .csv)");
+                      "'spillway_swarm' or 'spillway_trace', a timeline's 'traceEvents', or a price list named .csv)");
     json_input_destroy(in);
     return err->status;
 }
@@ -161,7 +180,7 @@ enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err
         .argument_min = 1,
         .argument_max = 1,
         .examples = (const char *const[]){"spillway check jobs.json", "spillway check docs/prices-2026-11.csv", NULL},
-        .details = "FILE holds jobs, hardware, a plan, a trace, a paper's figure, an instance or spase problem of 'solve', a "
+        .details = "FILE holds jobs, hardware, a plan, a trace or timeline, a paper's figure, an instance or spase problem of 'solve', a "
                    "swarm, or prices (a name that ends in .csv). Exit code 1 when what it says cannot be, 2 when it "
                    "cannot be understood, with the place.",
     };

@@ -33,12 +33,17 @@ struct request {
 /* --- numbers ---------------------------------------------------------------------------------- */
 
 /* Above 0; left as it is where there is none. */
+/* Products of what is larger might be infinite. */
+static const double NUMBER_MAX = 1e30;
+
 static enum status take_number(const char *text, const char *option, const char *example, double *out,
                                struct error *err)
 {
     const char *end;
     double value;
     if (!text) return STATUS_OK;
+    if (number_read(text, &end, &value) && !*end && value > NUMBER_MAX)
+        return error_set(err, STATUS_LIMIT, "option '--%s' is '%.40s' (limit is %g)", option, text, NUMBER_MAX);
     if (!number_read(text, &end, &value) || *end || !(value > 0))
         return error_set(err, STATUS_BAD_INPUT, "option '--%s' is '%.40s' (expected a number above 0, such as %s)", option,
                          text, example);

@@ -52,6 +52,10 @@ spillway compare predicted.json.gz measured.json.gz --max-error 0% >compare.txt 
 grep -q 'is larger than 0.0 %' messages || fail "no reason: $(cat messages)"
 [[ -s compare.txt ]] || fail "the report is missing"
 spillway compare predicted.json.gz measured.json.gz --max-error 1000000% >compare.txt
+if command -v gnuplot >/dev/null; then
+    spillway compare predicted.json.gz measured.json.gz --plot compare.svg >compare.txt
+    grep -q "<svg" compare.svg || fail "the picture is none"
+fi
 code=0
 spillway compare measured.json.gz predicted.json.gz >out 2>messages || code=$?
 [[ $code == 2 && ! -s out ]] || fail "traces in the wrong order ended with $code"
