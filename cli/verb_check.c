@@ -180,8 +180,8 @@ enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err
         .argument_min = 1,
         .argument_max = 1,
         .examples = (const char *const[]){"spillway check jobs.json", "spillway check docs/prices-2026-11.csv", NULL},
-        .details = "FILE holds jobs, hardware, a plan, a trace or timeline, a paper's figure, an instance or spase problem of 'solve', a "
-                   "swarm, or prices (a name that ends in .csv). Exit code 1 when what it says cannot be, 2 when it "
+        .details = "FILE holds jobs, hardware, a plan, a trace or timeline, a paper's figure, an instance or spase "
+                   "problem of 'solve', a swarm, or prices (a name that ends in .csv). Exit code 1 when what it says cannot be, 2 when it "
                    "cannot be understood, with the place.",
     };
     bool go_on;
