@@ -43,8 +43,8 @@ const char *cli_mem_verdict(const struct cli_mem *mem, uint32_t way, char text[C
         uint64_t need, have;
     } of[] = {[FIT_YES] = {"", 0, 0},
               [FIT_DEVICE] = {"a device", f->least_bytes, have.device_bytes},
-              [FIT_HOST] = {"the host", f->host_bytes, have.host_bytes},
-              [FIT_STORAGE] = {"storage", f->stored_bytes, have.storage_bytes}};
+              [FIT_HOST] = {hardware_host_count(mem->hardware) > 1 ? "a node's host" : "the host", f->host_bytes, have.host_bytes},
+              [FIT_STORAGE] = {hardware_host_count(mem->hardware) > 1 ? "a node's storage" : "storage", f->stored_bytes, have.storage_bytes}};
     if (f->verdict == FIT_YES) snprintf(text, CLI_MEM_VERDICT_BYTES, "yes");
     else if (f->verdict == FIT_IMPOSSIBLE) snprintf(text, CLI_MEM_VERDICT_BYTES, "%s", f->reason);
     else
@@ -87,6 +87,7 @@ static void print_head(FILE *out, const struct cli_mem *mem)
     const struct network *n = &job->network;
     const struct device_type *type = &mem->hardware->types[mem->hardware->devices[0].type];
     const struct tensor_spec largest = largest_tensor(n);
+    uint32_t hosts = hardware_host_count(mem->hardware);
     char count[QUANTITY_TEXT_BYTES], usable[QUANTITY_TEXT_BYTES], nominal[QUANTITY_TEXT_BYTES], bytes[QUANTITY_TEXT_BYTES];
     fprintf(out,
             "%s (%s): %s parameters in %" PRIu64 " layers\n"
@@ -105,6 +106,9 @@ static void print_head(FILE *out, const struct cli_mem *mem)
         fprintf(out, " (%s: %s)", figure_kind_names[type->usable_bytes.kind], type->usable_bytes.source);
     fputs("\nhost      ", out);
     print_figure(out, "host", &mem->hardware->host_bytes);
+    if (hosts > 1)
+        fprintf(out, " of %" PRIu32 " nodes, %s each; what follows is of the fullest", hosts,
+                quantity_text((double)hardware_host_bytes(mem->hardware), DIMENSION_BYTES, bytes));
     if (hardware_has_storage(mem->hardware)) {
         fputs("\nstorage   ", out);
         print_figure(out, "storage", &mem->hardware->storage.capacity_bytes);
@@ -273,8 +277,8 @@ enum status cli_mem_json(struct cli *cli, const struct cli_mem *mem, struct erro
     json_out_u64(json, "device_count", h->device_count);
     json_out_u64(json, "device_usable_bytes", h->devices[0].memory_bytes);
     json_out_u64(json, "device_nominal_bytes", (uint64_t)type->memory_bytes.value);
-    json_out_u64(json, "host_usable_bytes", (uint64_t)h->host_bytes.value);
-    json_out_u64(json, "storage_usable_bytes", (uint64_t)h->storage.capacity_bytes.value);
+    json_out_u64(json, "host_usable_bytes", hardware_host_bytes(h));
+    json_out_u64(json, "storage_usable_bytes", hardware_storage_bytes(h));
     json_out_string(json, "chosen", mem->ways[mem->chosen].name);
     json_out_array_begin(json, "ways", false);
     for (uint32_t i = 0; i < mem->count; i++)

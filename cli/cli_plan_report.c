@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "cli/cli_claim.h"
 #include "cli/cli_leases.h"
 #include "cli/cli_machine.h"
@@ -21,6 +22,7 @@
 #include "models/memory.h"
 #include "models/parallel_offload.h"
 #include "models/try.h"
+#include "planner/plan_hosts.h"
 #include "planner/plan_memory.h"
 
 /* Below this a gap is rounding. */
@@ -208,10 +210,11 @@ static enum status print_places(struct cli *cli, const struct plan *plan, struct
     const struct hardware *hardware = &plan->hardware;
     struct cli_table table;
     cli_table_begin(&table, (const char *const[]){"MEMORY", ">PLANNED", ">OF", ">USED", NULL});
-    place_cells(&table, "host", plan_host_bytes(plan), (uint64_t)hardware->host_bytes.value);
+    bool several = hardware_host_count(hardware) > 1;
+    const struct plan_host_use fullest = plan_host_fullest(plan);
+    place_cells(&table, several ? "fullest host" : "host", fullest.memory_bytes, hardware_host_bytes(hardware));
     if (hardware_has_storage(hardware))
-        place_cells(&table, "storage", plan_stored_bytes(plan),
-                    (uint64_t)hardware->storage.capacity_bytes.value);
+        place_cells(&table, several ? "fullest storage" : "storage", fullest.stored_bytes, hardware_storage_bytes(hardware));
     uint32_t devices = hardware->device_count, shown = devices;
     if (shown > CLI_ROWS_MAX) shown = CLI_ROWS_MAX;
     for (uint32_t d = 0; d < shown; d++) {
@@ -475,19 +478,37 @@ static enum status memory_json(struct json_out *json, const struct plan *plan, u
     return STATUS_OK;
 }
 
-static void places_json(struct json_out *json, const struct plan *plan)
+/* "host" and "storage", of several nodes with their number behind. */
+static enum status hosts_json(struct json_out *json, const struct plan *plan, struct error *err)
+{
+    uint32_t hosts = hardware_host_count(&plan->hardware);
+    struct plan_host_use *uses = alloc_zeroed(hosts, sizeof *uses);
+    if (!uses) return error_memory(err, "what hosts have", hosts * sizeof *uses);
+    enum status status = plan_host_uses(plan, uses, err);
+    for (uint32_t h = 0; h < hosts && !status; h++) {
+        char number[16] = "", name[32];
+        if (hosts > 1) snprintf(number, sizeof number, "%" PRIu32, h);
+        snprintf(name, sizeof name, "host%s", number);
+        place_json(json, name, uses[h].memory_bytes, hardware_host_bytes(&plan->hardware));
+        snprintf(name, sizeof name, "storage%s", number);
+        if (hardware_has_storage(&plan->hardware))
+            place_json(json, name, uses[h].stored_bytes, hardware_storage_bytes(&plan->hardware));
+    }
+    free(uses);
+    return status;
+}
+
+static enum status places_json(struct json_out *json, const struct plan *plan, struct error *err)
 {
     json_out_array_begin(json, "places", false);
-    place_json(json, "host", plan_host_bytes(plan), (uint64_t)plan->hardware.host_bytes.value);
-    if (hardware_has_storage(&plan->hardware))
-        place_json(json, "storage", plan_stored_bytes(plan),
-                   (uint64_t)plan->hardware.storage.capacity_bytes.value);
+    if (hosts_json(json, plan, err) != STATUS_OK) return err->status;
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
         char name[32];
         snprintf(name, sizeof name, "device %u", d);
         place_json(json, name, plan_device_bytes(plan, d), plan->hardware.devices[d].memory_bytes);
     }
     json_out_array_end(json);
+    return STATUS_OK;
 }
 
 static void policies_json(struct json_out *json, const struct cli_plan_report *report)
@@ -564,9 +585,8 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     jobs_json(json, plan);
     cli_staleness_json(json, plan);
     cli_leases_json(json, plan);
-    places_json(json, plan);
+    enum status status = places_json(json, plan, err);
     json_out_array_begin(json, "memory", false);
-    enum status status = STATUS_OK;
     for (uint32_t d = 0; d < plan->hardware.device_count && status == STATUS_OK; d++)
         status = memory_json(json, plan, d, err);
     if (status != STATUS_OK) {

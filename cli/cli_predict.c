@@ -74,10 +74,13 @@ static enum status check_links(const struct hardware *hardware, const struct sim
         if (!link->duplex) used = use->bytes[0] + use->bytes[1];
         if (cli_check_peak(what, used, most, err) != STATUS_OK) return err->status;
     }
-    if (!hardware_has_storage(hardware)) return STATUS_OK;
-    const struct sim_link_use *use = &result->links[hardware->link_count];
-    return cli_check_peak("the use of storage", use->bytes[0] + use->bytes[1],
-                          hardware_storage_rate(hardware) * result->makespan_s, err);
+    for (uint32_t i = 0; i < hardware_storage_count(hardware); i++) {
+        const struct sim_link_use *use = &result->links[hardware->link_count + i];
+        if (cli_check_peak("the use of storage", use->bytes[0] + use->bytes[1],
+                           hardware_storage_rate(hardware) * result->makespan_s, err) != STATUS_OK)
+            return err->status;
+    }
+    return STATUS_OK;
 }
 
 /* Do what a trace says that ran, memory and computing, stay within the machine's peaks? */

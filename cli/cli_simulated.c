@@ -55,10 +55,10 @@ static enum status print_streams(FILE *out, const struct cli_simulated *s, struc
     return STATUS_OK;
 }
 
-/* Storage is shown as one more link. */
+/* Storage is shown as one more link, of each node. */
 static uint32_t link_count(const struct hardware *hardware)
 {
-    return hardware->link_count + hardware_has_storage(hardware);
+    return hardware->link_count + hardware_storage_count(hardware);
 }
 
 static struct hardware_link link_at(const struct hardware *hardware, uint32_t index)

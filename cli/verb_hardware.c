@@ -232,7 +232,11 @@ static enum status show_text(struct cli *cli, const char *name, const struct har
     fprintf(out, "%s, %u %s, back end %s\n", hardware->name, hardware->device_count,
             hardware->device_count == 1 ? "device" : "devices", hardware->backend);
     if (hardware->measured_on) fprintf(out, "measured on %s\n", hardware->measured_on);
-    if (hardware->host_cores > 0) fprintf(out, "%u cores on the host\n", hardware->host_cores);
+    uint32_t hosts = hardware_host_count(hardware);
+    if (hardware->host_cores > 0 && hosts == 1) fprintf(out, "%u cores on the host\n", hardware->host_cores);
+    if (hardware->host_cores > 0 && hosts > 1)
+        fprintf(out, "%u cores on %u hosts, one for each node: what follows of the host is of all, in equal shares\n",
+                hardware->host_cores, hosts);
     if (hardware->note) fprintf(out, "note: %s\n", hardware->note);
     fputc('\n', out);
     if (print_figures(cli, hardware, err) != STATUS_OK) return err->status;

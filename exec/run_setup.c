@@ -74,6 +74,9 @@ static enum status find_backend(struct run *run, struct error *err)
                          "the plan is for '%s' with %" PRIu32 " devices of backend '%s', and there %s "
                          "%" PRIu32, hardware->name, hardware->device_count, hardware->backend,
                          count == 1 ? "is" : "are", count);
+    if (hardware_host_count(hardware) > 1)
+        return error_set(err, STATUS_BAD_INPUT, "the plan is for %" PRIu32 " nodes, each with a host of its own (expected 1)",
+                         hardware_host_count(hardware));
     return STATUS_OK;
 }
 

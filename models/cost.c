@@ -243,7 +243,7 @@ static const struct figure *stated_or(const struct figure *figure, const struct 
 static struct cost host_memory_cost(const struct hardware *hardware, const struct work_item *item)
 {
     const struct figure *memory = &hardware_default_memory_efficiency;
-    double rate = hardware->host_bandwidth.value * memory->value;
+    double rate = hardware_of_host(hardware, hardware->host_bandwidth.value) * memory->value;
     return (struct cost){.seconds = work_item_bytes(item, ELEMENT_BYTES) / rate, .spread = memory->spread};
 }
 
@@ -574,7 +574,7 @@ double cost_storage_bandwidth(const struct hardware *hardware, enum storage_dire
     const struct hardware_storage *storage = &hardware->storage;
     assert(hardware_has_storage(hardware));
     double alone = direction == STORAGE_READ ? storage->read_rate.value : storage->write_rate.value;
-    return fmin(alone, hardware_storage_rate(hardware));
+    return fmin(hardware_of_host(hardware, alone), hardware_storage_rate(hardware));
 }
 
 double cost_storage_s(const struct hardware *hardware, enum storage_direction direction,

@@ -90,8 +90,19 @@ bool hardware_has_cpu(const struct hardware *hardware)
 double hardware_storage_rate(const struct hardware *hardware)
 {
     const struct hardware_storage *storage = &hardware->storage;
-    return storage->both_rate.value > 0 ? storage->both_rate.value
-                                        : fmax(storage->read_rate.value, storage->write_rate.value);
+    double of_all = storage->both_rate.value > 0 ? storage->both_rate.value
+                                                 : fmax(storage->read_rate.value, storage->write_rate.value);
+    return hardware_of_host(hardware, of_all);
+}
+
+uint32_t hardware_most_on_host(const struct hardware *hardware, uint32_t first, uint32_t count)
+{
+    uint32_t most = 0, here = 0;
+    for (uint32_t d = first; d < first + count; d++) { /* those of a host follow each other */
+        here = d > first && hardware->devices[d].host == hardware->devices[d - 1].host ? here + 1 : 1;
+        if (here > most) most = here;
+    }
+    return most;
 }
 
 uint64_t hardware_least_memory(const struct hardware *hardware, uint32_t first, uint64_t count)

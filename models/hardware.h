@@ -5,7 +5,9 @@
  * carries its source, date and kind; a measured table for a kernel overrides the datasheet's peak
  * times efficiency. Link bandwidths are per direction on a duplex link, in all on a simplex one.
  *
- * Place 0 is host DRAM, place 1 + d the memory of device d. A copy between host and device d
+ * Each node has a host: memory, cores and storage that its devices alone use. What a file says of the host is of all
+ * nodes together, in equal shares; without "nodes" there is one. Place 0 is the memory of host 0, place 1 + d that of
+ * device d; those of the other hosts come behind the devices'. A copy between host and device d
  * crosses the links of devices[d].path; H2D and D2H use opposite directions.
  *
  * A device is in networks, the innermost first: NVLink in its node, say, then the one between nodes.
@@ -198,6 +200,7 @@ struct hardware_network {
 
 struct hardware_device {
     uint32_t type;    /* index into types */
+    uint32_t host;    /* below hardware_host_count() */
     uint64_t memory_bytes; /* what a plan may use: usable_bytes, or --device-memory */
     uint32_t path[PATH_LINKS_MAX]; /* links from host memory to the device, in order */
     uint32_t path_count;
@@ -215,7 +218,7 @@ static inline struct hardware_network *hardware_join(struct hardware_device *dev
     return network;
 }
 
-/* A disk that states may live on where host memory is too small for them. */
+/* A disk that states may live on where host memory is too small for them; of all hosts together. */
 struct hardware_storage {
     struct figure capacity_bytes;  /* 0: there is none */
     struct figure read_rate, write_rate; /* bytes/s, each alone */
@@ -229,11 +232,10 @@ struct hardware {
     const char *name;
     const char *backend;       /* "host" or "cuda" */
     const char *note;          /* may be NULL: what is assumed */
-    struct figure host_bytes;  /* DRAM that plans may use */
-    struct figure host_bandwidth; /* bytes/s of all cores together; 0: unknown, see hardware_cpu() */
-    uint32_t host_cores;
-    uint32_t host_nodes, node_devices; /* nodes whose memory, cores and storage these are together, and devices of
-                                          each, in order; 0, 0: one */
+    struct figure host_bytes;  /* DRAM that plans may use, of all hosts */
+    struct figure host_bandwidth; /* bytes/s of all cores of all hosts; 0: unknown, see hardware_cpu() */
+    uint32_t host_cores;       /* of all hosts */
+    uint32_t host_nodes, node_devices; /* how many hosts that is, and devices of each, in order; 0, 0: one */
     uint32_t threads;          /* per host device; 0 for GPUs */
     struct hardware_storage storage;
     struct device_type *types;
@@ -246,8 +248,26 @@ struct hardware {
     const char *measured_on;   /* cpu or gpu model, library versions; NULL for a datasheet */
 };
 
+/* One for each node. */
+static inline uint32_t hardware_host_count(const struct hardware *hardware)
+{
+    return hardware->host_nodes > 1 ? hardware->host_nodes : 1;
+}
+
+/* Of something that all hosts together have, in equal shares. */
+static inline double hardware_of_host(const struct hardware *hardware, double of_all)
+{
+    return of_all / hardware_host_count(hardware);
+}
+
+/* DRAM that plans may use on each. */
+static inline uint64_t hardware_host_bytes(const struct hardware *hardware)
+{
+    return (uint64_t)hardware_of_host(hardware, hardware->host_bytes.value);
+}
+
 /*
- * The host's own processor, where models/cost.h is asked about a device. It can do the work of
+ * The processor of a host, one of several that are alike, where models/cost.h is asked about a device. It can do the work of
  * optimizers and embeddings on host memory. On a machine whose devices are the host it has their
  * profile at all cores (and shares the cores with them); elsewhere its rate is that of host memory.
  */
@@ -261,6 +281,14 @@ bool hardware_has_cpu(const struct hardware *hardware);
 static inline bool hardware_has_storage(const struct hardware *hardware)
 {
     return hardware->storage.capacity_bytes.value > 0;
+}
+static inline uint32_t hardware_storage_count(const struct hardware *hardware)
+{
+    return hardware_has_storage(hardware) ? hardware_host_count(hardware) : 0;
+}
+static inline uint64_t hardware_storage_bytes(const struct hardware *hardware)
+{
+    return (uint64_t)hardware_of_host(hardware, hardware->storage.capacity_bytes.value);
 }
 /* Are there devices that copy directly to each other? */
 static inline bool hardware_has_p2p(const struct hardware *hardware)
@@ -296,7 +324,7 @@ struct p2p_route {
 };
 struct p2p_route hardware_p2p_route(const struct hardware *hardware, uint32_t from, uint32_t to);
 
-/* Bytes/s that reading and writing at the same time share. */
+/* Bytes/s that reading and writing at the same time share, of each host. */
 double hardware_storage_rate(const struct hardware *hardware);
 
 /* Zeroed struct in; release with hardware_release(), also after an error. */
@@ -350,6 +378,9 @@ MUST_CHECK enum status hardware_check(const struct hardware *hardware, struct er
 /* The profile that device `device` runs with: that of hardware->threads, or the nearest there is;
  * that of all cores for hardware_cpu(). NULL when its type has none. Borrowed. */
 const struct compute_profile *hardware_profile(const struct hardware *hardware, uint32_t device);
+
+/* How many of devices first to first + count - 1 the host has that has most of them. */
+uint32_t hardware_most_on_host(const struct hardware *hardware, uint32_t first, uint32_t count);
 
 /* Bytes that each of devices first to first + count - 1 has at least; count is not 0. */
 uint64_t hardware_least_memory(const struct hardware *hardware, uint32_t first, uint64_t count);

@@ -204,6 +204,7 @@ static void place_device(const struct build *b, uint32_t index)
 {
     struct hardware_device *device = &b->out->devices[index];
     uint32_t node = index / b->each;
+    device->host = node;
     device->memory_bytes = (uint64_t)b->out->types[0].usable_bytes.value;
     device->path[device->path_count++] = node;
     if (b->switches > 0)

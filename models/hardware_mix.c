@@ -104,6 +104,7 @@ static void add_device(struct mix *m, const struct hardware *part, uint32_t firs
     struct hardware_device *device = &m->out->devices[m->out->device_count++];
     *device = *from;
     device->type = add_type(m, &part->types[from->type]);
+    device->host = 0; /* kinds differ in what their hosts have: one for all */
     for (uint32_t i = 0; i < device->path_count; i++) device->path[i] += first_link;
     for (uint32_t n = 0; n < device->network_count; n++) {
         struct hardware_network *network = &device->networks[n];

@@ -166,6 +166,21 @@ static enum status parse_device(const struct json_input *in, const json_t *array
     return json_object_close(&object, err);
 }
 
+/* Node by node, in order; the last nodes may have none. */
+static enum status place_on_hosts(const struct json_input *in, const json_t *array, struct hardware *out,
+                                  struct error *err)
+{
+    for (uint32_t i = 0; i < out->device_count; i++) {
+        out->devices[i].host = i / out->node_devices;
+        if (out->devices[i].host >= out->host_nodes)
+            return json_fail_index(in, array, i, err,
+                                   "device %" PRIu32 " is on none of the %" PRIu32 " nodes of %" PRIu32
+                                   " devices that the host has",
+                                   i, out->host_nodes, out->node_devices);
+    }
+    return STATUS_OK;
+}
+
 static enum status parse_devices(struct json_object *object, const struct link_names *names,
                                  struct hardware *out, struct error *err)
 {
@@ -176,6 +191,7 @@ static enum status parse_devices(struct json_object *object, const struct link_n
     out->devices = memory;
     for (uint32_t i = 0; i < out->device_count; i++)
         TRY(parse_device(object->input, array, i, out, names, &out->devices[i], err));
+    if (hardware_host_count(out) > 1) TRY(place_on_hosts(object->input, array, out, err));
     hardware_note_p2p(out);
     return STATUS_OK;
 }

@@ -29,9 +29,8 @@
  * are read into host memory first, and written back behind the step. Weights that stay on the devices (offload
  * "states") are read once more to go up.
  *
- * The host is one: its processor and its storage work for one rank at a time, which is as good as for all of them
- * together. Where it stands for the hosts of several nodes (hardware->host_nodes) that needs ranks evenly on all of
- * them, and such jobs are refused else (planner/spread_offload.h).
+ * Each node has a host: its processor and its storage work for one of the node's ranks at a time, which is as good as
+ * for all of them together.
  *
  * Semantics: synchronous, but with `delayed`, where passes over a minibatch find the weights of the update before the
  * last (parallel_staleness()). A published run begins without a delay; a plan delays from the first step.

@@ -145,9 +145,10 @@ static double storage_bound(const struct hardware *hw, const struct job_set *job
         if (state > memory) again += (state - memory) * (double)(job->minibatches - 1);
     }
     *bytes = (states > memory ? states - memory : 0) + again;
-    double each = *bytes / cost_storage_bandwidth(hw, STORAGE_READ);
-    double other = *bytes / cost_storage_bandwidth(hw, STORAGE_WRITE);
-    double both = 2 * *bytes / hardware_storage_rate(hw);
+    double share = *bytes / hardware_host_count(hw); /* of each node's storage, at the best */
+    double each = share / cost_storage_bandwidth(hw, STORAGE_READ);
+    double other = share / cost_storage_bandwidth(hw, STORAGE_WRITE);
+    double both = 2 * share / hardware_storage_rate(hw);
     if (other > each) each = other;
     return both > each ? both : each;
 }
@@ -173,6 +174,12 @@ static bool gathers_apart(const struct job *job, uint64_t layer)
     return layer == 0 && job_clips(job) && job_slices(job);
 }
 
+/* As though all hosts' processors did it together. */
+static double processors_s(const struct hardware *hw, const struct job *job, uint64_t layer, enum plan_pass pass)
+{
+    return pass_s(hw, hardware_cpu(hw), job, layer, pass, 0) / hardware_host_count(hw);
+}
+
 /* The same of a held-out minibatch: forward passes. */
 static struct parts held_out_parts(const struct hardware *hw, uint32_t device,
                                    const struct job *job, bool cpu)
@@ -183,7 +190,7 @@ static struct parts held_out_parts(const struct hardware *hw, uint32_t device,
         if (gathers_apart(job, l)) continue;
         if (cpu && l == 0 && job_slices(job)) {
             parts.movable += seconds;
-            parts.movable_on_cpu += pass_s(hw, hardware_cpu(hw), job, l, PLAN_EVALUATE, 0);
+            parts.movable_on_cpu += processors_s(hw, job, l, PLAN_EVALUATE);
         } else {
             parts.device += seconds;
         }
@@ -197,7 +204,6 @@ static struct parts minibatch_parts(const struct hardware *hw, uint32_t device,
 {
     struct parts parts = {0};
     uint64_t layers = job->network.layer_count;
-    uint32_t processor = hardware_cpu(hw);
     for (uint64_t l = 0; l < layers; l++) {
         bool last = l + 1 == layers, rows = l == 0 && !last && job_slices(job);
         bool apart = gathers_apart(job, l);
@@ -208,12 +214,12 @@ static struct parts minibatch_parts(const struct hardware *hw, uint32_t device,
             parts.device += forward + back;
         } else if (rows) {
             parts.movable += forward + back;
-            parts.movable_on_cpu += (apart ? 0 : pass_s(hw, processor, job, l, PLAN_FORWARD, 0)) +
-                                    pass_s(hw, processor, job, l, PLAN_BACKWARD, 0);
+            parts.movable_on_cpu += (apart ? 0 : processors_s(hw, job, l, PLAN_FORWARD)) +
+                                    processors_s(hw, job, l, PLAN_BACKWARD);
         } else {
             parts.device += forward + back - update;
             parts.movable += update;
-            parts.movable_on_cpu += pass_s(hw, processor, job, l, PLAN_UPDATE, 0);
+            parts.movable_on_cpu += processors_s(hw, job, l, PLAN_UPDATE);
         }
     }
     return parts;
@@ -282,7 +288,7 @@ void bound_makespan(const struct hardware *hw, const struct job_set *jobs, bool 
         snprintf(out->text, sizeof out->text,
                  "at least %s must be read from storage and as much written, at %s in all",
                  quantity_text(stored, DIMENSION_BYTES, text),
-                 quantity_text(hardware_storage_rate(hw), DIMENSION_BYTES_PER_S, rate));
+                 quantity_text(hardware_host_count(hw) * hardware_storage_rate(hw), DIMENSION_BYTES_PER_S, rate));
     } else if (link > area && link > chain) {
         *out = (struct bound){.seconds = link, .kind = BOUND_LINK};
         snprintf(out->text, sizeof out->text,

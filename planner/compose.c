@@ -21,6 +21,7 @@
 #include "models/try.h"
 #include "planner/plan_build.h"
 #include "planner/plan_check.h"
+#include "planner/plan_hosts.h"
 
 enum { TURNS = 16 }; /* that a part takes while others run beside it */
 static const double shortest_s = 1e-9; /* of an instance, in front of the order */
@@ -408,18 +409,30 @@ static enum status describe(struct composition *c, const struct compose_options 
 
 /* --- the whole ------------------------------------------------------------------------------ */
 
+/* Behind those of earlier parts on the hosts that it is on. */
+static uint64_t base_staged(const struct composition *c, const struct compose_part *part, uint64_t *staged)
+{
+    const struct hardware_device *devices = c->whole->hardware.devices;
+    uint64_t base = 0, bytes = size_align(plan_staged_bytes(part->plan), MEMORY_ALIGNMENT);
+    uint32_t count = part->plan->hardware.device_count;
+    for (uint32_t d = 0; d < count; d++)
+        if (staged[devices[part->devices[d]].host] > base) base = staged[devices[part->devices[d]].host];
+    for (uint32_t d = 0; d < count; d++) staged[devices[part->devices[d]].host] = base + bytes;
+    return base;
+}
+
 static enum status compose(struct composition *c, const struct compose_part *parts,
                            const struct compose_options *options)
 {
     void *memory;
-    uint64_t staged = 0;
+    TRY(arena_array(&c->scratch, hardware_host_count(&c->whole->hardware), sizeof(uint64_t), &memory, c->err));
+    uint64_t *staged = memory;
     TRY(arena_array(&c->scratch, c->count, sizeof *c->pieces, &memory, c->err));
     c->pieces = memory;
     for (uint32_t i = 0; i < c->count; i++) {
         c->pieces[i].part = &parts[i];
         c->pieces[i].plan = parts[i].plan;
-        c->pieces[i].staged_base = staged;
-        staged += size_align(plan_staged_bytes(parts[i].plan), MEMORY_ALIGNMENT);
+        c->pieces[i].staged_base = base_staged(c, &parts[i], staged);
     }
     TRY(take_leases(c));
     TRY(take_jobs(c));
@@ -433,15 +446,6 @@ static enum status compose(struct composition *c, const struct compose_part *par
     return describe(c, options);
 }
 
-static enum status check_host_memory(const struct plan *plan, struct error *err)
-{
-    double need = (double)plan_host_bytes(plan), have = plan->hardware.host_bytes.value;
-    char need_text[QUANTITY_TEXT_BYTES], have_text[QUANTITY_TEXT_BYTES];
-    if (need <= have) return STATUS_OK;
-    return error_set(err, STATUS_INFEASIBLE, "the jobs need %s of host memory together and the machine has %s",
-                     quantity_text(need, DIMENSION_BYTES, need_text), quantity_text(have, DIMENSION_BYTES, have_text));
-}
-
 enum status plan_compose(struct hardware *hardware, struct job_set *jobs, const struct compose_part *parts,
                          uint32_t part_count, const struct compose_options *options, struct plan *out,
                          struct error *err)
@@ -452,7 +456,7 @@ enum status plan_compose(struct hardware *hardware, struct job_set *jobs, const 
     c.whole = plan_builder_plan(c.builder);
     enum status status = compose(&c, parts, options);
     if (!status) status = plan_builder_finish(c.builder, out, err);
-    if (!status) status = check_host_memory(out, err);
+    if (!status) status = plan_host_fits(out, err);
     if (!status && plan_check(out, err)) status = error_add(err, "the planner made a plan that is wrong");
     if (status) plan_release(out);
     plan_builder_destroy(c.builder);

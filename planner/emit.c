@@ -156,16 +156,18 @@ static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32
     e->held_turn[device] += slots->held_turns;
 }
 
-/* Each unit on each device, as if it were any region's turn: then whichever order they come in, one
+/* Each unit on each device of its job's node, as if it were any region's turn: then whichever order they come in, one
  * finds a region that the units in front of it have not. */
-static void add_choices(struct emitter *e)
+static void add_choices(struct emitter *e, const uint32_t *last_device)
 {
-    const uint32_t devices = e->plan->hardware.device_count;
+    const struct hardware *hardware = &e->plan->hardware;
     for (uint32_t id = 0; id < e->slots_count; id++) {
         const struct unit_slots *slots = &e->slots[id];
         bool turns = slots->uses_edge || slots->region_turns + slots->transient_turns + slots->held_turns > 0;
-        for (uint32_t d = 0; d < devices; d++)
-            for (uint32_t t = 0; t < (turns ? e->partition->region_count : 1) && !e->status; t++) {
+        uint32_t home = hardware->devices[last_device[e->plan->units[id].job]].host;
+        for (uint32_t d = 0; d < hardware->device_count; d++)
+            for (uint32_t t = 0; hardware->devices[d].host == home &&
+                                 t < (turns ? e->partition->region_count : 1) && !e->status; t++) {
                 find_slots(e, id, d, 0, (struct turns){t, t, t, t});
                 if (!e->status)
                     plan_builder_choice(e->builder, id, d, e->slot_scratch, slots->acquire_count);
@@ -258,7 +260,7 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
                                partition->shards[s].first_layer,
                                partition->shards[s].layer_count, partition->shards[s].inputs_only);
         emit_schedule(&e, schedule, continued, last_device);
-        if (partition->apart) add_choices(&e);
+        if (partition->apart) add_choices(&e, last_device);
     }
     free(continued);
     free(last_device);

@@ -12,11 +12,12 @@
 #include "models/hardware.h"
 #include "models/job.h"
 #include "models/try.h"
+#include "planner/plan_hosts.h"
 
 enum { MINIBATCHES = 2 };
 
 /* More than anything needs, and little enough to add things up to. */
-static const uint64_t unlimited_bytes = UINT64_C(1) << 60;
+static const uint64_t unlimited_bytes = UINT64_C(1) << 50; /* 4096 nodes of it are no more than 2^62 */
 static const uint64_t hardly_bytes = 256;
 
 /* --- views ------------------------------------------------------------------------------------ */
@@ -34,8 +35,9 @@ static enum status view_machine(const struct hardware *from, uint32_t devices, s
         view.devices[d] = from->devices[d];
         view.devices[d].memory_bytes = memory.device_bytes;
     }
-    view.host_bytes.value = (double)memory.host_bytes;
-    if (hardware_has_storage(&view)) view.storage.capacity_bytes.value = (double)memory.storage_bytes;
+    uint32_t hosts = hardware_host_count(&view);
+    view.host_bytes.value = hosts * (double)memory.host_bytes;
+    if (hardware_has_storage(&view)) view.storage.capacity_bytes.value = hosts * (double)memory.storage_bytes;
     hardware_note_p2p(&view);
     *out = view;
     return STATUS_OK;
@@ -88,8 +90,8 @@ uint64_t fit_usable_bytes(const struct hardware *hardware, const struct fit_way 
 struct fit_memory fit_memory_of(const struct hardware *hardware, const struct fit_way *way)
 {
     return (struct fit_memory){.device_bytes = fit_usable_bytes(hardware, way),
-                               .host_bytes = (uint64_t)hardware->host_bytes.value,
-                               .storage_bytes = (uint64_t)hardware->storage.capacity_bytes.value};
+                               .host_bytes = hardware_host_bytes(hardware),
+                               .storage_bytes = hardware_storage_bytes(hardware)};
 }
 
 /* Of one that runs everywhere alike, the first devices of its gangs stand for all. */
@@ -113,8 +115,9 @@ static enum status take_figures(const struct plan *plan, struct fit *out, struct
     TRY(fullest_device(plan, out, err));
     snprintf(out->moment, sizeof out->moment, "%s", plan_parts_moment(plan, &out->device, text));
     out->host = plan_parts_of_host(plan);
-    out->host_bytes = plan_host_bytes(plan);
-    out->stored_bytes = plan_stored_bytes(plan);
+    const struct plan_host_use host = plan_host_fullest(plan);
+    out->host_bytes = host.memory_bytes;
+    out->stored_bytes = host.stored_bytes;
     out->minibatch_s = plan->estimated_makespan_s / MINIBATCHES;
     return STATUS_OK;
 }

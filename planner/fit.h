@@ -26,7 +26,7 @@ struct fit {
     enum fit_verdict verdict;
     uint64_t least_bytes;  /* of a device: with less it does not fit */
     uint64_t device_bytes; /* what the plan takes of the device that it takes most of, ... */
-    uint64_t host_bytes, stored_bytes; /* ... of the host, of storage */
+    uint64_t host_bytes, stored_bytes; /* ... of the fullest host, of its storage */
     double minibatch_s;    /* by the planner's clock */
     struct plan_parts device, host; /* what is in them */
     char moment[PLAN_MOMENT_BYTES]; /* when most of the device is in use */
@@ -40,7 +40,7 @@ MUST_CHECK enum status fit_find(const struct hardware *hardware, const struct jo
 /* Memory that a plan may use of the least of the devices that a way uses. */
 uint64_t fit_usable_bytes(const struct hardware *hardware, const struct fit_way *way);
 
-/* Of each device, the host and its storage. */
+/* Of each device, each host and its storage. */
 struct fit_memory {
     uint64_t device_bytes, host_bytes, storage_bytes;
 };

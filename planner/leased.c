@@ -35,6 +35,7 @@ struct leasing {
     uint32_t *left;      /* devices for jobs that name none */
     uint32_t left_count;
     double *free_s;      /* per device */
+    struct part_hosts hosts; /* what is left of their memory */
     struct error *err;
 };
 
@@ -190,11 +191,11 @@ static enum status plan_group(const struct leasing *g, struct group *group, uint
 static enum status plan_groups(struct leasing *g)
 {
     uint32_t busy = busy_devices(g);
-    double host_bytes = g->hardware->host_bytes.value;
+    TRY(part_hosts_begin(&g->arena, g->hardware, &g->hosts, g->err));
     for (uint32_t i = 0; i < g->count; i++) {
         struct group *group = &g->groups[i];
-        TRY(plan_group(g, group, busy, host_bytes));
-        host_bytes -= (double)plan_host_bytes(&group->plan);
+        TRY(plan_group(g, group, busy, part_hosts_left(&g->hosts, &group->part)));
+        TRY(part_hosts_take(&g->hosts, &group->plan, g->err));
         for (uint32_t d = 0; d < group->part.device_count; d++)
             if (g->free_s[group->part.devices[d]] > group->begin_s)
                 group->begin_s = g->free_s[group->part.devices[d]];

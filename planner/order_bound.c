@@ -219,8 +219,9 @@ struct order_bound order_bound_make(const struct unit_times *t, bool one_device)
         raise_by_device(&bound, &here, 1, regions);
         if (d > 0) sums.cpu += here.cpu;
     }
-    raise(&bound, sums.cpu, PLAN_ORDER_PROCESSOR);
-    raise(&bound, max_s(sums.read, sums.write), PLAN_ORDER_STORAGE);
+    uint32_t hosts = one_device ? 1 : hardware_host_count(t->hardware);
+    raise(&bound, sums.cpu / hosts, PLAN_ORDER_PROCESSOR);
+    raise(&bound, max_s(sums.read, sums.write) / hosts, PLAN_ORDER_STORAGE);
     for (uint32_t j = 0; j < t->jobs->count; j++) raise(&bound, chain_s(t, j), PLAN_ORDER_CHAIN);
     return bound;
 }

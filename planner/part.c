@@ -1,9 +1,38 @@
 /* See part.h. */
 #include "planner/part.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "models/try.h"
+
+enum status part_hosts_begin(struct arena *arena, const struct hardware *hardware, struct part_hosts *out,
+                             struct error *err)
+{
+    uint32_t hosts = hardware_host_count(hardware);
+    void *left, *uses;
+    TRY(arena_array(arena, hosts, sizeof *out->left_bytes, &left, err));
+    TRY(arena_array(arena, hosts, sizeof *out->uses, &uses, err));
+    *out = (struct part_hosts){.hardware = hardware, .left_bytes = left, .uses = uses};
+    for (uint32_t h = 0; h < hosts; h++) out->left_bytes[h] = hardware_of_host(hardware, hardware->host_bytes.value);
+    return STATUS_OK;
+}
+
+double part_hosts_left(const struct part_hosts *hosts, const struct part *part)
+{
+    double least = HUGE_VAL;
+    for (uint32_t i = 0; i < part->device_count; i++)
+        least = fmin(least, hosts->left_bytes[hosts->hardware->devices[part->devices[i]].host]);
+    return least * hardware_host_count(hosts->hardware);
+}
+
+enum status part_hosts_take(struct part_hosts *hosts, const struct plan *plan, struct error *err)
+{
+    TRY(plan_host_uses(plan, hosts->uses, err));
+    for (uint32_t h = 0; h < hardware_host_count(hosts->hardware); h++)
+        hosts->left_bytes[h] -= (double)hosts->uses[h].memory_bytes;
+    return STATUS_OK;
+}
 
 static enum status take_devices(const struct hardware *all, const struct part *part, double host_bytes,
                                 struct hardware *out, struct error *err)

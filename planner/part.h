@@ -2,6 +2,7 @@
 #ifndef SPILLWAY_PLANNER_PART_H
 #define SPILLWAY_PLANNER_PART_H
 
+#include "planner/plan_hosts.h"
 #include "planner/planner.h"
 
 /* Numbers of jobs and of devices, each once. */
@@ -10,10 +11,24 @@ struct part {
     uint32_t job_count, device_count;
 };
 
+/* What is left of the memory of hosts, of which parts have some that were planned before. */
+struct part_hosts {
+    const struct hardware *hardware; /* of all parts; borrowed, like the arena that the rest is in */
+    double *left_bytes;              /* by host */
+    struct plan_host_use *uses;      /* scratch */
+};
+MUST_CHECK enum status part_hosts_begin(struct arena *arena, const struct hardware *hardware, struct part_hosts *out,
+                                        struct error *err);
+/* `host_bytes` of the part: all hosts together, if each had what is left where the part has least. */
+double part_hosts_left(const struct part_hosts *hosts, const struct part *part);
+/* The plan's, of a part. Errors: those of plan_host_uses(). */
+MUST_CHECK enum status part_hosts_take(struct part_hosts *hosts, const struct plan *plan, struct error *err);
+
 /*
  * Jobs and machine borrow names, networks and links from `from` and `all`, which must live longer. Jobs that name
  * devices name none here, and those that are spread begin at the part's first device: its devices are the answer.
- * `how` (NULL: as the job says): how the part's jobs are spread. Host memory: what is left of it.
+ * `how` (NULL: as the job says): how the part's jobs are spread. Devices keep their hosts, whose memory is what is left
+ * of it.
  * Errors: those of planner_plan(), which numbers devices as the part does; the message says so.
  */
 MUST_CHECK enum status part_plan(const struct hardware *all, const struct job *from, const struct part *part,

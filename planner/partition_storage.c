@@ -228,8 +228,10 @@ static enum status choose_all(struct chooser *c, const struct planner_options *o
                               struct error *err)
 {
     struct need need = {0};
-    uint64_t have = (uint64_t)c->hardware->host_bytes.value, lacking = 0;
-    uint64_t capacity = (uint64_t)c->hardware->storage.capacity_bytes.value;
+    uint32_t hosts = hardware_host_count(c->hardware); /* a job is on one of them */
+    if (c->jobs->count < hosts) hosts = c->jobs->count;
+    uint64_t have = hosts * hardware_host_bytes(c->hardware), lacking = 0;
+    uint64_t capacity = hosts * hardware_storage_bytes(c->hardware);
     bool all = options->storage == STORAGE_ALL;
     for (uint32_t j = 0; j < c->jobs->count; j++) {
         enum status status = add_job(c, j, &need, err);

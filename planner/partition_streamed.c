@@ -171,6 +171,8 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     out->region_bytes = c->region_bytes;
     out->region_count = c->region_count;
     out->activations = c->activations;
+    uint32_t hosts = hardware_host_count(cutter->hardware); /* a job is on one of them */
+    all.cpu /= cutter->jobs->count < hosts ? cutter->jobs->count : hosts;
     out->objective_s = estimate_together(cutter, all);
     *fits = true;
     return STATUS_OK;

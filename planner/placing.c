@@ -78,6 +78,11 @@ static uint32_t next_shard(const struct placing *p, uint32_t job)
     return cut->job_first_shard[job] + unit_shard(job_shard_count(cut, job), p->jobs[job].position);
 }
 
+static struct placing_host *host_of(const struct placing *p, uint32_t device)
+{
+    return &p->hosts[p->times->hardware->devices[device].host];
+}
+
 /* When the next unit of a job would start on the host's processor, whose stream is free at free_s. */
 static double start_on_cpu(const struct placing *p, uint32_t job, double free_s)
 {
@@ -89,10 +94,11 @@ static double start_on_cpu(const struct placing *p, uint32_t job, double free_s)
 }
 
 /* It runs there. Returns when it starts. */
-static double place_on_cpu(struct placing *p, uint32_t job, const struct unit_time *time)
+static double place_on_cpu(struct placing *p, uint32_t job, uint32_t device, const struct unit_time *time)
 {
     struct placing_job *own = &p->jobs[job];
-    double *free_s = time->gathers ? &p->host_free_s : &p->cpu_free_s;
+    struct placing_host *host = host_of(p, device);
+    double *free_s = time->gathers ? &host->host_free_s : &host->cpu_free_s;
     double start = start_on_cpu(p, job, *free_s), end = start + time->cpu_s;
     *free_s = own->edge_ready_s = p->view_jobs[job].ready_s = end;
     own->edge_turn = PLAN_NONE;
@@ -167,6 +173,7 @@ static struct timing timing_of(const struct placing *p, uint32_t job, uint32_t d
     const struct partition *cut = p->times->partition;
     const struct placing_job *own = &p->jobs[job];
     const struct placing_lane *lane = &p->lanes[device];
+    const struct placing_host *host = host_of(p, device);
     bool begins = unit_begins(job_shard_count(cut, job), own->position);
     bool here = !cut->apart && lane->last_job == job && p->view_jobs[job].last_device == device && !begins &&
                 !unit_time_at(p->times, device, job, own->position - 1)->cpu_alone;
@@ -176,10 +183,10 @@ static struct timing timing_of(const struct placing *p, uint32_t job, uint32_t d
         .region_used = !cut->persistent[next_shard(p, job)] || time->in_s > 0 || time->out_s > 0,
         .edge_copied = !here && !begins && direct_s <= 0,
         .fetched = direct_s > 0,
-        .read_end = p->read_free_s,
+        .read_end = host->read_free_s,
         .in_end = fetched, /* with no region: everything is here */
         .edge_ready = p->view_jobs[job].ready_s};
-    if (time->read_s > 0) fetched = t.read_end = max_s(p->read_free_s, fetched) + time->read_s;
+    if (time->read_s > 0) fetched = t.read_end = max_s(host->read_free_s, fetched) + time->read_s;
     if (t.region_used) {
         uint32_t turn = lane->turn % cut->region_count;
         double region = time->in_apart ? lane->region_left_s[turn] : lane->region_free_s[turn];
@@ -201,11 +208,12 @@ static double place_on_device(struct placing *p, uint32_t job, uint32_t device,
     const struct partition *cut = p->times->partition;
     struct timing t = timing_of(p, job, device, time);
     struct placing_lane *lane = &p->lanes[device];
+    struct placing_host *host = host_of(p, device);
     double end = t.start + time->compute_s, left = end; /* its region */
     *fetches = t.fetched;
     if (t.fetched) lane->p2p_free_s = t.edge_ready;
     p->jobs[job].edge_turn = lane->edge_turn++;
-    p->read_free_s = t.read_end;
+    host->read_free_s = t.read_end;
     lane->h2d_free_s = t.edge_copied ? t.edge_ready : max_s(lane->h2d_free_s, t.in_end);
     lane->compute_free_s = end;
     lane->d2h_free_s = max_s(lane->d2h_free_s, end) + time->edge_out_s;
@@ -216,15 +224,15 @@ static double place_on_device(struct placing *p, uint32_t job, uint32_t device,
         lane->region_left_s[turn] = left;
         lane->region_free_s[turn] = time->out_apart ? end : left;
     }
-    if (time->cpu_s > 0) p->cpu_free_s = max_s(p->cpu_free_s, lane->d2h_free_s) + time->cpu_s;
+    if (time->cpu_s > 0) host->cpu_free_s = max_s(host->cpu_free_s, lane->d2h_free_s) + time->cpu_s;
     enum plan_pass pass = unit_pass_of(job_shard_count(cut, job), p->jobs[job].position);
-    double state_ready = time->cpu_s > 0 ? p->cpu_free_s : left;
+    double state_ready = time->cpu_s > 0 ? host->cpu_free_s : left;
     if (time->write_s > 0)
-        state_ready = p->write_free_s = max_s(p->write_free_s, state_ready) + time->write_s;
+        state_ready = host->write_free_s = max_s(host->write_free_s, state_ready) + time->write_s;
     if ((pass == PLAN_LOSS || pass == PLAN_BACKWARD) && !cut->resident)
         p->state_ready_s[next_shard(p, job)] = state_ready;
     p->view_jobs[job].ready_s = end;
-    p->makespan_s = max_s(p->makespan_s, max_s(left, p->write_free_s));
+    p->makespan_s = max_s(p->makespan_s, max_s(left, host->write_free_s));
     return t.start;
 }
 
@@ -233,8 +241,9 @@ static double place_on_device(struct placing *p, uint32_t job, uint32_t device,
 static void place_updates(struct placing *p, uint32_t job, uint32_t device)
 {
     const struct partition *cut = p->times->partition;
+    struct placing_host *host = host_of(p, device);
     for (uint32_t i = cut->job_first_shard[job]; i < cut->job_first_shard[job + 1]; i++)
-        p->state_ready_s[i] = p->cpu_free_s += shard_time(p->times, device, i)[TIMED_BACK].update_s;
+        p->state_ready_s[i] = host->cpu_free_s += shard_time(p->times, device, i)[TIMED_BACK].update_s;
 }
 
 /* The job's persistent shards come to its device. (A resident job's were there when it was admitted.) */
@@ -270,7 +279,7 @@ double placing_put(struct placing *p, uint32_t job, uint32_t device, struct sche
     bool first = own->minibatch == 0 && position == 0;
     if (first && !resident) load_states(p, job, device);
     bool fetches = false;
-    double start = time->cpu_alone ? place_on_cpu(p, job, time)
+    double start = time->cpu_alone ? place_on_cpu(p, job, device, time)
                                    : place_on_device(p, job, device, time, &fetches);
     double end = j->ready_s;
     if (job_clips(&t->jobs->jobs[job]) &&
@@ -302,7 +311,7 @@ double placing_put(struct placing *p, uint32_t job, uint32_t device, struct sche
         j->next_device = next_device(p, job);
     }
     p->lanes[device].last_job = job;
-    p->makespan_s = max_s(p->makespan_s, max_s(end, p->cpu_free_s));
+    p->makespan_s = max_s(p->makespan_s, max_s(end, host_of(p, device)->cpu_free_s));
     return start;
 }
 
@@ -315,13 +324,15 @@ static size_t lay_out(struct placing *p, char *memory)
     uint32_t jobs = p->times->jobs->count;
     size_t lanes = p->device_count * sizeof *p->lanes, views = jobs * sizeof *p->view_jobs;
     size_t own = jobs * sizeof *p->jobs, states = cut->shard_count * sizeof *p->state_ready_s;
+    size_t hosts = hardware_host_count(p->times->hardware) * sizeof *p->hosts;
     size_t seats = cut->seat_count * sizeof *p->seats_free;
-    if (!memory) return lanes + views + own + states + seats;
+    if (!memory) return lanes + views + own + states + hosts + seats;
     p->lanes = (struct placing_lane *)memory; /* in falling order of alignment */
     p->view_jobs = (struct placing_view *)(memory + lanes);
     p->jobs = (struct placing_job *)(memory + lanes + views);
     p->state_ready_s = (double *)(memory + lanes + views + own);
-    p->seats_free = (uint32_t *)(memory + lanes + views + own + states);
+    p->hosts = (struct placing_host *)(memory + lanes + views + own + states);
+    p->seats_free = (uint32_t *)(memory + lanes + views + own + states + hosts);
     return 0;
 }
 

@@ -25,6 +25,10 @@ struct placing_lane {
     uint32_t last_job; /* of the last unit placed here; PLAN_NONE: none so far */
 };
 
+struct placing_host {
+    double cpu_free_s, host_free_s, read_free_s, write_free_s;
+};
+
 struct placing_view {    /* of a job: what decisions are made by */
     double ready_s;       /* when its last unit ended */
     double remaining_s;   /* computation of all its units not yet started */
@@ -47,12 +51,12 @@ struct placing {
     const struct unit_times *times;
     uint32_t device_count;
     struct placing_lane *lanes;    /* (device_count) */
+    struct placing_host *hosts;    /* (hardware_host_count()) */
     struct placing_view *view_jobs; /* (job count) */
     struct placing_job *jobs;      /* (job count) */
     double *state_ready_s;         /* (shard count): the state is in host memory, updated */
     uint32_t *seats_free;          /* a stack */
     uint32_t seats_free_count, next_admitted;
-    double cpu_free_s, host_free_s, read_free_s, write_free_s;
     double makespan_s;             /* of what was placed so far */
     void *memory;                  /* of all arrays */
     size_t bytes;

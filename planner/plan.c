@@ -156,7 +156,7 @@ static uint64_t slots_end(const struct plan *plan, const struct plan_instance *i
     return end;
 }
 
-/* Ranks of gangs have an arena each, all others one together: behind those of the devices in ends[]. */
+/* Ranks of gangs have an arena each, all others of a host one together: behind those of the devices in ends[]. */
 static uint64_t staged_ends(const struct plan *plan, uint64_t *ends)
 {
     uint32_t devices = plan->hardware.device_count;
@@ -167,11 +167,11 @@ static uint64_t staged_ends(const struct plan *plan, uint64_t *ends)
         bool gang = instance->gang != PLAN_NONE;
         uint32_t first = gang ? plan->gangs[instance->gang].first : 0;
         for (uint32_t p = 0; own > 0 && p < (gang ? plan_gang_size(&plan->gangs[instance->gang]) : 1); p++) {
-            uint64_t *end = &ends[gang ? plan->gang_devices[first + p] : devices];
+            uint64_t *end = &ends[gang ? plan->gang_devices[first + p] : devices + plan->hardware.devices[instance->device].host];
             if (own > *end) *end = own;
         }
     }
-    for (uint32_t d = 0; d <= devices; d++)
+    for (uint32_t d = 0; d < devices + hardware_host_count(&plan->hardware); d++)
         if (!size_add(total, ends[d], &total)) return UINT64_MAX;
     return total;
 }
@@ -179,7 +179,7 @@ static uint64_t staged_ends(const struct plan *plan, uint64_t *ends)
 uint64_t plan_staged_bytes(const struct plan *plan)
 {
     if (!has_staged(plan)) return 0;
-    uint64_t *ends = alloc_zeroed((size_t)plan->hardware.device_count + 1, sizeof *ends);
+    uint64_t *ends = alloc_zeroed((size_t)plan->hardware.device_count + hardware_host_count(&plan->hardware), sizeof *ends);
     uint64_t bytes = ends ? staged_ends(plan, ends) : UINT64_MAX;
     free(ends);
     return bytes;

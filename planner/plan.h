@@ -9,7 +9,9 @@
  * a machine with direct links between devices (hardware_has_p2p()) also one for what it fetches from
  * other devices; the host has one for reading batches, and one for what its processor computes on host memory
  * ("cpu"); on a machine with storage two more, for reading from it and for writing to it. Places. 0
- * is host DRAM, 1 + d is device d's memory; storage is where states wait for which there is no room.
+ * is host DRAM, 1 + d is device d's memory; storage is where states wait for which there is no room. A machine of several
+ * nodes has a host for each, with streams, memory and storage of its own: "the host" is that of the instance's device,
+ * and what is in its memory is used on its devices alone (planner/plan_hosts.h).
  *
  * Buffers are names: "state of shard 3 of job 1, on the device". A host buffer exists once, for the
  * whole run. A device buffer exists once per device and comes to life and ends again and again: an
@@ -66,7 +68,7 @@
  *          leases that this one begins behind.
  *   3. All of these come earlier in plan order. Hence no deadlock is possible, and a plan within
  *      memory when walked in plan order is within memory in every legal timing.
- *   4. Host memory is the sum of the host buffers and the end of the highest slot of a staged one;
+ *   4. Host memory is, on each host, the sum of the host buffers and the end of the highest slot of a staged one;
  *      device memory the end of the highest slot; storage the sum of the stored states.
  *
  * This departs from a first design in which memory was granted when an operation starts, first
@@ -436,8 +438,8 @@ struct plan {
 void plan_release(struct plan *plan);
 
 /* Streams are numbered device by device {compute, h2d, d2h, p2p where devices copy directly or there are
- * gangs, group and data where there are gangs}; then come the host's two, and storage's two where there is
- * storage. */
+ * gangs, group and data where there are gangs}; then come, host by host, its two, and its storage's two where there
+ * is storage. */
 static inline uint32_t plan_device_streams(const struct plan *plan)
 {
     if (plan->gang_count > 0) return STREAM_HOST;
@@ -448,16 +450,24 @@ static inline bool plan_has_stream(const struct plan *plan, uint32_t kind)
     if (kind < STREAM_HOST) return kind < plan_device_streams(plan);
     return kind < (hardware_has_storage(&plan->hardware) ? STREAM_KIND_COUNT : STREAM_READ);
 }
+/* Of each host. */
+static inline uint32_t plan_host_streams(const struct plan *plan)
+{
+    return (hardware_has_storage(&plan->hardware) ? STREAM_KIND_COUNT : STREAM_READ) - STREAM_HOST;
+}
+static inline uint32_t plan_host_stream(const struct plan *plan, uint32_t host, uint32_t kind)
+{
+    return plan->hardware.device_count * plan_device_streams(plan) + host * plan_host_streams(plan) + (kind - STREAM_HOST);
+}
+/* The device's, or its host's. */
 static inline uint32_t plan_stream(const struct plan *plan, uint32_t device, uint32_t kind)
 {
-    uint32_t own = plan_device_streams(plan);
-    if (kind < STREAM_HOST) return device * own + kind;
-    return plan->hardware.device_count * own + (kind - STREAM_HOST);
+    if (kind < STREAM_HOST) return device * plan_device_streams(plan) + kind;
+    return plan_host_stream(plan, plan->hardware.devices[device].host, kind);
 }
 static inline uint32_t plan_stream_count(const struct plan *plan)
 {
-    bool storage = hardware_has_storage(&plan->hardware);
-    return plan_stream(plan, 0, storage ? STREAM_KIND_COUNT : STREAM_READ);
+    return plan_host_stream(plan, hardware_host_count(&plan->hardware), STREAM_HOST);
 }
 
 /* Of the host rather than of a device? */
@@ -518,7 +528,7 @@ static inline uint32_t plan_first_choice(const struct plan *plan)
 /* Operations over all repetitions, those of a gang's instances for each of its devices. */
 uint64_t plan_operations(const struct plan *plan);
 
-/* Bytes of all host buffers, of each rank, with those of staged ones, which are plan_staged_bytes(); the end of the
+/* Of all hosts together: bytes of all host buffers, of each rank, with those of staged ones, which are plan_staged_bytes(); the end of the
  * highest slot used on `device`; bytes on storage. UINT64_MAX: more than that, or no memory to count. */
 uint64_t plan_host_bytes(const struct plan *plan);
 uint64_t plan_staged_bytes(const struct plan *plan);

@@ -43,6 +43,7 @@
 #include "models/try.h"
 #include "models/network_traits.h"
 #include "planner/plan_checker.h"
+#include "planner/plan_hosts.h"
 
 /* --- messages ------------------------------------------------------------------------------- */
 
@@ -342,16 +343,26 @@ static enum status check_buffers(struct checker *c)
 static enum status check_host_memory(struct checker *c)
 {
     const struct plan *plan = c->plan;
-    uint64_t wanted = plan_host_bytes(plan), stored = plan_stored_bytes(plan);
-    if ((double)wanted > plan->hardware.host_bytes.value)
-        return check_fail(c, RULE_MEMORY,
-                          "the host buffers are %" PRIu64 " bytes (host memory is %.0f)", wanted,
-                          plan->hardware.host_bytes.value);
-    if ((double)stored > plan->hardware.storage.capacity_bytes.value)
-        return check_fail(c, RULE_MEMORY,
-                          "the stored states are %" PRIu64 " bytes (the storage has %.0f)", stored,
-                          plan->hardware.storage.capacity_bytes.value);
-    return STATUS_OK;
+    const struct hardware *hardware = &plan->hardware;
+    uint32_t hosts = hardware_host_count(hardware);
+    struct plan_host_use *uses = alloc_zeroed(hosts, sizeof *uses);
+    struct error why = {0};
+    if (!uses) return error_memory(c->err, "checking a plan", hosts * sizeof *uses);
+    enum status status = plan_host_uses(plan, uses, &why);
+    if (status == STATUS_CHECK) status = check_fail(c, RULE_MEMORY, "%s", why.text);
+    else if (status) error_set(c->err, status, "%s", why.text);
+    for (uint32_t h = 0; h < hosts && !status; h++) {
+        char node[32] = "";
+        if (hosts > 1) snprintf(node, sizeof node, " of node %" PRIu32, h);
+        if (uses[h].memory_bytes > hardware_host_bytes(hardware))
+            status = check_fail(c, RULE_MEMORY, "the host buffers%s are %" PRIu64 " bytes (host memory is %" PRIu64 ")", node,
+                                uses[h].memory_bytes, hardware_host_bytes(hardware));
+        else if (uses[h].stored_bytes > hardware_storage_bytes(hardware))
+            status = check_fail(c, RULE_MEMORY, "the stored states%s are %" PRIu64 " bytes (the storage has %" PRIu64 ")", node,
+                                uses[h].stored_bytes, hardware_storage_bytes(hardware));
+    }
+    free(uses);
+    return status;
 }
 
 /* --- slots, works, order -------------------------------------------------------------------- */

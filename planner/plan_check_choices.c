@@ -100,7 +100,7 @@ static enum status check_choice(struct checker *c, const struct plan_instance *c
     return STATUS_OK;
 }
 
-/* Each unit of the order has a choice on each device. `there`: zeroed, [unit][device]. */
+/* Each unit of the order has a choice on each device of the node where it is in that order. `there`: zeroed, [unit][device]. */
 static enum status check_all_there(struct checker *c, bool *there)
 {
     const struct plan *plan = c->plan;
@@ -110,7 +110,8 @@ static enum status check_all_there(struct checker *c, bool *there)
     for (uint32_t i = 0; i < plan_first_choice(plan); i++)
         for (uint32_t d = 0; d < devices; d++) {
             c->unit = &plan->units[plan->instances[i].unit];
-            if (!there[plan->instances[i].unit * devices + d])
+            if (plan->hardware.devices[d].host == plan->hardware.devices[plan->instances[i].device].host &&
+                !there[plan->instances[i].unit * devices + d])
                 return check_fail(c, RULE_FORM, "there are choices, and none for it on device %u", d);
         }
     c->unit = NULL;

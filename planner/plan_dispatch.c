@@ -63,6 +63,7 @@ struct plan_dispatch {
     struct policy_cost *costs;      /* (unit count, type count) */
     struct policy_job *jobs;        /* shown */
     struct policy_device *shown;    /* (device count) */
+    uint32_t *homes;                /* (job count): the node where the plan has it, and where it stays */
 };
 
 /* --- chains ---------------------------------------------------------------------------------- */
@@ -173,6 +174,16 @@ static void show_device(struct plan_dispatch *d, uint32_t device)
     shown->asks = shown->slots > 0;
 }
 
+/* Of several nodes: its devices and jobs alone. */
+static void show_node(struct plan_dispatch *d, uint32_t node)
+{
+    const struct hardware *hardware = &d->plan->hardware;
+    if (hardware_host_count(hardware) == 1) return;
+    for (uint32_t i = 0; i < hardware->device_count; i++)
+        d->shown[i].asks = d->shown[i].slots > 0 && hardware->devices[i].host == node;
+    for (uint32_t j = 0; j < d->view.job_count; j++) d->jobs[j].admitted = d->homes[j] == node;
+}
+
 /* The unit that the job is at; none where it is done. */
 static void show_unit(struct plan_dispatch *d, uint32_t job)
 {
@@ -259,21 +270,27 @@ enum status plan_dispatch_next(struct plan_dispatch *dispatch, double now_s, str
 {
     struct plan_dispatch *d = dispatch;
     struct policy_choice choice;
-    bool waits = false;
+    bool waited = false;
     *found = take_follower(d, out);
     if (*found) return STATUS_OK;
     d->view.now = fmax(d->view.now, now_s);
-    if (!can_decide(d)) return STATUS_OK;
-    if (!d->asks) {
-        choice = lowest(d);
-    } else {
-        enum status status = policy_session_ask(&d->session, &d->view, &choice, &waits, err);
-        if (status != STATUS_OK) return status;
-        if (waits) return d->running > 0 ? STATUS_OK : policy_session_stuck(&d->session, &d->view, err);
+    for (uint32_t node = 0; node < hardware_host_count(&d->plan->hardware); node++) {
+        bool waits = false;
+        show_node(d, node);
+        if (!can_decide(d)) continue;
+        if (!d->asks) {
+            choice = lowest(d);
+        } else {
+            enum status status = policy_session_ask(&d->session, &d->view, &choice, &waits, err);
+            if (status != STATUS_OK) return status;
+        }
+        waited |= waits;
+        if (waits) continue;
+        take(d, choice, out);
+        *found = true;
+        return STATUS_OK;
     }
-    take(d, choice, out);
-    *found = true;
-    return STATUS_OK;
+    return waited && d->running == 0 ? policy_session_stuck(&d->session, &d->view, err) : STATUS_OK;
 }
 
 void plan_dispatch_over(struct plan_dispatch *dispatch, uint32_t job, double now_s)
@@ -341,8 +358,9 @@ static bool allocate(struct plan_dispatch *d)
     d->costs = alloc_zeroed((size_t)plan->unit_count * plan->hardware.type_count, sizeof *d->costs);
     d->jobs = alloc_zeroed(plan->jobs.count, sizeof *d->jobs);
     d->shown = alloc_zeroed(devices, sizeof *d->shown);
+    d->homes = alloc_zeroed(plan->jobs.count, sizeof *d->homes);
     return d->chains && d->entries && d->devices && d->first_choice && d->choices && d->first_acquire &&
-           d->staged && d->compute_least_s && d->costs && d->jobs && d->shown;
+           d->staged && d->compute_least_s && d->costs && d->jobs && d->shown && d->homes;
 }
 
 /* A unit on a device: what it computes there, or where it does not, on the host's processor; its copies. */
@@ -433,7 +451,10 @@ static void find_chains(struct plan_dispatch *d)
         struct chain *chain = &d->chains[plan->units[plan->instances[i].unit].job];
         d->entries[chain->first + chain->count++] = i;
     }
-    for (uint32_t j = 0; j < plan->jobs.count; j++) enter_segment(d, &d->chains[j]);
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        if (d->chains[j].count > 0) d->homes[j] = plan->hardware.devices[plan->instances[d->entries[d->chains[j].first]].device].host;
+        enter_segment(d, &d->chains[j]);
+    }
 }
 
 /* Jobs and devices as they are at the start. */
@@ -448,7 +469,7 @@ static void show_first(struct plan_dispatch *d, const struct plan_dispatch_optio
                                    .kind_count = plan->hardware.type_count,
                                    .seed = options->seed};
     for (uint32_t i = 0; i < plan->hardware.device_count; i++) {
-        d->devices[i].slot_bytes = plan_device_bytes(plan, i) / d->devices[i].slots;
+        if (d->devices[i].slots > 0) d->devices[i].slot_bytes = plan_device_bytes(plan, i) / d->devices[i].slots;
         d->shown[i] = (struct policy_device){
             .kind = plan->hardware.devices[i].type, .job = POLICY_NONE, .shard = POLICY_NONE};
         show_device(d, i);
@@ -514,5 +535,6 @@ void plan_dispatch_destroy(struct plan_dispatch *dispatch)
     free(dispatch->costs);
     free(dispatch->jobs);
     free(dispatch->shown);
+    free(dispatch->homes);
     free(dispatch);
 }

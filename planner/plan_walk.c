@@ -31,7 +31,7 @@
  *
  * Host buffers are read by copies to any device; their readers are a short list, two of them in the
  * record and the rest in chained pool nodes. Stored states are followed like them. So are staged
- * buffers while they live; their vacated ranges are a list of their own, behind the devices'.
+ * buffers while they live; their vacated ranges are a list of their own for each host, behind the devices'.
  * Each rank of a gang has its own record of such a buffer, and its own list: one more for each device, behind that one.
  *
  * The devices of a gang follow each other in each operation. Which of them do it, and in which order, is a
@@ -568,7 +568,9 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
     walk->device = member.device;
     walk->peer = member.peer;
     walk->rank = member.place;
-    walk->staged_row = plan->hardware.device_count + (instance->gang == PLAN_NONE ? 0 : 1 + member.device);
+    walk->staged_row = plan->hardware.device_count + (instance->gang == PLAN_NONE
+                                                          ? plan->hardware.devices[member.device].host
+                                                          : hardware_host_count(&plan->hardware) + member.device);
     begin_waits(walk, walk->device, op->stream);
     use_buffers(walk, op, instance);
     for (uint32_t i = 0; i < op->after_count; i++)

@@ -43,7 +43,7 @@ static void number_places(struct plan_walk *w)
         if (buffer->kind == BUFFER_STAGED) w->place_of[b] |= STAGED;
         staged |= buffer->kind == BUFFER_STAGED && parallel_is_set(&w->plan->jobs.jobs[buffer->job].parallel);
     }
-    w->arenas = w->plan->hardware.device_count * (staged ? 2 : 1) + 1;
+    w->arenas = w->plan->hardware.device_count * (staged ? 2 : 1) + hardware_host_count(&w->plan->hardware);
 }
 
 /* Of a group those that nobody before them stands for, or none when the first is stood for by one of a group

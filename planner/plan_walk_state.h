@@ -96,7 +96,7 @@ struct plan_walk {
     struct cell *cells;    /* [device][device buffer] */
     struct live *lives;
     uint32_t live_count, live_capacity, live_free; /* free list through next_free */
-    struct vacated_list *vacated; /* per device, then that of staged buffers, then those of gangs' ranks */
+    struct vacated_list *vacated; /* per device, then those of staged buffers by host, then those of gangs' ranks */
     uint32_t arenas;              /* how many that are */
     struct host_reader *readers;  /* pool */
     uint32_t reader_count, reader_capacity, reader_free;

@@ -6,12 +6,14 @@
  */
 #include "planner/planner.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/progress.h"
 #include "models/try.h"
 #include "planner/bound.h"
 #include "planner/emit.h"
+#include "planner/homes.h"
 #include "planner/instance_of_cut.h"
 #include "planner/leased.h"
 #include "planner/order_bound.h"
@@ -20,6 +22,7 @@
 #include "planner/partition.h"
 #include "planner/partition_storage.h"
 #include "planner/plan_check.h"
+#include "planner/plan_hosts.h"
 #include "planner/policies.h"
 #include "planner/policy_load.h"
 #include "planner/schedule.h"
@@ -80,6 +83,18 @@ static enum status partition_for(const struct policy *policy, const struct hardw
     return partition_streamed(hardware, jobs, footprints, options, !policy->one_device || options->live, out, err);
 }
 
+/* Orders that are searched for or given know nothing of nodes, which jobs that are streamed do not leave. */
+static enum status check_nodes(const struct hardware *hardware, const struct partition *partition,
+                               const struct policy *policy, const struct planner_options *options, struct error *err)
+{
+    const char *what = options->instance ? "an instance" : options->timetable ? "a timetable"
+                       : policy_is_searched(policy) ? policy->name : NULL;
+    if (!what || partition->resident || !homes_apply(hardware, hardware->device_count)) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT,
+                     "%s orders devices of one node, and machine '%s' has %" PRIu32 " (--devices takes those of the first)", what,
+                     hardware->name, hardware_host_count(hardware));
+}
+
 static enum status schedule_for(const struct hardware *hardware, const struct job_set *jobs,
                                 struct footprints *footprints, const struct partition *partition,
                                 const struct policy *policy, const struct planner_options *options,
@@ -87,10 +102,10 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
 {
     struct unit_times times;
     TRY(unit_times_make(hardware, jobs, footprints, partition, &times, err));
-    enum status status = STATUS_OK;
+    enum status status = check_nodes(hardware, partition, policy, options, err);
     struct order_bound bound = order_bound_make(&times, policy->one_device);
     *order = (struct plan_order){.bound_s = bound.seconds, .kind = bound.kind, .tried = 1};
-    if (options->instance && !partition->resident)
+    if (!status && options->instance && !partition->resident)
         status = instance_of_cut(&times, options->instance, err);
     if (status) {
         unit_times_release(&times);
@@ -113,28 +128,6 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
     }
     unit_times_release(&times);
     return status;
-}
-
-static enum status check_host_memory(const struct plan *plan, struct error *err)
-{
-    uint64_t need = plan_host_bytes(plan), have = (uint64_t)plan->hardware.host_bytes.value;
-    char need_text[QUANTITY_TEXT_BYTES], have_text[QUANTITY_TEXT_BYTES];
-    if (need <= have) return STATUS_OK;
-    return error_set(err, STATUS_INFEASIBLE,
-                     "the jobs need %s of host memory and the machine has %s (%llu bytes missing)",
-                     quantity_text((double)need, DIMENSION_BYTES, need_text),
-                     quantity_text((double)have, DIMENSION_BYTES, have_text),
-                     (unsigned long long)(need - have));
-}
-
-static enum status check_storage(const struct plan *plan, struct error *err)
-{
-    uint64_t need = plan_stored_bytes(plan), have = (uint64_t)plan->hardware.storage.capacity_bytes.value;
-    char need_text[QUANTITY_TEXT_BYTES], have_text[QUANTITY_TEXT_BYTES];
-    if (need <= have) return STATUS_OK;
-    return error_set(err, STATUS_INFEASIBLE, "the jobs need %s of storage and the machine has %s (%llu bytes missing)",
-                     quantity_text((double)need, DIMENSION_BYTES, need_text),
-                     quantity_text((double)have, DIMENSION_BYTES, have_text), (unsigned long long)(need - have));
 }
 
 /* What the plan says about itself. */
@@ -212,8 +205,7 @@ static enum status plan_spread(struct hardware *hardware, struct job_set *jobs,
     if (!status) plan_builder_plan(builder)->seed = options->seed;
     if (!status) status = spread_plan(builder, err);
     if (!status) status = plan_builder_finish(builder, out, err);
-    if (!status) status = check_host_memory(out, err);
-    if (!status) status = check_storage(out, err);
+    if (!status) status = plan_host_fits(out, err);
     if (!status && plan_check(out, err)) status = error_add(err, "the planner made a plan that is wrong");
     if (status) plan_release(out);
     plan_builder_destroy(builder);
@@ -235,7 +227,7 @@ static enum status plan_swapped(struct hardware *hardware, struct job_set *jobs,
     if (!status) plan_builder_plan(builder)->seed = options->seed;
     if (!status) status = swap_plan(builder, options->swap, options->swap_report, err);
     if (!status) status = plan_builder_finish(builder, out, err);
-    if (!status) status = check_host_memory(out, err);
+    if (!status) status = plan_host_fits(out, err);
     if (!status && plan_check(out, err)) status = error_add(err, "the planner made a plan that is wrong");
     if (status) plan_release(out);
     plan_builder_destroy(builder);
@@ -289,7 +281,7 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
     if (!status)
         status = describe(plan, policy, options, &partition, schedule.makespan_s, &order, err);
     if (!status) status = plan_builder_finish(builder, out, err);
-    if (!status) status = check_host_memory(out, err);
+    if (!status) status = plan_host_fits(out, err);
     if (!status) {
         status = plan_check(out, err);
         if (status) error_add(err, "the planner made a plan that is wrong");

@@ -161,7 +161,8 @@ enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, 
 {
     const struct planner_options plain = {.seed = streamed->seed, .activations = PLANNER_AUTO,
                                           .optimizer = PLANNER_AUTO};
-    double host_bytes = r->machine->hardware->host_bytes.value;
+    struct part_hosts hosts;
+    TRY(part_hosts_begin(&r->arena, r->machine->hardware, &hosts, err));
     bool several = r->count > r->jobs->count;
     uint32_t *numbers;
     TRY(take(r, r->count, sizeof *numbers, &numbers, err));
@@ -172,9 +173,10 @@ enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, 
         numbers[i] = several ? i : run->time->job;
         const struct part part = {.jobs = &numbers[i], .job_count = 1, .devices = run->devices,
                                   .device_count = run->time->config.devices};
-        TRY(part_plan(r->machine->hardware, jobs->jobs, &part, &run->time->config.parallel, host_bytes,
+        TRY(part_plan(r->machine->hardware, jobs->jobs, &part, &run->time->config.parallel,
+                      part_hosts_left(&hosts, &part),
                       run->time->config.way == SATURN_STREAMED ? streamed : &plain, &r->plans[i], err));
-        if (run->number + 1 == run->of) host_bytes -= (double)plan_host_bytes(&r->plans[i]);
+        if (run->number + 1 == run->of) TRY(part_hosts_take(&hosts, &r->plans[i], err));
         r->parts[i] = (struct compose_part){.plan = &r->plans[i], .jobs = part.jobs, .devices = part.devices,
                                             .follows = run->follows, .restart_s = (double)run->restart * tick_s,
                                             .begin_s = (double)run->start * tick_s,

@@ -4,6 +4,9 @@
  * A decision is made when a device's computation lane becomes free and some job is ready, at the
  * earliest such time over all devices. Of what placing.h knows, a policy is shown what policy.h says.
  *
+ * Streamed over several nodes, each job has one of them for a home (planner/homes.h): when devices of a node ask, only its
+ * jobs are shown as admitted, so that no policy need know of nodes.
+ *
  * Cost: O(jobs + devices) per unit.
  */
 #include "planner/schedule.h"
@@ -12,6 +15,7 @@
 #include <stdlib.h>
 
 #include "base/extreme.h"
+#include "planner/homes.h"
 #include "planner/placing.h"
 #include "planner/policy_ask.h"
 
@@ -31,6 +35,8 @@ struct scheduler {
     struct policy_device *devices; /* (device count), shown */
     struct policy_cost *costs;     /* (job count, type count): of the next unit */
     uint32_t *of_type;             /* (type count): a device that stands for its type; PLAN_NONE */
+    uint32_t *homes;               /* (job count); NULL: no job is bound to a node */
+    double *ready_s;               /* (host count), scratch, where they are */
     bool resident;
 };
 
@@ -54,6 +60,11 @@ static void show_unit(struct scheduler *s, uint32_t job)
     }
 }
 
+static uint32_t host_of(const struct scheduler *s, uint32_t device)
+{
+    return s->placing->times->hardware->devices[device].host;
+}
+
 /* What has changed of a job. */
 static void show_job(struct scheduler *s, uint32_t job)
 {
@@ -63,7 +74,7 @@ static void show_job(struct scheduler *s, uint32_t job)
     shown->remaining = now->remaining_s;
     shown->last_device = now->last_device;
     shown->next_device = now->next_device;
-    shown->admitted = now->admitted;
+    shown->admitted = now->admitted && (!s->homes || s->homes[job] == host_of(s, s->view.device));
     shown->taken = now->reserved;
 }
 
@@ -92,13 +103,16 @@ static void show_first(struct scheduler *s)
 /* Which devices ask. Resident jobs have their devices: there, one is asked at a time. */
 static void show_devices(struct scheduler *s, uint32_t device)
 {
-    bool alone = s->resident || s->view.ahead;
+    bool alone = s->resident || s->view.ahead, other = host_of(s, device) != host_of(s, s->view.device);
     s->view.device = device;
+    for (uint32_t j = 0; s->homes && other && j < s->view.job_count; j++)
+        s->jobs[j].admitted = s->homes[j] == host_of(s, device);
     for (uint32_t d = 0; d < s->view.device_count; d++) {
         double free_s = s->placing->lanes[d].compute_free_s;
         s->devices[d].free = free_s;
         s->devices[d].asks =
-            d == device || (!alone && s->turns[d].cached == PLAN_NONE && free_s <= s->view.now);
+            d == device || (!alone && s->turns[d].cached == PLAN_NONE && free_s <= s->view.now &&
+                            (!s->homes || host_of(s, d) == host_of(s, device)));
     }
 }
 
@@ -124,6 +138,17 @@ static double earliest_ready(const struct scheduler *s, uint32_t device)
     return earliest;
 }
 
+/* By node: the earliest time at which some job that is at home there is ready. */
+static void find_ready(const struct scheduler *s)
+{
+    for (uint32_t h = 0; h < hardware_host_count(s->placing->times->hardware); h++) s->ready_s[h] = HUGE_VAL;
+    for (uint32_t j = 0; j < s->view.job_count; j++) {
+        const struct placing_view *job = &s->placing->view_jobs[j];
+        double *earliest = &s->ready_s[s->homes[j]];
+        if (!job->reserved && job->remaining_s > 0 && job->ready_s < *earliest) *earliest = job->ready_s;
+    }
+}
+
 /* The next time after `now_s` at which a job becomes ready; HUGE_VAL: none will. */
 static double next_ready(const struct scheduler *s, double now_s)
 {
@@ -140,13 +165,14 @@ static double next_ready(const struct scheduler *s, double now_s)
 static uint32_t next_decision(const struct scheduler *s, double *at)
 {
     uint32_t best = PLAN_NONE;
-    double any = s->resident ? 0 : earliest_ready(s, 0);
+    double any = s->resident || s->homes ? 0 : earliest_ready(s, 0);
+    if (s->homes) find_ready(s);
     *at = HUGE_VAL;
     for (uint32_t d = 0; d < s->view.device_count; d++) {
         const struct turn *turn = &s->turns[d];
         double ready;
         if (turn->cached != PLAN_NONE) ready = s->placing->view_jobs[turn->cached].ready_s;
-        else ready = s->resident ? earliest_ready(s, d) : any;
+        else ready = s->resident ? earliest_ready(s, d) : s->homes ? s->ready_s[host_of(s, d)] : any;
         double free_s = s->placing->lanes[d].compute_free_s;
         double when = max_s(max_s(free_s, turn->not_before_s), ready);
         if (when < *at) {
@@ -227,6 +253,23 @@ static enum status run(struct scheduler *s, struct schedule *out, struct error *
     return status;
 }
 
+/* Where jobs are streamed over devices of several nodes. */
+static enum status find_homes(struct scheduler *s, struct error *err)
+{
+    const struct unit_times *times = s->placing->times;
+    uint32_t devices = s->placing->device_count, jobs = times->jobs->count;
+    if (s->resident || !homes_apply(times->hardware, devices)) return STATUS_OK;
+    double *seconds = calloc(jobs + 1u, sizeof *seconds);
+    s->homes = calloc(jobs + 1u, sizeof *s->homes);
+    s->ready_s = calloc(hardware_host_count(times->hardware), sizeof *s->ready_s);
+    enum status status = STATUS_OK;
+    if (!seconds || !s->homes || !s->ready_s) status = error_memory(err, "the schedule", jobs * sizeof *seconds);
+    for (uint32_t j = 0; !status && j < jobs; j++) seconds[j] = s->placing->view_jobs[j].remaining_s;
+    if (!status) status = homes_choose(times->hardware, devices, times->jobs, seconds, s->homes, err);
+    free(seconds);
+    return status;
+}
+
 /* --- public ---------------------------------------------------------------------------------- */
 
 enum status schedule_init(struct schedule *schedule, const struct unit_times *times,
@@ -270,6 +313,7 @@ enum status schedule_make(const struct unit_times *times, const struct policy *p
     struct scheduler s = {.policy = policy, .resident = times->partition->resident};
     enum status status = schedule_init(out, times, err);
     if (!status) status = placing_create(times, policy->one_device, &s.placing, err);
+    if (!status) status = find_homes(&s, err);
     if (status) goto out;
     uint32_t devices = s.placing->device_count;
     uint32_t jobs = times->jobs->count, types = times->hardware->type_count;
@@ -303,6 +347,8 @@ out:
     free(s.jobs);
     free(s.costs);
     free(s.of_type);
+    free(s.homes);
+    free(s.ready_s);
     placing_destroy(s.placing);
     if (status) schedule_release(out);
     return status;

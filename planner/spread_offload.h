@@ -6,9 +6,8 @@
 #include "models/parallel_offload.h"
 
 /*
- * Errors: STATUS_BAD_INPUT, naming job and machine, where it is not known how fast the host's processor is, where there
- * is no storage for what is to live there, or where the host is that of several nodes and a stage's ranks are not
- * evenly on all of them, so that its figures would be those of nodes that have nothing to do.
+ * Errors: STATUS_BAD_INPUT, naming job and machine, where it is not known how fast the host's processor is, or where
+ * there is no storage for what is to live there.
  */
 MUST_CHECK enum status spread_offload_check(const struct hardware *hardware, const struct job *job, struct error *err);
 

@@ -162,11 +162,12 @@ static double host_work_s(const struct view *v, struct parallel_layers layers, e
     return cost_work_s(v->hardware, hardware_cpu(v->hardware), items, count, NULL);
 }
 
-/* Of all ranks, one after the other. */
-static double host_sums_and_steps_s(const struct view *v, struct parallel_layers layers)
+/* Of the ranks of a stage on one host, one after the other. */
+static double host_sums_and_steps_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
 {
     double sums = parallel_sums_on_host(v->job) ? (double)(v->job->microbatches / v->parallel->data) : 0;
-    return v->parallel->tensor * v->parallel->data *
+    uint32_t ranks = hardware_most_on_host(v->hardware, device_of(v, stage, 0, 0), v->parallel->tensor * v->parallel->data);
+    return ranks *
            (host_work_s(v, layers, PARALLEL_UPDATE) + sums * host_work_s(v, layers, PARALLEL_SUM));
 }
 
@@ -177,7 +178,7 @@ static double host_update_s(const struct view *v, uint32_t stage, struct paralle
                           ? collective_s(v, &v->data_group, COLLECTIVE_ALL_REDUCE,
                                          parallel_host_state(v->job, layers).gradient_bytes)
                           : 0;
-    return joined_s + host_sums_and_steps_s(v, layers) + gather_from_host_s(v, stage, layers);
+    return joined_s + host_sums_and_steps_s(v, stage, layers) + gather_from_host_s(v, stage, layers);
 }
 
 static double update_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
@@ -242,7 +243,7 @@ static enum status stage_times(const struct view *v, uint32_t stage, struct spre
         else if (one_s > out->update_s) out->update_s = one_s;
         shares_s += microbatches * exchange_s(v, stage, layers);
         if (v->parallel->offload == OFFLOAD_WEIGHTS) up_s += 2 * microbatches * gather_from_host_s(v, stage, layers);
-        if (parallel_offloads(v->parallel)) host_s += host_sums_and_steps_s(v, layers);
+        if (parallel_offloads(v->parallel)) host_s += host_sums_and_steps_s(v, stage, layers);
         /* A backward pass in one is no slower than its parts, between which a host is ahead for less
          * (models/kernel_model.h). */
         static const enum parallel_pass passes[] = {PARALLEL_FORWARD, PARALLEL_BACKWARD, PARALLEL_UPDATE};

@@ -21,7 +21,7 @@ static double copied_s(const struct unit_times *t, uint32_t device, enum copy_di
 static double storage_s(const struct unit_times *t, enum storage_direction direction, uint64_t bytes)
 {
     const struct hardware_storage *storage = &t->hardware->storage;
-    double contention = (storage->read_rate.value + storage->write_rate.value) /
+    double contention = hardware_of_host(t->hardware, storage->read_rate.value + storage->write_rate.value) /
                         hardware_storage_rate(t->hardware);
     return cost_storage_s(t->hardware, direction, bytes) * max_s(contention, 1);
 }

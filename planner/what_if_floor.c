@@ -275,14 +275,14 @@ static double offloaded_minibatch_s(const struct view *v)
 {
     const struct parallel *p = v->parallel;
     bool weights = p->offload == OFFLOAD_WEIGHTS;
-    uint32_t runs = parallel_runs(p);
+    uint32_t runs = parallel_runs(p), ranks = hardware_most_on_host(v->hardware, device_of(v, 0, 0, 0), p->tensor * p->data);
     double m = (double)(v->job->microbatches / p->data), host_s = 0, up_s = 0, down_s = 0, reduce_s = 0;
     struct load load = load_of(v, 0);
     struct offloaded first = offloaded_of(v, 0);
     for (uint32_t r = 0; r < runs; r++) {
         struct offloaded run = r == 0 ? first : offloaded_of(v, r);
         bool turns = r == 0 || r + 1 == runs; /* its weights may stay for the pass back, or for the next one */
-        host_s += p->data * (m * run.sum_s + run.update_s);
+        host_s += ranks * (m * run.sum_s + run.update_s);
         up_s += weights ? (turns ? 0 : 2 * m * run.up_s) : run.up_s;
         down_s += m * run.down_s;
         if (parallel_splits(p, ZERO_GRADIENTS)) reduce_s += m * v->runs[r].reduce_s;

@@ -57,17 +57,17 @@ static const struct trace_place *place_of(const struct memory_plot *m, uint32_t 
     return trace ? &trace->places[place] : NULL;
 }
 
-/* Devices in order, the host last: it is the one with room. */
+/* Devices in order, hosts last: they are those with room. */
 static enum status make_panels(struct memory_plot *m, struct error *err)
 {
     void *memory;
-    m->panel_count = m->view.device_count + 1;
+    m->panel_count = m->view.device_count + m->view.host_count;
     enum status status = arena_array(&m->arena, m->panel_count, sizeof *m->panels, &memory, err);
     if (status != STATUS_OK) return status;
     m->panels = memory;
     for (uint32_t i = 0; i < m->panel_count; i++) {
         struct panel *panel = &m->panels[i];
-        panel->place = i + 1 < m->panel_count ? i + 1 : 0;
+        panel->place = i < m->view.device_count ? i + 1 : plot_view_host_place(&m->view, i - m->view.device_count);
         panel->top_px = i * (panel_px + panel_gap_px);
         panel->bottom_px = panel->top_px + panel_px;
         double capacity = 0, peak = 0;

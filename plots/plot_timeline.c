@@ -54,7 +54,7 @@ struct row {
     double top_px, bottom_px; /* from the top of the area */
     uint32_t kind;            /* enum plan_stream_kind */
     uint32_t side;
-    uint32_t device;          /* none of the host's */
+    uint32_t device;          /* or the host, of a host's streams */
 };
 
 struct timeline {
@@ -66,7 +66,7 @@ struct timeline {
     uint32_t device_kinds[STREAM_HOST], device_kind_count; /* rows of a device and side */
     const char *middle_shade; /* what has it; NULL: nothing drawn */
     bool joins;               /* there are collectives */
-    uint32_t host_kinds[3], host_kind_count; /* the last rows are the host's streams, side by side */
+    uint32_t host_kinds[3], host_kind_count; /* the last rows are hosts' streams, side by side */
     double rows_height_px;
     uint32_t *row_of_stream[PLOT_SIDES]; /* per side; NULL without that trace */
     struct plot_box *boxes;
@@ -78,7 +78,7 @@ struct timeline {
 
 /* --- rows ----------------------------------------------------------------------------------- */
 
-/* Rows are numbered (device, side, kind), behind them those of the host's streams that did anything
+/* Rows are numbered (device, side, kind), behind them those of hosts' streams that did anything
  * in the same way; sides without a trace have none. */
 static uint32_t row_index(const struct timeline *t, uint32_t side,
                           const struct trace_stream *stream)
@@ -86,9 +86,9 @@ static uint32_t row_index(const struct timeline *t, uint32_t side,
     const struct plot_view *view = &t->view;
     uint32_t before = side > 0 && view->traces[0] ? 1 : 0;
     for (uint32_t k = 0; k < t->host_kind_count; k++)
-        if (stream->kind == t->host_kinds[k])
+        if (stream->kind == t->host_kinds[k] && stream->host < view->host_count)
             return view->device_count * view->trace_count * t->device_kind_count +
-                   before * t->host_kind_count + k;
+                   (stream->host * view->trace_count + before) * t->host_kind_count + k;
     uint32_t kind = 0;
     while (kind < t->device_kind_count && t->device_kinds[kind] != stream->kind) kind++;
     if (kind == t->device_kind_count || stream->device >= view->device_count) return PLOT_ROW_NONE;
@@ -159,13 +159,14 @@ static void place_rows(struct timeline *t, double growth)
             }
         }
     }
-    for (uint32_t side = 0; t->host_kind_count > 0 && side < t->view.trace_count; side++) {
+    for (uint32_t i = 0; t->host_kind_count > 0 && i < t->view.host_count * t->view.trace_count; i++) {
+        uint32_t side = i % t->view.trace_count, host = i / t->view.trace_count;
         y_px += side > 0 ? side_gap_px : device_gap_px;
         for (uint32_t k = 0; k < t->host_kind_count; k++) {
             uint32_t kind = t->host_kinds[k];
             double height_px = growth * (kind == STREAM_CPU ? cpu_px : copy_px);
             if (k > 0) y_px += row_gap_px;
-            t->rows[row++] = (struct row){y_px, y_px + height_px, kind, side, UINT32_MAX};
+            t->rows[row++] = (struct row){y_px, y_px + height_px, kind, side, host};
             y_px += height_px;
         }
     }
@@ -181,7 +182,7 @@ static enum status make_rows(struct timeline *t, struct error *err)
     find_device_kinds(t);
     find_passes(t);
     t->row_count =
-        view->trace_count * (view->device_count * t->device_kind_count + t->host_kind_count);
+        view->trace_count * (view->device_count * t->device_kind_count + view->host_count * t->host_kind_count);
     enum status status = arena_array(&t->arena, t->row_count, sizeof *t->rows, &memory, err);
     if (status != STATUS_OK) return status;
     t->rows = memory;
@@ -378,6 +379,7 @@ static void draw_rows(struct timeline *t, const struct plot_area *area)
         double top_px = area->top_px + row->top_px, bottom_px = area->top_px + row->bottom_px;
         double middle_px = (top_px + bottom_px) / 2;
         uint32_t kind = row->kind, side = row->side;
+        bool several = view->host_count > 1;
         plot_script_box(&t->script, area->left_px, top_px, area->right_px, bottom_px, PLOT_TRACK);
         if (side == 0 && kind == STREAM_READ)
             plot_script_text(&t->script, 16, middle_px, PLOT_LEFT, device_font, "storage");
@@ -388,7 +390,7 @@ static void draw_rows(struct timeline *t, const struct plot_area *area)
         }
         if (side == 0)
             plot_script_text(&t->script, 16, middle_px, PLOT_LEFT, device_font,
-                             kind == STREAM_CPU ? "cpu"
+                             kind == STREAM_CPU ? several ? plot_view_host_name(view, row->device) : "cpu"
                                                 : plot_view_device_name(view, row->device));
         if (view->trace_count > 1)
             plot_script_text(&t->script, area->left_px - 5, middle_px, PLOT_RIGHT, side_font,

@@ -30,10 +30,10 @@ static const struct trace *either(const struct plot_view *view)
 
 static enum status match(const struct trace *a, const struct trace *b, struct error *err)
 {
-    if (a->place_count != b->place_count || a->stream_count != b->stream_count)
+    if (a->place_count != b->place_count || a->more_hosts != b->more_hosts || a->stream_count != b->stream_count)
         return error_set(err, STATUS_BAD_INPUT,
                          "the traces are of machines with %" PRIu32 " and %" PRIu32 " devices",
-                         a->place_count - 1, b->place_count - 1);
+                         trace_device_count(a), trace_device_count(b));
     if (a->job_count != b->job_count)
         return error_set(err, STATUS_BAD_INPUT, "the traces have %" PRIu32 " and %" PRIu32 " jobs",
                          a->job_count, b->job_count);
@@ -86,8 +86,10 @@ enum status plot_view_init(struct plot_view *view, const struct trace *predicted
     for (int side = 0; side < PLOT_SIDES; side++)
         if (view->traces[side]) view->end_s[side] = last_end_s(view->traces[side]);
     view->job_count = either(view)->job_count;
-    view->device_count = either(view)->place_count - 1;
+    view->device_count = trace_device_count(either(view));
     if (view->device_count > PLOT_DEVICES_MAX) view->device_count = PLOT_DEVICES_MAX;
+    view->host_count = either(view)->more_hosts + 1;
+    if (view->host_count > PLOT_HOSTS_MAX) view->host_count = PLOT_HOSTS_MAX;
     uint32_t width_px = options->width_px > 0 ? options->width_px : WIDTH_DEFAULT_PX;
     if (width_px < WIDTH_MIN_PX || width_px > WIDTH_MAX_PX)
         return error_set(err, STATUS_BAD_INPUT,
@@ -104,8 +106,18 @@ const struct trace_job *plot_view_jobs(const struct plot_view *view)
 
 const char *plot_view_device_name(const struct plot_view *view, uint32_t device)
 {
-    assert(device + 1 < either(view)->place_count);
+    assert(device < trace_device_count(either(view)));
     return either(view)->places[device + 1].name;
+}
+
+uint32_t plot_view_host_place(const struct plot_view *view, uint32_t host)
+{
+    return trace_host_place(either(view), host);
+}
+
+const char *plot_view_host_name(const struct plot_view *view, uint32_t host)
+{
+    return either(view)->places[plot_view_host_place(view, host)].name;
 }
 
 /* --- words ---------------------------------------------------------------------------------- */
@@ -123,7 +135,7 @@ size_t plot_view_describe(const struct plot_view *view, char *text, size_t size)
     else
         used = snprintf(text, size, "%s makespan %s", p ? "predicted" : "measured",
                         quantity_text(either(view)->makespan_s, DIMENSION_SECONDS, a));
-    uint32_t devices = either(view)->place_count - 1;
+    uint32_t devices = trace_device_count(either(view));
     if (view->device_count < devices && used > 0 && (size_t)used < size)
         used += snprintf(text + used, size - (size_t)used, "; the first %" PRIu32 " of %" PRIu32
                          " devices", view->device_count, devices);

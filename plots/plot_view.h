@@ -17,6 +17,7 @@ struct plot_view {
     const struct trace *traces[PLOT_SIDES]; /* one may be NULL; borrowed */
     uint32_t trace_count;
     uint32_t device_count; /* shown: at most PLOT_DEVICES_MAX */
+    uint32_t host_count;   /* likewise: at most PLOT_HOSTS_MAX */
     uint32_t job_count;
     double end_s[PLOT_SIDES]; /* of the last span */
     struct plot_window window; /* its width is the caller's to set */
@@ -32,6 +33,9 @@ MUST_CHECK enum status plot_view_init(struct plot_view *view, const struct trace
 /* The jobs, and the name of device `device` ("gpu0"); of either trace, for they agree. Borrowed. */
 const struct trace_job *plot_view_jobs(const struct plot_view *view);
 const char *plot_view_device_name(const struct plot_view *view, uint32_t device);
+/* The place of a host's memory, and its name ("host"). Borrowed. */
+uint32_t plot_view_host_place(const struct plot_view *view, uint32_t host);
+const char *plot_view_host_name(const struct plot_view *view, uint32_t host);
 
 /* "makespan: predicted 1.38 s, measured 1.46 s (error -5.5 %)", and what is left out. Returns the
  * length as snprintf() does. */

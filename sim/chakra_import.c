@@ -187,6 +187,17 @@ static enum status stream_of(const struct chakra_import *import, uint32_t rank, 
     return STATUS_OK;
 }
 
+/* Behind those of devices come, host by host, those that its ranks share. */
+static uint32_t host_queue(const struct hardware *hardware, uint32_t rank, uint32_t which)
+{
+    return 5 * hardware->device_count + hardware->devices[rank].host * SHARED_QUEUES + which;
+}
+
+static uint32_t first_group_queue(const struct hardware *hardware)
+{
+    return 5 * hardware->device_count + hardware_host_count(hardware) * SHARED_QUEUES;
+}
+
 static void fill_copy(const struct chakra_import *import, uint32_t rank, const struct chakra_node *node,
                       uint32_t stream, struct sim_graph_node *out)
 {
@@ -195,7 +206,7 @@ static void fill_copy(const struct chakra_import *import, uint32_t rank, const s
     out->bytes = node->tensor_size;
     out->seconds = storage ? cost_storage_s(hardware, in ? STORAGE_READ : STORAGE_WRITE, out->bytes)
                            : cost_copy_s(hardware, rank, in ? COPY_H2D : COPY_D2H, out->bytes);
-    out->queue = storage ? 5 * hardware->device_count + (in ? 2u : 3u) : rank * OWN_QUEUES + (in ? 1u : 2u);
+    out->queue = storage ? host_queue(hardware, rank, in ? 2 : 3) : rank * OWN_QUEUES + (in ? 1u : 2u);
 }
 
 static enum status fill_message(const struct chakra_import *import, uint32_t rank, uint32_t index,
@@ -221,7 +232,7 @@ static enum status fill_compute(const struct chakra_import *import, uint32_t ran
 {
     uint32_t devices = import->hardware->device_count;
     bool host = import->trace->ranks[rank].nodes[index].is_cpu_op;
-    if (stream == STREAM_HOST || stream == STREAM_CPU) out->queue = 5 * devices + (stream == STREAM_CPU);
+    if (stream == STREAM_HOST || stream == STREAM_CPU) out->queue = host_queue(import->hardware, rank, stream == STREAM_CPU);
     else out->queue = host ? OWN_QUEUES * devices + rank : rank * OWN_QUEUES;
     return compute_s(import, rank, index, &out->seconds, err);
 }
@@ -241,7 +252,7 @@ static enum status fill_node(const struct chakra_import *import, const struct gr
     case CHAKRA_RECV: return fill_message(import, rank, index, out, err);
     case CHAKRA_COLLECTIVE:
         if (chakra_group_of(import, rank, index, &group, err) != STATUS_OK) return err->status;
-        out->queue = 5 * import->hardware->device_count + SHARED_QUEUES + group;
+        out->queue = first_group_queue(import->hardware) + group;
         return collective_s(import, &uses[group], import->groups[group].count, rank, index, out, err);
     default: return STATUS_OK;
     }
@@ -331,11 +342,13 @@ static struct sim_graph_queue describe_queue(const struct chakra_import *import,
     } else if (number < 5 * devices) {
         queue.kind = STREAM_HOST;
         snprintf(name, size, "host of rank %" PRIu32, number - OWN_QUEUES * devices);
-    } else if (number < 5 * devices + SHARED_QUEUES) {
-        queue.kind = shared[number - 5 * devices];
-        snprintf(name, size, "%s", plan_stream_names[queue.kind]);
+    } else if (number < first_group_queue(import->hardware)) {
+        queue.kind = shared[(number - 5 * devices) % SHARED_QUEUES];
+        queue.host = (number - 5 * devices) / SHARED_QUEUES;
+        if (hardware_host_count(import->hardware) > 1) snprintf(name, size, "host%" PRIu32 " %s", queue.host, plan_stream_names[queue.kind]);
+        else snprintf(name, size, "%s", plan_stream_names[queue.kind]);
     } else {
-        uint32_t group = number - 5 * devices - SHARED_QUEUES;
+        uint32_t group = number - first_group_queue(import->hardware);
         queue.kind = STREAM_GROUP;
         queue.device = import->members[group][0];
         if (group + 1 < import->group_count) snprintf(name, size, "group %" PRIu32, import->groups[group].number);
@@ -349,7 +362,7 @@ static enum status make_queues(struct chakra_import *import, struct error *err)
     struct arena scratch = {0};
     enum status status = STATUS_OK;
     struct sim_graph *graph = &import->graph;
-    uint32_t most = 5 * import->hardware->device_count + SHARED_QUEUES + import->group_count;
+    uint32_t most = first_group_queue(import->hardware) + import->group_count;
     uint32_t *numbers = sim_take(&scratch, most, sizeof *numbers, &status, err);
     for (uint32_t n = 0; n < graph->node_count && status == STATUS_OK; n++)
         if (graph->nodes[n].queue != SIM_GRAPH_NONE) numbers[graph->nodes[n].queue] = 1;

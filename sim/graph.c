@@ -262,7 +262,7 @@ static void fill_lane(struct run *run, uint32_t q)
     else if (queue->kind != STREAM_HOST && !joins) lane->slowed = sim_interference_affects(run->interference, lane->device);
     run->slowed |= lane->slowed;
     if (!lane->copies || queue->kind == STREAM_P2P) return;
-    lane->path = lane->device * 2 + out; /* the storage's stand where the cpu's would */
+    lane->path = (lane->device + queue->host) * 2 + out; /* storage's stand where the processors' would */
     lane->rate = run->paths[lane->path].cap_bytes_per_s;
     run->path_lanes[lane->path] = q;
     if (!host) lane->latency_s = cost_copy_latency_s(run->hardware, lane->device, out ? COPY_D2H : COPY_H2D);
@@ -283,7 +283,7 @@ static enum status create_flows(struct run *run, struct error *err)
 {
     enum status status = STATUS_OK;
     const struct hardware *hardware = run->hardware;
-    bool storage = hardware_has_storage(hardware);
+    uint32_t storage = hardware_storage_count(hardware);
     uint32_t link_count = hardware->link_count + storage, queues = run->graph->queue_count;
     run->first_p2p_path = (hardware->device_count + storage) * 2;
     run->path_count = run->first_p2p_path + run->graph->pair_count;
@@ -294,8 +294,9 @@ static enum status create_flows(struct run *run, struct error *err)
     if (status != STATUS_OK) return status;
     sim_machine_links(hardware, links);
     sim_machine_paths(hardware, run->interference, links, 1, run->paths);
-    if (storage) sim_machine_storage(hardware, links, run->paths);
-    for (uint32_t p = 0; p < run->first_p2p_path; p++) devices[p] = p / 2;
+    if (storage > 0) sim_machine_storage(hardware, links, run->paths);
+    for (uint32_t p = 0; p < run->first_p2p_path; p++)
+        devices[p] = p / 2 < hardware->device_count ? p / 2 : hardware_cpu(hardware);
     for (uint32_t i = 0; i < run->graph->pair_count; i++) {
         const struct sim_graph_pair *pair = &run->graph->pairs[i];
         run->paths[run->first_p2p_path + i] =
@@ -324,7 +325,8 @@ static enum status create_trace(struct run *run, struct error *err)
     trace->source = TRACE_PREDICTED;
     trace->policy = "trace";
     trace->streams = sim_take(&trace->arena, run->graph->queue_count, sizeof *trace->streams, &status, err);
-    trace->places = sim_take(&trace->arena, run->hardware->device_count + 1u, sizeof *trace->places, &status, err);
+    uint32_t hosts = hardware_host_count(run->hardware);
+    trace->places = sim_take(&trace->arena, run->hardware->device_count + hosts, sizeof *trace->places, &status, err);
     trace->jobs = sim_take(&trace->arena, 1, sizeof *trace->jobs, &status, err);
     trace->spans = sim_take(&trace->arena, spans, sizeof *trace->spans, &status, err);
     if (status == STATUS_OK) status = arena_string(&trace->arena, run->hardware->name, &trace->hardware, err);
@@ -332,10 +334,12 @@ static enum status create_trace(struct run *run, struct error *err)
     if (status != STATUS_OK) return status;
     trace->job_count = 1;
     trace->stream_count = run->graph->queue_count;
-    trace->place_count = run->hardware->device_count + 1;
-    trace->places[0].name = "host";
+    trace->place_count = run->hardware->device_count + hosts;
+    trace->more_hosts = hosts - 1;
+    for (uint32_t h = 0; h < hosts && status == STATUS_OK; h++) status = trace_name_host(trace, h, err);
     for (uint32_t q = 0; q < trace->stream_count && status == STATUS_OK; q++) {
         trace->streams[q].device = run->graph->queues[q].device;
+        trace->streams[q].host = run->graph->queues[q].host;
         trace->streams[q].kind = run->graph->queues[q].kind;
         status = arena_string(&trace->arena, run->graph->queues[q].name, &trace->streams[q].name, err);
     }
@@ -370,7 +374,7 @@ static enum status fill_result(struct run *run, struct sim_result *result, struc
 {
     enum status status = STATUS_OK;
     struct trace *trace = run->trace;
-    uint32_t links = run->hardware->link_count + hardware_has_storage(run->hardware);
+    uint32_t links = run->hardware->link_count + hardware_storage_count(run->hardware);
     result->streams = sim_take(&result->arena, trace->stream_count, sizeof *result->streams, &status, err);
     result->links = sim_take(&result->arena, links, sizeof *result->links, &status, err);
     if (status != STATUS_OK) return status;

@@ -28,7 +28,8 @@ struct sim_graph_node {
 struct sim_graph_queue {
     const char *name; /* of its stream in the trace; borrowed */
     uint32_t kind;    /* enum plan_stream_kind */
-    uint32_t device;  /* of kinds that are a device's; else PLAN_NONE */
+    uint32_t device;  /* of kinds that are a device's; else PLAN_NONE ... */
+    uint32_t host;    /* ... and whose host's it is */
 };
 
 struct sim_graph_pair {

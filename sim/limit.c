@@ -37,7 +37,7 @@ static bool fullest_link(const struct hardware *hardware, const struct sim_resul
 {
     bool some = false;
     double least_s = share * result->makespan_s;
-    for (uint32_t l = 0; l < hardware->link_count + hardware_has_storage(hardware); l++) {
+    for (uint32_t l = 0; l < hardware->link_count + hardware_storage_count(hardware); l++) {
         if (result->links[l].saturated_s <= least_s * (1 + 1e-9)) continue;
         some = true;
         least_s = result->links[l].saturated_s;
@@ -49,7 +49,9 @@ static bool fullest_link(const struct hardware *hardware, const struct sim_resul
 static void link_text(const struct hardware *hardware, uint32_t link,
                       char text[SIM_LIMIT_TEXT_BYTES])
 {
-    if (link == hardware->link_count)
+    if (link >= hardware->link_count && hardware_storage_count(hardware) > 1)
+        snprintf(text, SIM_LIMIT_TEXT_BYTES, "storage of node %" PRIu32, link - hardware->link_count);
+    else if (link >= hardware->link_count)
         snprintf(text, SIM_LIMIT_TEXT_BYTES, "storage");
     else
         snprintf(text, SIM_LIMIT_TEXT_BYTES, "link '%s'", hardware->links[link].name);

@@ -35,16 +35,18 @@ void sim_machine_paths(const struct hardware *hardware, const struct sim_interfe
 
 void sim_machine_storage(const struct hardware *hardware, struct sim_link *links, struct sim_path *paths)
 {
-    uint32_t link = hardware->link_count;
-    links[link] = (struct sim_link){.bytes_per_s = hardware_storage_rate(hardware)};
-    for (uint32_t p = 0; p < 2; p++)
-        paths[hardware->device_count * 2 + p] = (struct sim_path){
-            .hops = {{.link = link, .direction = p}},
-            .hop_count = 1,
-            .flow_limit = 1,
-            .group = SIM_NO_GROUP,
-            .cap_bytes_per_s =
-                cost_storage_bandwidth(hardware, p == 0 ? STORAGE_READ : STORAGE_WRITE)};
+    for (uint32_t i = 0; i < hardware_storage_count(hardware); i++) {
+        uint32_t link = hardware->link_count + i;
+        links[link] = (struct sim_link){.bytes_per_s = hardware_storage_rate(hardware)};
+        for (uint32_t p = 0; p < 2; p++)
+            paths[(hardware->device_count + i) * 2 + p] = (struct sim_path){
+                .hops = {{.link = link, .direction = p}},
+                .hop_count = 1,
+                .flow_limit = 1,
+                .group = SIM_NO_GROUP,
+                .cap_bytes_per_s =
+                    cost_storage_bandwidth(hardware, p == 0 ? STORAGE_READ : STORAGE_WRITE)};
+    }
 }
 
 static bool is_host_copy(const struct plan_op *op)
@@ -99,6 +101,9 @@ enum status sim_machine_suits(const struct plan *plan, const struct hardware *ha
         return error_set(err, STATUS_BAD_INPUT, "machine '%s' has %s storage, but the plan is for one %s",
                          hardware->name, hardware_has_storage(hardware) ? "a" : "no",
                          hardware_has_storage(&plan->hardware) ? "with" : "without");
+    if (hardware_host_count(&plan->hardware) != hardware_host_count(hardware))
+        return error_set(err, STATUS_BAD_INPUT, "machine '%s' has %" PRIu32 " nodes with a host of their own, but the plan is "
+                         "for %" PRIu32, hardware->name, hardware_host_count(hardware), hardware_host_count(&plan->hardware));
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
         if (hardware->devices[d].memory_bytes >= plan->hardware.devices[d].memory_bytes)
             continue; /* the plan fits what it was made for */

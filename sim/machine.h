@@ -17,7 +17,8 @@ void sim_machine_links(const struct hardware *hardware, struct sim_link *links);
 void sim_machine_paths(const struct hardware *hardware, const struct sim_interference *interference,
                        const struct sim_link *links, uint32_t flow_limit, struct sim_path *paths);
 
-/* Storage, behind both: the link that reading and writing share, and a path for each. Where there is one. */
+/* Storage, behind both, of each host in its turn: the link that reading and writing share, and a path for each. Where there
+ * is some. */
 void sim_machine_storage(const struct hardware *hardware, struct sim_link *links, struct sim_path *paths);
 
 /* By device: does the plan copy anything between it and host memory? */

@@ -501,7 +501,7 @@ static enum status fill_result(const struct sim *sim, struct sim_result *result,
     enum status status = STATUS_OK;
     result->streams =
         sim_take(&result->arena, sim->stream_count, sizeof *result->streams, &status, err);
-    uint32_t links = sim->hardware->link_count + hardware_has_storage(sim->hardware);
+    uint32_t links = sim->hardware->link_count + hardware_storage_count(sim->hardware);
     result->links = sim_take(&result->arena, links, sizeof *result->links, &status, err);
     if (status != STATUS_OK || fill_reserved(sim, result, err) != STATUS_OK) return err->status;
     for (uint32_t s = 0; s < sim->stream_count; s++)

@@ -3,6 +3,7 @@
  * that a stream with nothing left is known (sim.c), and one with nothing to look for yet (sim/gate.h); and acquires, so
  * that the trace has room for every memory level and nothing is allocated later on.
  */
+#include "planner/plan_hosts.h"
 #include "sim/sim_state.h"
 
 #include <inttypes.h>
@@ -10,7 +11,7 @@
 #include "sim/machine.h"
 #include "sim/take.h"
 
-static_assert(DEVICES_MAX * STREAM_HOST + 4 <= SIM_STREAMS_MAX, "a stream's number fits sim_op");
+static_assert(DEVICES_MAX * STREAM_KIND_COUNT <= SIM_STREAMS_MAX, "a stream's number fits sim_op");
 
 /* --- the plan ------------------------------------------------------------------------------- */
 
@@ -164,24 +165,40 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
 
 /* --- making --------------------------------------------------------------------------------- */
 
+/* Of host memory the plan knows what is in it: all the time. */
+static enum status fill_hosts(struct sim *sim, struct trace *trace, bool record, struct error *err)
+{
+    struct arena scratch = {0};
+    enum status status = STATUS_OK;
+    uint32_t hosts = hardware_host_count(sim->hardware);
+    struct plan_host_use *uses = sim_take(&scratch, hosts, sizeof *uses, &status, err);
+    if (status == STATUS_OK) status = plan_host_uses(sim->plan, uses, err);
+    for (uint32_t h = 0; h < hosts && status == STATUS_OK; h++) {
+        uint32_t place = trace_host_place(trace, h);
+        trace->places[place].capacity_bytes = hardware_host_bytes(sim->hardware);
+        trace->places[place].peak_bytes = uses[h].memory_bytes;
+        if (record)
+            trace->levels[trace->level_count++] = (struct trace_level){.place = place, .bytes = uses[h].memory_bytes};
+    }
+    arena_release(&scratch);
+    return status;
+}
+
 static enum status create_trace(struct sim *sim, uint64_t acquires, struct error *err)
 {
     struct trace *trace = sim->trace;
     bool record = sim->options->record_spans;
     enum status status = trace_init(trace, sim->plan, TRACE_PREDICTED, record ? sim->total : 0,
-                                    record ? 2 * acquires + 1 : 0, err);
+                                    record ? 2 * acquires + hardware_host_count(sim->hardware) : 0, err);
     if (status != STATUS_OK) return status;
     status = arena_string(&trace->arena, sim->hardware->name, &trace->hardware, err);
     if (status == STATUS_OK && sim->live)
         status = arena_string(&trace->arena, sim->options->live->policy->name, &trace->policy, err);
     if (status != STATUS_OK) return status;
-    trace->places[0].capacity_bytes = (uint64_t)sim->hardware->host_bytes.value;
-    trace->places[0].peak_bytes = plan_host_bytes(sim->plan);
+    status = fill_hosts(sim, trace, record, err);
+    if (status != STATUS_OK) return status;
     for (uint32_t d = 0; d < sim->hardware->device_count; d++)
         trace->places[1 + d].capacity_bytes = sim->hardware->devices[d].memory_bytes;
-    if (record)
-        trace->levels[trace->level_count++] =
-            (struct trace_level){.bytes = trace->places[0].peak_bytes};
     return STATUS_OK;
 }
 

@@ -4,7 +4,7 @@
  * the plan copies between. Those paths stand in this order:
  *
  *     0 .. 2 D - 1   to device d: 2 d; back: 2 d + 1
- *     2 D, 2 D + 1   from storage, to storage; only where there is one
+ *     2 D, 2 D + 1   from storage, to storage; of each host one behind the other; only where there is some
  *     from there     the pairs, by device, then peer
  *     from there     to device d once more, for what is not on demand; only where that makes a difference
  *     behind them    collectives that are flows (collective_flow.h); computations do not feel them
@@ -110,11 +110,14 @@ enum status sim_find_pairs(struct sim *sim, struct error *err)
 /* The device that each path's copies belong to. */
 static void fill_owners(const struct sim *sim, uint32_t path_count, uint32_t *devices)
 {
-    static const uint32_t kinds[2][2] = {{STREAM_H2D, STREAM_D2H}, {STREAM_READ, STREAM_WRITE}};
     uint32_t cpu = hardware_cpu(sim->hardware);
     for (uint32_t p = 0; p < sim->first_p2p_path; p++) {
-        devices[p] = p / 2;
-        sim->path_streams[p] = plan_stream(sim->plan, p / 2, kinds[p / 2 == cpu][p % 2]);
+        bool storage = p / 2 >= cpu;
+        devices[p] = storage ? cpu : p / 2;
+        if (storage)
+            sim->path_streams[p] = plan_host_stream(sim->plan, p / 2 - cpu, p % 2 ? STREAM_WRITE : STREAM_READ);
+        else
+            sim->path_streams[p] = plan_stream(sim->plan, p / 2, p % 2 ? STREAM_D2H : STREAM_H2D);
     }
     for (uint32_t i = 0; i < sim->pair_count; i++) {
         uint32_t p = sim->first_p2p_path + i;
@@ -233,7 +236,7 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
                                 struct error *err)
 {
     enum status status = STATUS_OK;
-    bool storage = hardware_has_storage(sim->hardware);
+    uint32_t storage = hardware_storage_count(sim->hardware);
     sim->first_p2p_path = (sim->hardware->device_count + storage) * 2;
     sim->first_prefetch_path = sim->first_p2p_path + sim->pair_count;
     sim->first_joint_path = sim->first_prefetch_path;
@@ -251,7 +254,7 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
     sim_machine_paths(sim->hardware, sim->interference, links, 1, paths);
     status = clear_host_paths(sim, scratch, paths, err);
     if (status != STATUS_OK) return status;
-    if (storage) sim_machine_storage(sim->hardware, links, paths);
+    if (storage > 0) sim_machine_storage(sim->hardware, links, paths);
     for (uint32_t i = 0; i < sim->pair_count; i++) paths[sim->first_p2p_path + i] = pair_path(sim, links, &sim->pairs[i]);
     if (sim->options->demand_first) tell_demand(sim, paths);
     sim_collective_flows_paths(sim->collective_flows, hardware_cpu(sim->hardware) + 1, paths + sim->first_joint_path);
@@ -269,11 +272,13 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
 
 /* --- streams -------------------------------------------------------------------------------- */
 
-static void fill_stream(struct sim *sim, struct stream *stream, const struct sim_path *paths)
+/* `host`: of streams that are a host's. */
+static void fill_stream(struct sim *sim, struct stream *stream, uint32_t host, const struct sim_path *paths)
 {
     bool out = stream->kind == STREAM_D2H || stream->kind == STREAM_WRITE;
     stream->path = stream->device * 2 + out;
     if (stream->kind == STREAM_READ || stream->kind == STREAM_WRITE) {
+        stream->path += host * 2;
         stream->latency_s = sim->hardware->storage.latency.value;
         stream->rate = paths[stream->path].cap_bytes_per_s;
         return;
@@ -288,14 +293,15 @@ static void fill_stream(struct sim *sim, struct stream *stream, const struct sim
 
 static void fill_streams(struct sim *sim, const struct sim_path *paths)
 {
-    uint32_t own = plan_device_streams(sim->plan), first_host = plan_stream(sim->plan, 0, STREAM_HOST);
+    uint32_t own = plan_device_streams(sim->plan), first_host = plan_host_stream(sim->plan, 0, STREAM_HOST);
+    uint32_t of_host = plan_host_streams(sim->plan);
     for (uint32_t s = 0; s < sim->stream_count; s++) {
         struct stream *stream = &sim->streams[s];
         bool host = s >= first_host;
         stream->device = host ? hardware_cpu(sim->hardware) : s / own;
-        stream->kind = (uint8_t)(host ? STREAM_HOST + (s - first_host) : s % own);
+        stream->kind = (uint8_t)(host ? STREAM_HOST + (s - first_host) % of_host : s % own);
         bool joins = stream->kind == STREAM_GROUP || stream->kind == STREAM_DATA;
-        if (stream->kind != STREAM_HOST && !joins) fill_stream(sim, stream, paths);
+        if (stream->kind != STREAM_HOST && !joins) fill_stream(sim, stream, host ? (s - first_host) / of_host : 0, paths);
         if (joins) stream->slowed = sim_interference_by_collectives(sim->interference, stream->device);
     }
     for (uint32_t i = 0; i < sim->pair_count; i++) {

@@ -239,7 +239,7 @@ static const char *check_memory(struct plan_judge *judge, const struct trace *tr
         if (inside > least[a->place]) least[a->place] = inside;
         if (touching > most[a->place]) most[a->place] = touching;
     }
-    for (uint32_t p = 1; p < trace->place_count; p++) {
+    for (uint32_t p = 1; p <= trace_device_count(trace); p++) {
         uint64_t peak = trace->places[p].peak_bytes;
         if (peak > judge->plan->hardware.devices[p - 1].memory_bytes) return "a peak is above the memory";
         if (peak < least[p] || peak > most[p]) return "a peak is none";

@@ -37,7 +37,7 @@ struct test_spread_outcome test_spread_simulate(const struct plan *plan, bool no
     struct sim_options options = {.no_fold = no_fold};
     if (sim_run(plan, &options, &result, &trace, &err)) fail_msg("%s", err.text);
     struct test_spread_outcome out = {result.makespan_s, result.represented, result.operations, 0};
-    for (uint32_t p = 1; p < trace.place_count; p++) {
+    for (uint32_t p = 1; p <= trace_device_count(&trace); p++) {
         assert_true(trace.places[p].peak_bytes <= plan_device_bytes(plan, p - 1));
         if (trace.places[p].peak_bytes > out.peak_bytes) out.peak_bytes = trace.places[p].peak_bytes;
     }

@@ -11,9 +11,9 @@
 #include "planner/plan.h"
 
 static struct trace_stream streams[] = {
-    {"gpu0 compute", 0, STREAM_COMPUTE}, {"gpu0 h2d", 0, STREAM_H2D}, {"gpu0 d2h", 0, STREAM_D2H},
-    {"gpu1 compute", 1, STREAM_COMPUTE}, {"gpu1 h2d", 1, STREAM_H2D}, {"gpu1 d2h", 1, STREAM_D2H},
-    {"host", PLAN_NONE, STREAM_HOST},
+    {"gpu0 compute", 0, 0, STREAM_COMPUTE}, {"gpu0 h2d", 0, 0, STREAM_H2D}, {"gpu0 d2h", 0, 0, STREAM_D2H},
+    {"gpu1 compute", 1, 0, STREAM_COMPUTE}, {"gpu1 h2d", 1, 0, STREAM_H2D}, {"gpu1 d2h", 1, 0, STREAM_D2H},
+    {"host", PLAN_NONE, 0, STREAM_HOST},
 };
 
 static const struct trace_place places[] = {

@@ -33,6 +33,8 @@ static void test_sizes(void **state)
                         .instances = instances, .instance_count = 3,
                         .segments = segments, .segment_count = 2,
                         .buffers = buffers, .buffer_count = 3};
+    struct hardware_device devices[] = {{.host = 0}, {.host = 1}};
+    plan.hardware.devices = devices;
     plan.hardware.device_count = 2;
     /* (3 + 5) * 7 + (5 + 3) * 2 */
     assert_int_equal(plan_operations(&plan), 72);
@@ -41,8 +43,14 @@ static void test_sizes(void **state)
     assert_int_equal(plan_device_bytes(&plan, 1), 552); /* slots 0 and 1, then 0 */
     assert_int_equal(plan_stream_count(&plan), 8);
     assert_int_equal(plan_stream(&plan, 1, STREAM_D2H), 5);
-    assert_int_equal(plan_stream(&plan, 1, STREAM_HOST), 6);
-    assert_int_equal(plan_stream(&plan, 1, STREAM_CPU), 7);
+    assert_int_equal(plan_stream(&plan, 0, STREAM_HOST), 6);
+    assert_int_equal(plan_host_stream(&plan, 0, STREAM_CPU), 7);
+    plan.hardware.host_nodes = 2;
+    assert_int_equal(plan_stream_count(&plan), 10);
+    assert_int_equal(plan_stream(&plan, 0, STREAM_CPU), 7);
+    assert_int_equal(plan_stream(&plan, 1, STREAM_HOST), 8);
+    assert_int_equal(plan_stream(&plan, 1, STREAM_CPU), 9);
+    plan.hardware.host_nodes = 0;
     buffers[1].bytes = UINT64_MAX - 20;
     assert_true(plan_host_bytes(&plan) == UINT64_MAX);
 }

@@ -565,8 +565,8 @@ static void refused_machines(void **state)
                                    "\"memory_bandwidth\" of the host)"},
         {1e9, 0, 0, 2, 1e12, 1e12, "job 'job-0' offloads to storage, and machine 'made-up' has none (--storage-memory and "
                                    "--storage-rate give it some)"},
-        {1e9, 1e9, 2, 2, 1e12, 1e12, "job 'job-0' offloads, and stage 0 has 2 of its 2 devices on node 0 of machine "
-                                     "'made-up' (expected as many on each of its 2 nodes)"},
+        {1e9, 1e9, 2, 2, 1e3, 1e12, "the jobs need 36.8 KiB of storage on node 0 and each of the machine's nodes has 500 B "
+                                   "(37228 bytes missing)"},
         {1e9, 1e9, 0, 2, 1e3, 1e12, "the jobs need 36.8 KiB of storage and the machine has 1000 B (36728 bytes missing)"},
         {1e9, 1e9, 0, 2, 1e12, 1e3, "the jobs need 73.9 KiB of host memory and the machine has 1000 B (74680 bytes "
                                    "missing)"},

@@ -437,16 +437,16 @@ static void too_many_streams_are_refused(void **state)
 {
     (void)state;
     const char *at = strstr(small, "\"streams\": [") + strlen("\"streams\": [");
-    char *text = malloc(sizeof small + 25000 * 3);
+    char *text = malloc(sizeof small + 45000 * 3);
     assert_non_null(text);
     size_t length = (size_t)(at - small);
     memcpy(text, small, length);
-    for (int i = 0; i < 25000; i++, length += 3) memcpy(text + length, "{},", 3);
+    for (int i = 0; i < 45000; i++, length += 3) memcpy(text + length, "{},", 3);
     strcpy(text + length, at);
     struct trace trace = {0};
     struct error err = {0};
     assert_int_equal(trace_parse("t", text, strlen(text), &trace, &err), STATUS_LIMIT);
-    assert_string_equal(err.text, "t:4:13: too many streams (limit is 24580)");
+    assert_string_equal(err.text, "t:4:13: too many streams (limit is 40960)");
     trace_release(&trace);
     free(text);
 }

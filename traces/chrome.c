@@ -64,10 +64,10 @@ static double microseconds(uint64_t time_ns)
 
 /* --- processes and threads ------------------------------------------------------------------ */
 
-/* Place 0 and the host's streams share a process, place 1 + d and the streams of device d. */
-static uint32_t stream_place(const struct trace_stream *stream)
+/* A host's place and its streams share a process, place 1 + d and the streams of device d. */
+static uint32_t stream_place(const struct trace *trace, const struct trace_stream *stream)
 {
-    return plan_stream_is_host(stream->kind) ? 0 : stream->device + 1;
+    return plan_stream_is_host(stream->kind) ? trace_host_place(trace, stream->host) : stream->device + 1;
 }
 
 /* From 1, and so that the same device of two traces is next to itself. */
@@ -107,7 +107,7 @@ static void write_processes(const struct chrome *chrome, uint32_t t)
     }
     for (uint32_t s = 0; s < trace->stream_count; s++) {
         const struct trace_stream *stream = &trace->streams[s];
-        uint64_t process = process_id(chrome, t, stream_place(stream));
+        uint64_t process = process_id(chrome, t, stream_place(chrome->traces[t], stream));
         uint64_t thread = stream->kind + 1;
         write_metadata(chrome, "thread_name", process, &thread, "name",
                        plan_stream_names[stream->kind], 0);
@@ -150,7 +150,7 @@ static void write_span(const struct chrome *chrome, uint32_t t, const struct tra
     json_out_string(out, "ph", "X");
     json_out_string(out, "name", name);
     json_out_string(out, "cat", category(trace, span));
-    json_out_u64(out, "pid", process_id(chrome, t, stream_place(stream)));
+    json_out_u64(out, "pid", process_id(chrome, t, stream_place(chrome->traces[t], stream)));
     json_out_u64(out, "tid", stream->kind + 1);
     json_out_double(out, "ts", microseconds(start_ns));
     json_out_double(out, "dur", microseconds(end_ns - start_ns));
@@ -206,7 +206,7 @@ static void write_flow_end(const struct chrome *chrome, uint32_t t, const struct
     json_out_string(out, "name", "copy to use");
     json_out_string(out, "cat", "flow");
     json_out_u64(out, "id", chrome->flow_count);
-    json_out_u64(out, "pid", process_id(chrome, t, stream_place(stream)));
+    json_out_u64(out, "pid", process_id(chrome, t, stream_place(chrome->traces[t], stream)));
     json_out_u64(out, "tid", stream->kind + 1);
     json_out_double(out, "ts", microseconds(time_ns));
     json_out_object_end(out);
@@ -280,7 +280,7 @@ static void write_rate(const struct chrome *chrome, uint32_t t, uint32_t s, uint
     const struct trace_stream *stream = &chrome->traces[t]->streams[s];
     char name[NAME_BYTES];
     snprintf(name, sizeof name, "%s (GB/s)", plan_stream_names[stream->kind]);
-    write_counter(chrome, process_id(chrome, t, stream_place(stream)), name, time_ns, "rate",
+    write_counter(chrome, process_id(chrome, t, stream_place(chrome->traces[t], stream)), name, time_ns, "rate",
                   gb_per_s);
 }
 

@@ -64,6 +64,23 @@ static enum status name_streams(struct trace *trace, struct trace_stream *stream
     return status;
 }
 
+static enum status name_host_streams(struct trace *trace, struct trace_stream *streams, const struct plan *plan,
+                                     uint32_t host, struct error *err)
+{
+    char name[NAME_BYTES], *kind_name = device_name(name, "host", host);
+    enum status status = STATUS_OK;
+    *kind_name++ = ' ';
+    for (uint32_t kind = STREAM_HOST; plan_has_stream(plan, kind) && status == STATUS_OK; kind++) {
+        struct trace_stream *stream = &streams[plan_host_stream(plan, host, kind)];
+        *stream = (struct trace_stream){
+            .name = plan_stream_names[kind], .device = PLAN_NONE, .host = host, .kind = kind};
+        if (hardware_host_count(&plan->hardware) == 1) continue;
+        strcpy(kind_name, plan_stream_names[kind]);
+        status = arena_string(&trace->arena, name, &stream->name, err);
+    }
+    return status;
+}
+
 static enum status init_streams(struct trace *trace, const struct plan *plan, const char *prefix,
                                 struct error *err)
 {
@@ -76,33 +93,51 @@ static enum status init_streams(struct trace *trace, const struct plan *plan, co
         status = name_streams(trace, streams, plan, prefix, d, err);
         if (status != STATUS_OK) return status;
     }
-    for (uint32_t kind = STREAM_HOST; plan_has_stream(plan, kind); kind++)
-        streams[plan_stream(plan, 0, kind)] = (struct trace_stream){
-            .name = plan_stream_names[kind], .device = PLAN_NONE, .kind = kind};
+    for (uint32_t h = 0; h < hardware_host_count(&plan->hardware); h++) {
+        status = name_host_streams(trace, streams, plan, h, err);
+        if (status != STATUS_OK) return status;
+    }
     trace->streams = streams;
     trace->stream_count = count;
+    return STATUS_OK;
+}
+
+enum status trace_name_host(struct trace *trace, uint32_t host, struct error *err)
+{
+    struct trace_place *place = &trace->places[trace_host_place(trace, host)];
+    if (trace->more_hosts > 0) {
+        char name[NAME_BYTES];
+        device_name(name, "host", host);
+        return arena_string(&trace->arena, name, &place->name, err);
+    }
+    place->name = "host";
     return STATUS_OK;
 }
 
 static enum status init_places(struct trace *trace, const struct plan *plan, const char *prefix,
                                struct error *err)
 {
-    uint32_t count = plan->hardware.device_count + 1;
+    uint32_t devices = plan->hardware.device_count, hosts = hardware_host_count(&plan->hardware);
+    uint32_t count = devices + hosts;
     void *memory;
     enum status status = arena_array(&trace->arena, count, sizeof *trace->places, &memory, err);
     if (status != STATUS_OK) return status;
     struct trace_place *places = memory;
-    places[0] = (struct trace_place){
-        .name = "host", .capacity_bytes = (uint64_t)plan->hardware.host_bytes.value};
-    for (uint32_t d = 0; d + 1 < count; d++) {
+    trace->places = places;
+    trace->place_count = count;
+    trace->more_hosts = hosts - 1;
+    for (uint32_t h = 0; h < hosts; h++) {
+        places[trace_host_place(trace, h)].capacity_bytes = hardware_host_bytes(&plan->hardware);
+        status = trace_name_host(trace, h, err);
+        if (status != STATUS_OK) return status;
+    }
+    for (uint32_t d = 0; d < devices; d++) {
         places[1 + d].capacity_bytes = plan->hardware.devices[d].memory_bytes;
         char name[NAME_BYTES];
         device_name(name, prefix, d);
         status = arena_string(&trace->arena, name, &places[1 + d].name, err);
         if (status != STATUS_OK) return status;
     }
-    trace->places = places;
-    trace->place_count = count;
     return STATUS_OK;
 }
 
@@ -231,15 +266,22 @@ static enum status check_tables(const struct trace *trace, struct error *err)
         return error_set(err, STATUS_CHECK, "source %" PRIu32 " is neither predicted nor measured",
                          trace->source);
     if (trace->place_count == 0) return error_set(err, STATUS_CHECK, "there is no place");
+    if (trace->more_hosts >= trace->place_count)
+        return error_set(err, STATUS_CHECK, "%" PRIu32 " hosts behind the first among %" PRIu32 " places", trace->more_hosts,
+                         trace->place_count);
+    uint32_t devices = trace_device_count(trace);
     for (uint32_t i = 0; i < trace->stream_count; i++) {
         const struct trace_stream *stream = &trace->streams[i];
         bool host = plan_stream_is_host(stream->kind);
         if (stream->kind >= STREAM_KIND_COUNT ||
-            (host ? stream->device != PLAN_NONE : stream->device >= trace->place_count - 1))
+            (host ? stream->device != PLAN_NONE : stream->device >= devices))
             return error_set(err, STATUS_CHECK,
                              "stream '%s' has kind %" PRIu32 " and device %" PRIu32
                              " (there are %" PRIu32 " devices)",
-                             stream->name, stream->kind, stream->device, trace->place_count - 1);
+                             stream->name, stream->kind, stream->device, devices);
+        if (stream->host > (host ? trace->more_hosts : 0))
+            return error_set(err, STATUS_CHECK, "stream '%s' is of host %" PRIu32 " (there are %" PRIu32 ")", stream->name,
+                             stream->host, trace->more_hosts + 1);
     }
     for (uint32_t j = 0; j < trace->job_count; j++) {
         const struct trace_job *job = &trace->jobs[j];

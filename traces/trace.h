@@ -43,8 +43,9 @@ struct trace_span {
 };
 
 struct trace_stream {
-    const char *name;   /* "gpu0 compute" (CUDA), "dev0 compute" (host back end), "host" */
-    uint32_t device;    /* PLAN_NONE for the host */
+    const char *name;   /* "gpu0 compute" (CUDA), "dev0 compute" (host back end), "cpu", of several hosts "host1 cpu" */
+    uint32_t device;    /* PLAN_NONE for a host */
+    uint32_t host;      /* which, of a machine of several nodes; else 0 */
     uint32_t kind;      /* enum plan_stream_kind */
 };
 
@@ -56,7 +57,7 @@ struct trace_level {
 };
 
 struct trace_place {
-    const char *name;   /* "host", "gpu0" or "dev0": as its streams begin */
+    const char *name;   /* "host" ("host0" of several), "gpu0" or "dev0": as its streams begin */
     uint64_t capacity_bytes;
     uint64_t peak_bytes;
     double peak_time_s; /* when the peak was first reached */
@@ -82,7 +83,8 @@ struct trace {
     struct trace_stream *streams;
     uint32_t stream_count;
     struct trace_place *places;
-    uint32_t place_count;
+    uint32_t place_count; /* host, devices, hosts of the nodes behind the first */
+    uint32_t more_hosts;  /* how many those are */
     struct trace_job *jobs;
     uint32_t job_count;
     struct trace_span *spans; /* by number */
@@ -90,6 +92,18 @@ struct trace {
     struct trace_level *levels; /* by time */
     uint64_t level_count;
 };
+
+static inline uint32_t trace_device_count(const struct trace *trace)
+{
+    return trace->place_count - 1 - trace->more_hosts;
+}
+/* The place of a host's memory. */
+static inline uint32_t trace_host_place(const struct trace *trace, uint32_t host)
+{
+    return host == 0 ? 0 : trace_device_count(trace) + host;
+}
+/* Names that place, in the trace's arena. */
+MUST_CHECK enum status trace_name_host(struct trace *trace, uint32_t host, struct error *err);
 
 /*
  * An empty trace for a plan: streams, places and jobs named, room for `span_limit` spans (one per

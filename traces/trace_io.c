@@ -162,10 +162,12 @@ static void write_tables(const struct trace *trace, struct json_out *out)
         json_out_object_begin(out, NULL, true);
         json_out_string(out, "name", stream->name);
         if (!plan_stream_is_host(stream->kind)) json_out_u64(out, "device", stream->device);
+        if (stream->host > 0) json_out_u64(out, "host", stream->host);
         json_out_string(out, "kind", plan_stream_names[stream->kind]);
         json_out_object_end(out);
     }
     json_out_array_end(out);
+    if (trace->more_hosts > 0) json_out_u64(out, "hosts", trace->more_hosts + 1);
     json_out_array_begin(out, "places", false);
     for (uint32_t i = 0; i < trace->place_count; i++) {
         const struct trace_place *place = &trace->places[i];
@@ -378,6 +380,8 @@ static enum status read_stream(struct trace *trace, struct json_object *object,
     if (status == STATUS_OK && !plan_stream_is_host(stream->kind))
         status = json_take_u32(object, "device", JSON_REQUIRED, 0, DEVICES_MAX - 1,
                                &stream->device, err);
+    if (status == STATUS_OK && plan_stream_is_host(stream->kind))
+        status = json_take_u32(object, "host", JSON_OPTIONAL, 0, DEVICES_MAX - 1, &stream->host, err);
     return status;
 }
 
@@ -386,7 +390,7 @@ static enum status read_streams(struct trace *trace, struct json_object *root, s
     const json_t *array = NULL;
     void *memory = NULL;
     size_t count = 0;
-    enum status status = take_list(trace, root, "streams", DEVICES_MAX * STREAM_HOST + 4,
+    enum status status = take_list(trace, root, "streams", DEVICES_MAX * STREAM_KIND_COUNT,
                                    sizeof *trace->streams, &array, &memory, &count, err);
     trace->streams = memory;
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
@@ -404,8 +408,11 @@ static enum status read_places(struct trace *trace, struct json_object *root, st
     const json_t *array = NULL;
     void *memory = NULL;
     size_t count = 0;
-    enum status status = take_list(trace, root, "places", DEVICES_MAX + 1, sizeof *trace->places,
-                                   &array, &memory, &count, err);
+    uint32_t hosts = 1;
+    enum status status = json_take_u32(root, "hosts", JSON_OPTIONAL, 1, DEVICES_MAX, &hosts, err);
+    if (status != STATUS_OK) return status;
+    trace->more_hosts = hosts - 1;
+    status = take_list(trace, root, "places", 2 * DEVICES_MAX, sizeof *trace->places, &array, &memory, &count, err);
     trace->places = memory;
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct json_object object;

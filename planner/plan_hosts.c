@@ -1,0 +1,237 @@
+/*
+ * Instances of a unit are nearly always on the same devices, so each unit is looked into once for each change of
+ * those. The first instance that uses a buffer says where it is; others that do must agree, rank by rank.
+ */
+#include "planner/plan_hosts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/quantity.h"
+#include "base/size.h"
+#include "models/try.h"
+
+struct survey {
+    const struct plan *plan;
+    uint32_t *first;         /* per buffer: 1 + the first instance that uses it */
+    uint32_t *own;           /* per buffer that each host may have for itself: 1 + its row of `has` */
+    uint32_t own_count;
+    bool *has;               /* [row][host] */
+    uint64_t *staged_end;    /* per device: of ranks' arenas */
+    uint64_t *end_byte;      /* per host: of the arena of jobs that are not spread */
+    struct plan_host_use *uses;
+    bool overflows;
+    struct error *err;
+};
+
+/* The devices that carry an instance out. Borrowed. */
+static const uint32_t *devices_of(const struct plan *plan, const struct plan_instance *instance, uint32_t *count)
+{
+    *count = 1;
+    if (instance->gang == PLAN_NONE) return &instance->device;
+    *count = plan_gang_size(&plan->gangs[instance->gang]);
+    return plan->gang_devices + plan->gangs[instance->gang].first;
+}
+
+static uint32_t host_of(const struct survey *s, uint32_t device)
+{
+    return s->plan->hardware.devices[device].host;
+}
+
+static void add(struct survey *s, uint64_t *sum, uint64_t bytes)
+{
+    if (!size_add(*sum, bytes, sum)) s->overflows = true;
+}
+
+static void add_buffer(struct survey *s, uint32_t buffer, uint32_t host)
+{
+    const struct plan_buffer *about = &s->plan->buffers[buffer];
+    struct plan_host_use *use = &s->uses[host];
+    if (about->kind == BUFFER_STAGED) return;
+    add(s, about->kind == BUFFER_STORED ? &use->stored_bytes : &use->memory_bytes, about->bytes);
+}
+
+static enum status compare(struct survey *s, uint32_t buffer, const struct plan_instance *instance)
+{
+    const struct plan *plan = s->plan;
+    uint32_t count, before_count;
+    const uint32_t *devices = devices_of(plan, instance, &count);
+    const uint32_t *before = devices_of(plan, &plan->instances[s->first[buffer] - 1], &before_count);
+    uint32_t i = 0;
+    while (i < count && i < before_count && host_of(s, devices[i]) == host_of(s, before[i])) i++;
+    if (i == count || i == before_count) return STATUS_OK;
+    char text[PLAN_TEXT_BYTES];
+    return error_set(s->err, STATUS_CHECK, "the %s is on node %" PRIu32 ", and device %" PRIu32 " of node %" PRIu32 " uses it",
+                     plan_buffer_text(plan, buffer, text), host_of(s, before[i]), devices[i], host_of(s, devices[i]));
+}
+
+static enum status use_buffer(struct survey *s, uint32_t buffer, uint32_t index)
+{
+    const struct plan_instance *instance = &s->plan->instances[index];
+    uint32_t count;
+    const uint32_t *devices = devices_of(s->plan, instance, &count);
+    if (s->own[buffer] > 0) {
+        bool *row = s->has + (size_t)(s->own[buffer] - 1) * hardware_host_count(&s->plan->hardware);
+        for (uint32_t i = 0; i < count; i++)
+            if (!row[host_of(s, devices[i])]) add_buffer(s, buffer, host_of(s, devices[i]));
+        for (uint32_t i = 0; i < count; i++) row[host_of(s, devices[i])] = true;
+        return STATUS_OK;
+    }
+    if (s->first[buffer] > 0) return compare(s, buffer, instance);
+    s->first[buffer] = index + 1;
+    for (uint32_t i = 0; i < count; i++) add_buffer(s, buffer, host_of(s, devices[i]));
+    return STATUS_OK;
+}
+
+static void use_slot(struct survey *s, const struct plan_instance *instance, const struct plan_slot *slot)
+{
+    uint64_t end = slot->offset_bytes + slot->bytes;
+    uint32_t count, host = host_of(s, instance->device);
+    const uint32_t *devices = devices_of(s->plan, instance, &count);
+    if (instance->gang == PLAN_NONE) {
+        if (end > s->end_byte[host]) s->end_byte[host] = end;
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (end > s->staged_end[devices[i]]) s->staged_end[devices[i]] = end;
+}
+
+static enum status look_into(struct survey *s, uint32_t index)
+{
+    const struct plan *plan = s->plan;
+    const struct plan_instance *instance = &plan->instances[index];
+    const struct plan_unit *unit = &plan->units[instance->unit];
+    uint32_t next = instance->layout;
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
+        const struct plan_access *accesses = plan->accesses + plan->ops[o].first_access;
+        for (uint32_t a = 0; a < plan->ops[o].access_count; a++) {
+            const struct plan_buffer *buffer = &plan->buffers[accesses[a].buffer];
+            bool acquires = accesses[a].flags & ACCESS_ACQUIRE;
+            uint32_t slot = acquires ? plan->layouts[next++] : PLAN_NONE;
+            if (buffer->on_device) continue;
+            if (acquires) use_slot(s, instance, &plan->slots[slot]);
+            TRY(use_buffer(s, accesses[a].buffer, index));
+        }
+    }
+    return STATUS_OK;
+}
+
+static bool has_host_buffers(const struct plan *plan, const struct plan_unit *unit)
+{
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+        for (uint32_t a = 0; a < plan->ops[o].access_count; a++)
+            if (!plan->buffers[plan->accesses[plan->ops[o].first_access + a].buffer].on_device) return true;
+    return false;
+}
+
+/* `seen`: per unit, 1 + the gang or device that it was last looked into for; a staged slot may differ by instance. */
+static enum status survey_instances(struct survey *s, uint32_t *seen, bool staged)
+{
+    const struct plan *plan = s->plan;
+    for (uint32_t u = 0; u < plan->unit_count; u++) seen[u] = has_host_buffers(plan, &plan->units[u]) ? 0 : PLAN_NONE;
+    for (uint32_t i = 0; i < plan->instance_count; i++) {
+        const struct plan_instance *instance = &plan->instances[i];
+        uint32_t *last = &seen[instance->unit];
+        uint32_t key = 1 + (instance->gang == PLAN_NONE ? instance->device : instance->gang);
+        if (*last == PLAN_NONE || (*last == key && !staged)) continue;
+        *last = key;
+        TRY(look_into(s, i));
+    }
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++)
+        add(s, &s->uses[host_of(s, d)].memory_bytes, s->staged_end[d]);
+    for (uint32_t h = 0; h < hardware_host_count(&plan->hardware); h++)
+        add(s, &s->uses[h].memory_bytes, s->end_byte[h]);
+    return s->overflows ? error_set(s->err, STATUS_LIMIT, "host buffers of more than 2^64 bytes") : STATUS_OK;
+}
+
+/* What is read anew, and what stages of a resident job hand on. */
+static bool may_be_on_several(uint32_t kind)
+{
+    return kind == BUFFER_BATCH || kind == BUFFER_LOSS || kind == BUFFER_BOUNDARY || kind == BUFFER_BOUNDARY_GRADIENT ||
+           kind == BUFFER_TABLE_GRADIENT;
+}
+
+static enum status survey(const struct plan *plan, struct plan_host_use *uses, struct error *err)
+{
+    uint32_t hosts = hardware_host_count(&plan->hardware), devices = plan->hardware.device_count;
+    struct survey s = {.plan = plan, .uses = uses, .err = err};
+    uint32_t *seen = alloc_zeroed(plan->unit_count, sizeof *seen);
+    bool staged = false;
+    s.first = alloc_zeroed(plan->buffer_count, sizeof *s.first);
+    s.own = alloc_zeroed(plan->buffer_count, sizeof *s.own);
+    s.staged_end = alloc_zeroed(devices, sizeof *s.staged_end);
+    s.end_byte = alloc_zeroed(hosts, sizeof *s.end_byte);
+    for (uint32_t b = 0; s.own && b < plan->buffer_count; b++) {
+        const struct plan_buffer *buffer = &plan->buffers[b];
+        staged |= buffer->kind == BUFFER_STAGED;
+        if (!buffer->on_device && may_be_on_several(buffer->kind)) s.own[b] = ++s.own_count;
+    }
+    s.has = alloc_zeroed((size_t)s.own_count * hosts, sizeof *s.has);
+    enum status status = STATUS_OK;
+    if (!seen || !s.first || !s.own || !s.staged_end || !s.end_byte || !s.has)
+        status = error_memory(err, "what hosts have", plan->buffer_count * sizeof *s.first);
+    else
+        status = survey_instances(&s, seen, staged);
+    free(seen);
+    free(s.first);
+    free(s.own);
+    free(s.has);
+    free(s.staged_end);
+    free(s.end_byte);
+    return status;
+}
+
+enum status plan_host_uses(const struct plan *plan, struct plan_host_use *uses, struct error *err)
+{
+    uint32_t hosts = hardware_host_count(&plan->hardware);
+    for (uint32_t h = 0; h < hosts; h++) uses[h] = (struct plan_host_use){0};
+    if (hosts > 1) return survey(plan, uses, err);
+    uses[0] = (struct plan_host_use){plan_host_bytes(plan), plan_stored_bytes(plan)};
+    return STATUS_OK;
+}
+
+struct plan_host_use plan_host_fullest(const struct plan *plan)
+{
+    uint32_t hosts = hardware_host_count(&plan->hardware);
+    struct plan_host_use *uses = alloc_zeroed(hosts, sizeof *uses), most = {0};
+    struct error unknown = {0};
+    if (!uses || plan_host_uses(plan, uses, &unknown)) most = (struct plan_host_use){UINT64_MAX, UINT64_MAX};
+    for (uint32_t h = 0; uses && h < hosts; h++) {
+        if (uses[h].memory_bytes > most.memory_bytes) most.memory_bytes = uses[h].memory_bytes;
+        if (uses[h].stored_bytes > most.stored_bytes) most.stored_bytes = uses[h].stored_bytes;
+    }
+    free(uses);
+    return most;
+}
+
+static enum status compare_bytes(const struct plan *plan, uint32_t host, const char *what, uint64_t need, uint64_t have,
+                                 struct error *err)
+{
+    char need_text[QUANTITY_TEXT_BYTES], have_text[QUANTITY_TEXT_BYTES], node[32] = "";
+    if (need <= have) return STATUS_OK;
+    bool several = hardware_host_count(&plan->hardware) > 1;
+    if (several) snprintf(node, sizeof node, " on node %" PRIu32, host);
+    return error_set(err, STATUS_INFEASIBLE, "the jobs need %s of %s%s and %s has %s (%" PRIu64 " bytes missing)",
+                     quantity_text((double)need, DIMENSION_BYTES, need_text), what, node,
+                     several ? "each of the machine's nodes" : "the machine",
+                     quantity_text((double)have, DIMENSION_BYTES, have_text), need - have);
+}
+
+enum status plan_host_fits(const struct plan *plan, struct error *err)
+{
+    const struct hardware *hardware = &plan->hardware;
+    uint32_t hosts = hardware_host_count(hardware);
+    struct plan_host_use *uses = alloc_zeroed(hosts, sizeof *uses);
+    if (!uses) return error_memory(err, "what hosts have", hosts * sizeof *uses);
+    struct error why = {0};
+    enum status status = plan_host_uses(plan, uses, &why);
+    if (status) status = error_set(err, status == STATUS_CHECK ? STATUS_INFEASIBLE : status, "%s", why.text);
+    for (uint32_t h = 0; h < hosts && !status; h++)
+        status = compare_bytes(plan, h, "host memory", uses[h].memory_bytes, hardware_host_bytes(hardware), err);
+    for (uint32_t h = 0; h < hosts && !status; h++)
+        status = compare_bytes(plan, h, "storage", uses[h].stored_bytes, hardware_storage_bytes(hardware), err);
+    free(uses);
+    return status;
+}
