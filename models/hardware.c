@@ -97,12 +97,24 @@ double hardware_storage_rate(const struct hardware *hardware)
 
 uint32_t hardware_most_on_host(const struct hardware *hardware, uint32_t first, uint32_t count)
 {
-    uint32_t most = 0, here = 0;
-    for (uint32_t d = first; d < first + count; d++) { /* those of a host follow each other */
-        here = d > first && hardware->devices[d].host == hardware->devices[d - 1].host ? here + 1 : 1;
-        if (here > most) most = here;
+    uint32_t here[DEVICES_MAX] = {0}, most = 0; /* a part of a machine has its devices in any order */
+    for (uint32_t d = first; d < first + count; d++) {
+        uint32_t on_host = ++here[hardware->devices[d].host];
+        if (on_host > most) most = on_host;
     }
     return most;
+}
+
+uint32_t hardware_hosts_in_use(const struct hardware *hardware)
+{
+    bool used[DEVICES_MAX] = {false};
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < hardware->device_count; d++) {
+        bool *host = &used[hardware->devices[d].host];
+        count += !*host;
+        *host = true;
+    }
+    return count;
 }
 
 uint64_t hardware_least_memory(const struct hardware *hardware, uint32_t first, uint64_t count)

@@ -382,6 +382,9 @@ const struct compute_profile *hardware_profile(const struct hardware *hardware, 
 /* How many of devices first to first + count - 1 the host has that has most of them. */
 uint32_t hardware_most_on_host(const struct hardware *hardware, uint32_t first, uint32_t count);
 
+/* Hosts that have a device: fewer than hardware_host_count() of a part of a machine. */
+uint32_t hardware_hosts_in_use(const struct hardware *hardware);
+
 /* Bytes that each of devices first to first + count - 1 has at least; count is not 0. */
 uint64_t hardware_least_memory(const struct hardware *hardware, uint32_t first, uint64_t count);
 

@@ -135,8 +135,8 @@ static void find_slots(struct emitter *e, uint32_t id, uint32_t device, uint32_t
         if (a->area == AREA_PERSISTENT) base = partition_persistent(p);
         if (a->area == AREA_TABLE) base = partition_table(p);
         if (a->area == AREA_REGION) base = partition_region(p, p->resident ? seat : turns.region + a->turn);
-        if (a->area == AREA_TRANSIENT) base = storage_transient(p, device, turns.transient + a->turn);
-        if (a->area == AREA_HELD) base = storage_held(p, device, turns.held + a->turn);
+        if (a->area == AREA_TRANSIENT) base = storage_transient(p, e->host_seat[device], turns.transient + a->turn);
+        if (a->area == AREA_HELD) base = storage_held(p, e->host_seat[device], turns.held + a->turn);
         e->slot_scratch[i] = plan_builder_slot(e->builder, base + a->offset_bytes, a->bytes);
     }
 }
@@ -231,6 +231,14 @@ static void emit_schedule(struct emitter *e, const struct schedule *schedule, bo
     }
 }
 
+/* Staged states of a host's devices lie behind each other. */
+static void number_seats(struct emitter *e)
+{
+    uint32_t taken[DEVICES_MAX] = {0};
+    for (uint32_t d = 0; d < e->plan->hardware.device_count; d++)
+        e->host_seat[d] = taken[e->plan->hardware.devices[d].host]++;
+}
+
 enum status emit_plan(struct plan_builder *builder, struct footprints *footprints,
                       const struct partition *partition, const struct schedule *schedule,
                       struct error *err)
@@ -250,10 +258,12 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
     e.region_turn = calloc(devices, sizeof *e.region_turn);
     e.transient_turn = calloc(devices, sizeof *e.transient_turn);
     e.held_turn = calloc(devices, sizeof *e.held_turn);
+    e.host_seat = calloc(devices, sizeof *e.host_seat);
     if (!continued || !last_device || !e.unit_ids || !e.edge_turn || !e.region_turn ||
-        !e.transient_turn || !e.held_turn) {
+        !e.transient_turn || !e.held_turn || !e.host_seat) {
         e.status = error_memory(err, "the table of units", ids * sizeof *e.unit_ids);
     } else {
+        number_seats(&e);
         for (size_t i = 0; i < ids; i++) e.unit_ids[i] = PLAN_NONE;
         for (uint32_t s = 0; s < partition->shard_count; s++)
             plan_builder_shard(builder, partition->shards[s].job,
@@ -271,6 +281,7 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
     free(e.region_turn);
     free(e.transient_turn);
     free(e.held_turn);
+    free(e.host_seat);
     free(e.slot_scratch);
     return e.status;
 }

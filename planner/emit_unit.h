@@ -54,6 +54,7 @@ struct emitter {
     struct acquire *acquires;
     size_t acquire_count, acquire_capacity;
     uint32_t *edge_turn, *region_turn, *transient_turn, *held_turn; /* per device */
+    uint32_t *host_seat; /* likewise: how many of its host's come before it */
     uint32_t *slot_scratch;
     size_t slot_scratch_capacity;
     /* the unit being written */

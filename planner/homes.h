@@ -16,6 +16,13 @@ static inline bool homes_apply(const struct hardware *hardware, uint32_t devices
     return false;
 }
 
+/* How many nodes have some of the jobs: each job is on one, and there are no more than have devices. */
+static inline uint32_t homes_count(const struct hardware *hardware, const struct job_set *jobs)
+{
+    uint32_t hosts = hardware_hosts_in_use(hardware);
+    return jobs->count < hosts ? jobs->count : hosts;
+}
+
 /*
  * Longest job first, each to the node that would be done with it soonest, of those whose memory has room for its state.
  *

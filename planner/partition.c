@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "models/memory.h"
+#include "planner/homes.h"
 
 static uint64_t smallest_device(const struct hardware *hardware)
 {
@@ -122,6 +123,9 @@ struct cutter cutter_make(const struct hardware *hardware, const struct job_set 
                             .footprints = footprints,
                             .options = options,
                             .interleaved = interleaved,
+                            .hosts = interleaved ? homes_count(hardware, jobs) : 1,
+                            .host_devices =
+                                interleaved ? hardware_most_on_host(hardware, 0, hardware->device_count) : 1,
                             .capacity = smallest_device(hardware),
                             .contention = 1,
                             .shares_cpu = strcmp(hardware->backend, "host") == 0,

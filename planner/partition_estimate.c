@@ -255,6 +255,5 @@ enum status estimate_minibatch(const struct cutter *cutter, const struct candida
 double estimate_together(const struct cutter *cutter, struct seconds s)
 {
     if (cutter->shares_cpu) return s.device + s.cpu;
-    uint32_t devices = cutter->interleaved ? cutter->hardware->device_count : 1;
-    return max_s(s.device, s.cpu * devices);
+    return max_s(s.device, s.cpu * cutter->host_devices);
 }

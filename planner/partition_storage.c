@@ -35,6 +35,7 @@
 #include "base/size.h"
 #include "models/cost.h"
 #include "models/memory.h"
+#include "planner/homes.h"
 
 enum { TURNS_MOST = 4, TURNS_LEAST = 2, BLOCK = 4096 };
 
@@ -50,6 +51,7 @@ struct chooser {
     const struct job_set *jobs;
     struct footprints *footprints;
     struct partition *p;
+    uint32_t devices; /* of hosts that have jobs */
     struct candidate *candidates;
     uint32_t count;
 };
@@ -191,7 +193,7 @@ static void take(struct chooser *c, const struct candidate *candidate, uint64_t 
 
 static uint64_t arena_bytes(const struct chooser *c)
 {
-    return storage_device_bytes(c->p) * c->hardware->device_count;
+    return storage_device_bytes(c->p) * c->devices;
 }
 
 /* Take until `missing` bytes and the arena find room. *lacking: what is still missing. */
@@ -228,8 +230,9 @@ static enum status choose_all(struct chooser *c, const struct planner_options *o
                               struct error *err)
 {
     struct need need = {0};
-    uint32_t hosts = hardware_host_count(c->hardware); /* a job is on one of them */
-    if (c->jobs->count < hosts) hosts = c->jobs->count;
+    uint32_t hosts = c->p->resident      ? hardware_hosts_in_use(c->hardware)
+                     : c->p->interleaved ? homes_count(c->hardware, c->jobs) : 1;
+    c->devices = hosts * hardware_most_on_host(c->hardware, 0, c->hardware->device_count);
     uint64_t have = hosts * hardware_host_bytes(c->hardware), lacking = 0;
     uint64_t capacity = hosts * hardware_storage_bytes(c->hardware);
     bool all = options->storage == STORAGE_ALL;

@@ -3,7 +3,7 @@
  *
  * Host memory then holds, beside everything else, an arena of staged states (plan.h) for each device:
  *
- *     [ transient 0 .. t-1 | held 0 .. t-1 ]    of device 0, then those of device 1 ...
+ *     [ transient 0 .. t-1 | held 0 .. t-1 ]    of a host's first device, then those of its second ...
  *
  * A *transient* slot is between storage and a device: a state, or parameters, or a slice of an
  * embedding, for as long as it takes to go through. A *held* one has a state that the host's processor
@@ -36,18 +36,18 @@ static inline bool storage_has(const struct partition *p, uint32_t shard)
     return p->storage.stored && p->storage.stored[shard];
 }
 
-/* Offsets in the arena of staged states. */
+/* Offsets in the arena of staged states; `host_seat`: how many devices of its host come before the device. */
 static inline uint64_t storage_device_bytes(const struct partition *p)
 {
     return p->storage.turns * (p->storage.transient_bytes + p->storage.held_bytes);
 }
-static inline uint64_t storage_transient(const struct partition *p, uint32_t device, uint32_t turn)
+static inline uint64_t storage_transient(const struct partition *p, uint32_t host_seat, uint32_t turn)
 {
-    return device * storage_device_bytes(p) + (turn % p->storage.turns) * p->storage.transient_bytes;
+    return host_seat * storage_device_bytes(p) + (turn % p->storage.turns) * p->storage.transient_bytes;
 }
-static inline uint64_t storage_held(const struct partition *p, uint32_t device, uint32_t turn)
+static inline uint64_t storage_held(const struct partition *p, uint32_t host_seat, uint32_t turn)
 {
-    return device * storage_device_bytes(p) + p->storage.turns * p->storage.transient_bytes +
+    return host_seat * storage_device_bytes(p) + p->storage.turns * p->storage.transient_bytes +
            (turn % p->storage.turns) * p->storage.held_bytes;
 }
 

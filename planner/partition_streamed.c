@@ -40,7 +40,12 @@ enum { REGION_SIZES = 20 };
 
 double partition_contention(const struct hardware *hardware, uint32_t busy_devices)
 {
-    double wanted = 0, rate = bound_host_rate(hardware);
+    struct hardware nodes = *hardware; /* up to the end of that of the last busy one */
+    nodes.device_count = busy_devices;
+    while (nodes.device_count < hardware->device_count &&
+           hardware->devices[nodes.device_count].host == hardware->devices[busy_devices - 1].host)
+        nodes.device_count++;
+    double wanted = 0, rate = bound_host_rate(&nodes);
     for (uint32_t d = 0; d < busy_devices; d++)
         wanted += cost_copy_bandwidth(hardware, d, COPY_H2D);
     return rate > 0 && wanted > rate ? wanted / rate : 1;
@@ -159,7 +164,8 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
         all.cpu += cut->minibatch.cpu * (double)cutter->jobs->jobs[j].minibatches;
     }
     /* a plan that would exceed host memory by its spilled activations alone is none */
-    if (spilled > 0 && spilled + cutter->host_fixed_bytes > cutter->hardware->host_bytes.value)
+    double host_bytes = cutter->hosts * (double)hardware_host_bytes(cutter->hardware);
+    if (spilled > 0 && spilled + cutter->host_fixed_bytes > host_bytes)
         return STATUS_OK;
     out->job_first_shard[cutter->jobs->count] = out->shard_count;
     out->persistent_bytes = persistent;
@@ -171,8 +177,6 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     out->region_bytes = c->region_bytes;
     out->region_count = c->region_count;
     out->activations = c->activations;
-    uint32_t hosts = hardware_host_count(cutter->hardware); /* a job is on one of them */
-    all.cpu /= cutter->jobs->count < hosts ? cutter->jobs->count : hosts;
     out->objective_s = estimate_together(cutter, all);
     *fits = true;
     return STATUS_OK;
@@ -437,9 +441,10 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
                                struct partition *out, struct error *err)
 {
     struct cutter cutter = cutter_make(hardware, jobs, footprints, options, interleaved);
-    uint32_t busy = jobs->count < hardware->device_count ? jobs->count : hardware->device_count;
+    uint32_t of_host = (jobs->count + cutter.hosts - 1) / cutter.hosts;
+    uint32_t busy = of_host < cutter.host_devices ? of_host : cutter.host_devices;
     struct search search = {.cuts = make_cuts(jobs, footprints)};
-    cutter.contention = max_s(partition_contention(hardware, interleaved ? busy : 1), options->contention);
+    cutter.contention = max_s(partition_contention(hardware, busy), options->contention);
     enum status status = search.cuts ? partition_allocate(jobs, &search.trial, err)
                                      : cutter_out_of_memory(err);
     uint32_t first = options->regions ? options->regions : options->no_double_buffer ? 1 : 2;

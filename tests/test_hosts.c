@@ -289,12 +289,130 @@ static void at_home(void **state)
     plan_release(&plan);
 }
 
+/* --- streamed as on one node ------------------------------------------------------------------ */
+
+/* A kind of node with so much memory, of each device and of the host, and storage unless 0; of both 0 leaves what it has. */
+struct node {
+    const char *kind;
+    uint64_t device_bytes, host_bytes, storage_bytes;
+};
+
+static enum status plan_streamed(uint32_t nodes, const char *jobs_text, struct node node, uint32_t storage,
+                                 struct plan *out, struct error *err)
+{
+    struct hardware hardware = {0};
+    struct job_set jobs = {0};
+    struct error why = {0};
+    const struct planner_options options = {.policy = "sharded-lrtf", .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
+                                            .storage = storage, .cuts = CUTS_BALANCED, .mixed = true};
+    const struct hardware_options sizes = {.device_memory_bytes = node.device_bytes,
+                                           .host_memory_bytes = nodes * node.host_bytes,
+                                           .storage_bytes = nodes * node.storage_bytes,
+                                           .storage_bytes_per_s = node.storage_bytes > 0 ? nodes * 3e9 : 0};
+    char machine[64];
+    snprintf(machine, sizeof machine, "%ux %s", nodes, node.kind);
+    support_machine(machine, &hardware);
+    if (hardware_adjust(&hardware, &sizes, &why)) fail_msg("%s", why.text);
+    if (support_jobs(jobs_text, ".", &jobs, &why)) fail_msg("%s", why.text);
+    *out = (struct plan){0};
+    return planner_plan(&hardware, &jobs, &options, out, err);
+}
+
+/* The job is planned alike on one node and among `nodes`. *stored: what it has on storage. */
+static enum status plan_both(const char *text, struct node node, uint32_t nodes, uint32_t storage, uint64_t *stored)
+{
+    struct plan alone, among;
+    struct error err = {0}, why = {0};
+    enum status status = plan_streamed(1, text, node, storage, &alone, &err);
+    *stored = 0;
+    assert_int_equal(plan_streamed(nodes, text, node, storage, &among, &why), status);
+    if (status) return status;
+    assert_memory_equal(&alone.estimated_makespan_s, &among.estimated_makespan_s, sizeof alone.estimated_makespan_s);
+    const struct plan_host_use one = plan_host_fullest(&alone), of_all = plan_host_fullest(&among);
+    assert_true(one.memory_bytes == of_all.memory_bytes && one.stored_bytes == of_all.stored_bytes);
+    *stored = one.stored_bytes;
+    plan_release(&alone);
+    plan_release(&among);
+    return status;
+}
+
+/* One job is on one node: cut, timed, stored and refused as though there were no other. */
+static void one_streamed(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("hosts, streamed"), bytes;
+    uint32_t made = 0, stored = 0, refused = 0;
+    for (uint32_t i = 0; i < 48; i++) {
+        uint64_t key = random_u64(seed, i);
+        char text[TEXT_BYTES];
+        snprintf(text, sizeof text,
+                 JOB_HEAD "\"microbatch\": %" PRIu64 ", \"microbatches\": %" PRIu64 ", \"minibatches\": %" PRIu64
+                          ", \"optimizer\": {\"kind\": \"%s\"}}]}",
+                 1 + random_below(key, 0, 4), 1 + random_below(key, 1, 4), 1 + random_below(key, 2, 3),
+                 random_below(key, 3, 2) ? "adamw" : "sgd");
+        const struct node node = {.kind = "p3.16xlarge", .device_bytes = (6 + random_below(key, 4, 6)) << 20,
+                                           .host_bytes = (8 + random_below(key, 5, 40)) << 18,
+                                           .storage_bytes = random_below(key, 6, 2) << 30};
+        uint32_t storage = node.storage_bytes > 0 && random_below(key, 8, 2) ? STORAGE_ALL : STORAGE_AUTO;
+        enum status status = plan_both(text, node, 2 + (uint32_t)random_below(key, 7, 3), storage, &bytes);
+        made += status == STATUS_OK;
+        refused += status == STATUS_INFEASIBLE;
+        stored += bytes > 0;
+    }
+    assert_true(made > 0 && stored > 0 && refused > 0);
+
+    /* what nodes have together would do for activations that are sent to a host, or for states without storage */
+    static const char large[] = "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": \"gpt2-xl\", "
+                                "\"sequence\": 1024, \"microbatch\": 1, \"microbatches\": 8, \"minibatches\": 2}]}";
+    const uint64_t gib = UINT64_C(1) << 30;
+    const struct node spilling = {"p3.16xlarge", 15 * gib, 40 * gib, 0}, storing = {"p3.16xlarge", 15 * gib, 20 * gib, 64 * gib};
+    assert_int_equal(plan_both(large, spilling, 2, STORAGE_AUTO, &bytes), STATUS_OK);
+    assert_int_equal(plan_both(large, storing, 2, STORAGE_AUTO, &bytes), STATUS_OK);
+    assert_true(bytes > 0);
+    /* and processors of nodes that the job is not on would have optimizers done sooner */
+    const struct node splitting = {"dgx-a100-80gb", 8 * gib, 0, 0};
+    assert_int_equal(plan_both(large, splitting, 2, STORAGE_AUTO, &bytes), STATUS_OK);
+}
+
+/* A job on each of two nodes: what is read from storage lies in each node's memory from its beginning on. */
+static void staged_on_each(void **state)
+{
+    (void)state;
+    static const char jobs[] =
+        JOB_HEAD "\"microbatch\": 1, \"minibatches\": 2}, "
+                 "{\"name\": \"b\", \"network\": \"gpt2-tiny-bytes\", \"sequence\": 32, \"microbatch\": 1, "
+                 "\"minibatches\": 2}]}";
+    struct plan plan;
+    struct error err = {0};
+    struct plan_host_use uses[2];
+    const struct node node = {.kind = "p3.16xlarge", .device_bytes = 6 << 20, .host_bytes = 1 << 30, .storage_bytes = 1 << 30};
+    if (plan_streamed(2, jobs, node, STORAGE_ALL, &plan, &err)) fail_msg("%s", err.text);
+    assert_int_equal(plan_host_uses(&plan, uses, &err), STATUS_OK);
+    assert_true(uses[0].stored_bytes > 0 && uses[0].stored_bytes == uses[1].stored_bytes);
+    assert_true(uses[0].memory_bytes > 0 && uses[0].memory_bytes == uses[1].memory_bytes);
+    plan_release(&plan);
+}
+
+/* A part of a machine may have its devices in any order. */
+static void counted_in_any_order(void **state)
+{
+    (void)state;
+    struct hardware_device devices[] = {{.host = 0}, {.host = 2}, {.host = 0}, {.host = 2}, {.host = 2}};
+    const struct hardware hardware = {.host_nodes = 4, .devices = devices, .device_count = 5};
+    assert_int_equal(hardware_most_on_host(&hardware, 0, 5), 3);
+    assert_int_equal(hardware_most_on_host(&hardware, 0, 3), 2);
+    assert_int_equal(hardware_most_on_host(&hardware, 2, 2), 1);
+    assert_int_equal(hardware_hosts_in_use(&hardware), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stages),           cmocka_unit_test(uneven_replicas),
         cmocka_unit_test(as_alone),         cmocka_unit_test(folded),
         cmocka_unit_test(too_much_for_one), cmocka_unit_test(at_home),
+        cmocka_unit_test(one_streamed),     cmocka_unit_test(staged_on_each),
+        cmocka_unit_test(counted_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
