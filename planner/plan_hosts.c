@@ -227,7 +227,9 @@ enum status plan_host_fits(const struct plan *plan, struct error *err)
     if (!uses) return error_memory(err, "what hosts have", hosts * sizeof *uses);
     struct error why = {0};
     enum status status = plan_host_uses(plan, uses, &why);
-    if (status) status = error_set(err, status == STATUS_CHECK ? STATUS_INFEASIBLE : status, "%s", why.text);
+    if (status == STATUS_CHECK)
+        status = error_set(err, STATUS_INFEASIBLE, "%s: no node has the memory of another's host", why.text);
+    else if (status) error_set(err, status, "%s", why.text);
     for (uint32_t h = 0; h < hosts && !status; h++)
         status = compare_bytes(plan, h, "host memory", uses[h].memory_bytes, hardware_host_bytes(hardware), err);
     for (uint32_t h = 0; h < hosts && !status; h++)

@@ -30,7 +30,10 @@ static const struct trace *either(const struct plot_view *view)
 
 static enum status match(const struct trace *a, const struct trace *b, struct error *err)
 {
-    if (a->place_count != b->place_count || a->more_hosts != b->more_hosts || a->stream_count != b->stream_count)
+    if (a->more_hosts != b->more_hosts)
+        return error_set(err, STATUS_BAD_INPUT, "the traces are of machines with %" PRIu32 " and %" PRIu32 " hosts",
+                         a->more_hosts + 1, b->more_hosts + 1);
+    if (a->place_count != b->place_count || a->stream_count != b->stream_count)
         return error_set(err, STATUS_BAD_INPUT,
                          "the traces are of machines with %" PRIu32 " and %" PRIu32 " devices",
                          trace_device_count(a), trace_device_count(b));
@@ -122,6 +125,14 @@ const char *plot_view_host_name(const struct plot_view *view, uint32_t host)
 
 /* --- words ---------------------------------------------------------------------------------- */
 
+/* What is left out of a picture, if anything is. Returns the length with that. */
+static size_t say_first(uint32_t shown, uint32_t count, const char *what, char *text, size_t length, size_t size)
+{
+    if (shown == count || length >= size) return length;
+    int used = snprintf(text + length, size - length, "; the first %" PRIu32 " of %" PRIu32 " %s", shown, count, what);
+    return length + (used > 0 ? (size_t)used : 0);
+}
+
 size_t plot_view_describe(const struct plot_view *view, char *text, size_t size)
 {
     const struct trace *p = view->traces[0], *m = view->traces[1];
@@ -135,11 +146,9 @@ size_t plot_view_describe(const struct plot_view *view, char *text, size_t size)
     else
         used = snprintf(text, size, "%s makespan %s", p ? "predicted" : "measured",
                         quantity_text(either(view)->makespan_s, DIMENSION_SECONDS, a));
-    uint32_t devices = trace_device_count(either(view));
-    if (view->device_count < devices && used > 0 && (size_t)used < size)
-        used += snprintf(text + used, size - (size_t)used, "; the first %" PRIu32 " of %" PRIu32
-                         " devices", view->device_count, devices);
-    return used > 0 ? (size_t)used : 0;
+    size_t length = used > 0 ? (size_t)used : 0;
+    length = say_first(view->device_count, trace_device_count(either(view)), "devices", text, length, size);
+    return say_first(view->host_count, either(view)->more_hosts + 1, "hosts", text, length, size);
 }
 
 const char *plot_short_name(const char *name, char buffer[PLOT_NAME_BYTES])

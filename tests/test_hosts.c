@@ -19,6 +19,8 @@
 #include "planner/plan_check.h"
 #include "planner/plan_hosts.h"
 #include "planner/plan_io.h"
+#include "plots/plot.h"
+#include "plots/plot_view.h"
 #include "sim/sim.h"
 #include "tests/support_models.h"
 #include "tests/support_seed.h"
@@ -114,6 +116,47 @@ static void stages(void **state)
     assert_true(uses[0].memory_bytes + uses[1].memory_bytes == plan_host_bytes(&plan));
     for (uint32_t h = 0; h < 2; h++)
         assert_true(done.trace.places[trace_host_place(&done.trace, h)].peak_bytes == uses[h].memory_bytes);
+    forget(&done);
+    plan_release(&plan);
+}
+
+/* Traces say which host it is, in files and in pictures. */
+static void traced(void **state)
+{
+    (void)state;
+    struct plan plan;
+    struct outcome done;
+    struct trace again = {0};
+    struct error err = {0};
+    make_plan("12x p3.16xlarge",
+              JOB_HEAD "\"microbatch\": 1, \"microbatches\": 96, \"minibatches\": 1, \"parallel\": {\"tensor\": 1, "
+                       "\"pipeline\": 1, \"data\": 96, \"zero\": 2, \"offload\": \"states\"}}]}", &plan);
+    simulate(&plan, &done);
+    if (trace_write(&done.trace, "test_hosts_trace.json", &err) || trace_read("test_hosts_trace.json", &again, &err))
+        fail_msg("%s", err.text);
+    remove("test_hosts_trace.json");
+    assert_int_equal(again.more_hosts, 11);
+    assert_int_equal(trace_device_count(&again), 96);
+    for (uint32_t s = 0; s < again.stream_count; s++) {
+        assert_int_equal(again.streams[s].host, done.trace.streams[s].host);
+        assert_string_equal(again.streams[s].name, done.trace.streams[s].name);
+    }
+    for (uint32_t h = 0; h < 12; h++)
+        assert_true(again.places[trace_host_place(&again, h)].peak_bytes == plan_host_bytes(&plan) / 12);
+
+    struct plot_view view;
+    const struct plot_options options = {.width_px = 0};
+    char text[256];
+    if (plot_view_init(&view, &again, NULL, &options, &err)) fail_msg("%s", err.text);
+    plot_view_describe(&view, text, sizeof text);
+    assert_non_null(strstr(text, "; the first 32 of 96 devices; the first 8 of 12 hosts"));
+    assert_string_equal(plot_view_host_name(&view, 7), "host7");
+    char little[20]; /* cut, and the length as snprintf() has it */
+    assert_true(plot_view_describe(&view, little, sizeof little) >= sizeof little);
+    done.trace.more_hosts = 0;
+    assert_int_equal(plot_view_init(&view, &again, &done.trace, &options, &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "the traces are of machines with 12 and 1 hosts");
+    trace_release(&again);
     forget(&done);
     plan_release(&plan);
 }
@@ -297,13 +340,13 @@ struct node {
     uint64_t device_bytes, host_bytes, storage_bytes;
 };
 
-static enum status plan_streamed(uint32_t nodes, const char *jobs_text, struct node node, uint32_t storage,
-                                 struct plan *out, struct error *err)
+static enum status plan_by(const char *policy, uint32_t nodes, const char *jobs_text, struct node node,
+                           uint32_t storage, struct plan *out, struct error *err)
 {
     struct hardware hardware = {0};
     struct job_set jobs = {0};
     struct error why = {0};
-    const struct planner_options options = {.policy = "sharded-lrtf", .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
+    const struct planner_options options = {.policy = policy, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
                                             .storage = storage, .cuts = CUTS_BALANCED, .mixed = true};
     const struct hardware_options sizes = {.device_memory_bytes = node.device_bytes,
                                            .host_memory_bytes = nodes * node.host_bytes,
@@ -323,9 +366,9 @@ static enum status plan_both(const char *text, struct node node, uint32_t nodes,
 {
     struct plan alone, among;
     struct error err = {0}, why = {0};
-    enum status status = plan_streamed(1, text, node, storage, &alone, &err);
+    enum status status = plan_by("sharded-lrtf", 1, text, node, storage, &alone, &err);
     *stored = 0;
-    assert_int_equal(plan_streamed(nodes, text, node, storage, &among, &why), status);
+    assert_int_equal(plan_by("sharded-lrtf", nodes, text, node, storage, &among, &why), status);
     if (status) return status;
     assert_memory_equal(&alone.estimated_makespan_s, &among.estimated_makespan_s, sizeof alone.estimated_makespan_s);
     const struct plan_host_use one = plan_host_fullest(&alone), of_all = plan_host_fullest(&among);
@@ -386,10 +429,30 @@ static void staged_on_each(void **state)
     struct error err = {0};
     struct plan_host_use uses[2];
     const struct node node = {.kind = "p3.16xlarge", .device_bytes = 6 << 20, .host_bytes = 1 << 30, .storage_bytes = 1 << 30};
-    if (plan_streamed(2, jobs, node, STORAGE_ALL, &plan, &err)) fail_msg("%s", err.text);
+    if (plan_by("sharded-lrtf", 2, jobs, node, STORAGE_ALL, &plan, &err)) fail_msg("%s", err.text);
     assert_int_equal(plan_host_uses(&plan, uses, &err), STATUS_OK);
     assert_true(uses[0].stored_bytes > 0 && uses[0].stored_bytes == uses[1].stored_bytes);
     assert_true(uses[0].memory_bytes > 0 && uses[0].memory_bytes == uses[1].memory_bytes);
+    plan_release(&plan);
+}
+
+/* Stages whose states stay on devices may be on several nodes, but for a table that the first and the last have. */
+static void tied(void **state)
+{
+    (void)state;
+    struct plan plan;
+    struct error err = {0};
+    static const struct node node = {.kind = "nc24v3"};
+    static const char tied_job[] = JOB_HEAD "\"microbatch\": 1, \"minibatches\": 1}]}",
+                      untied_job[] = "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": "
+                                     "\"llama-tiny-bytes\", \"sequence\": 32, \"microbatch\": 1, \"minibatches\": 1}]}";
+    assert_int_equal(plan_by("model-parallel", 2, tied_job, node, STORAGE_AUTO, &plan, &err), STATUS_INFEASIBLE);
+    assert_string_equal(err.text, "the state of a shard 0 is on node 0, and device 4 of node 1 uses it: no node has the memory "
+                                  "of another's host");
+    if (plan_by("model-parallel", 2, untied_job, node, STORAGE_AUTO, &plan, &err)) fail_msg("%s", err.text);
+    struct plan_host_use uses[2];
+    assert_int_equal(plan_host_uses(&plan, uses, &err), STATUS_OK);
+    assert_true(uses[0].memory_bytes > 0 && uses[1].memory_bytes > 0);
     plan_release(&plan);
 }
 
@@ -412,7 +475,8 @@ int main(void)
         cmocka_unit_test(as_alone),         cmocka_unit_test(folded),
         cmocka_unit_test(too_much_for_one), cmocka_unit_test(at_home),
         cmocka_unit_test(one_streamed),     cmocka_unit_test(staged_on_each),
-        cmocka_unit_test(counted_in_any_order),
+        cmocka_unit_test(counted_in_any_order), cmocka_unit_test(traced),
+        cmocka_unit_test(tied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
