@@ -445,10 +445,11 @@ static void tied(void **state)
     static const struct node node = {.kind = "nc24v3"};
     static const char tied_job[] = JOB_HEAD "\"microbatch\": 1, \"minibatches\": 1}]}",
                       untied_job[] = "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": "
-                                     "\"llama-tiny-bytes\", \"sequence\": 32, \"microbatch\": 1, \"minibatches\": 1}]}";
+                                     "\"tinyllama-1.1b\", \"sequence\": 32, \"microbatch\": 1, \"minibatches\": 1}]}";
     assert_int_equal(plan_by("model-parallel", 2, tied_job, node, STORAGE_AUTO, &plan, &err), STATUS_INFEASIBLE);
     assert_string_equal(err.text, "the state of a shard 0 is on node 0, and device 4 of node 1 uses it: no node has the memory "
                                   "of another's host");
+    err = (struct error){0};
     if (plan_by("model-parallel", 2, untied_job, node, STORAGE_AUTO, &plan, &err)) fail_msg("%s", err.text);
     struct plan_host_use uses[2];
     assert_int_equal(plan_host_uses(&plan, uses, &err), STATUS_OK);
