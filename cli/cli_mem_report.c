@@ -37,14 +37,15 @@ const char *cli_mem_verdict(const struct cli_mem *mem, uint32_t way, char text[C
 {
     const struct fit *f = &mem->fits[way];
     const struct fit_memory have = fit_memory_of(mem->hardware, &mem->ways[way]);
+    bool several = hardware_host_count(mem->hardware) > 1;
     char bytes[QUANTITY_TEXT_BYTES];
     const struct {
         const char *who;
         uint64_t need, have;
     } of[] = {[FIT_YES] = {"", 0, 0},
               [FIT_DEVICE] = {"a device", f->least_bytes, have.device_bytes},
-              [FIT_HOST] = {hardware_host_count(mem->hardware) > 1 ? "a node's host" : "the host", f->host_bytes, have.host_bytes},
-              [FIT_STORAGE] = {hardware_host_count(mem->hardware) > 1 ? "a node's storage" : "storage", f->stored_bytes, have.storage_bytes}};
+              [FIT_HOST] = {several ? "a node's host" : "the host", f->host_bytes, have.host_bytes},
+              [FIT_STORAGE] = {several ? "a node's storage" : "storage", f->stored_bytes, have.storage_bytes}};
     if (f->verdict == FIT_YES) snprintf(text, CLI_MEM_VERDICT_BYTES, "yes");
     else if (f->verdict == FIT_IMPOSSIBLE) snprintf(text, CLI_MEM_VERDICT_BYTES, "%s", f->reason);
     else

@@ -214,7 +214,8 @@ static enum status print_places(struct cli *cli, const struct plan *plan, struct
     const struct plan_host_use fullest = plan_host_fullest(plan);
     place_cells(&table, several ? "fullest host" : "host", fullest.memory_bytes, hardware_host_bytes(hardware));
     if (hardware_has_storage(hardware))
-        place_cells(&table, several ? "fullest storage" : "storage", fullest.stored_bytes, hardware_storage_bytes(hardware));
+        place_cells(&table, several ? "fullest storage" : "storage", fullest.stored_bytes,
+                    hardware_storage_bytes(hardware));
     uint32_t devices = hardware->device_count, shown = devices;
     if (shown > CLI_ROWS_MAX) shown = CLI_ROWS_MAX;
     for (uint32_t d = 0; d < shown; d++) {

@@ -267,8 +267,8 @@ static inline uint64_t hardware_host_bytes(const struct hardware *hardware)
 }
 
 /*
- * The processor of a host, one of several that are alike, where models/cost.h is asked about a device. It can do the work of
- * optimizers and embeddings on host memory. On a machine whose devices are the host it has their
+ * The processor of a host, one of several that are alike, where models/cost.h is asked about a device. It can do the
+ * work of optimizers and embeddings on host memory. On a machine whose devices are the host it has their
  * profile at all cores (and shares the cores with them); elsewhere its rate is that of host memory.
  */
 static inline uint32_t hardware_cpu(const struct hardware *hardware)

@@ -166,8 +166,9 @@ static uint64_t staged_ends(const struct plan *plan, uint64_t *ends)
         uint64_t own = slots_end(plan, instance, true);
         bool gang = instance->gang != PLAN_NONE;
         uint32_t first = gang ? plan->gangs[instance->gang].first : 0;
+        uint32_t of_host = devices + plan->hardware.devices[instance->device].host;
         for (uint32_t p = 0; own > 0 && p < (gang ? plan_gang_size(&plan->gangs[instance->gang]) : 1); p++) {
-            uint64_t *end = &ends[gang ? plan->gang_devices[first + p] : devices + plan->hardware.devices[instance->device].host];
+            uint64_t *end = &ends[gang ? plan->gang_devices[first + p] : of_host];
             if (own > *end) *end = own;
         }
     }
@@ -179,7 +180,8 @@ static uint64_t staged_ends(const struct plan *plan, uint64_t *ends)
 uint64_t plan_staged_bytes(const struct plan *plan)
 {
     if (!has_staged(plan)) return 0;
-    uint64_t *ends = alloc_zeroed((size_t)plan->hardware.device_count + hardware_host_count(&plan->hardware), sizeof *ends);
+    size_t arenas = (size_t)plan->hardware.device_count + hardware_host_count(&plan->hardware);
+    uint64_t *ends = alloc_zeroed(arenas, sizeof *ends);
     uint64_t bytes = ends ? staged_ends(plan, ends) : UINT64_MAX;
     free(ends);
     return bytes;

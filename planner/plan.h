@@ -457,7 +457,8 @@ static inline uint32_t plan_host_streams(const struct plan *plan)
 }
 static inline uint32_t plan_host_stream(const struct plan *plan, uint32_t host, uint32_t kind)
 {
-    return plan->hardware.device_count * plan_device_streams(plan) + host * plan_host_streams(plan) + (kind - STREAM_HOST);
+    uint32_t first = plan->hardware.device_count * plan_device_streams(plan);
+    return first + host * plan_host_streams(plan) + (kind - STREAM_HOST);
 }
 /* The device's, or its host's. */
 static inline uint32_t plan_stream(const struct plan *plan, uint32_t device, uint32_t kind)
@@ -528,8 +529,9 @@ static inline uint32_t plan_first_choice(const struct plan *plan)
 /* Operations over all repetitions, those of a gang's instances for each of its devices. */
 uint64_t plan_operations(const struct plan *plan);
 
-/* Of all hosts together: bytes of all host buffers, of each rank, with those of staged ones, which are plan_staged_bytes(); the end of the
- * highest slot used on `device`; bytes on storage. UINT64_MAX: more than that, or no memory to count. */
+/* Of all hosts together: bytes of all host buffers, of each rank, with those of staged ones, which are
+ * plan_staged_bytes(); the end of the highest slot used on `device`; bytes on storage. UINT64_MAX: more than that, or no
+ * memory to count. */
 uint64_t plan_host_bytes(const struct plan *plan);
 uint64_t plan_staged_bytes(const struct plan *plan);
 uint64_t plan_device_bytes(const struct plan *plan, uint32_t device);

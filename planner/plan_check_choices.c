@@ -100,7 +100,8 @@ static enum status check_choice(struct checker *c, const struct plan_instance *c
     return STATUS_OK;
 }
 
-/* Each unit of the order has a choice on each device of the node where it is in that order. `there`: zeroed, [unit][device]. */
+/* Each unit of the order has a choice on each device of the node where it is in that order. `there`: zeroed,
+ * [unit][device]. */
 static enum status check_all_there(struct checker *c, bool *there)
 {
     const struct plan *plan = c->plan;

@@ -452,7 +452,9 @@ static void find_chains(struct plan_dispatch *d)
         d->entries[chain->first + chain->count++] = i;
     }
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        if (d->chains[j].count > 0) d->homes[j] = plan->hardware.devices[plan->instances[d->entries[d->chains[j].first]].device].host;
+        const struct chain *chain = &d->chains[j];
+        if (chain->count > 0)
+            d->homes[j] = plan->hardware.devices[plan->instances[d->entries[chain->first]].device].host;
         enter_segment(d, &d->chains[j]);
     }
 }

@@ -63,7 +63,8 @@ static enum status compare(struct survey *s, uint32_t buffer, const struct plan_
     while (i < count && i < before_count && host_of(s, devices[i]) == host_of(s, before[i])) i++;
     if (i == count || i == before_count) return STATUS_OK;
     char text[PLAN_TEXT_BYTES];
-    return error_set(s->err, STATUS_CHECK, "the %s is on node %" PRIu32 ", and device %" PRIu32 " of node %" PRIu32 " uses it",
+    return error_set(s->err, STATUS_CHECK,
+                     "the %s is on node %" PRIu32 ", and device %" PRIu32 " of node %" PRIu32 " uses it",
                      plan_buffer_text(plan, buffer, text), host_of(s, before[i]), devices[i], host_of(s, devices[i]));
 }
 

@@ -166,7 +166,8 @@ static double host_work_s(const struct view *v, struct parallel_layers layers, e
 static double host_sums_and_steps_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
 {
     double sums = parallel_sums_on_host(v->job) ? (double)(v->job->microbatches / v->parallel->data) : 0;
-    uint32_t ranks = hardware_most_on_host(v->hardware, device_of(v, stage, 0, 0), v->parallel->tensor * v->parallel->data);
+    uint32_t size = v->parallel->tensor * v->parallel->data;
+    uint32_t ranks = hardware_most_on_host(v->hardware, device_of(v, stage, 0, 0), size);
     return ranks *
            (host_work_s(v, layers, PARALLEL_UPDATE) + sums * host_work_s(v, layers, PARALLEL_SUM));
 }

@@ -275,7 +275,8 @@ static double offloaded_minibatch_s(const struct view *v)
 {
     const struct parallel *p = v->parallel;
     bool weights = p->offload == OFFLOAD_WEIGHTS;
-    uint32_t runs = parallel_runs(p), ranks = hardware_most_on_host(v->hardware, device_of(v, 0, 0, 0), p->tensor * p->data);
+    uint32_t runs = parallel_runs(p);
+    uint32_t ranks = hardware_most_on_host(v->hardware, device_of(v, 0, 0, 0), p->tensor * p->data);
     double m = (double)(v->job->microbatches / p->data), host_s = 0, up_s = 0, down_s = 0, reduce_s = 0;
     struct load load = load_of(v, 0);
     struct offloaded first = offloaded_of(v, 0);

@@ -345,8 +345,9 @@ static struct sim_graph_queue describe_queue(const struct chakra_import *import,
     } else if (number < first_group_queue(import->hardware)) {
         queue.kind = shared[(number - 5 * devices) % SHARED_QUEUES];
         queue.host = (number - 5 * devices) / SHARED_QUEUES;
-        if (hardware_host_count(import->hardware) > 1) snprintf(name, size, "host%" PRIu32 " %s", queue.host, plan_stream_names[queue.kind]);
-        else snprintf(name, size, "%s", plan_stream_names[queue.kind]);
+        const char *kind = plan_stream_names[queue.kind];
+        if (hardware_host_count(import->hardware) > 1) snprintf(name, size, "host%" PRIu32 " %s", queue.host, kind);
+        else snprintf(name, size, "%s", kind);
     } else {
         uint32_t group = number - first_group_queue(import->hardware);
         queue.kind = STREAM_GROUP;
