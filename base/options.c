@@ -172,7 +172,19 @@ struct cursor {
     int argc;
     char **argv;
     int at;
+    const char *given[NAMES_MAX]; /* by option: its value so far */
 };
+
+static enum status take_value(const struct options *options, const struct option_spec *spec, const char *text,
+                              struct cursor *cursor, struct error *err)
+{
+    const char **given = &cursor->given[spec - options->specs];
+    if (*given && spec->once && strcmp(*given, text) != 0)
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is '%s' and then '%s' (expected %s)", spec->name, *given,
+                         text, spec->once);
+    *given = text;
+    return set_value(options, spec, text, err);
+}
 
 /* The argument after an option, as its value. */
 static enum status next_value(const struct options *options, const struct option_spec *spec,
@@ -182,7 +194,7 @@ static enum status next_value(const struct options *options, const struct option
     const char *text = cursor->argv[cursor->at + 1];
     if (!*text || strncmp(text, "--", 2) == 0) return missing_value(spec, text, err);
     cursor->at++;
-    return set_value(options, spec, text, err);
+    return take_value(options, spec, text, cursor, err);
 }
 
 static enum status parse_long(const struct options *options, struct cursor *cursor,
@@ -201,7 +213,7 @@ static enum status parse_long(const struct options *options, struct cursor *curs
         return STATUS_OK;
     }
     if (!equals) return next_value(options, spec, cursor, err);
-    return equals[1] ? set_value(options, spec, equals + 1, err) : missing_value(spec, NULL, err);
+    return equals[1] ? take_value(options, spec, equals + 1, cursor, err) : missing_value(spec, NULL, err);
 }
 
 /* "-q", "-qv" (flags together), "-o FILE", "-oFILE". */
@@ -214,7 +226,7 @@ static enum status parse_letters(const struct options *options, struct cursor *c
             return error_set(err, STATUS_BAD_INPUT, "unknown option '-%c' (see '%s --help')", *c,
                              options->command);
         if (spec->type != OPTION_TYPE_FLAG)
-            return c[1] ? set_value(options, spec, c + 1, err) : next_value(options, spec, cursor, err);
+            return c[1] ? take_value(options, spec, c + 1, cursor, err) : next_value(options, spec, cursor, err);
         *(bool *)spec->out = true;
     }
     return STATUS_OK;
@@ -252,7 +264,7 @@ enum status options_parse(struct options *options, int argc, char **argv, struct
     options->help = wants_help(argc, argv);
     if (options->help) return STATUS_OK;
     bool ended = false; /* "--" was seen */
-    struct cursor cursor = {argc, argv, 1};
+    struct cursor cursor = {.argc = argc, .argv = argv, .at = 1};
     for (; cursor.at < argc && status == STATUS_OK; cursor.at++) {
         const char *text = argv[cursor.at];
         if (!ended && strcmp(text, "--") == 0)
@@ -302,6 +314,8 @@ enum status options_check(const struct options *options, struct error *err)
 {
     if (!options->command || !options->summary || !options->arguments)
         return error_set(err, STATUS_CHECK, "a command, its arguments or its summary is missing");
+    if (options->spec_count > NAMES_MAX)
+        return error_set(err, STATUS_CHECK, "'%s' has more than %d options", options->command, (int)NAMES_MAX);
     if (options->argument_min > options->argument_max ||
         options->argument_min > ARRAY_COUNT(options->operands))
         return error_set(err, STATUS_CHECK, "'%s' has an empty range of arguments",

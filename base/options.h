@@ -10,8 +10,9 @@
  *
  * Long options take "--name value" and "--name=value"; a flag takes neither. "--" ends them.
  * A name that the table lacks may be another program's for one that it has: `synonyms`.
- * Errors (STATUS_BAD_INPUT): unknown option with a suggestion, a missing or malformed value, too
- * few or too many arguments.
+ * Errors (STATUS_BAD_INPUT): unknown option with a suggestion, a missing or malformed value, two values
+ * where one is expected, too few or too many arguments. Else the last value counts, so that scripts can have theirs
+ * and be given others.
  */
 #ifndef SPILLWAY_BASE_OPTIONS_H
 #define SPILLWAY_BASE_OPTIONS_H
@@ -42,6 +43,7 @@ struct option_spec {
     enum dimension dimension;    /* QUANTITY */
     uint64_t min, max;           /* U64; for DOUBLE and QUANTITY only non-negative is checked */
     const char *const *choices;  /* CHOICE: NULL-terminated */
+    const char *once;            /* what is expected where two values differ; NULL: the last one counts */
 };
 
 #define OPTION_FLAG(n, l, o, h) {.name = n, .letter = l, .type = OPTION_TYPE_FLAG, .out = o, .help = h}

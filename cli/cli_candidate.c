@@ -31,8 +31,8 @@ enum status cli_candidate_plan(const struct cli_source *source, const struct pla
     struct job_set jobs = {0};
     struct planner_options reported = *options;
     reported.swap_report = &out->swap;
-    enum status status = cli_machine_read(&source->machine, &hardware, err);
-    if (status == STATUS_OK) status = cli_source_jobs(source, &jobs, err);
+    enum status status = cli_source_jobs(source, &jobs, err);
+    if (status == STATUS_OK) status = cli_machine_read(&source->machine, &hardware, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&source->parallel, &jobs, err);
     if (status == STATUS_OK && source->order > 0) reorder(&jobs, source->order);
     if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, &reported, &out->plan, err);

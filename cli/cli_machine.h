@@ -27,10 +27,15 @@ struct cli_machine {
      .nic_bytes_per_s = CLI_NOT_GIVEN,                                                            \
      .matmul_efficiency = CLI_NOT_GIVEN}
 
+/* --hw of verbs that take one machine: where several are given, as `whatif` takes them, all are meant. */
+#define CLI_MACHINE_OPTION(out_, help_)                                                           \
+    {.name = "hw", .type = OPTION_TYPE_STRING, .value = "MACHINE", .out = out_, .help = help_,     \
+     .once = "one machine; 'spillway whatif' compares several"}
+
 /* Rows for the tables of options, `m` being a struct cli_machine. */
 #define CLI_MACHINE_NAME(m)                                                                       \
-    OPTION_STRING("hw", 0, "MACHINE", &(m)->name,                                                 \
-                  "a name or file ('spillway hardware list'), default what 'measure' found")
+    CLI_MACHINE_OPTION(&(m)->name,                                                                \
+                       "a name or file ('spillway hardware list'), default what 'measure' found")
 #define CLI_MACHINE_SIZES(m)                                                                      \
     OPTION_U64("devices", 0, "N", 1, DEVICES_MAX, &(m)->devices, "how many devices to use"),      \
         OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &(m)->device_memory_bytes,   \

@@ -133,8 +133,8 @@ enum status simulate_plan_jobs(const struct cli_simulate_request *request, struc
     enum saturn_rule rule;
     if (saturn_rule_find(options.policy, &rule)) return plan_by_saturn(request, rule, plan, err);
     if (!request->live && !options.policy && !options.swap) return plan_by_default(request, &options, plan, err);
-    enum status status = cli_machine_read(&request->machine, &hardware, err);
-    if (status == STATUS_OK) status = job_set_read(request->path, &jobs, err);
+    enum status status = job_set_read(request->path, &jobs, err);
+    if (status == STATUS_OK) status = cli_machine_read(&request->machine, &hardware, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&request->parallel, &jobs, err);
     if (status == STATUS_OK && request->live) status = check_live_jobs(&jobs, err);
     if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, &options, plan, err);

@@ -144,7 +144,6 @@ static enum status make_job(const struct request *request, const struct hardware
                             struct error *err)
 {
     uint64_t microbatches = 0;
-    TRY(check_network(request, err));
     TRY(count_microbatches(request, hardware, &microbatches, err));
     struct json_out *json = json_out_create(NULL);
     struct json_input *in = NULL;
@@ -233,8 +232,9 @@ static enum status run(struct cli *cli, const struct request *request, struct er
     struct fit_way *ways = alloc_zeroed(FIT_WAYS_MAX, sizeof *ways);
     struct fit *fits = alloc_zeroed(FIT_WAYS_MAX, sizeof *fits);
     struct fit_largest *largest = alloc_zeroed(FIT_WAYS_MAX, sizeof *largest);
-    enum status status = ways && fits && largest ? cli_machine_read(&request->machine, &hardware, err)
+    enum status status = ways && fits && largest ? check_network(request, err)
                                       : error_memory(err, "ways of fitting", FIT_WAYS_MAX * sizeof *fits);
+    if (!status) status = cli_machine_read(&request->machine, &hardware, err);
     if (!status) status = make_job(request, &hardware, &jobs, err);
     if (!status) {
         warn_of_length(cli, request, &jobs.jobs[0]);

@@ -177,9 +177,9 @@ static enum status read_chain(struct arena *arena, const struct request *request
                              request->job ? "job" : "hw", request->path);
         return stage_chain_read(arena, request->path, out, err);
     }
-    enum status status = cli_machine_read(&request->machine, &hardware, err);
-    if (!status) status = job_set_read(request->path, &jobs, err);
+    enum status status = job_set_read(request->path, &jobs, err);
     if (!status) status = find_job(request, &jobs, &job, err);
+    if (!status) status = cli_machine_read(&request->machine, &hardware, err);
     if (!status) status = stage_chain_of_job(arena, job, &hardware, 0, out, err);
     job_set_release(&jobs);
     hardware_release(&hardware);

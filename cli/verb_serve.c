@@ -213,8 +213,8 @@ enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err
     struct request_options wanted = {.machine = CLI_MACHINE_NONE, .iterations = 1000, .rate_scale = 1,
                                      .objective_scale = 1, .cv = NAN};
     const struct option_spec specs[] = {
-        OPTION_STRING("hw", 0, "MACHINE", &wanted.machine.name,
-                      "a name or file ('spillway hardware list'), for networks' times and the devices"),
+        CLI_MACHINE_OPTION(&wanted.machine.name,
+                           "a name or file ('spillway hardware list'), for networks' times and the devices"),
         OPTION_U64("devices", 0, "N", 1, SERVING_DEVICES_MAX, &wanted.machine.devices, "how many devices to use"),
         OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &wanted.machine.device_memory_bytes,
                         "memory of each device for weights, such as 13GiB"),

@@ -180,6 +180,22 @@ static void mistakes_are_named(void **state)
     }
 }
 
+static void one_value_where_one_is_expected(void **state)
+{
+    (void)state;
+    const char *machine = NULL;
+    const struct option_spec specs_once[] = {{.name = "hw", .type = OPTION_TYPE_STRING, .value = "MACHINE",
+                                              .out = &machine, .help = "a machine", .once = "one machine"}};
+    struct error err = {0};
+    struct options options = command();
+    options.specs = specs_once;
+    options.spec_count = 1;
+    assert_int_equal(parse_line(&options, "plan a --hw A --hw=A", &err), STATUS_OK);
+    assert_string_equal(machine, "A");
+    assert_int_equal(parse_line(&options, "plan a --hw A --hw=B", &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "option '--hw' is 'A' and then 'B' (expected one machine)");
+}
+
 static void limits_are_kept(void **state)
 {
     (void)state;
@@ -301,6 +317,7 @@ int main(void)
         cmocka_unit_test(odd_but_right),
         cmocka_unit_test(help_wins),
         cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(one_value_where_one_is_expected),
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(help_is_laid_out),
         cmocka_unit_test(wrong_tables_are_found),
