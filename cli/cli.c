@@ -41,6 +41,7 @@ const struct cli_verb cli_verbs[] = {
      verb_hardware_show},
     {"hardware", "check", "FILE", "does a hardware file make physical sense?",
      verb_hardware_check},
+    {"hardware", "detect", "", "a hardware file of this machine at once, with nothing measured", verb_hardware_detect},
     {"hardware", "import", "FILE", "what another tool measured, laid over a machine", verb_hardware_import},
     {"check", NULL, "FILE", "what is a file, and is it right?", verb_check},
     {"mem", NULL, "NETWORK", "does its training fit, and what takes how much memory?", verb_mem},

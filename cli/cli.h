@@ -141,6 +141,7 @@ enum status verb_models_show(struct cli *cli, int argc, char **argv, struct erro
 enum status verb_hardware_list(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_hardware_show(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_hardware_check(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_hardware_detect(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_hardware_import(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *err);

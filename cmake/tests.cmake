@@ -68,8 +68,8 @@ check_language(CXX)
 if(CMAKE_CXX_COMPILER AND NOT SPILLWAY_SANITIZE AND NOT SPILLWAY_FUZZ)
     enable_language(CXX)
     file(GLOB EMULATOR_SOURCES CONFIGURE_DEPENDS tests/emulator/*.c tests/emulator/*.cpp)
-    add_library(spw_emulated OBJECT ${EMULATOR_SOURCES} exec/backend.c exec/device_cuda.c
-                exec/gpu_attention_cuda.c exec/kernels_cuda.c)
+    add_library(spw_emulated OBJECT ${EMULATOR_SOURCES} exec/backend.c exec/detect_cuda.c
+                exec/device_cuda.c exec/gpu_attention_cuda.c exec/kernels_cuda.c)
     target_compile_features(spw_emulated PUBLIC cxx_std_17)
     target_compile_options(spw_emulated PRIVATE
         "$<$<COMPILE_LANGUAGE:CXX>:-O2;-Wall;-Wextra;-Wno-unknown-pragmas;-fno-math-errno>")
@@ -80,7 +80,8 @@ if(CMAKE_CXX_COMPILER AND NOT SPILLWAY_SANITIZE AND NOT SPILLWAY_FUZZ)
     set(EMULATED_TESTS "test_exec_cuda_emulated tests/test_exec_cuda.c"
                        "test_exec_cuda_kernels_emulated tests/test_exec_cuda_kernels.c"
                        "test_exec_cuda_contract_emulated tests/test_exec_cuda_contract.c"
-                       "test_exec_cuda_faults tests/emulated_faults.c")
+                       "test_exec_cuda_faults tests/emulated_faults.c"
+                       "test_exec_detect_emulated tests/emulated_detect.c")
     if(SPILLWAY_CUDNN_HEADER)
         # a cuDNN of our own, which is loaded as the real one is
         add_library(emulated_cudnn MODULE tests/emulator/cudnn/emulated_cudnn.c)

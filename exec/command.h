@@ -8,10 +8,14 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "models/hardware.h"
 
 typedef enum status command_function(int argc, char **argv, const volatile bool *stop, struct error *err);
 
-command_function command_run, command_checkpoints, command_measure, command_devices;
+command_function command_run, command_checkpoints, command_measure, command_detect, command_devices;
 command_function command_gpu_rates; /* with CUDA */
+
+/* A hardware file, whole or not at all; "-" is standard output. */
+MUST_CHECK enum status command_write_hardware(const struct hardware *hardware, const char *path, struct error *err);
 
 #endif

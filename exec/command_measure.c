@@ -24,8 +24,7 @@ static void show_measure(void *context, double done, double total, const char *w
     progress_update(progress, done, what);
 }
 
-static enum status write_hardware(const struct hardware *hardware, const char *path,
-                                  struct error *err)
+enum status command_write_hardware(const struct hardware *hardware, const char *path, struct error *err)
 {
     struct file_out *file;
     enum status status = file_out_create(path, &file, err);
@@ -102,7 +101,7 @@ enum status command_measure(int argc, char **argv, const volatile bool *stop, st
                                             .context = &progress};
     status = measure_machine(name, &measure, &hardware, err);
     progress_end(&progress);
-    if (status == STATUS_OK) status = write_hardware(&hardware, output, err);
+    if (status == STATUS_OK) status = command_write_hardware(&hardware, output, err);
     hardware_release(&hardware);
     return status;
 }

@@ -1,6 +1,7 @@
 /*
  * main() of spillway-exec: `run` carries a plan out, `checkpoints` says where it could go on, `measure`
- * writes this machine's profile, `devices` says what there is to use (exec/command.h).
+ * writes this machine's profile, `detect` what can be told of it without, `devices` says what there is to use
+ * (exec/command.h).
  *
  * The program is usually started by `spillway run` and `spillway measure`, which share its terminal,
  * and can be used alone. Standard output gets the result in one piece at the end; progress, notes
@@ -61,6 +62,7 @@ static const struct {
     {"run", command_run, "carry out a plan on this machine"},
     {"checkpoints", command_checkpoints, "the newest whole checkpoint of each job of a plan"},
     {"measure", command_measure, "measure how fast this machine computes and copies"},
+    {"detect", command_detect, "a hardware file of what this machine has, with nothing measured"},
     {"devices", command_devices, "how many devices each back end finds"},
 #ifdef SPILLWAY_CUDA
     {"gpu-rates", command_gpu_rates, "plain rates of the first GPU, see exec/gpu-check"},
@@ -79,7 +81,7 @@ static void print_usage(FILE *stream)
 static enum status dispatch(int argc, char **argv, struct error *err)
 {
     if (argc < 2)
-        return error_set(err, STATUS_BAD_INPUT, "no command (expected run, checkpoints, measure or devices)");
+        return error_set(err, STATUS_BAD_INPUT, "no command (expected run, checkpoints, measure, detect or devices)");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_usage(stdout);
         return STATUS_OK;
@@ -91,7 +93,7 @@ static enum status dispatch(int argc, char **argv, struct error *err)
     for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1, &stop_asked, err);
-    return error_set(err, STATUS_BAD_INPUT, "unknown command '%s' (expected run, checkpoints, measure or devices)",
+    return error_set(err, STATUS_BAD_INPUT, "unknown command '%s' (expected run, checkpoints, measure, detect or devices)",
                      argv[1]);
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/progress.h"
 #include "base/size.h"
+#include "exec/detect.h"
 #include "exec/host_memory.h"
 #include "exec/kernels.h"
 #include "exec/measure_state.h"
@@ -27,20 +28,6 @@
 static const double KERNELS_SHARE = 0.6, COPIES_SHARE = 0.15, INTERFERENCE_SHARE = 0.15,
                     P2P_SHARE = 0.04;
 static const double HOST_SHARE = 0.05;
-
-/* Multiplications and additions in fp32 that a multiprocessor starts in a cycle. */
-static int lanes_of(const struct cudaDeviceProp *properties)
-{
-    const int version = properties->major * 10 + properties->minor;
-    return version == 75 || version == 80 ? 64 : 128;
-}
-
-static double peak_of(const struct cudaDeviceProp *properties)
-{
-    int kilohertz = 0;
-    if (cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, 0) != cudaSuccess) return 0;
-    return 2.0 * lanes_of(properties) * properties->multiProcessorCount * kilohertz * 1e3;
-}
 
 /* --- the host's memory ------------------------------------------------------------------------------ */
 
@@ -270,7 +257,7 @@ enum status measure_cuda(const struct measure_options *options, struct hardware 
     if (status == STATUS_OK)
         status = measure_type(&measure, &type, profile, available, count, &handover_s, err);
     if (status != STATUS_OK) return status;
-    set_peaks(&measure, &type, peak_of(&properties));
+    set_peaks(&measure, &type, gpu_peak_fp32(0));
     status = place_devices(&measure, &type, count, handover_s, err);
     if (status == STATUS_OK && options->storage)
         status = measure_storage(&measure, options->storage, &out->storage, err);

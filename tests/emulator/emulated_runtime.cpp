@@ -436,6 +436,26 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int)
     return cudaSuccess;
 }
 
+/* Four multiprocessors of an A100 at 1 GHz, beside memory of 32 GB/s. */
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr which, int)
+{
+    switch (which) {
+    case cudaDevAttrClockRate: *value = 1000000; break;
+    case cudaDevAttrMultiProcessorCount: *value = 4; break;
+    case cudaDevAttrMemoryClockRate: *value = 1000000; break;
+    case cudaDevAttrGlobalMemoryBusWidth: *value = 128; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = 8; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *out, int bytes, int device)
+{
+    snprintf(out, (size_t)bytes, "0000:%02X:00.0", 0x3b + device);
+    return cudaSuccess;
+}
+
 cudaError_t cudaDriverGetVersion(int *version)
 {
     *version = 12000;

@@ -1,0 +1,37 @@
+/* spillway-exec detect: a hardware file of what this machine has, with nothing measured. */
+#include "base/file.h"
+#include "base/json_out.h"
+#include "base/options.h"
+#include "base/size.h"
+#include "exec/command.h"
+#include "exec/detect.h"
+
+enum status command_detect(int argc, char **argv, const volatile bool *stop, struct error *err)
+{
+    (void)stop; /* done at once */
+    const char *output = "-";
+    bool quiet = false;
+    const struct option_spec specs[] = {
+        OPTION_STRING("output", 'o', "FILE", &output, "write the hardware file there instead of to standard output"),
+        OPTION_FLAG("quiet", 'q', &quiet, "no notes"),
+    };
+    struct options options = {
+        .command = "spillway-exec detect",
+        .arguments = "",
+        .summary = "a hardware file of what this machine has, with nothing measured",
+        .examples = (const char *const[]){"spillway-exec detect -o machine.json", NULL},
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+    };
+    if (options_parse(&options, argc, argv, err) != STATUS_OK) return err->status;
+    if (options.help) {
+        options_print_help(&options, stdout);
+        return STATUS_OK;
+    }
+    struct hardware hardware = {0};
+    enum status status = detect_machine(quiet ? NULL : stderr, &hardware, err);
+    if (status == STATUS_OK) status = hardware_check(&hardware, err);
+    if (status == STATUS_OK) status = command_write_hardware(&hardware, output, err);
+    hardware_release(&hardware);
+    return status;
+}
