@@ -10,20 +10,14 @@ static inline bool is_before(struct sim_ready_entry a, struct sim_ready_entry b)
     return left < right;
 }
 
-static inline void put(struct sim_ready *ready, uint32_t place, struct sim_ready_entry entry)
-{
-    ready->entries[place] = entry;
-    ready->places[entry.job] = place;
-}
-
 /* Into the open `place`, or one above it. */
 static void rise(struct sim_ready *ready, uint32_t place, struct sim_ready_entry entry)
 {
     while (place > 1 && is_before(entry, ready->entries[place / 2])) {
-        put(ready, place, ready->entries[place / 2]);
+        ready->entries[place] = ready->entries[place / 2];
         place /= 2;
     }
-    put(ready, place, entry);
+    ready->entries[place] = entry;
 }
 
 /* Into the open `place`, or one below it or above. The better child goes up at each level whatever the entry is: which
@@ -33,12 +27,12 @@ static void sink(struct sim_ready *ready, uint32_t place, struct sim_ready_entry
     uint32_t child = place * 2;
     while (child < ready->count) {
         child += is_before(ready->entries[child + 1], ready->entries[child]);
-        put(ready, place, ready->entries[child]);
+        ready->entries[place] = ready->entries[child];
         place = child;
         child = place * 2;
     }
     if (child == ready->count) {
-        put(ready, place, ready->entries[child]);
+        ready->entries[place] = ready->entries[child];
         place = child;
     }
     rise(ready, place, entry);
@@ -62,8 +56,7 @@ enum status sim_ready_create(struct arena *arena, uint32_t job_count, struct sim
 {
     enum status status = STATUS_OK;
     struct sim_ready ready = {0};
-    ready.entries = sim_take(arena, (size_t)job_count + 1, sizeof *ready.entries, &status, err);
-    ready.places = sim_take(arena, job_count, sizeof *ready.places, &status, err);
+    ready.entries = sim_take_lines(arena, (size_t)job_count + 1, sizeof *ready.entries, &status, err);
     if (status == STATUS_OK) *out = ready;
     return status;
 }
@@ -71,7 +64,6 @@ enum status sim_ready_create(struct arena *arena, uint32_t job_count, struct sim
 void sim_ready_add(struct sim_ready *ready, uint32_t job, double rank)
 {
     struct sim_ready_entry entry = {sim_queue_key(-rank), job};
-    assert(ready->places[job] == 0);
     if (ready->open) {
         ready->open = false;
         sink(ready, 1, entry);
@@ -82,10 +74,10 @@ void sim_ready_add(struct sim_ready *ready, uint32_t job, double rank)
 
 void sim_ready_remove(struct sim_ready *ready, uint32_t job)
 {
-    assert(ready->places[job] > 0);
     close_first(ready);
-    uint32_t place = ready->places[job];
-    ready->places[job] = 0;
+    uint32_t place = 1;
+    while (place <= ready->count && ready->entries[place].job != job) place++;
+    assert(place <= ready->count);
     if (place == 1) ready->open = true;
     else close_with_last(ready, place);
 }

@@ -28,8 +28,8 @@ struct sim_ready_entry {
 };
 
 struct sim_ready {
-    struct sim_ready_entry *entries; /* a heap in [1, count] */
-    uint32_t *places;                /* by job: its entry; 0: it is not ready */
+    struct sim_ready_entry *entries; /* a heap in [1, count]; where a job lies is searched for, as noting it took a
+                                        write to another line for each entry that moves */
     uint32_t count;                  /* that of the open place included */
     bool open;                       /* [1] is: the first has been taken */
 };
@@ -42,7 +42,7 @@ MUST_CHECK enum status sim_ready_create(struct arena *arena, uint32_t job_count,
 /* The job is not ready yet; `rank` is a number, which may be infinite. O(log jobs). */
 void sim_ready_add(struct sim_ready *ready, uint32_t job, double rank);
 
-/* The job is ready. O(1) for the first one, else O(log jobs). */
+/* The job is ready. O(1) for the first one, else O(jobs). */
 void sim_ready_remove(struct sim_ready *ready, uint32_t job);
 
 /* There is one. O(1), or O(log jobs) after the first was removed. */
