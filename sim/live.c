@@ -14,10 +14,10 @@
  *
  * and then rates are settled, once. Neither the number of units nor that of minibatches is in any array.
  *
- * Cost of an activity (a copy or a computation; bench_engine.c, whole runs): 860 instructions with 8 devices, 980 with
- * 64, 1060 with 512 and 2048 jobs; 68 to 105, 89 to 131 and 135 to 216 ns on an EPYC. What grows is misses: of 32 KB
- * of cache 0.8, 9 and 23 (cachegrind), for what an event looks at lies in about twenty lines, and with many devices all of
- * them have been put out since their turn before. Hence records of a line each, for slots, devices, paths, stars and places
+ * Cost of an activity (a copy or a computation; bench_engine.c, whole runs): 68 to 105 ns with 8 devices, 89 to 131 with
+ * 64, 135 to 216 with 512 and 2048 jobs, on an EPYC. One more is 850, 970 and 1050 instructions; what grows is misses,
+ * of 32 KB of cache 0.3, 8 and 20 (cachegrind), for what an event looks at lies in about
+ * twenty lines, and with many devices all of them have been put out since their turn before. Hence records of a line each, for slots, devices, paths, stars and places
  * there. With 512 devices part of the time is making the tables of so many units: 187 ns each with 2 minibatches are 148
  * with 16. Of 1 MB of cache a unit then misses about twice, when its job becomes ready and when it is chosen; both are
  * prefetched.
