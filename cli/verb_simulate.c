@@ -75,6 +75,17 @@ static void print_speed(FILE *out, const struct cli_prediction *prediction)
     fputs(" (recomputation not counted)\n", out);
 }
 
+/* Does any device take part in one? */
+static bool has_collectives(const struct report *report)
+{
+    const struct trace *trace = &report->prediction->trace;
+    for (uint32_t s = 0; s < trace->stream_count; s++) {
+        bool of_groups = trace->streams[s].kind == STREAM_GROUP || trace->streams[s].kind == STREAM_DATA;
+        if (of_groups && report->prediction->result.streams[s].operations > 0) return true;
+    }
+    return false;
+}
+
 static void print_times(FILE *out, const struct report *report)
 {
     const struct cli_prediction *prediction = report->prediction;
@@ -90,6 +101,9 @@ static void print_times(FILE *out, const struct report *report)
                 report->how->collectives == SIM_COLLECTIVES_AUTO ? "; alone on their links they take closed forms" : "");
     else if (report->how->collectives != SIM_COLLECTIVES_CLOSED)
         fputs("collectives take closed forms: nothing else crosses their links, whose table leaves their bytes out\n",
+              out);
+    else if (has_collectives(report))
+        fputs("collectives take closed forms, whose bytes the links' table leaves out (--collectives flows has them share links)\n",
               out);
     if (report->how->demand_first)
         fputs("copies      on demand first; those beside computations and those out share what is left\n", out);
