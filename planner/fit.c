@@ -6,6 +6,7 @@
  */
 #include "planner/fit.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/extreme.h"
@@ -16,8 +17,9 @@
 
 enum { MINIBATCHES = 2 };
 
-/* More than anything needs, and little enough to add things up to. */
-static const uint64_t unlimited_bytes = UINT64_C(1) << 50; /* 4096 nodes of it are no more than 2^62 */
+/* More than anything needs, and little enough to add things up to; so are all nodes' together. */
+static const uint64_t unlimited_bytes = UINT64_C(1) << 60;
+static const double unlimited_in_all = 0x1p62;
 static const uint64_t hardly_bytes = 256;
 
 /* --- views ------------------------------------------------------------------------------------ */
@@ -36,8 +38,9 @@ static enum status view_machine(const struct hardware *from, uint32_t devices, s
         view.devices[d].memory_bytes = memory.device_bytes;
     }
     uint32_t hosts = hardware_host_count(&view);
-    view.host_bytes.value = hosts * (double)memory.host_bytes;
-    if (hardware_has_storage(&view)) view.storage.capacity_bytes.value = hosts * (double)memory.storage_bytes;
+    view.host_bytes.value = fmin(hosts * (double)memory.host_bytes, unlimited_in_all);
+    if (hardware_has_storage(&view))
+        view.storage.capacity_bytes.value = fmin(hosts * (double)memory.storage_bytes, unlimited_in_all);
     hardware_note_p2p(&view);
     *out = view;
     return STATUS_OK;
