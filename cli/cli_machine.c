@@ -79,6 +79,7 @@ static enum status read_options(const struct cli_machine *machine, struct hardwa
         .device_count = (uint32_t)machine->devices,
         .threads = (uint32_t)machine->threads,
         .no_p2p = machine->no_p2p,
+        .no_tf32 = machine->no_tf32,
     };
     if (machine->matmul_efficiency >= 0) {
         if (!(machine->matmul_efficiency > 0 && machine->matmul_efficiency <= 1))

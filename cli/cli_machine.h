@@ -14,7 +14,7 @@ struct cli_machine {
     double device_memory_bytes, link_bytes_per_s, host_memory_bytes; /* or CLI_NOT_GIVEN */
     double storage_bytes, storage_bytes_per_s, p2p_bytes_per_s, nic_bytes_per_s; /* likewise */
     double matmul_efficiency; /* or CLI_NOT_GIVEN */
-    bool no_p2p;
+    bool no_p2p, no_tf32;
 };
 
 #define CLI_MACHINE_NONE                                                                          \
@@ -54,7 +54,9 @@ struct cli_machine {
         OPTION_U64("threads", 0, "N", 1, 4096, &(m)->threads,                                     \
                    "threads of each device on the host's cores"),                                 \
         OPTION_DOUBLE("matmul-efficiency", 0, "SHARE", &(m)->matmul_efficiency,                   \
-                      "of the peak that products reach where none was measured, such as 0.4")
+                      "of the peak that products reach where none was measured, such as 0.4"),       \
+        OPTION_FLAG("no-tf32", 0, &(m)->no_tf32,                                                  \
+                    "products in fp32 without matrix cores, as PyTorch does unless told otherwise")
 
 #define CLI_MACHINE_STORAGE(m)                                                                    \
     OPTION_QUANTITY("storage-memory", 0, "SIZE", DIMENSION_BYTES, &(m)->storage_bytes,            \
@@ -66,7 +68,7 @@ struct cli_machine {
 static inline bool cli_machine_speeds_given(const struct cli_machine *machine)
 {
     return machine->link_bytes_per_s >= 0 || machine->p2p_bytes_per_s >= 0 || machine->nic_bytes_per_s >= 0 ||
-           machine->no_p2p || machine->threads > 0 ||
+           machine->no_p2p || machine->no_tf32 || machine->threads > 0 ||
            machine->matmul_efficiency >= 0;
 }
 

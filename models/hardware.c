@@ -393,6 +393,15 @@ static void set_matmul_efficiency(struct device_type *type, double share)
     if (type->kernel_model.matmul_sustained.value < share) type->kernel_model.matmul_sustained = (struct figure){0};
 }
 
+static void drop_tf32(struct device_type *type)
+{
+    if (!(type->peak_tf32.value > 0)) return;
+    type->peak_tf32 = (struct figure){0};
+    if (type->fp32_efficiency.value > 0) return;
+    type->fp32_efficiency =
+        type->matmul_efficiency.value > 0 ? type->matmul_efficiency : hardware_default_matmul_efficiency;
+}
+
 enum status hardware_adjust(struct hardware *hardware, const struct hardware_options *options,
                             struct error *err)
 {
@@ -415,6 +424,7 @@ enum status hardware_adjust(struct hardware *hardware, const struct hardware_opt
         TRY(set_storage(hardware, options->storage_bytes, options->storage_bytes_per_s, err));
     for (uint32_t t = 0; t < hardware->type_count && options->matmul_efficiency > 0; t++)
         set_matmul_efficiency(&hardware->types[t], options->matmul_efficiency);
+    for (uint32_t t = 0; t < hardware->type_count && options->no_tf32; t++) drop_tf32(&hardware->types[t]);
     if (options->threads > 0) return set_threads(hardware, options->threads, err);
     if (is_host(hardware) && (options->device_count > 0 || hardware->threads == 0)) {
         uint32_t share = hardware->host_cores / hardware->device_count;

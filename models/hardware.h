@@ -368,6 +368,7 @@ struct hardware_options {
     double storage_bytes_per_s;   /* both ways */
     uint32_t threads;             /* per host device; default cores / devices */
     double matmul_efficiency;     /* of all device types, at most 1 */
+    bool no_tf32;                 /* products in fp32 do without matrix cores, at as large a share of that peak */
 };
 MUST_CHECK enum status hardware_adjust(struct hardware *hardware,
                                        const struct hardware_options *options, struct error *err);

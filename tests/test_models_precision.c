@@ -137,12 +137,38 @@ static void without_matrix_cores_nothing_is_dispatched(void **state)
     hardware_release(&h);
 }
 
+/* Products in fp32 at fp32's own peak, as large ones take; those of 16 bits, and GPUs without TF32, as before. */
+static void without_tf32(void **state)
+{
+    (void)state;
+    static const struct work_item fp32 = {KERNEL_MATMUL_FORWARD, 1, 8192, 8192, 8192},
+                                  bf16 = {KERNEL_MATMUL_BF16_FORWARD, 1, 8192, 8192, 8192};
+    const struct hardware_options options = {.no_tf32 = true};
+    struct hardware a100 = {0}, t4 = {0};
+    struct error err = {0};
+    assert_int_equal(hardware_find("a100-sxm4-40gb", &a100, &err), STATUS_OK);
+    assert_int_equal(hardware_find("t4-16gb", &t4, &err), STATUS_OK);
+    double bf16_s = cost_item_s(&a100, 0, &bf16), t4_s = cost_item_s(&t4, 0, &fp32);
+    for (int twice = 0; twice < 2; twice++) {
+        assert_int_equal(hardware_adjust(&a100, &options, &err), STATUS_OK);
+        assert_int_equal(hardware_adjust(&t4, &options, &err), STATUS_OK);
+        double rate = 2 * 8192.0 * 8192 * 8192 / cost_item_s(&a100, 0, &fp32);
+        double peak = 19.5e12 * a100.types[0].matmul_efficiency.value;
+        if (!(rate < peak && rate > 0.99 * peak)) fail_msg("%g FLOP/s of %g", rate, peak);
+        assert_true(cost_item_s(&a100, 0, &bf16) == bf16_s);
+        assert_true(cost_item_s(&t4, 0, &fp32) == t4_s);
+    }
+    hardware_release(&a100);
+    hardware_release(&t4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wider_numbers_are_never_faster),
         cmocka_unit_test(small_jobs_take_their_dispatches),
         cmocka_unit_test(without_matrix_cores_nothing_is_dispatched),
+        cmocka_unit_test(without_tf32),
     };
     return cmocka_run_group_tests_name("models_precision", tests, NULL, NULL);
 }
