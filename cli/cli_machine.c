@@ -61,15 +61,15 @@ static enum status rate_of(double given, const char *option, double *out, struct
     return STATUS_OK;
 }
 
-static enum status read_profile(struct hardware *out, struct error *err)
+static enum status read_profile(const struct cli_machine *machine, struct hardware *out, struct error *err)
 {
     char path[CLI_PATH_BYTES];
     if (cli_profile_path(path, err) != STATUS_OK) return err->status;
     if (access(path, F_OK) != 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "this machine has not been measured yet: there is no '%s' (run "
-                         "'spillway measure', or name a machine with --hw; 'spillway hardware "
-                         "list' shows those known)", path);
+                         "'spillway measure', or name a machine%s; 'spillway hardware "
+                         "list' shows those known)", path, machine->is_argument ? "" : " with --hw");
     return hardware_read(path, out, err);
 }
 
@@ -115,7 +115,7 @@ enum status cli_machine_read(const struct cli_machine *machine, struct hardware 
 {
     struct hardware_options options;
     enum status status = read_options(machine, &options, err);
-    if (status == STATUS_OK) status = machine->name ? hardware_find(machine->name, out, err) : read_profile(out, err);
+    if (status == STATUS_OK) status = machine->name ? hardware_find(machine->name, out, err) : read_profile(machine, out, err);
     return status == STATUS_OK ? hardware_adjust(out, &options, err) : status;
 }
 

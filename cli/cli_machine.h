@@ -15,6 +15,7 @@ struct cli_machine {
     double storage_bytes, storage_bytes_per_s, p2p_bytes_per_s, nic_bytes_per_s; /* likewise */
     double matmul_efficiency; /* or CLI_NOT_GIVEN */
     bool no_p2p, no_tf32;
+    bool is_argument;         /* named by an argument; the verb has no --hw */
 };
 
 #define CLI_MACHINE_NONE                                                                          \

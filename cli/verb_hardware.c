@@ -71,6 +71,7 @@ enum status verb_hardware_show(struct cli *cli, int argc, char **argv, struct er
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
         return err->status;
     struct cli_machine machine = CLI_MACHINE_NONE;
+    machine.is_argument = true;
     if (options.operand_count > 0) machine.name = options.operands[0];
     struct hardware hardware = {0};
     enum status status = cli_machine_read(&machine, &hardware, err);
