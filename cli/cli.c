@@ -81,6 +81,9 @@ const struct cli_verb cli_verbs[] = {
 };
 static_assert(ARRAY_COUNT(cli_verbs) <= VERBS_MAX, "the list of suggestions has room for all");
 
+const struct cli_verb_name cli_verb_names[] = {
+    {"hw", "hardware"}, {"sim", "simulate"}, {"model", "models"}, {"runs", "history"}, {NULL, NULL}};
+
 const char *const cli_dispatches[] = {"plan", "live", NULL};
 
 /* --- finding the verb ------------------------------------------------------------------------ */
@@ -105,14 +108,10 @@ static enum status unknown_word(const char *what, const char *word, const char *
     return error_set(err, STATUS_BAD_INPUT, "%s '%s'%s", what, word, suggest_ending(word, words, count, ending));
 }
 
-/* Verbs are accepted by other short names, too. */
 static const char *full_name(const char *name)
 {
-    static const struct {
-        const char *theirs, *ours;
-    } verbs[] = {{"hw", "hardware"}, {"sim", "simulate"}, {"model", "models"}, {"runs", "history"}};
-    for (size_t v = 0; v < ARRAY_COUNT(verbs); v++)
-        if (strcmp(verbs[v].theirs, name) == 0) return verbs[v].ours;
+    for (const struct cli_verb_name *other = cli_verb_names; other->theirs; other++)
+        if (strcmp(other->theirs, name) == 0) return other->ours;
     return name;
 }
 

@@ -37,6 +37,12 @@ struct cli_verb {
 /* In the order of the help; ends with a NULL name. */
 extern const struct cli_verb cli_verbs[];
 
+/* Short names that verbs are accepted by, too; ends with NULL. */
+struct cli_verb_name {
+    const char *theirs, *ours;
+};
+extern const struct cli_verb_name cli_verb_names[];
+
 /* Choices of --dispatch: the plan's order, or live. */
 extern const char *const cli_dispatches[];
 

@@ -27,6 +27,13 @@ static void print_verb_names(FILE *out)
     }
 }
 
+/* hw) verb=hardware ;; */
+static void print_other_names(FILE *out)
+{
+    for (const struct cli_verb_name *other = cli_verb_names; other->theirs; other++)
+        fprintf(out, "    %s) verb=%s ;;\n", other->theirs, other->ours);
+}
+
 static void print_built_in(FILE *out)
 {
     fputs(" all", out);
@@ -81,6 +88,7 @@ static const struct {
     {"hw", print_machines},
     {"solver", print_solvers},
     {"spillway models show", print_networks},
+    {"spillway mem", print_networks},
     {"spillway hardware show", print_machines},
     {"spillway help", print_verb_names},
     {"spillway completion", print_shells},
@@ -146,14 +154,14 @@ static void print_actions(FILE *out)
 
 /* What stands around the cases. */
 static const struct shell {
-    const char *name, *begin, *verbs_end, *actions_end, *end;
+    const char *name, *begin, *verbs_end, *other_names_end, *actions_end, *end;
 } shells[] = {
     {"bash",
      "# Completion of spillway for bash; made by 'spillway completion bash'.\n"
      "_spillway()\n"
      "{\n"
      "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-     "    local command=\"spillway ${COMP_WORDS[1]}\"\n"
+     "    local verb=${COMP_WORDS[1]}\n"
      "    local actions='' flags='' offers='' files=-f at=2\n"
      "    COMPREPLY=()\n"
      "    if ((COMP_CWORD == 1)); then\n"
@@ -161,7 +169,13 @@ static const struct shell {
      " --help --version\" -- \"$word\")\n"
      "        return\n"
      "    fi\n"
-     "    case \"${COMP_WORDS[1]}\" in\n",
+     "    # --option=value comes as three words.\n"
+     "    [[ $word == = ]] && word=''\n"
+     "    [[ $before == = ]] && before=${COMP_WORDS[COMP_CWORD-2]}\n"
+     "    case \"$verb\" in\n",
+     "    esac\n"
+     "    local command=\"spillway $verb\"\n"
+     "    case \"$verb\" in\n",
      "    esac\n"
      "    if [[ -n $actions ]]; then\n"
      "        if ((COMP_CWORD == 2)); then\n"
@@ -184,14 +198,21 @@ static const struct shell {
      "_spillway()\n"
      "{\n"
      "    local word=${words[CURRENT]} before=${words[CURRENT-1]}\n"
-     "    local command=\"spillway ${words[2]}\"\n"
+     "    local verb=${words[2]}\n"
      "    local actions='' flags='' offers='' files=yes at=3\n"
      "    if ((CURRENT == 2)); then\n"
      "        compadd --",
      " --help --version\n"
      "        return\n"
      "    fi\n"
-     "    case \"${words[2]}\" in\n",
+     "    if [[ $word == --*=* ]]; then\n"
+     "        before=${word%%=*} word=${word#*=}\n"
+     "        compset -P '*='\n"
+     "    fi\n"
+     "    case \"$verb\" in\n",
+     "    esac\n"
+     "    local command=\"spillway $verb\"\n"
+     "    case \"$verb\" in\n",
      "    esac\n"
      "    if [[ -n $actions ]]; then\n"
      "        if ((CURRENT == 3)); then\n"
@@ -217,6 +238,8 @@ static enum status print_script(FILE *out, const struct shell *shell, struct err
     fputs(shell->begin, out);
     print_verb_names(out);
     fputs(shell->verbs_end, out);
+    print_other_names(out);
+    fputs(shell->other_names_end, out);
     print_actions(out);
     fputs(shell->actions_end, out);
     enum status status = cli_look(NULL, print_command, out, err);
