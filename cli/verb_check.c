@@ -1,9 +1,10 @@
 /*
  * `check FILE`: what is a file, and is it right?
  *
- * Files of ours say themselves what they are: the first key that is asked for in each reader is "spillway_" and the
- * kind. The root's keys choose the reader, and the reader is the one that every other verb uses: nothing passes
- * here that is refused there. Two have no such key: a timeline has events, a price list is a table named .csv.
+ * Files of ours say themselves what they are: the first key that is asked for in each reader is "spillway_" and
+ * the kind. The root's keys choose the reader, and the reader is the one that every other verb uses: nothing
+ * passes here that is refused there. Two have no such key: a timeline has events, a price list is a table named
+ * .csv.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,13 +16,16 @@
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_check_figure.h"
+#include "models/failures.h"
 #include "models/hardware.h"
 #include "models/job.h"
 #include "models/prices.h"
+#include "planner/chain_io.h"
 #include "planner/instance_io.h"
 #include "planner/plan.h"
 #include "planner/plan_io.h"
 #include "planner/spase_io.h"
+#include "serving/serving_io.h"
 #include "swarm/swarm_io.h"
 #include "traces/chrome_read.h"
 #include "traces/trace.h"
@@ -128,6 +132,40 @@ static enum status check_swarm(const char *path, char *text, size_t bytes, struc
     return status;
 }
 
+static enum status check_chain(const char *path, char *text, size_t bytes, struct error *err)
+{
+    struct json_input *in = NULL;
+    struct chain chain = {0};
+    enum status status = json_input_read(path, &in, err);
+    if (status == STATUS_OK) status = chain_parse(in, &chain, err);
+    if (status == STATUS_OK) snprintf(text, bytes, "layers: %" PRIu32, chain.layer_count);
+    chain_release(&chain);
+    json_input_destroy(in);
+    return status;
+}
+
+/* Models whose times follow from a machine cannot be read without one, which the reader says. */
+static enum status check_serving(const char *path, char *text, size_t bytes, struct error *err)
+{
+    struct serving in = {0};
+    enum status status = serving_read(path, NULL, &in, err);
+    if (status == STATUS_OK)
+        snprintf(text, bytes, "models: %" PRIu32 ", devices: %" PRIu32, in.model_count, in.device_count);
+    serving_release(&in);
+    return status;
+}
+
+/* How many devices there are is the plan's to say. */
+static enum status check_failures(const char *path, char *text, size_t bytes, struct error *err)
+{
+    struct failures failures;
+    struct arena arena = {0};
+    enum status status = failures_read(path, DEVICES_MAX, &arena, &failures, err);
+    if (status == STATUS_OK) snprintf(text, bytes, "events: %" PRIu32, failures.event_count);
+    arena_release(&arena);
+    return status;
+}
+
 static const struct kind {
     const char *key, *name; /* a key of the root, NULL: the file is no JSON; what the file is then */
     enum status (*check)(const char *path, char *text, size_t bytes, struct error *err);
@@ -142,6 +180,9 @@ static const struct kind {
     {"spillway_instance", "instance", check_instance},
     {"spillway_spase", "spase", check_spase},
     {"spillway_swarm", "swarm", check_swarm},
+    {"spillway_chain", "chain of layers", check_chain},
+    {"spillway_serving", "serving", check_serving},
+    {"spillway_failures", "failures", check_failures},
 };
 
 /* --- the verb --------------------------------------------------------------------------------- */
@@ -163,10 +204,15 @@ static enum status find_kind(const char *path, const struct kind **out, struct e
     const struct kind *kind = kinds + 1;
     while (kind < kinds + ARRAY_COUNT(kinds) && !json_object_get(root, kind->key)) kind++;
     if (kind < kinds + ARRAY_COUNT(kinds)) *out = kind;
+    else if (json_is_string(json_object_get(root, "verb")) && json_object_get(root, "tool_version"))
+        json_fail_key(in, root, "verb", err, "the answer of 'spillway %s --json', and no file that is planned or run by",
+                      json_string_value(json_object_get(root, "verb")));
     else
-        json_fail_key(in, root, NULL, err, "a file of no kind that is known here (expected a key 'spillway_jobs', "
-                      "'spillway_hardware', 'spillway_plan', 'spillway_figure', 'spillway_instance', 'spillway_spase', "
-                      "'spillway_swarm' or 'spillway_trace', a timeline's 'traceEvents', or a price list named .csv)");
+        json_fail_key(in, root, NULL, err,
+                      "a file of no kind that is known here (expected a key 'spillway_jobs', 'spillway_hardware', "
+                      "'spillway_plan', 'spillway_figure', 'spillway_instance', 'spillway_spase', 'spillway_swarm', "
+                      "'spillway_chain', 'spillway_serving', 'spillway_failures' or 'spillway_trace', a timeline's "
+                      "'traceEvents', or a price list named .csv)");
     json_input_destroy(in);
     return err->status;
 }
@@ -179,10 +225,11 @@ enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err
         .spec_count = ARRAY_COUNT(specs),
         .argument_min = 1,
         .argument_max = 1,
-        .examples = (const char *const[]){"spillway check jobs.json", "spillway check docs/prices-2026-11.csv", NULL},
-        .details = "FILE holds jobs, hardware, a plan, a trace or timeline, a paper's figure, an instance or spase "
-                   "problem of 'solve', a swarm, or prices (a name that ends in .csv). Exit code 1 when what it says cannot be, 2 when it "
-                   "cannot be understood, with the place.",
+        .examples = (const char *const[]){"spillway check jobs.json",
+                                          "spillway check docs/prices-2026-11.csv", NULL},
+        .details = "FILE holds jobs, hardware, a plan, a trace or timeline, a paper's figure, an instance, spase "
+                   "problem or chain of 'solve', a swarm, serving, failures, or prices (a name that ends in .csv). "
+                   "Exit code 1 when what it says cannot be, 2 when it cannot be understood, with the place.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
