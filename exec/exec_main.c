@@ -26,16 +26,18 @@
 
 static volatile bool stop_asked;
 
+/* What the first signal is answered with. */
+static const char *volatile stop_note = "\nstopping (again: at once)\n";
+
 static void on_signal(int number)
 {
-    static const char note[] =
-        "\nstopping after the minibatches that have begun (again: at once, keeping nothing)\n";
+    const char *note = stop_note;
     if (stop_asked) {
         file_remove_pending();
         _exit(128 + number);
     }
     stop_asked = true;
-    if (write(STDERR_FILENO, note, sizeof note - 1) < 0) return;
+    if (write(STDERR_FILENO, note, strlen(note)) < 0) return;
 }
 
 static void watch_signals(void)
@@ -58,14 +60,16 @@ static const struct {
     const char *name;
     command_function *run;
     const char *summary;
+    const char *stop_note; /* NULL: nothing is kept */
 } commands[] = {
-    {"run", command_run, "carry out a plan on this machine"},
-    {"checkpoints", command_checkpoints, "the newest whole checkpoint of each job of a plan"},
-    {"measure", command_measure, "measure how fast this machine computes and copies"},
-    {"detect", command_detect, "a hardware file of what this machine has, with nothing measured"},
-    {"devices", command_devices, "how many devices each back end finds"},
+    {"run", command_run, "carry out a plan on this machine",
+     "\nstopping after the minibatches that have begun (again: at once, keeping nothing)\n"},
+    {"checkpoints", command_checkpoints, "the newest whole checkpoint of each job of a plan", NULL},
+    {"measure", command_measure, "measure how fast this machine computes and copies", NULL},
+    {"detect", command_detect, "a hardware file of what this machine has, with nothing measured", NULL},
+    {"devices", command_devices, "how many devices each back end finds", NULL},
 #ifdef SPILLWAY_CUDA
-    {"gpu-rates", command_gpu_rates, "plain rates of the first GPU, see exec/gpu-check"},
+    {"gpu-rates", command_gpu_rates, "plain rates of the first GPU, see exec/gpu-check", NULL},
 #endif
 };
 
@@ -90,11 +94,13 @@ static enum status dispatch(int argc, char **argv, struct error *err)
         printf("spillway-exec %s (back ends: %s)\n", SPILLWAY_VERSION, backend_names());
         return STATUS_OK;
     }
-    for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1, &stop_asked, err);
-    return error_set(err, STATUS_BAD_INPUT, "unknown command '%s' (expected run, checkpoints, measure, detect or devices)",
-                     argv[1]);
+    for (size_t i = 0; i < ARRAY_COUNT(commands); i++) {
+        if (strcmp(argv[1], commands[i].name) != 0) continue;
+        if (commands[i].stop_note) stop_note = commands[i].stop_note;
+        return commands[i].run(argc - 1, argv + 1, &stop_asked, err);
+    }
+    return error_set(err, STATUS_BAD_INPUT,
+                     "unknown command '%s' (expected run, checkpoints, measure, detect or devices)", argv[1]);
 }
 
 int main(int argc, char **argv)

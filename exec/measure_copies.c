@@ -144,7 +144,7 @@ enum status measure_copies(struct measure *measure, struct bench *bench, double 
             }
         samples_add(&handovers, time_handover(bench, host));
         if (measure_stopped(measure)) {
-            status = error_set(err, STATUS_INTERRUPTED, "the measurement was stopped");
+            status = error_set(err, STATUS_INTERRUPTED, "stopped before its end");
             goto out;
         }
     }
@@ -365,7 +365,7 @@ enum status measure_interference(struct measure *measure, const struct backend *
         experiment(&lab, duration_s, &effects);
         measure_progress(measure, budget_s / rounds, "interference");
         if (measure_stopped(measure)) {
-            status = error_set(err, STATUS_INTERRUPTED, "the measurement was stopped");
+            status = error_set(err, STATUS_INTERRUPTED, "stopped before its end");
             goto out;
         }
     }

@@ -222,7 +222,7 @@ enum status measure_kernels(struct measure *measure, struct bench *bench, double
             if (measure_stopped(measure)) {
                 device_stop(bench->device); /* what is queued points to the probes */
                 free(probes);
-                return error_set(err, STATUS_INTERRUPTED, "the measurement was stopped");
+                return error_set(err, STATUS_INTERRUPTED, "stopped before its end");
             }
         }
         rounds_s[rounds++] = sum_last(probes, count);

@@ -58,7 +58,7 @@ static enum status measure_pair(struct measure *measure, struct device *to, stru
             rate[i] = (double)sizes[i] / seconds;
         }
         if (measure_stopped(measure))
-            return error_set(err, STATUS_INTERRUPTED, "the measurement was stopped");
+            return error_set(err, STATUS_INTERRUPTED, "stopped before its end");
     }
     TRY(device_failed(to, err));
     struct copy_point *const points = memory;

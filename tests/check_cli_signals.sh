@@ -64,6 +64,18 @@ kill -INT "$pid" 2>/dev/null || true
 ended
 check "two signals end it (130, found $code)" test "$code" = 130
 
+setsid spillway measure -o profile.json 2>messages >measured.txt &
+pid=$!
+for _ in {1..100}; do pgrep -P "$pid" >/dev/null && break; sleep 0.1; done
+sleep 1
+kill -INT "$pid"
+ended
+check "a measurement is stopped (130, found $code)" test "$code" = 130
+check "and that is told once" test "$(grep -c 'measurement was stopped' messages)" = 1
+# shellcheck disable=SC2317 # called through check()
+nothing_kept() { [[ ! -e profile.json && ! -s measured.txt ]] && ! grep -q minibatches messages; }
+check "with nothing kept and no word of minibatches" nothing_kept
+
 begin
 child=$(pgrep -P "$pid")
 kill -KILL "$pid"
