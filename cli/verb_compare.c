@@ -254,13 +254,13 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
     if (status == STATUS_OK) status = trace_read(request.measured_path, &pair.measured, err);
     if (status == STATUS_OK)
         status = compare_traces(&pair.predicted, &pair.measured, &pair.comparison, err);
+    if (status == STATUS_OK && request.plot)
+        status = plot_timeline(&pair.predicted, &pair.measured, request.plot, &(struct plot_options){0}, err);
     if (status == STATUS_OK) {
         cli_document_traces(cli, &pair.predicted, &pair.measured);
         status = cli->json ? print_json(cli, &request, &pair, err)
                            : print_text(cli, &request, &pair, err);
     }
-    if (status == STATUS_OK && request.plot)
-        status = plot_timeline(&pair.predicted, &pair.measured, request.plot, &(struct plot_options){0}, err);
     if (status == STATUS_OK) status = judge(&request, &pair.comparison, err);
     comparison_release(&pair.comparison);
     trace_release(&pair.measured);

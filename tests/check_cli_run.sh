@@ -55,6 +55,9 @@ spillway compare predicted.json.gz measured.json.gz --max-error 1000000% >compar
 if command -v gnuplot >/dev/null; then
     spillway compare predicted.json.gz measured.json.gz --plot compare.svg >compare.txt
     grep -q "<svg" compare.svg || fail "the picture is none"
+    code=0
+    spillway compare predicted.json.gz measured.json.gz --plot nowhere/compare.svg >out 2>messages || code=$?
+    [[ $code == 3 && ! -s out ]] || fail "without its picture a comparison ended with $code"
 fi
 code=0
 spillway compare measured.json.gz predicted.json.gz >out 2>messages || code=$?
