@@ -198,7 +198,8 @@ enum status cli_mem_text(struct cli *cli, const struct cli_mem *mem, struct erro
         fprintf(cli->out, "%s%s\n", i == 0 ? "\nassumed       " : "              ", assumptions[i]);
     for (size_t i = 0; i < ARRAY_COUNT(not_modelled); i++)
         fprintf(cli->out, "%s%s\n", i == 0 ? "not modelled  " : "              ", not_modelled[i]);
-    cli_next(cli, (const char *const[]){"plan", "JOBS.json", NULL});
+    if (mem->machine) cli_next(cli, (const char *const[]){"plan", "JOBS.json", "--hw", mem->machine, NULL});
+    else cli_next(cli, (const char *const[]){"plan", "JOBS.json", NULL});
     return STATUS_OK;
 }
 

@@ -9,6 +9,7 @@
 
 struct cli_mem {
     const struct hardware *hardware;
+    const char *machine;        /* its name for --hw; NULL: what 'measure' found */
     const struct job *job;
     const struct fit_way *ways; /* (count) */
     const struct fit *fits;     /* (count) */

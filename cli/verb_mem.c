@@ -238,7 +238,8 @@ static enum status run(struct cli *cli, const struct request *request, struct er
     if (!status) status = make_job(request, &hardware, &jobs, err);
     if (!status) {
         warn_of_length(cli, request, &jobs.jobs[0]);
-        struct cli_mem mem = {.hardware = &hardware, .job = &jobs.jobs[0], .ways = ways, .fits = fits};
+        struct cli_mem mem = {.hardware = &hardware, .machine = request->machine.name, .job = &jobs.jobs[0],
+                              .ways = ways, .fits = fits};
         status = answer(cli, request, &mem, ways, fits, request->largest ? largest : NULL, err);
     }
     free(ways);
