@@ -133,7 +133,8 @@ enum status arena_adopt(struct arena *arena, void *memory, size_t bytes, struct 
 
 void arena_release(struct arena *arena)
 {
-    for (const struct arena_adopted *adopted = arena->adopted; adopted; adopted = adopted->older) free(adopted->memory);
+    for (const struct arena_adopted *adopted = arena->adopted; adopted; adopted = adopted->older)
+        free(adopted->memory);
     struct arena_block *block = arena->newest;
     while (block) {
         struct arena_block *older = block->older;

@@ -180,8 +180,8 @@ static enum status take_value(const struct options *options, const struct option
 {
     const char **given = &cursor->given[spec - options->specs];
     if (*given && spec->once && strcmp(*given, text) != 0)
-        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is '%s' and then '%s' (expected %s)", spec->name, *given,
-                         text, spec->once);
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is '%s' and then '%s' (expected %s)",
+                         spec->name, *given, text, spec->once);
     *given = text;
     return set_value(options, spec, text, err);
 }

@@ -192,7 +192,8 @@ enum status cli_hardware_text(struct cli *cli, const struct hardware *hardware,
     uint32_t hosts = hardware_host_count(hardware);
     if (hardware->host_cores > 0 && hosts == 1) fprintf(out, "%u cores on the host\n", hardware->host_cores);
     if (hardware->host_cores > 0 && hosts > 1)
-        fprintf(out, "%u cores on %u hosts, one for each node: what follows of the host is of all, in equal shares\n",
+        fprintf(out,
+                "%u cores on %u hosts, one for each node: what follows of the host is of all, in equal shares\n",
                 hardware->host_cores, hosts);
     if (hardware->note) fprintf(out, "note: %s\n", hardware->note);
     fputc('\n', out);

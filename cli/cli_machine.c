@@ -115,7 +115,8 @@ enum status cli_machine_read(const struct cli_machine *machine, struct hardware 
 {
     struct hardware_options options;
     enum status status = read_options(machine, &options, err);
-    if (status == STATUS_OK) status = machine->name ? hardware_find(machine->name, out, err) : read_profile(machine, out, err);
+    if (status == STATUS_OK)
+        status = machine->name ? hardware_find(machine->name, out, err) : read_profile(machine, out, err);
     return status == STATUS_OK ? hardware_adjust(out, &options, err) : status;
 }
 

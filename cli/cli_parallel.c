@@ -30,7 +30,8 @@ enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_s
         struct job *job = &jobs->jobs[j];
         if (parallel->degrees && parallel_parse_text(parallel->degrees, &job->parallel, err) != STATUS_OK)
             return error_add(err, "option '--parallel'");
-        if (parallel->degrees && job_batch_settle(job, err) != STATUS_OK) return error_add(err, "job '%s'", job->name);
+        if (parallel->degrees && job_batch_settle(job, err) != STATUS_OK)
+            return error_add(err, "job '%s'", job->name);
         if (!parallel_is_set(&job->parallel))
             return error_set(err, STATUS_BAD_INPUT,
                              "option '--%s' for job '%s', which is not spread over devices (see --parallel)",

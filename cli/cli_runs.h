@@ -6,9 +6,9 @@
  *
  *     required   # GPUs, global batch, micro batch, hidden size, attention heads, # layers, sequence length,
  *                tensor parallelism, data parallelism, pipeline parallelism, iteration time (ms)
- *     optional   recompute (none, selective, full or stage; else none), chunks (of the interleaved schedule; else 1),
- *                sequence parallelism (0 or 1), scatter (0 or 1), exposed (0 or 1), vocabulary (else 50257),
- *                Parameters (billion), which is looked at by nobody
+ *     optional   recompute (none, selective, full or stage; else none), chunks (of the interleaved
+ *                schedule; else 1), sequence parallelism (0 or 1), scatter (0 or 1), exposed (0 or 1),
+ *                vocabulary (else 50257), Parameters (billion), which is looked at by nobody
  *
  * Source of the names: VIA-Research/vTrain, data/ground_truth_single.csv (MIT licence).
  */

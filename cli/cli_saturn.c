@@ -27,8 +27,8 @@ static enum status simulated_s(void *context, const struct plan *plan, double *s
     return status;
 }
 
-static enum status make(const struct cli_source *source, const struct saturn_options *options, struct cli_candidate *out,
-                        struct saturn_report *report, struct error *err)
+static enum status make(const struct cli_source *source, const struct saturn_options *options,
+                        struct cli_candidate *out, struct saturn_report *report, struct error *err)
 {
     struct hardware hardware = {0};
     struct job_set jobs = {0};
@@ -58,8 +58,8 @@ static double late(const struct cli_candidate *c)
 }
 
 /* In place of *out what ends no later. */
-static enum status make_slowed(const struct cli_source *source, struct saturn_options *options, struct cli_candidate *out,
-                               struct saturn_report *report, struct error *err)
+static enum status make_slowed(const struct cli_source *source, struct saturn_options *options,
+                               struct cli_candidate *out, struct saturn_report *report, struct error *err)
 {
     double by = late(out);
     options->slowed = 1;
@@ -112,7 +112,8 @@ void cli_saturn_text(FILE *out, const struct saturn_report *report, const struct
     fprintf(out, "schedule     of %s, %u timed; bound by %s; simulated in %.3f of its time\n",
             CLI_COUNT(report->tried, "configuration"), report->timed, spase_proof_names[c->proved_by], ratio(plan, makespan_s));
     if (report->slowed > 0)
-        fprintf(out, "links        what is streamed is taken to be %.2f times as long as by itself\n", report->slowed);
+        fprintf(out, "links        what is streamed is taken to be %.2f times as long as by itself\n",
+                report->slowed);
     if (report->intervals > 0) {
         char restart[QUANTITY_TEXT_BYTES];
         fprintf(out, "planned anew %s of %u: %s without; %s of %s, states out over a link and in again\n",

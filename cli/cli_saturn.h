@@ -9,9 +9,10 @@
 #include "planner/saturn.h"
 
 /*
- * The clock of the options is the simulator. Where saturn's schedule is simulated to end later than it promises and has jobs
- * that are streamed, schedules are made for which those take that much longer; the earliest by simulation is kept. Zeroed structs in; release the candidate also after an error. Errors: those of
- * saturn_plan(), cli_predict().
+ * The clock of the options is the simulator. Where saturn's schedule is simulated to end later than it
+ * promises and has jobs that are streamed, schedules are made for which those take that much longer; the
+ * earliest by simulation is kept. Zeroed structs in; release the candidate also after an error. Errors:
+ * those of saturn_plan(), cli_predict().
  */
 MUST_CHECK enum status cli_saturn(const struct cli_source *source, const struct saturn_options *options,
                                   struct cli_candidate *out, struct saturn_report *report, struct error *err);

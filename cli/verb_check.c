@@ -205,7 +205,8 @@ static enum status find_kind(const char *path, const struct kind **out, struct e
     while (kind < kinds + ARRAY_COUNT(kinds) && !json_object_get(root, kind->key)) kind++;
     if (kind < kinds + ARRAY_COUNT(kinds)) *out = kind;
     else if (json_is_string(json_object_get(root, "verb")) && json_object_get(root, "tool_version"))
-        json_fail_key(in, root, "verb", err, "the answer of 'spillway %s --json', and no file that is planned or run by",
+        json_fail_key(in, root, "verb", err,
+                      "the answer of 'spillway %s --json', and no file that is planned or run by",
                       json_string_value(json_object_get(root, "verb")));
     else
         json_fail_key(in, root, NULL, err,

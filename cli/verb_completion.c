@@ -1,6 +1,6 @@
 /*
- * `completion bash` and `completion zsh`: a completion script, written from the tables that parse the command line, so
- * that it cannot offer what is not there.
+ * `completion bash` and `completion zsh`: a completion script, written from the tables that parse the
+ * command line, so that it cannot offer what is not there.
  *
  * The script is one function with a case per command: the words in front of the cursor choose the
  * case; the word before it and the first letter of its own word decide between the values of an
@@ -255,7 +255,8 @@ enum status verb_completion(struct cli *cli, int argc, char **argv, struct error
         .spec_count = ARRAY_COUNT(specs),
         .argument_min = 1,
         .argument_max = 1,
-        .examples = (const char *const[]){"source <(spillway completion bash)", "source <(spillway completion zsh)", NULL},
+        .examples = (const char *const[]){"source <(spillway completion bash)",
+                                          "source <(spillway completion zsh)", NULL},
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)

@@ -1,8 +1,8 @@
 /*
  * `hardware detect`: a hardware file of this machine at once, from what its driver, its kernel and datasheets say.
  *
- * The executor looks, as it alone knows the driver; this verb reads the file back, checks it against physical sense and
- * shows every figure with its source, for whoever decides whether to measure.
+ * The executor looks, as it alone knows the driver; this verb reads the file back, checks it against
+ * physical sense and shows every figure with its source, for whoever decides whether to measure.
  */
 #include <string.h>
 #include <unistd.h>
@@ -44,10 +44,10 @@ enum status verb_hardware_detect(struct cli *cli, int argc, char **argv, struct 
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),
         .examples = (const char *const[]){"spillway hardware detect", "spillway hardware detect -o mine.json", NULL},
-        .details = "Nothing is measured: peaks and bandwidths are those of datasheets for GPUs that 'spillway hardware "
-                   "list' has, else by clocks and widths that the driver tells; how wide PCIe links are is the kernel's "
-                   "word. Only whether GPUs copy directly to each other is tried, pair by pair. 'spillway measure' finds "
-                   "what is assumed here.",
+        .details = "Nothing is measured: peaks and bandwidths are those of datasheets for GPUs that "
+                   "'spillway hardware list' has, else by clocks and widths that the driver tells; how "
+                   "wide PCIe links are is the kernel's word. Only whether GPUs copy directly to each other "
+                   "is tried, pair by pair. 'spillway measure' finds what is assumed here.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

@@ -67,15 +67,18 @@ static enum status count_microbatches(const struct request *request, const struc
     uint64_t samples = *out * request->microbatch;
     bool said = request->steps > 0 || request->microbatches > 0;
     if (request->microbatches > 0 && request->steps > 0 && request->microbatches != steps * replicas)
-        return error_set(err, STATUS_BAD_INPUT, "option '--gradient-accumulation-steps' is %" PRIu64 " for each of %" PRIu64
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--gradient-accumulation-steps' is %" PRIu64 " for each of %" PRIu64
                          " replicas, which makes %" PRIu64 " (found --microbatches %" PRIu64 ", those of all)", steps, replicas,
                          steps * replicas, request->microbatches);
     if (request->samples == 0 || (said && samples == request->samples)) return STATUS_OK;
     if (said)
-        return error_set(err, STATUS_BAD_INPUT, "option '--global-batch' is %" PRIu64 " but %" PRIu64 " microbatches of %" PRIu64
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--global-batch' is %" PRIu64 " but %" PRIu64 " microbatches of %" PRIu64
                          " are %" PRIu64 " samples", request->samples, *out, request->microbatch, samples);
     if (request->samples % request->microbatch != 0)
-        return error_set(err, STATUS_BAD_INPUT, "option '--global-batch' is %" PRIu64 " (expected a multiple of %" PRIu64
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--global-batch' is %" PRIu64 " (expected a multiple of %" PRIu64
                          ", the samples of a microbatch)", request->samples, request->microbatch);
     *out = request->samples / request->microbatch;
     return STATUS_OK;
@@ -262,7 +265,8 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
                    "of a minibatch, of all replicas together, default one for each device"),
         OPTION_U64("gradient-accumulation-steps", 0, "N", 1, 1 << 20, &request.steps,
                    "the same of each replica, as other programs count them"),
-        OPTION_U64("global-batch", 0, "N", 1, UINT32_MAX, &request.samples, "samples of a minibatch, of all replicas"),
+        OPTION_U64("global-batch", 0, "N", 1, UINT32_MAX, &request.samples,
+                   "samples of a minibatch, of all replicas"),
         OPTION_U64("sequence", 's', "N", 1, 1 << 24, &request.sequence,
                    "tokens per sample, default all positions of the network"),
         OPTION_U64("decoder-sequence", 0, "N", 1, NETWORK_POSITIONS_MAX, &request.decoder_sequence,

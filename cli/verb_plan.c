@@ -341,9 +341,10 @@ static enum status plan_default(struct cli *cli, const struct request *request, 
     const struct plan *made = &field->kept.plan;
     options.settle = true;
     if (status == STATUS_OK && settle_gives_up(&made->hardware, &made->jobs, &options))
-        cli_warn(cli, "whether jobs had better settle on devices is not tried for %s on %s", CLI_COUNT(made->jobs.count, "job"),
-                 CLI_COUNT(made->hardware.device_count, "device"));
-    if (status == STATUS_OK) status = report(cli, request, &field->kept, field->count > 0 ? field : NULL, NULL, NULL, err);
+        cli_warn(cli, "whether jobs had better settle on devices is not tried for %s on %s",
+                 CLI_COUNT(made->jobs.count, "job"), CLI_COUNT(made->hardware.device_count, "device"));
+    if (status == STATUS_OK)
+        status = report(cli, request, &field->kept, field->count > 0 ? field : NULL, NULL, NULL, err);
     cli_field_release(field);
     free(field);
     return status;

@@ -328,7 +328,8 @@ static enum status run(struct cli *cli, const struct cli_run_request *request, s
                            request->plan_path);
     if (status == STATUS_OK && hardware_host_count(&plan.hardware) > 1)
         status = error_set(err, STATUS_BAD_INPUT,
-                           "'%s' is for %" PRIu32 " nodes, each with a host of its own: it can be simulated, not run",
+                           "'%s' is for %" PRIu32 " nodes, each with a host of its own: it can be simulated, "
+                           "not run",
                            request->plan_path, hardware_host_count(&plan.hardware));
     for (uint32_t l = 0; status == STATUS_OK && l < plan.lease_count; l++)
         if (plan.leases[l].follows != PLAN_NONE)

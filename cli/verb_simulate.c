@@ -292,8 +292,9 @@ static enum status check_live(const struct cli_simulate_request *request, struct
     if (request->caching)
         return error_set(err, STATUS_BAD_INPUT, "option '--caching-allocator' is for plans in their own order");
     if (request->no_fold)
-        return error_set(err, STATUS_BAD_INPUT, "option '--no-fold' is for plans in their own order: what is dispatched live is "
-                         "never folded");
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--no-fold' is for plans in their own order: what is dispatched live is never "
+                         "folded");
     if (request->failures.path)
         return error_set(err, STATUS_BAD_INPUT, "--failures is about plans in their own order, and not for --dispatch live");
     if (!request->policy)
@@ -382,8 +383,8 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &dispatch,
                       "as the plan has it, or live: a policy is asked about a plan, jobs or an instance"),
         OPTION_STRING("policy", 'p', "POLICY", &request.policy,
-                      "who is asked live, or orders jobs, default as 'plan' has it: a built-in policy or a shared object; of jobs "
-                      "also saturn and the rules it is compared with"),
+                      "who is asked live, or orders jobs, default as 'plan' has it: a built-in policy or a "
+                      "shared object; of jobs also saturn and the rules it is compared with"),
         OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed,
                    "of the policy, of failures, noise and draws by chance; default 0"),
         CLI_MACHINE_OPTION(&request.machine.name,
@@ -419,7 +420,8 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         OPTION_FLAG("demand-first", 0, &request.demand_first,
                     "copies that a device waits for go before those beside computations and those out"),
         OPTION_FLAG("no-fold", 0, &request.no_fold,
-                    "simulate every device and repetition, also those that do what another does, as --dispatch live always does"),
+                    "simulate every device and repetition, also those that do what another does, as "
+                    "--dispatch live always does"),
         CLI_HISTORY_OPTION(cli),
         CLI_REPORT_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
@@ -439,8 +441,8 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                                           "spillway simulate instance.json --dispatch live --policy srtf",
                                           "spillway simulate --chakra traces/llama --hw '8x a100-sxm4-80gb'", NULL},
         .details = "FILE is a plan, or jobs, which are planned for the machine of --hw and its options: "
-                   "spread over devices where they or --parallel say so, else streamed in the order of --policy; without "
-                   "one as 'plan' makes it, which also looks whether they had better settle. With "
+                   "spread over devices where they or --parallel say so, else streamed in the order of "
+                   "--policy; without one as 'plan' makes it, which also looks whether they had better settle. With "
                    "--dispatch live the policy is asked whenever a "
                    "device has room for a unit of a job that is ready, and FILE is jobs, "
                    "a plan made with 'plan --dispatch live', as 'run' would be asked, or an instance, "

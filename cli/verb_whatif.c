@@ -193,8 +193,8 @@ static enum status answer_all(struct cli *cli, const struct request *request, co
                                      .deadline_s = request->deadline_s, .cost_max_usd = -1,
                                      .search = request->machines.count == 0, .verbose = request->verbose};
     struct what_if_wanted wanted;
-    struct what_if_prices prices = {.list = list, .given = &request->given, .usd_per_gpu_hour = -1, .usd_per_kwh = -1,
-                                    .basis = request->basis ? request->basis : "on_demand"};
+    struct what_if_prices prices = {.list = list, .given = &request->given, .usd_per_gpu_hour = -1,
+                                    .usd_per_kwh = -1, .basis = request->basis ? request->basis : "on_demand"};
     char today[DATE_BYTES];
     if (request->sensitivity || request->plot) content.wanted = &wanted;
     TRY(what_if_wanted_read(request->sensitivity ? request->sensitivity : "all", &wanted, err));

@@ -220,7 +220,8 @@ static void head(const struct unit *unit, uint64_t layer, float *const *kept, co
 static const char *unsupported(const struct job *job)
 {
     if (job->network.classes > 0)
-        return "its classifier is not trained (found BertForSequenceClassification; expected the architecture BertForMaskedLM)";
+        return "its classifier is not trained (found BertForSequenceClassification; expected the "
+               "architecture BertForMaskedLM)";
     if (job->network.pooler)
         return "its next-sentence classifier is not trained (found a pooler, as BertForPreTraining "
                "and BertModel have it; expected the architecture BertForMaskedLM)";

@@ -1,8 +1,8 @@
 /*
  * The host, and what PCI says of links: files of the kernel's.
  *
- * A link goes at the speed that both ends can, and a device that is idle may have gone down: so the most that each of
- * them is made for is asked for, and lanes as they are now.
+ * A link goes at the speed that both ends can, and a device that is idle may have gone down: so the most
+ * that each of them is made for is asked for, and lanes as they are now.
  */
 #include "exec/detect.h"
 
@@ -45,7 +45,8 @@ static double lesser(double a, double b)
 
 void detect_pcie(const char *root, const char *address, uint32_t *generation, uint32_t *lanes)
 {
-    const double speed = number_in(root, address, "max_link_speed"), port = number_in(root, address, "../max_link_speed");
+    const double speed = number_in(root, address, "max_link_speed");
+    const double port = number_in(root, address, "../max_link_speed");
     const double width = number_in(root, address, "current_link_width");
     *generation = generation_of(lesser(speed, port));
     *lanes = *generation > 0 && width >= 1 && width <= 32 ? (uint32_t)width : 0;
@@ -116,7 +117,8 @@ enum status detect_machine(FILE *notes, struct hardware *out, struct error *err)
     struct detected found = {
         .cpu = machine.cpu, .cores = machine.cores, .host_bytes = host_memory_available(), .as_of = today};
     if (found.host_bytes == UINT64_MAX) found.host_bytes = host_memory_total();
-    if (found.host_bytes == 0) return error_set(err, STATUS_DEVICE, "the kernel does not say how much memory there is");
+    if (found.host_bytes == 0)
+        return error_set(err, STATUS_DEVICE, "the kernel does not say how much memory there is");
     read_processor(&found.clock_hz, &found.flops_per_cycle);
     return detect_all("", notes, &found, out, err);
 }

@@ -1,4 +1,5 @@
-/* What this machine has, by its kernel and its driver, with nothing measured: the executor's part of `hardware detect`. */
+/* What this machine has, by its kernel and its driver, with nothing measured: the executor's part of
+ * `hardware detect`. */
 #ifndef SPILLWAY_EXEC_DETECT_H
 #define SPILLWAY_EXEC_DETECT_H
 
@@ -7,11 +8,13 @@
 #include "models/hardware_detect.h"
 
 /*
- * The machine as a hardware file has it. GPUs where this program was built with CUDA and there are some, else the host.
- * Each pair of GPUs is tried by copying a pattern both ways (exec/device_p2p.h), which takes 4 MiB of each.
+ * The machine as a hardware file has it. GPUs where this program was built with CUDA and there are some,
+ * else the host. Each pair of GPUs is tried by copying a pattern both ways (exec/device_p2p.h), which
+ * takes 4 MiB of each.
  *
  * notes    what stands in the way of knowing more, a line each; NULL: nobody asks
- * *out is zeroed and released by the caller also after an error. Errors: STATUS_DEVICE, STATUS_NO_MEMORY, STATUS_LIMIT.
+ * *out is zeroed and released by the caller also after an error. Errors: STATUS_DEVICE, STATUS_NO_MEMORY,
+ * STATUS_LIMIT.
  */
 MUST_CHECK enum status detect_machine(FILE *notes, struct hardware *out, struct error *err);
 

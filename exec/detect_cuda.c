@@ -1,8 +1,9 @@
 /*
  * GPUs as the driver describes them, and who reaches whom.
  *
- * A driver may offer access between two GPUs and deliver other bytes, so each pair is tried both ways before it is said
- * to work (exec/device_p2p.h). Copies that it does not offer at all are staged by the driver: these are not direct.
+ * A driver may offer access between two GPUs and deliver other bytes, so each pair is tried both ways
+ * before it is said to work (exec/device_p2p.h). Copies that it does not offer at all are staged by the
+ * driver: these are not direct.
  */
 #include <cuda_runtime_api.h>
 #include <inttypes.h>
@@ -66,18 +67,21 @@ static enum status describe(const char *root, uint32_t device, struct detected_g
 }
 
 /* Errors are of a pair that cannot be tried; what others say stays. */
-static enum status try_pairs(FILE *notes, struct device *const *devices, struct detected_gpus *out, struct error *err)
+static enum status try_pairs(FILE *notes, struct device *const *devices, struct detected_gpus *out,
+                             struct error *err)
 {
     for (uint32_t to = 0; to < out->count; to++)
         for (uint32_t from = 0; from < out->count; from++) {
             char why[P2P_WHY_BYTES] = "";
             enum p2p_way way = P2P_STAGED;
             int offered = 0;
-            if (to == from || cudaDeviceCanAccessPeer(&offered, (int)to, (int)from) != cudaSuccess || !offered) continue;
+            if (to == from || cudaDeviceCanAccessPeer(&offered, (int)to, (int)from) != cudaSuccess || !offered)
+                continue;
             TRY(device_link(devices[to], devices[from], &way, why, err));
             out->reaches[(size_t)to * out->count + from] = way == P2P_DIRECT;
             if (way != P2P_DIRECT && notes)
-                fprintf(notes, "note: no direct copies from GPU %" PRIu32 " to GPU %" PRIu32 ": %s\n", from, to, why);
+                fprintf(notes, "note: no direct copies from GPU %" PRIu32 " to GPU %" PRIu32 ": %s\n", from,
+                        to, why);
         }
     return STATUS_OK;
 }

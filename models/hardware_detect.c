@@ -1,9 +1,11 @@
 /*
- * GPUs of one name are built as the catalogue's would be, and then told what is known better: how much memory is free,
- * how wide the PCIe link is, who reaches whom. NVLink's rate is the datasheet's, that it works was tried.
+ * GPUs of one name are built as the catalogue's would be, and then told what is known better: how much
+ * memory is free, how wide the PCIe link is, who reaches whom. NVLink's rate is the datasheet's, that it
+ * works was tried.
  *
- * The host as a device is a roofline of assumptions: half of its memory, what its cores multiply and add at most, and
- * 5 GB/s of DRAM for each. It serves to try things; `spillway measure` finds the truth in less than a minute.
+ * The host as a device is a roofline of assumptions: half of its memory, what its cores multiply and add
+ * at most, and 5 GB/s of DRAM for each. It serves to try things; `spillway measure` finds the truth in
+ * less than a minute.
  */
 #include "models/hardware_detect.h"
 
@@ -51,7 +53,8 @@ static enum status build_host(const struct detected *found, struct hardware *out
         .usable_bytes = told(found, memory, "half of the host memory that can be had"),
         .peak_fp32 = figure_assumed(clock_hz * found->flops_per_cycle * found->cores, 0.5,
                                     found->clock_hz > 0 ? "cores, clock and the widest instructions of /proc/cpuinfo"
-                                                        : "cores at 2.5 GHz and the widest instructions of /proc/cpuinfo"),
+                                                        : "cores at 2.5 GHz and the widest instructions of "
+                                                          "/proc/cpuinfo"),
         .memory_bandwidth = bandwidth,
         .matmul_efficiency = figure_assumed(0.7, 0.3, "a matrix library's share of that peak"),
         .memory_efficiency = figure_assumed(0.9, 0.1, "of that bandwidth"),
@@ -96,7 +99,8 @@ static struct gpu unknown_gpu(const struct detected *found, const struct detecte
         .memory = told(found, (double)told_of->total_bytes, "the driver's total"),
         .total = told(found, (double)told_of->total_bytes, "the driver's total"),
         .bandwidth = told_of->memory_bytes_per_s > 0
-                         ? told(found, told_of->memory_bytes_per_s, "clock and width of the memory's bus, by the driver")
+                         ? told(found, told_of->memory_bytes_per_s,
+                                "clock and width of the memory's bus, by the driver")
                          : figure_assumed(300 * GB, 1, "nothing is known of this GPU's memory"),
         .fp32 = told_of->fp32_flops_per_s > 0
                     ? told(found, told_of->fp32_flops_per_s, "multiprocessors and clock, by the driver")
@@ -110,7 +114,8 @@ static bool mutual(const struct detected *found, uint32_t a, uint32_t b)
     return found->reaches[(size_t)a * found->gpu_count + b] && found->reaches[(size_t)b * found->gpu_count + a];
 }
 
-/* The first of the devices from `first` on that `device` copies with both ways, itself where there is none before. */
+/* The first of the devices from `first` on that `device` copies with both ways, itself where there is none
+ * before. */
 static uint32_t group_of(const struct detected *found, uint32_t first, uint32_t device)
 {
     uint32_t other = first;
@@ -166,7 +171,8 @@ static enum status place_devices(const struct detected *found, uint32_t first, u
         char text[96];
         device->memory_bytes = (uint64_t)part->types[0].usable_bytes.value;
         if (gpu->pcie == 0) continue;
-        snprintf(text, sizeof text, "the kernel's PCIe %" PRIu32 " x%" PRIu32 ", of which x16 of %" PRIu32 " has %.3g GB/s",
+        snprintf(text, sizeof text,
+                 "the kernel's PCIe %" PRIu32 " x%" PRIu32 ", of which x16 of %" PRIu32 " has %.3g GB/s",
                  gpu->pcie, gpu->lanes, built, link->bandwidth.value / GB);
         link->bandwidth = told(found, link->bandwidth.value * link_share(gpu, built), NULL);
         link->bandwidth.spread = 0.1;
@@ -198,7 +204,8 @@ static enum status build_part(const struct detected *found, uint32_t first, uint
                               .pcie_p2p = any_reaches(found, first, count)};
     TRY(hardware_build(&built, &node, 1, 1, false, out, err));
     struct device_type *type = &out->types[0];
-    type->usable_bytes = told(found, fmin((double)least, type->memory_bytes.value), "the least that is free, by the driver");
+    type->usable_bytes = told(found, fmin((double)least, type->memory_bytes.value),
+                              "the least that is free, by the driver");
     *grouped = is_grouped(found, first, count);
     place_networks(found, first, *grouped, out);
     return place_devices(found, first, pcie, texts, out, err);
@@ -207,11 +214,14 @@ static enum status build_part(const struct detected *found, uint32_t first, uint
 static uint32_t run_length(const struct detected *found, uint32_t first)
 {
     uint32_t count = 1;
-    while (first + count < found->gpu_count && strcmp(found->gpus[first].name, found->gpus[first + count].name) == 0) count++;
+    while (first + count < found->gpu_count &&
+           strcmp(found->gpus[first].name, found->gpus[first + count].name) == 0)
+        count++;
     return count;
 }
 
-static enum status name_parts(const struct detected *found, char *name, size_t size, uint32_t *parts, struct error *err)
+static enum status name_parts(const struct detected *found, char *name, size_t size, uint32_t *parts,
+                              struct error *err)
 {
     size_t used = 0;
     *parts = 0;
@@ -223,7 +233,8 @@ static enum status name_parts(const struct detected *found, char *name, size_t s
             return error_set(err, STATUS_LIMIT, "GPUs of more than %d kinds in turn", (int)HARDWARE_PARTS_MAX);
         int length = snprintf(name + used, size - used, "%s%" PRIu32 "x %s", *parts ? " + " : "", count,
                               known ? known->name : found->gpus[first].name);
-        if (length < 0 || (size_t)length >= size - used) return error_set(err, STATUS_LIMIT, "names of GPUs are too long");
+        if (length < 0 || (size_t)length >= size - used)
+            return error_set(err, STATUS_LIMIT, "names of GPUs are too long");
         used += (size_t)length;
     }
     return STATUS_OK;
@@ -267,8 +278,10 @@ enum status hardware_from_detected(const struct detected *told_of, struct hardwa
     out->host_bandwidth = host_bandwidth(found);
     snprintf(note, sizeof note, "found, not measured: %s, %" PRIu32 " core%s; %s", found->cpu, found->cores,
              found->cores == 1 ? "" : "s",
-             !grouped ? "some pairs of GPUs copy directly and some do not, in no groups: planned without direct copies"
-             : found->gpu_count > 0 ? "what lies between GPUs' PCIe links and host memory is assumed, and efficiencies are"
+             !grouped ? "some pairs of GPUs copy directly and some do not, in no groups: planned without "
+                        "direct copies"
+             : found->gpu_count > 0 ? "what lies between GPUs' PCIe links and host memory is assumed, and "
+                                      "efficiencies are"
                                     : "its speeds are assumed ('spillway measure' finds them)");
     return arena_string(&out->arena, note, &out->note, err);
 }

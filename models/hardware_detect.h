@@ -33,9 +33,10 @@ struct detected {
 };
 
 /*
- * Texts are copied. GPUs of one name that stand beside each other become one kind. Those that all reach each other are
- * in one network; where that is no relation of whole groups nobody is, and the machine's note says so.
- * *out is zeroed and released by the caller also after an error. Errors: STATUS_NO_MEMORY, STATUS_LIMIT.
+ * Texts are copied. GPUs of one name that stand beside each other become one kind. Those that all reach
+ * each other are in one network; where that is no relation of whole groups nobody is, and the machine's
+ * note says so. *out is zeroed and released by the caller also after an error. Errors: STATUS_NO_MEMORY,
+ * STATUS_LIMIT.
  */
 MUST_CHECK enum status hardware_from_detected(const struct detected *found, struct hardware *out, struct error *err);
 

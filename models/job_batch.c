@@ -47,10 +47,12 @@ static enum status settle_samples(struct job *job, uint64_t replicas, struct err
     if (b->microbatch && b->steps > 0 && job->microbatch * parts != b->samples)
         return error_set(err, STATUS_BAD_INPUT,
                          "'%s' is %" PRIu64 " but microbatches of %" PRIu64 " x %" PRIu64 " accumulated%s are %" PRIu64 " samples",
-                         samples_key, b->samples, job->microbatch, steps, of_replicas(replicas, each), job->microbatch * parts);
+                         samples_key, b->samples, job->microbatch, steps, of_replicas(replicas, each),
+                         job->microbatch * parts);
     if (b->microbatch) parts = replicas * job->microbatch;
     if (b->samples % parts != 0)
-        return error_set(err, STATUS_BAD_INPUT, "'%s' is %" PRIu64 " (expected a multiple of %" PRIu64 ": %s%" PRIu64 "%s)",
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'%s' is %" PRIu64 " (expected a multiple of %" PRIu64 ": %s%" PRIu64 "%s)",
                          samples_key, b->samples, parts, b->microbatch ? "microbatches of " : "accumulated ",
                          b->microbatch ? job->microbatch : steps, of_replicas(replicas, each));
     if (!b->microbatch) job->microbatch = b->samples / parts;
@@ -64,15 +66,17 @@ static enum status check_count(const struct job *job, uint64_t said, uint64_t re
     if (job->batch.microbatches && job->microbatches != said)
         return error_set(err, STATUS_BAD_INPUT,
                          "'microbatches' is %" PRIu64 ", those of all replicas together, but '%s' %" PRIu64 "%s makes %" PRIu64,
-                         said, job_batch_key(&job->batch), job->batch.samples > 0 ? job->batch.samples : job->batch.steps,
+                         said, job_batch_key(&job->batch),
+                         job->batch.samples > 0 ? job->batch.samples : job->batch.steps,
                          of_replicas(replicas, each), job->microbatches);
     uint64_t samples = job_samples(job), tokens = network_tokens(&job->network, job->sequence);
-    if (job->microbatch <= JOB_MICROBATCH_MAX && job->microbatches <= JOB_MICROBATCH_MAX && samples <= JOB_ROWS_MAX &&
-        samples * tokens <= JOB_ROWS_MAX)
+    if (job->microbatch <= JOB_MICROBATCH_MAX && job->microbatches <= JOB_MICROBATCH_MAX &&
+        samples <= JOB_ROWS_MAX && samples * tokens <= JOB_ROWS_MAX)
         return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "'%s': %" PRIu64 " microbatches of %" PRIu64 " x %" PRIu64
                      " tokens are too many for one minibatch (limit is %" PRIu64 " microbatches, %" PRIu64 " tokens)",
-                     job_batch_key(&job->batch), job->microbatches, job->microbatch, tokens, JOB_MICROBATCH_MAX, JOB_ROWS_MAX);
+                     job_batch_key(&job->batch), job->microbatches, job->microbatch, tokens,
+                     JOB_MICROBATCH_MAX, JOB_ROWS_MAX);
 }
 
 enum status job_batch_settle(struct job *job, struct error *err)
@@ -81,7 +85,8 @@ enum status job_batch_settle(struct job *job, struct error *err)
     struct job settled = *job;
     if (b->steps == 0 && b->samples == 0) return STATUS_OK;
     if (b->steps > 0 && job->parallel.replicated > 0)
-        return error_set(err, STATUS_BAD_INPUT, "'%s' are those of each replica, and 'replicas' gives stages different numbers of "
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'%s' are those of each replica, and 'replicas' gives stages different numbers of "
                          "them (expected 'microbatches', those of all together)", steps_key);
     uint64_t replicas = replicas_of(job);
     settled.microbatches = b->steps * replicas;
@@ -115,8 +120,9 @@ const char *job_batch_text(const struct job *job, char out[JOB_BATCH_TEXT_BYTES]
     char each[48];
     out[0] = '\0';
     if (steps > 0)
-        snprintf(out, JOB_BATCH_TEXT_BYTES, "%" PRIu64 " sample%s x %" PRIu64 " accumulated%s = %" PRIu64 " a minibatch, in %" PRIu64
-                 " microbatch%s", job->microbatch, job->microbatch == 1 ? "" : "s", steps, of_replicas(replicas_of(job), each),
-                 job_samples(job), job->microbatches, job->microbatches == 1 ? "" : "es");
+        snprintf(out, JOB_BATCH_TEXT_BYTES,
+                 "%" PRIu64 " sample%s x %" PRIu64 " accumulated%s = %" PRIu64 " a minibatch, in %" PRIu64
+                 " microbatch%s", job->microbatch, job->microbatch == 1 ? "" : "s", steps,
+                 of_replicas(replicas_of(job), each), job_samples(job), job->microbatches, job->microbatches == 1 ? "" : "es");
     return out;
 }

@@ -24,7 +24,8 @@ static inline uint32_t homes_count(const struct hardware *hardware, const struct
 }
 
 /*
- * Longest job first, each to the node that would be done with it soonest, of those whose memory has room for its state.
+ * Longest job first, each to the node that would be done with it soonest, of those whose memory has room
+ * for its state.
  *
  * devices    those from 0 on that are used
  * seconds    (job count) what each computes in all

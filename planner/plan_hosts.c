@@ -65,7 +65,8 @@ static enum status compare(struct survey *s, uint32_t buffer, const struct plan_
     char text[PLAN_TEXT_BYTES];
     return error_set(s->err, STATUS_CHECK,
                      "the %s is on node %" PRIu32 ", and device %" PRIu32 " of node %" PRIu32 " uses it",
-                     plan_buffer_text(plan, buffer, text), host_of(s, before[i]), devices[i], host_of(s, devices[i]));
+                     plan_buffer_text(plan, buffer, text), host_of(s, before[i]), devices[i],
+                     host_of(s, devices[i]));
 }
 
 static enum status use_buffer(struct survey *s, uint32_t buffer, uint32_t index)
@@ -127,11 +128,13 @@ static bool has_host_buffers(const struct plan *plan, const struct plan_unit *un
     return false;
 }
 
-/* `seen`: per unit, 1 + the gang or device that it was last looked into for; a staged slot may differ by instance. */
+/* `seen`: per unit, 1 + the gang or device that it was last looked into for; a staged slot may differ by
+ * instance. */
 static enum status survey_instances(struct survey *s, uint32_t *seen, bool staged)
 {
     const struct plan *plan = s->plan;
-    for (uint32_t u = 0; u < plan->unit_count; u++) seen[u] = has_host_buffers(plan, &plan->units[u]) ? 0 : PLAN_NONE;
+    for (uint32_t u = 0; u < plan->unit_count; u++)
+        seen[u] = has_host_buffers(plan, &plan->units[u]) ? 0 : PLAN_NONE;
     for (uint32_t i = 0; i < plan->instance_count; i++) {
         const struct plan_instance *instance = &plan->instances[i];
         uint32_t *last = &seen[instance->unit];
@@ -150,8 +153,8 @@ static enum status survey_instances(struct survey *s, uint32_t *seen, bool stage
 /* What is read anew, and what stages of a resident job hand on. */
 static bool may_be_on_several(uint32_t kind)
 {
-    return kind == BUFFER_BATCH || kind == BUFFER_LOSS || kind == BUFFER_BOUNDARY || kind == BUFFER_BOUNDARY_GRADIENT ||
-           kind == BUFFER_TABLE_GRADIENT;
+    return kind == BUFFER_BATCH || kind == BUFFER_LOSS || kind == BUFFER_BOUNDARY ||
+           kind == BUFFER_BOUNDARY_GRADIENT || kind == BUFFER_TABLE_GRADIENT;
 }
 
 static enum status survey(const struct plan *plan, struct plan_host_use *uses, struct error *err)
@@ -207,8 +210,8 @@ struct plan_host_use plan_host_fullest(const struct plan *plan)
     return most;
 }
 
-static enum status compare_bytes(const struct plan *plan, uint32_t host, const char *what, uint64_t need, uint64_t have,
-                                 struct error *err)
+static enum status compare_bytes(const struct plan *plan, uint32_t host, const char *what, uint64_t need,
+                                 uint64_t have, struct error *err)
 {
     char need_text[QUANTITY_TEXT_BYTES], have_text[QUANTITY_TEXT_BYTES], node[32] = "";
     if (need <= have) return STATUS_OK;

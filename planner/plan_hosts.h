@@ -3,8 +3,8 @@
  *
  * Nothing says so in a plan: a host buffer is at the host of the device whose instances use it, and of a job that is
  * spread each rank's own at that of the rank's device. So states are used on devices of one node alone. What a
- * minibatch is read from, its loss, and what stages of a resident job hand on over host memory (that this crosses the
- * network between nodes is not timed) are each host's own.
+ * minibatch is read from, its loss, and what stages of a resident job hand on over host memory (that this
+ * crosses the network between nodes is not timed) are each host's own.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_HOSTS_H
 #define SPILLWAY_PLANNER_PLAN_HOSTS_H
@@ -24,12 +24,12 @@ struct plan_host_use {
  */
 MUST_CHECK enum status plan_host_uses(const struct plan *plan, struct plan_host_use *uses, struct error *err);
 
-/* That of the fullest host, by its memory, then by its storage: whoever has no room for these has none for the plan. A plan
- * that plan_host_uses() refuses has UINT64_MAX of both. */
+/* That of the fullest host, by its memory, then by its storage: whoever has no room for these has none for
+ * the plan. A plan that plan_host_uses() refuses has UINT64_MAX of both. */
 struct plan_host_use plan_host_fullest(const struct plan *plan);
 
-/* Does each host have room for its part? Errors: STATUS_INFEASIBLE, naming the node where there are several; also for a
- * buffer that two would have, such as a resident job's tied table. */
+/* Does each host have room for its part? Errors: STATUS_INFEASIBLE, naming the node where there are
+ * several; also for a buffer that two would have, such as a resident job's tied table. */
 MUST_CHECK enum status plan_host_fits(const struct plan *plan, struct error *err);
 
 #endif
