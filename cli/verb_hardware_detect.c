@@ -23,6 +23,7 @@ static enum status detect(struct cli *cli, const char *path, bool kept, struct e
     if (cli_child_run(words, &end, err) != STATUS_OK || cli_child_status(&end, "detection", err) != STATUS_OK)
         return err->status;
     enum status status = hardware_read(path, &hardware, err);
+    if (status == STATUS_OK) status = hardware_check(&hardware, err);
     if (status == STATUS_OK)
         status = cli->json ? cli_hardware_json(cli, "hardware-detect", &hardware, NULL, err)
                            : cli_hardware_text(cli, &hardware, NULL, err);
