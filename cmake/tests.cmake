@@ -1,3 +1,20 @@
+# A test is run by tests/bare_path.sh, with a PATH of only what bootstrap installs; what else it takes where it is there
+# is told by "also uses: TOOL..." in one of the first lines of SOURCE.
+function(spillway_test name label source)
+    file(STRINGS ${source} head_lines LIMIT_COUNT 4)
+    set(tools "")
+    if("${head_lines}" MATCHES "also uses: ([a-z0-9 -]+)")
+        string(STRIP "${CMAKE_MATCH_1}" tools)
+    endif()
+    cmake_parse_arguments(TEST "" "FOLDER" "COMMAND" ${ARGN})
+    if(TEST_FOLDER)
+        set(TEST_FOLDER WORKING_DIRECTORY ${TEST_FOLDER})
+    endif()
+    add_test(NAME ${name} COMMAND bash ${CMAKE_SOURCE_DIR}/tests/bare_path.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} "${tools}"
+                                  ${TEST_COMMAND} ${TEST_FOLDER})
+    set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600)
+endfunction()
+
 # tests/test_NAME.c is one cmocka program, linked with every module there is. Its label is "fast"
 # (less than a minute for all of these, on two cores) unless its first line says "label: medium" (several
 # seconds), "label: long", "label: slow" or "label: fuzz" in a comment.
@@ -37,20 +54,20 @@ foreach(source ${TEST_SOURCES})
     target_link_libraries(${name} PRIVATE spw_test_support ${TEST_MODULES} PkgConfig::CMOCKA)
     target_compile_definitions(${name} PRIVATE SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                                BINARY_DIR="${CMAKE_BINARY_DIR}")
-    add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     file(STRINGS ${source} first_line LIMIT_COUNT 1)
     set(label fast)
     if(first_line MATCHES "label: ([a-z]+)")
         set(label ${CMAKE_MATCH_1})
     endif()
+    spillway_test(${name} ${label} ${source} COMMAND $<TARGET_FILE:${name}> FOLDER ${CMAKE_SOURCE_DIR})
     # teams of threads that spin would starve the tests beside them (exec/wait_policy.h)
-    set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600
-                         ENVIRONMENT "OMP_WAIT_POLICY=passive;SPILLWAY_HISTORY=")
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT "OMP_WAIT_POLICY=passive;SPILLWAY_HISTORY=")
 endforeach()
 
 # The same judges, a million cases: some ten minutes of a core.
-add_test(NAME test_sim_families_many COMMAND test_sim_families 1000000 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-set_tests_properties(test_sim_families_many PROPERTIES LABELS slow TIMEOUT 7200)
+spillway_test(test_sim_families_many slow tests/test_sim_families.c COMMAND $<TARGET_FILE:test_sim_families> 1000000
+              FOLDER ${CMAKE_SOURCE_DIR})
+set_tests_properties(test_sim_families_many PROPERTIES TIMEOUT 7200)
 
 # In the place of a driver, for the real cuDNN on a machine without one.
 if(SPILLWAY_CUDNN_HEADER AND NOT SPILLWAY_CUDA_MISSING)
@@ -99,9 +116,8 @@ if(CMAKE_CXX_COMPILER AND NOT SPILLWAY_SANITIZE AND NOT SPILLWAY_FUZZ)
         add_executable(${name} ${source})
         target_link_libraries(${name} PRIVATE spw_emulated spw_test_support ${TEST_MODULES}
                               PkgConfig::CMOCKA)
-        add_test(NAME ${name} COMMAND ${name})
-        set_tests_properties(${name} PROPERTIES LABELS device TIMEOUT 600
-                             ENVIRONMENT OMP_WAIT_POLICY=passive)
+        spillway_test(${name} device ${source} COMMAND $<TARGET_FILE:${name}>)
+        set_tests_properties(${name} PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
     endforeach()
     if(TARGET test_exec_cudnn_emulated)
         add_dependencies(test_exec_cudnn_emulated emulated_cudnn)
@@ -117,14 +133,13 @@ endif()
 file(GLOB CHECK_SCRIPTS CONFIGURE_DEPENDS tests/check_*.sh)
 foreach(script ${CHECK_SCRIPTS})
     get_filename_component(name ${script} NAME_WE)
-    add_test(NAME ${name} COMMAND bash ${script} ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
     file(STRINGS ${script} head_lines LIMIT_COUNT 3)
     set(label fast)
     if("${head_lines}" MATCHES "label: ([a-z]+)")
         set(label ${CMAKE_MATCH_1})
     endif()
-    set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600 SKIP_RETURN_CODE 77
-                         ENVIRONMENT SPILLWAY_HISTORY=)
+    spillway_test(${name} ${label} ${script} COMMAND bash ${script} ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT SPILLWAY_HISTORY=)
 endforeach()
 
 # tests/fuzz_NAME.c defines LLVMFuzzerTestOneInput. Without libFuzzer it is linked with a driver
@@ -140,8 +155,7 @@ foreach(source ${FUZZ_SOURCES})
         target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     else()
         add_executable(${name} ${source} tests/replay_main.c)
-        add_test(NAME ${name} COMMAND ${name} ${CMAKE_SOURCE_DIR}/tests/corpus/${short})
-        set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 600)
+        spillway_test(${name} fuzz ${source} COMMAND $<TARGET_FILE:${name}> ${CMAKE_SOURCE_DIR}/tests/corpus/${short})
     endif()
     target_link_libraries(${name} PRIVATE ${TEST_MODULES})
 endforeach()

@@ -1,6 +1,6 @@
 #!/bin/bash
 # exec/gpu-check without a GPU, and with one that is made up and on which nothing goes well: it says so,
-# goes on past each failing part, and leaves one JSON file.
+# goes on past each failing part, and leaves one JSON file. It also uses: python3, as exec/gpu-check does.
 set -u
 source=$1
 command -v python3 > /dev/null || exit 77

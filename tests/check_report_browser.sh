@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Reports in a real browser: does it see the title, the rows and the pictures that were written?
 # label: medium
+# also uses: chromium chromium-browser google-chrome google-chrome-stable
 #
 # usage: check_report_browser.sh SOURCE_FOLDER BUILD_FOLDER
 #

@@ -1,6 +1,7 @@
 /*
  * Mixed-integer programs: a knapsack whose optimum is known, files with its names, limits, and
  * solvers that are missing, killed, slow or write rubbish.
+ * also uses: cbc highs
  */
 #include <setjmp.h>
 #include <stdarg.h>
