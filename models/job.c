@@ -9,9 +9,11 @@
  * same file at the end, so weights_out must then have "{name}" in it; that two jobs of any kind
  * name the same output is an error, since the second would destroy hours of the first.
  *
- * Paths are made absolute here, because a plan may be carried out from another folder. Data files
- * are not looked at, but for the first four bytes of a .bin file when its format was not stated:
- * llm.c's begin with a magic number, nanoGPT's are bare tokens.
+ * Paths are made absolute here, because a plan may be carried out from another folder. Of data files
+ * only the first bytes are read, where the file is there: llm.c's .bin begins with a magic number while
+ * nanoGPT's holds bare tokens, and files of other formats are refused (models/data_file.h), because a
+ * network would be trained on the bytes of their encoding. Bytes of a text are tokens for networks of
+ * bytes only, those with at most DATA_BYTE_VOCABULARY_MAX tokens, unless the job says "tokens": "bytes".
  */
 #include "models/job.h"
 
@@ -32,6 +34,7 @@
 #include "base/path.h"
 #include "base/size.h"
 #include "base/text.h"
+#include "models/data_file.h"
 #include "models/job_devices.h"
 #include "models/memory.h"
 #include "models/network_graph.h"
@@ -84,10 +87,11 @@ static bool reads_images(const struct network *network)
     return network->family == NETWORK_VIT || network->family == NETWORK_CNN;
 }
 
-static uint32_t guess_format(const struct network *network, const char *path)
+static uint32_t guess_format(const struct job *job, const char *path)
 {
+    const struct network *network = &job->network;
     if (reads_images(network)) return is_cifar10(network) ? DATA_CIFAR10 : DATA_IMAGES;
-    if (!text_ends_in(path, ".bin")) return DATA_TEXT;
+    if (!text_ends_in(path, ".bin") || job->byte_tokens) return DATA_TEXT;
     return begins_as_llmc(path) ? DATA_LLMC : DATA_NANOGPT;
 }
 
@@ -273,8 +277,8 @@ static enum status take_compression(struct json_object *o, struct draft *draft, 
 static enum status take_shared(struct json_object *o, struct draft *draft, struct error *err)
 {
     struct job *job = &draft->job;
-    size_t format = job->data_format, keep = job->keep_best;
-    static const char *const keeps[] = {"last", "best"};
+    size_t format = job->data_format, keep = job->keep_best, tokens = 0;
+    static const char *const keeps[] = {"last", "best"}, *const token_kinds[] = {"bytes"};
     if (json_has(o, "network")) draft->network = json_object_get(o->value, "network");
     TRY(json_take_u64(o, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &job->sequence,
                       err));
@@ -298,6 +302,8 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
     TRY(json_take_choice(o, "data_format", JSON_OPTIONAL, data_format_names, DATA_FORMAT_COUNT,
                          &format, err));
     job->data_format = (uint32_t)format;
+    TRY(json_take_choice(o, "tokens", JSON_OPTIONAL, token_kinds, ARRAY_COUNT(token_kinds), &tokens, err));
+    job->byte_tokens = json_has(o, "tokens") || job->byte_tokens;
     TRY(json_take_string(o, "weights_in", JSON_OPTIONAL, &draft->weights_in, err));
     TRY(json_take_string(o, "weights_out", JSON_OPTIONAL, &draft->weights_out, err));
     TRY(take_evaluation(o, draft, err));
@@ -409,10 +415,46 @@ static enum status check_clip(const struct draft *draft, struct error *err)
 
 /* Data of a job or of its evaluations, and the objects that named them, for the place in a message. */
 struct named_data {
-    const char *data;
+    const char *data, *path; /* as given, and absolute */
     uint32_t format;
     const json_t *data_giver, *format_giver;
 };
+
+static const char WANTED_DATA[] = "expected text, or tokens in a .bin file of llm.c or nanoGPT";
+
+/* Checks that a text's bytes are meant to be the network's tokens. */
+static enum status check_text(const struct draft *draft, const struct named_data *named, struct error *err)
+{
+    const struct network *n = &draft->job.network;
+    bool masked = n->family == NETWORK_BERT;
+    int needed = masked ? DATA_TEXT_MASK + 1 : DATA_TEXT_MASK;
+    if (n->vocabulary < (uint64_t)needed)
+        return json_fail_key(draft->in, named->data_giver, "data", err,
+                             "text needs %d tokens, one for each byte%s, and network '%s' has %"
+                             PRIu64,
+                             needed, masked ? " and one for the mask" : "", n->name, n->vocabulary);
+    if (draft->job.byte_tokens) return STATUS_OK;
+    if (n->vocabulary > DATA_BYTE_VOCABULARY_MAX)
+        return json_fail_key(draft->in, named->data_giver, "data", err,
+                             "the bytes of '%s' would be tokens 0 to 255 of the %" PRIu64 " of network '%s' (expected "
+                             "tokens in a .bin file of llm.c or nanoGPT, or \"tokens\": \"bytes\" if bytes are meant)",
+                             named->data, n->vocabulary, n->name);
+    const char *records = data_file_records(named->path);
+    if (!records) return STATUS_OK;
+    return json_fail_key(draft->in, named->data_giver, "data", err,
+                         "'%s' holds %s by its name, and its bytes would be the tokens (%s, or \"tokens\": \"bytes\" "
+                         "if bytes are meant)", named->data, records, WANTED_DATA);
+}
+
+/* Checks the first bytes of the file, if it is there. */
+static enum status check_content(const struct draft *draft, const struct named_data *named, struct error *err)
+{
+    const char *foreign = data_file_foreign(named->path);
+    if (!foreign) return STATUS_OK;
+    bool images = reads_images(&draft->job.network);
+    return json_fail_key(draft->in, named->data_giver, "data", err, "'%s' is %s (%s)", named->data, foreign,
+                         images ? "expected records of labels and pixels, as CIFAR-10's binary batches" : WANTED_DATA);
+}
 
 /* Can the network read data of this format? */
 static enum status check_format(const struct draft *draft, const struct named_data *named,
@@ -432,15 +474,8 @@ static enum status check_format(const struct draft *draft, const struct named_da
                              "cifar10 has images of 3 x 32 x 32 pixels, and network '%s' takes %"
                              PRIu64 " x %" PRIu64 " x %" PRIu64 " (expected data_format images)",
                              n->name, n->channels, n->image, n->image);
-    if (named->format != DATA_TEXT) return STATUS_OK;
-    bool masked = n->family == NETWORK_BERT;
-    int needed = masked ? DATA_TEXT_MASK + 1 : DATA_TEXT_MASK;
-    if (n->vocabulary < (uint64_t)needed)
-        return json_fail_key(draft->in, named->data_giver, "data", err,
-                             "text needs %d tokens, one for each byte%s, and network '%s' has %"
-                             PRIu64,
-                             needed, masked ? " and one for the mask" : "", n->name, n->vocabulary);
-    return STATUS_OK;
+    if (named->format == DATA_TEXT) TRY(check_text(draft, named, err));
+    return check_content(draft, named, err);
 }
 
 static enum status check_data(const struct draft *draft, const struct named_data *named,
@@ -453,12 +488,16 @@ static enum status check_data(const struct draft *draft, const struct named_data
         return json_fail_key(draft->in, named->format_giver, "data_format", err,
                              "'data_format' is '%s' but there is no 'data'",
                              data_format_names[named->format]);
+    if (named->data && draft->job.byte_tokens && named->format != DATA_TEXT)
+        return json_fail_key(draft->in, giver(draft, "tokens"), "tokens", err,
+                             "'tokens' is 'bytes' but the format of '%s' is '%s' (expected text)", named->data,
+                             data_format_names[named->format]);
     return check_format(draft, named, err);
 }
 
 static enum status check_training_data(const struct draft *draft, struct error *err)
 {
-    const struct named_data named = {draft->data, draft->job.data_format, giver(draft, "data"),
+    const struct named_data named = {draft->data, draft->job.data, draft->job.data_format, giver(draft, "data"),
                                      giver(draft, "data_format")};
     return check_data(draft, &named, err);
 }
@@ -484,7 +523,7 @@ static enum status check_evaluation(const struct draft *draft, struct error *err
                              "network '%s' is known by measurement only and has no loss",
                              job->network.name);
     const json_t *own = json_object_get(giver(draft, "evaluate"), "evaluate");
-    const struct named_data named = {draft->held_out, e->data_format, own, own};
+    const struct named_data named = {draft->held_out, e->data, e->data_format, own, own};
     return check_data(draft, &named, err);
 }
 
@@ -558,7 +597,7 @@ static enum status resolve(struct draft *draft, const char *folder, struct arena
     TRY(take_decoder(draft, err));
     if (draft->data) {
         TRY(path_absolute(folder, draft->data, arena, &job->data, err));
-        if (!draft->has_format) job->data_format = guess_format(&job->network, job->data);
+        if (!draft->has_format) job->data_format = guess_format(job, job->data);
     }
     if (draft->weights_in)
         TRY(path_absolute(folder, draft->weights_in, arena, &job->weights_in, err));
@@ -569,7 +608,7 @@ static enum status resolve(struct draft *draft, const char *folder, struct arena
         if (!draft->has_held_out_format)
             job->evaluation.data_format = draft->has_format && job->data_format != DATA_NONE
                                               ? job->data_format
-                                              : guess_format(&job->network, job->evaluation.data);
+                                              : guess_format(job, job->evaluation.data);
     }
     TRY(settle_batch(draft, err));
     TRY(check_schedule(draft, err));
@@ -841,6 +880,7 @@ static void write_job(const struct job *job, struct json_out *out)
     json_out_u64(out, "seed", job->seed);
     if (job->data) json_out_string(out, "data", job->data);
     json_out_string(out, "data_format", data_format_names[job->data_format]);
+    if (job->byte_tokens) json_out_string(out, "tokens", "bytes");
     if (job->weights_in) json_out_string(out, "weights_in", job->weights_in);
     if (job->weights_out) json_out_string(out, "weights_out", job->weights_out);
     write_evaluation(&job->evaluation, out);

@@ -31,6 +31,8 @@
  * seed          1
  * data          none: seeded random tokens     relative to the jobs file; as text, a token is a byte,
  *                                              and bert's mask is token 256
+ * tokens        by the vocabulary              "bytes": the bytes of a text are the tokens of a network with
+ *                                              more than DATA_BYTE_VOCABULARY_MAX tokens, too
  * data_format   text: by name: .bin is DATA_LLMC if it begins with llm.c's magic, else DATA_NANOGPT;
  *               anything else is DATA_TEXT. A file that is not there is the executor's to report.
  *               vit: DATA_CIFAR10 if the network takes 3 x 32 x 32 pixels, else DATA_IMAGES
@@ -110,6 +112,7 @@ enum data_format {
 };
 extern const char *const data_format_names[DATA_FORMAT_COUNT];
 enum { DATA_TEXT_MASK = 256 }; /* of text, the mask of bert: the first number that is no byte */
+enum { DATA_BYTE_VOCABULARY_MAX = 512 }; /* larger vocabularies are of words: bytes, and some special tokens, need no more */
 
 /*
  * The mean loss of some held-out minibatches, after every so many steps and at the end: forward passes
@@ -139,6 +142,7 @@ struct job {
     uint64_t seed;
     const char *data;     /* path, made absolute; NULL for DATA_NONE */
     uint32_t data_format;
+    bool byte_tokens;     /* of text: bytes are meant, whatever the vocabulary */
     const char *weights_in;  /* safetensors to start from; NULL: initialised from the seed */
     const char *weights_out; /* safetensors written at the end; NULL: none */
     struct evaluation evaluation;

@@ -61,7 +61,7 @@ static void a_job_overrides_the_shared_defaults(void **state)
     read_jobs("{\"spillway_jobs\": 1, \"_comment\": \"two\","
               " \"defaults\": {\"network\": \"gpt2-medium\", \"sequence\": 64, \"microbatch\": 4,"
               "                \"minibatches\": 20, \"seed\": 7, \"data\": \"corpus.txt\","
-              "                \"optimizer\": {\"kind\": \"sgd\", \"lr\": 0.25}},"
+              "                \"tokens\": \"bytes\", \"optimizer\": {\"kind\": \"sgd\", \"lr\": 0.25}},"
               " \"jobs\": [{\"name\": \"a\"},"
               "            {\"name\": \"b\", \"network\": \"gpt2\", \"sequence\": 96,"
               "             \"optimizer\": {\"weight_decay\": 0.125}, \"seed\": 9,"
@@ -75,6 +75,7 @@ static void a_job_overrides_the_shared_defaults(void **state)
     assert_int_equal(a->seed, 7);
     assert_string_equal(a->data, "/data/runs/corpus.txt");
     assert_int_equal(a->data_format, DATA_TEXT);
+    assert_true(a->byte_tokens);
     assert_int_equal(a->optimizer.kind, OPTIMIZER_SGD);
     assert_string_equal(b->network.name, "gpt2");
     assert_int_equal(b->sequence, 96);
@@ -126,7 +127,7 @@ static void evaluations(void **state)
     (void)state;
     struct job_set set;
     read_jobs("{\"spillway_jobs\": 1, \"defaults\": {\"network\": \"gpt2\", \"minibatches\": 20,"
-              "   \"data\": \"a.txt\", \"weights_out\": \"{name}.safetensors\","
+              "   \"data\": \"a.bin\", \"weights_out\": \"{name}.safetensors\","
               "   \"evaluate\": {\"every\": 6}},"
               " \"jobs\": [{\"name\": \"a\", \"keep\": \"best\"},"
               "            {\"name\": \"b\", \"evaluate\": {\"every\": 10, \"minibatches\": 3,"
@@ -227,8 +228,9 @@ static void formats_follow_name_and_magic(void **state)
     static const char text[] =
         "{\"spillway_jobs\": 1, \"defaults\": {\"network\": \"net/config.json\", \"minibatches\": 2},"
         " \"jobs\": [{\"data\": \"gpt2.bin\"}, {\"data\": \"llama.bin\"}, {\"data\": \"bare.bin\"},"
-        " {\"data\": \"missing.bin\"}, {\"data\": \"a.txt\"},"
-        " {\"data\": \"bare.bin\", \"data_format\": \"text\"}, {}]}";
+        " {\"data\": \"missing.bin\"}, {\"data\": \"a.txt\", \"tokens\": \"bytes\"},"
+        " {\"data\": \"bare.bin\", \"data_format\": \"text\", \"tokens\": \"bytes\"},"
+        " {\"data\": \"bare.bin\", \"tokens\": \"bytes\"}, {}]}";
     static const char network[] = "{\"model_type\": \"gpt2\", \"n_layer\": 2}";
     write_file(folder, "gpt2.bin", "\x88\xd8\x34\x01", 4);
     write_file(folder, "llama.bin", "\xa1\xd9\x34\x01", 4);
@@ -243,7 +245,7 @@ static void formats_follow_name_and_magic(void **state)
     struct error err = {0};
     if (job_set_read(path, &set, &err) != STATUS_OK) fail_msg("%s", err.text);
     static const uint32_t formats[] = {DATA_LLMC, DATA_LLMC, DATA_NANOGPT, DATA_NANOGPT,
-                                       DATA_TEXT, DATA_TEXT, DATA_NONE};
+                                       DATA_TEXT, DATA_TEXT, DATA_TEXT, DATA_NONE};
     assert_int_equal(set.count, ARRAY_COUNT(formats));
     for (uint32_t i = 0; i < set.count; i++) {
         assert_int_equal(set.jobs[i].data_format, formats[i]);
@@ -267,7 +269,7 @@ static void relative_job_files_make_absolute_paths(void **state)
     (void)state;
     char folder[] = "/tmp/spillway-jobs-XXXXXX", here[4096], expected[80];
     static const char text[] = "{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\","
-                               "\"minibatches\": 2, \"data\": \"a.txt\"}]}";
+                               "\"minibatches\": 2, \"data\": \"a.txt\", \"tokens\": \"bytes\"}]}";
     assert_non_null(getcwd(here, sizeof here));
     assert_non_null(mkdtemp(folder));
     write_file(folder, "jobs.json", text, strlen(text));
@@ -290,6 +292,98 @@ static void relative_job_files_make_absolute_paths(void **state)
 }
 
 /* --- refusals ------------------------------------------------------------------------------- */
+
+/* Reads jobs.json in `folder` with one job of these keys; returns the message, "" when it is accepted. */
+static const char *read_one(const char *folder, const char *keys)
+{
+    static char message[sizeof((struct error *)0)->text];
+    char path[300], text[600];
+    struct job_set set = {0};
+    struct error err = {0};
+    snprintf(text, sizeof text, "{\"spillway_jobs\": 1, \"jobs\": [\n{\"minibatches\": 2, %s}]}", keys);
+    snprintf(path, sizeof path, "%s/jobs.json", folder);
+    write_file(folder, "jobs.json", text, strlen(text));
+    if (job_set_read(path, &set, &err) == STATUS_OK) err.text[0] = '\0';
+    job_set_release(&set);
+    snprintf(message, sizeof message, "%s", strncmp(err.text, path, strlen(path)) == 0 ? err.text + strlen(path) : err.text);
+    return message;
+}
+
+#define BYTE_NETWORK "\"network\": {\"model_type\": \"gpt2\", \"vocab_size\": 512, \"n_layer\": 2}"
+#define WANTED "(expected text, or tokens in a .bin file of llm.c or nanoGPT"
+
+/* Bytes are tokens where the vocabulary says so, or the job. */
+static void bytes_are_tokens_only_when_meant(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/spillway-jobs-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    static const char text[] = "PARis is worth a mass. Gzip is not.";
+    write_file(folder, "a.txt", text, sizeof text);
+    static const struct {
+        const char *keys, *message;
+    } rows[] = {
+        {BYTE_NETWORK ", \"data\": \"a.txt\"", ""},
+        {"\"network\": {\"model_type\": \"gpt2\", \"vocab_size\": 513}, \"data\": \"a.txt\"",
+         ":2:82: the bytes of 'a.txt' would be tokens 0 to 255 of the 513 of network 'network' (expected tokens in a "
+         ".bin file of llm.c or nanoGPT, or \"tokens\": \"bytes\" if bytes are meant)"},
+        {"\"network\": \"gpt2\", \"data\": \"a.txt\", \"data_format\": \"text\"",
+         ":2:47: the bytes of 'a.txt' would be tokens 0 to 255 of the 50257 of network 'gpt2' (expected tokens in a "
+         ".bin file of llm.c or nanoGPT, or \"tokens\": \"bytes\" if bytes are meant)"},
+        {"\"network\": \"gpt2\", \"data\": \"a.txt\", \"tokens\": \"bytes\"", ""},
+        {"\"network\": \"gpt2\", \"data\": \"a.txt\", \"tokens\": \"words\"",
+         ":2:66: unknown tokens 'words' (expected bytes)"},
+        {"\"network\": \"gpt2\", \"data\": \"a.bin\", \"data_format\": \"llmc\", \"tokens\": \"bytes\"",
+         ":2:89: 'tokens' is 'bytes' but the format of 'a.bin' is 'llmc' (expected text)"},
+        {"\"network\": \"gpt2\", \"evaluate\": {\"every\": 1, \"data\": \"a.txt\"}",
+         ":2:72: the bytes of 'a.txt' would be tokens 0 to 255 of the 50257 of network 'gpt2' (expected tokens in a "
+         ".bin file of llm.c or nanoGPT, or \"tokens\": \"bytes\" if bytes are meant)"},
+        {BYTE_NETWORK ", \"data\": \"a.jsonl\"",
+         ":2:96: 'a.jsonl' holds JSON lines by its name, and its bytes would be the tokens " WANTED
+         ", or \"tokens\": \"bytes\" if bytes are meant)"},
+        {BYTE_NETWORK ", \"data\": \"a.jsonl\", \"tokens\": \"bytes\"", ""},
+        {BYTE_NETWORK ", \"data\": \".\", \"tokens\": \"bytes\"", ":2:96: '.' is a folder " WANTED ")"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) assert_string_equal(read_one(folder, rows[i].keys), rows[i].message);
+    remove_file(folder, "a.txt");
+    remove_file(folder, "jobs.json");
+    rmdir(folder);
+}
+
+/* Nobody trains on the bytes of a compressed file or of weights, whatever its name and whatever the job says. */
+static void files_of_other_formats_are_no_data(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/spillway-jobs-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    static const struct {
+        const char *bytes;
+        size_t count;
+        const char *what;
+    } rows[] = {
+        {"PAR1\x15\x04", 6, "a Parquet file"},
+        {"\x1f\x8b\x08\x00", 4, "compressed by gzip"},
+        {"\x28\xb5\x2f\xfd", 4, "compressed by zstd"},
+        {"BZh91AY&SY", 10, "compressed by bzip2"},
+        {"PK\x03\x04\x14", 5, "a zip archive, as PyTorch writes"},
+        {"\x93NUMPY\x01", 7, "a NumPy array"},
+        {"\x0b\0\0\0\0\0\0\0{\"a\": null}  ", 21, "a safetensors file of weights"},
+        {"GGUF\x03\0\0\0", 8, "a GGUF file of weights"},
+    };
+    static const char *const names[] = {"a.txt", "a.bin"};
+    for (size_t i = 0; i < 2 * ARRAY_COUNT(rows); i++) {
+        char keys[200], expected[300];
+        const char *name = names[i % 2];
+        write_file(folder, name, rows[i / 2].bytes, rows[i / 2].count);
+        snprintf(keys, sizeof keys, "\"network\": \"gpt2\", \"data\": \"%s\"%s", name,
+                 i % 2 ? "" : ", \"tokens\": \"bytes\"");
+        snprintf(expected, sizeof expected, ":2:47: '%s' is %s " WANTED ")", name, rows[i / 2].what);
+        assert_string_equal(read_one(folder, keys), expected);
+        remove_file(folder, name);
+    }
+    remove_file(folder, "jobs.json");
+    rmdir(folder);
+}
 
 /* 99 letters: allowed, but not with a number behind them. */
 #define TEN "nnnnnnnnnn"
@@ -505,7 +599,7 @@ static void memory_may_end_anywhere(void **state)
 {
     (void)state;
     const char *text = "{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\", \"count\": 9,"
-                       "\"minibatches\": 2, \"data\": \"a.txt\", \"weights_out\": \"{name}\"}]}";
+                       "\"minibatches\": 2, \"data\": \"a.bin\", \"weights_out\": \"{name}\"}]}";
     for (uint64_t n = 1;; n++) {
         struct job_set set = {0};
         struct error err = {0};
@@ -529,6 +623,8 @@ int main(void)
         cmocka_unit_test(other_networks_choose_their_sequence),
         cmocka_unit_test(formats_follow_name_and_magic),
         cmocka_unit_test(relative_job_files_make_absolute_paths),
+        cmocka_unit_test(bytes_are_tokens_only_when_meant),
+        cmocka_unit_test(files_of_other_formats_are_no_data),
         cmocka_unit_test(bad_files_are_refused_with_their_place),
         cmocka_unit_test(too_many_jobs_are_refused),
         cmocka_unit_test(what_is_written_reads_back_the_same),
