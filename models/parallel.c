@@ -455,6 +455,16 @@ enum status parallel_check(const struct job *job, struct error *err)
     return check_tensor(job, err);
 }
 
+bool parallel_is_alone(const struct job *job)
+{
+    const struct parallel *p = &job->parallel;
+    bool single = parallel_is_set(p) && parallel_devices(p) == 1 && p->replicated == 0;
+    bool plain = p->offload == OFFLOAD_NOTHING && !p->swap && !p->choose && p->slices == 0 &&
+                 p->schedule != PIPELINE_TERAPIPE && !pipeline_is_asynchronous(p->schedule);
+    for (uint32_t i = 0; i < COMPRESSED_COUNT; i++) plain &= !compression_is_set(&job->compression[i]);
+    return single && plain && job->gradients == PRECISION_FP32 && !job_clips(job) && !network_is_listed(&job->network);
+}
+
 /* --- JSON ----------------------------------------------------------------------------------- */
 
 /* An array of numbers above 0, at most `most` of them; what it does not name keeps what it has. */

@@ -387,6 +387,13 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage);
  */
 MUST_CHECK enum status parallel_check(const struct job *job, struct error *err);
 
+/*
+ * Is it spread over a single device, in no way that differs from a job that is not spread? Such a job computes what
+ * the resident policies compute, and plans of them can be carried out. Of networks that are listed layer by layer, and
+ * of jobs that clip, which no resident policy takes: false.
+ */
+bool parallel_is_alone(const struct job *job);
+
 /* May a group of `tensor` devices divide the rows of norms and sums ("sequence")? */
 bool parallel_divides_tokens(const struct job *job, uint32_t tensor);
 

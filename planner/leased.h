@@ -15,15 +15,16 @@
  * name none have the devices that no job names, or all where there are none left, behind the others: d and e have
  * device 4 of a machine of five.
  *
- * A file is read like this where some job names devices, or some are spread and some are not. Where all are spread
- * and none names any, jobs on the same devices take turns by minibatches (planner/spread.h).
+ * A file is read like this where some job names devices, some are spread and some are not, or some are spread over a
+ * single device (parallel_is_alone()), on which they stay. Where all are spread over more and none names any, jobs on the
+ * same devices take turns by minibatches (planner/spread.h).
  */
 #ifndef SPILLWAY_PLANNER_LEASED_H
 #define SPILLWAY_PLANNER_LEASED_H
 
 #include "planner/planner.h"
 
-bool leased_applies(const struct job_set *jobs);
+bool leased_applies(const struct hardware *hardware, const struct job_set *jobs);
 
 /* The name of such plans' policy. */
 extern const char leased_policy[]; /* "leases" */

@@ -166,6 +166,14 @@ static bool any_spread(const struct job_set *jobs)
     return false;
 }
 
+/* Machines of several devices are for leased_plan(), which comes back with one for each such job. */
+static bool all_alone(const struct hardware *hardware, const struct job_set *jobs)
+{
+    bool all = hardware->device_count == 1;
+    for (uint32_t j = 0; j < jobs->count && all; j++) all = parallel_is_alone(&jobs->jobs[j]);
+    return all;
+}
+
 /* What only jobs have that are spread. */
 static enum status refuse_wishes(const struct job_set *jobs, struct error *err)
 {
@@ -181,6 +189,24 @@ static enum status refuse_wishes(const struct job_set *jobs, struct error *err)
                                  jobs->jobs[j].name, compressed_names[i]);
     }
     return STATUS_OK;
+}
+
+/* Jobs that each have a device for themselves stay on it, one after the other, and are spread over nothing. */
+static enum status plan_alone(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                              struct plan *out, struct error *err)
+{
+    struct planner_options own = *options;
+    if (options->policy) {
+        error_set(err, STATUS_BAD_INPUT, "policy '%s' for jobs that are spread over devices (they have none)",
+                  options->policy);
+        job_set_release(jobs);
+        hardware_release(hardware);
+        return err->status;
+    }
+    for (uint32_t j = 0; j < jobs->count; j++) jobs->jobs[j].parallel = (struct parallel){0};
+    own.policy = policy_model_parallel.name;
+    own.settle = false;
+    return planner_plan(hardware, jobs, &own, out, err);
 }
 
 /* Jobs that are spread have no policy: each says itself where and how it runs. */
@@ -245,7 +271,8 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
     struct schedule schedule = {0};
     struct plan_order order = {0};
     struct plan_builder *builder = NULL;
-    if (leased_applies(jobs)) return leased_plan(hardware, jobs, options, out, err);
+    if (leased_applies(hardware, jobs)) return leased_plan(hardware, jobs, options, out, err);
+    if (all_alone(hardware, jobs)) return plan_alone(hardware, jobs, options, out, err);
     bool spread = any_spread(jobs);
     if (!spread && refuse_wishes(jobs, err) != STATUS_OK) {
         job_set_release(jobs);

@@ -24,7 +24,7 @@
  * host's processor has added up and updated all ranks' shares, the link has carried all both ways (weights that come up for
  * each pass may stay where a pass back follows its own), and ranks have exchanged all gradients.
  *
- * On one device at a time. planner/bound.h, of the device or of all.
+ * On one device at a time, and spread over a single one (parallel_is_alone()). planner/bound.h, of the device or of all.
  */
 #ifndef SPILLWAY_PLANNER_WHAT_IF_FLOOR_H
 #define SPILLWAY_PLANNER_WHAT_IF_FLOOR_H
