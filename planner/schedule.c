@@ -3,11 +3,12 @@
  *
  * A decision is made when a device's computation lane becomes free and some job is ready, at the
  * earliest such time over all devices. Of what placing.h knows, a policy is shown what policy.h says.
+ * Jobs that a policy ranks are kept sorted (planner/agenda.h); a policy that chooses looks at all of them.
  *
  * Streamed over several nodes, each job has one of them for a home (planner/homes.h): when devices of a node ask, only its
  * jobs are shown as admitted, so that no policy need know of nodes.
  *
- * Cost: O(jobs + devices) per unit.
+ * Cost per unit: O(log jobs + log devices) where the policy ranks jobs, else O(jobs + devices).
  */
 #include "planner/schedule.h"
 
@@ -15,6 +16,8 @@
 #include <stdlib.h>
 
 #include "base/extreme.h"
+#include "models/try.h"
+#include "planner/agenda.h"
 #include "planner/homes.h"
 #include "planner/placing.h"
 #include "planner/policy_ask.h"
@@ -37,6 +40,8 @@ struct scheduler {
     uint32_t *of_type;             /* (type count): a device that stands for its type; PLAN_NONE */
     uint32_t *homes;               /* (job count); NULL: no job is bound to a node */
     double *ready_s;               /* (host count), scratch, where they are */
+    struct tournament job_ready_s; /* when each job could be chosen; no homes, not resident, a policy that chooses */
+    struct arena arena;            /* of trees and queues */
     bool resident;
 };
 
@@ -125,15 +130,25 @@ static enum status ask(struct scheduler *s, uint32_t device, struct policy_choic
 
 /* --- deciding -------------------------------------------------------------------------------- */
 
-/* The earliest time at which some job that may run on the device is ready; HUGE_VAL: none is. */
+/* Do jobs differ in where they may run? */
+static bool is_bound(const struct scheduler *s)
+{
+    return s->resident || s->homes;
+}
+
+/* When the job can be chosen; HUGE_VAL: when something else happens. */
+static double choosable_s(const struct placing_view *job)
+{
+    return !job->reserved && job->remaining_s > 0 ? job->ready_s : HUGE_VAL;
+}
+
+/* Where a device of the resident ones asks: the earliest time at which a job that may run there is ready. */
 static double earliest_ready(const struct scheduler *s, uint32_t device)
 {
     double earliest = HUGE_VAL;
     for (uint32_t j = 0; j < s->view.job_count; j++) {
         const struct placing_view *job = &s->placing->view_jobs[j];
-        if (job->admitted && !job->reserved && job->remaining_s > 0 && job->ready_s < earliest &&
-            (job->next_device == PLAN_NONE || job->next_device == device))
-            earliest = job->ready_s;
+        if (job->admitted && job->next_device == device) earliest = min_s(earliest, choosable_s(job));
     }
     return earliest;
 }
@@ -145,7 +160,7 @@ static void find_ready(const struct scheduler *s)
     for (uint32_t j = 0; j < s->view.job_count; j++) {
         const struct placing_view *job = &s->placing->view_jobs[j];
         double *earliest = &s->ready_s[s->homes[j]];
-        if (!job->reserved && job->remaining_s > 0 && job->ready_s < *earliest) *earliest = job->ready_s;
+        *earliest = min_s(*earliest, choosable_s(job));
     }
 }
 
@@ -165,7 +180,7 @@ static double next_ready(const struct scheduler *s, double now_s)
 static uint32_t next_decision(const struct scheduler *s, double *at)
 {
     uint32_t best = PLAN_NONE;
-    double any = s->resident || s->homes ? 0 : earliest_ready(s, 0);
+    double any = is_bound(s) ? 0 : tournament_least(&s->job_ready_s);
     if (s->homes) find_ready(s);
     *at = HUGE_VAL;
     for (uint32_t d = 0; d < s->view.device_count; d++) {
@@ -183,9 +198,16 @@ static uint32_t next_decision(const struct scheduler *s, double *at)
     return best;
 }
 
+/* The job was placed, or chosen ahead. */
+static void note_ready(struct scheduler *s, uint32_t job)
+{
+    if (!is_bound(s)) tournament_set(&s->job_ready_s, job, choosable_s(&s->placing->view_jobs[job]));
+}
+
 static void reserve(struct scheduler *s, uint32_t job, bool reserved)
 {
     s->placing->view_jobs[job].reserved = s->jobs[job].taken = reserved;
+    note_ready(s, job);
 }
 
 /* Choose the device's next unit while its current one, of `own`, runs from start_s on. */
@@ -218,9 +240,26 @@ static enum status wait(struct scheduler *s, struct error *err)
     return runs ? STATUS_OK : policy_session_stuck(&s->session, &s->view, err);
 }
 
+/* The job's next unit goes to the device. Returns when it starts there. */
+static double put(struct scheduler *s, uint32_t job, uint32_t device, struct scheduled_unit *unit)
+{
+    uint32_t seated = s->placing->next_admitted;
+    double start = placing_put(s->placing, job, device, unit);
+    s->devices[device].job = job;
+    s->devices[device].shard = s->jobs[job].shard;
+    s->devices[device].free = s->placing->lanes[device].compute_free_s;
+    if (!unit->last) show_unit(s, job);
+    show_job(s, job);
+    while (seated < s->placing->next_admitted) show_job(s, seated++); /* the job's seat went to them */
+    return start;
+}
+
+/* --- policies that choose -------------------------------------------------------------------- */
+
 static enum status run(struct scheduler *s, struct schedule *out, struct error *err)
 {
     enum status status = STATUS_OK;
+    if (!is_bound(s)) TRY(tournament_create(&s->arena, s->view.job_count, 0, &s->job_ready_s, err));
     for (uint32_t left = out->count; left > 0 && !status;) {
         uint32_t device = next_decision(s, &s->view.now);
         if (device == PLAN_NONE) return policy_session_stuck(&s->session, &s->view, err);
@@ -239,19 +278,82 @@ static enum status run(struct scheduler *s, struct schedule *out, struct error *
             device = choice.device;
         }
         struct scheduled_unit *unit = &out->units[out->count - left--];
-        double start = placing_put(s->placing, job, device, unit);
-        s->devices[device].job = job;
-        s->devices[device].shard = s->jobs[job].shard;
-        if (!unit->last) show_unit(s, job);
-        show_job(s, job);
-        for (uint32_t j = 0; unit->last && s->resident && j < s->view.job_count; j++)
-            show_job(s, j); /* its seat went to another */
+        double start = put(s, job, device, unit);
+        note_ready(s, job);
         for (uint32_t d = 0; d < s->view.device_count; d++) /* may be asked again, from now on */
             if (s->turns[d].not_before_s > s->view.now) s->turns[d].not_before_s = s->view.now;
         if (s->policy->commit_ahead && left > 0) status = choose_ahead(s, device, job, start, err);
     }
     return status;
 }
+
+/* --- policies that rank ---------------------------------------------------------------------- */
+
+/* The devices that a job may run on. */
+static uint32_t group_of(const struct scheduler *s, uint32_t job)
+{
+    if (s->resident) return s->placing->view_jobs[job].next_device;
+    return s->homes ? s->homes[job] : 0;
+}
+
+static enum status make_agenda(struct scheduler *s, struct agenda *out, struct error *err)
+{
+    void *memory;
+    uint32_t groups = s->resident ? s->view.device_count
+                      : s->homes  ? hardware_host_count(s->placing->times->hardware)
+                                  : 1;
+    TRY(arena_array(&s->arena, s->view.device_count, sizeof(uint32_t), &memory, err));
+    uint32_t *of_device = memory;
+    for (uint32_t d = 0; d < s->view.device_count; d++) of_device[d] = s->resident ? d : s->homes ? host_of(s, d) : 0;
+    TRY(agenda_create(&s->arena, s->view.job_count, s->view.device_count, of_device, groups, out, err));
+    for (uint32_t j = 0; j < s->view.job_count; j++) {
+        const struct placing_view *job = &s->placing->view_jobs[j];
+        if (job->admitted && job->remaining_s > 0) agenda_add(out, j, group_of(s, j), job->ready_s);
+    }
+    return STATUS_OK;
+}
+
+/* The job of highest rank that is ready on the device. */
+static uint32_t highest(struct scheduler *s, struct agenda *agenda, uint32_t device)
+{
+    uint32_t group = agenda->group_of[device];
+    for (uint32_t j; (j = agenda_wake(agenda, group, s->view.now)) != AGENDA_NONE;) {
+        s->jobs[j].admitted = true; /* at home where the device asks */
+        agenda_rank(agenda, j, group, s->policy->rank(s->session.state, &s->view, j));
+    }
+    return agenda_take(agenda, group);
+}
+
+/* As policy_place() and policy_emptiest() say, where each device takes one unit at a time. */
+static uint32_t place_of(const struct scheduler *s, const struct agenda *agenda, uint32_t job, uint32_t device)
+{
+    uint32_t last = s->placing->view_jobs[job].last_device;
+    bool asks = !s->policy->emptiest && last != PLAN_NONE && agenda->group_of[last] == agenda->group_of[device] &&
+                agenda_free(agenda, last) <= s->view.now;
+    return asks ? last : device;
+}
+
+/* What run() does, for a policy that ranks: it always finds a job where some job is ready. */
+static enum status run_ranked(struct scheduler *s, struct schedule *out, struct error *err)
+{
+    struct agenda agenda;
+    TRY(make_agenda(s, &agenda, err));
+    for (uint32_t i = 0; i < out->count; i++) {
+        uint32_t seated = s->placing->next_admitted;
+        s->view.device = agenda_next(&agenda, &s->view.now);
+        if (s->view.device == AGENDA_NONE) return policy_session_stuck(&s->session, &s->view, err);
+        s->view.decision = s->session.decisions++;
+        uint32_t job = highest(s, &agenda, s->view.device), device = place_of(s, &agenda, job, s->view.device);
+        put(s, job, device, &out->units[i]);
+        agenda_set_free(&agenda, device, s->placing->lanes[device].compute_free_s);
+        if (!out->units[i].last) agenda_add(&agenda, job, group_of(s, job), s->placing->view_jobs[job].ready_s);
+        for (; seated < s->placing->next_admitted; seated++)
+            agenda_add(&agenda, seated, group_of(s, seated), s->placing->view_jobs[seated].ready_s);
+    }
+    return STATUS_OK;
+}
+
+/* --- homes ----------------------------------------------------------------------------------- */
 
 /* Where jobs are streamed over devices of several nodes. */
 static enum status find_homes(struct scheduler *s, struct error *err)
@@ -336,7 +438,8 @@ enum status schedule_make(const struct unit_times *times, const struct policy *p
     show_first(&s);
     show_devices(&s, 0);
     status = policy_session_begin(&s.session, policy, &s.view, err);
-    if (!status) status = run(&s, out, err);
+    bool ranks = !policy->choose && policy->rank && !policy->commit_ahead;
+    if (!status) status = (ranks ? run_ranked : run)(&s, out, err);
     policy_session_end(&s.session);
     if (status) goto out;
     out->makespan_s = s.placing->makespan_s;
@@ -349,6 +452,7 @@ out:
     free(s.of_type);
     free(s.homes);
     free(s.ready_s);
+    arena_release(&s.arena);
     placing_destroy(s.placing);
     if (status) schedule_release(out);
     return status;
