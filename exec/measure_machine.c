@@ -11,15 +11,18 @@
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "exec/host_memory.h"
 
-/* Cores, not hardware threads; 0 when hwloc cannot tell. */
+/* Cores, not hardware threads; 0 when hwloc cannot tell. In a container without /sys it cannot, and would say so on
+ * standard error. */
 static uint32_t cores_present(void)
 {
     hwloc_topology_t topology;
+    setenv("HWLOC_HIDE_ERRORS", "2", 0);
     if (hwloc_topology_init(&topology) != 0) return 0;
     int count = 0;
     if (hwloc_topology_load(topology) == 0)

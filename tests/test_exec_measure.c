@@ -12,6 +12,9 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/json_out.h"
 #include "exec/measure.h"
@@ -46,6 +49,28 @@ static void test_cores(void **state)
     machine_look(&machine);
     assert_true(machine.cores >= 1 && machine.cores <= machine.present);
     assert_true(strlen(machine.cpu) > 0);
+}
+
+/* Containers without /sys: hwloc finds no cores there, and must not write to the user's terminal. */
+static void test_without_sysfs(void **state)
+{
+    (void)state;
+    char root[] = "/tmp/spillway-no-sysfs-XXXXXX";
+    struct machine machine;
+    struct stat found;
+    assert_non_null(mkdtemp(root));
+    setenv("HWLOC_FSROOT", root, 1);
+    const int kept = dup(STDERR_FILENO), caught = memfd_create("stderr", MFD_CLOEXEC);
+    assert_true(kept >= 0 && caught >= 0 && dup2(caught, STDERR_FILENO) >= 0);
+    machine_look(&machine);
+    assert_true(dup2(kept, STDERR_FILENO) >= 0);
+    assert_int_equal(fstat(caught, &found), 0);
+    assert_int_equal(found.st_size, 0);
+    assert_true(machine.cores >= 1 && machine.cores <= machine.present);
+    close(kept);
+    close(caught);
+    unsetenv("HWLOC_FSROOT");
+    rmdir(root);
 }
 
 struct told {
@@ -169,7 +194,7 @@ int main(void)
     use_one_core();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_statistics),
-        cmocka_unit_test(test_cores),
+        cmocka_unit_test(test_without_sysfs), cmocka_unit_test(test_cores),
         cmocka_unit_test(test_a_profile),
         cmocka_unit_test(test_stopping),
     };
