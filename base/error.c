@@ -4,7 +4,7 @@
  *
  * The text lives inside the struct, so that reporting "no memory" needs none. Names in messages
  * come from files and command lines: control characters are replaced, since a terminal would obey
- * them. A message that does not fit ends in "...".
+ * them and a newline would make two messages of one. A message that does not fit ends in "...".
  */
 #include "base/error.h"
 
@@ -22,7 +22,7 @@ static void finish_text(struct error *err, int wanted)
     if (wanted < 0) snprintf(err->text, size, "a message that could not be formatted");
     if (wanted >= (int)size) memcpy(err->text + size - 4, "...", 4);
     for (char *c = err->text; *c; c++)
-        if (((unsigned char)*c < 0x20 && *c != '\n') || *c == 0x7f) *c = '?';
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
 }
 
 static enum status set_text(struct error *err, enum status status, const char *suffix,

@@ -65,8 +65,8 @@ static void control_characters_are_replaced(void **state)
 {
     (void)state;
     struct error err = {0};
-    error_set(&err, STATUS_BAD_INPUT, "unknown key '%s'", "\033[31mred\a\x7f\tend\xc3\xa9");
-    assert_string_equal(err.text, "unknown key '?[31mred???end\xc3\xa9'");
+    error_set(&err, STATUS_BAD_INPUT, "unknown key '%s'", "\033[31mred\a\x7f\tone\nend\xc3\xa9");
+    assert_string_equal(err.text, "unknown key '?[31mred???one?end\xc3\xa9'");
 }
 
 static void exit_codes(void **state)
