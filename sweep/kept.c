@@ -1,6 +1,7 @@
 /* See kept.h. */
 #include "sweep/kept.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,29 +79,50 @@ static uint32_t outcome_of(const char *name)
     return SWEEP_PENDING;
 }
 
+/* Reads column `column` of the current row: a finite number, or NAN where it is NULL. False: it is something else. */
+static bool read_figure(sqlite3_stmt *statement, int column, double *out)
+{
+    const int type = sqlite3_column_type(statement, column);
+    *out = type == SQLITE_NULL ? (double)NAN : sqlite3_column_double(statement, column);
+    return type == SQLITE_NULL || ((type == SQLITE_FLOAT || type == SQLITE_INTEGER) && isfinite(*out));
+}
+
+/* Reads the current row. False: no sweep has written it (a point that the grid lacks or that came before, an unknown
+ * outcome, a figure that is none). */
+static bool read_point(sqlite3_stmt *statement, struct sweep_results *results)
+{
+    const int outcome = (int)results->grid->axis_count + 1, reason = (int)column_count(results) - 1;
+    const int64_t point = sqlite3_column_int64(statement, 0);
+    if (sqlite3_column_type(statement, 0) != SQLITE_INTEGER || point < 0 ||
+        (uint64_t)point >= results->grid->point_count || results->points[point].outcome != SWEEP_PENDING)
+        return false;
+    struct sweep_result *result = &results->points[point];
+    const char *text = (const char *)sqlite3_column_text(statement, reason);
+    result->outcome = outcome_of((const char *)sqlite3_column_text(statement, outcome));
+    snprintf(result->reason, sizeof result->reason, "%s", text ? text : "");
+    for (uint32_t f = 0; f < results->figure_count; f++)
+        if (!read_figure(statement, outcome + 1 + (int)f, &result->figures[f])) return false;
+    return result->outcome != SWEEP_PENDING;
+}
+
 static enum status read_points(const struct sweep_kept *kept, struct sweep_results *results, uint64_t *count,
                                struct error *err)
 {
     sqlite3_stmt *statement = NULL;
     int code = sqlite3_prepare_v2(kept->database.handle, "SELECT * FROM points ORDER BY point", -1, &statement, NULL);
-    const int outcome = (int)results->grid->axis_count + 1, reason = (int)column_count(results) - 1;
+    bool good = true;
     *count = 0;
-    while (code == SQLITE_OK || code == SQLITE_ROW) {
+    while (good && (code == SQLITE_OK || code == SQLITE_ROW)) {
         code = sqlite3_step(statement);
         if (code != SQLITE_ROW) break;
-        int64_t point = sqlite3_column_int64(statement, 0);
-        if (point < 0 || (uint64_t)point >= results->grid->point_count) continue;
-        struct sweep_result *result = &results->points[point];
-        const char *name = (const char *)sqlite3_column_text(statement, outcome);
-        const char *text = (const char *)sqlite3_column_text(statement, reason);
-        result->outcome = outcome_of(name);
-        snprintf(result->reason, sizeof result->reason, "%s", text ? text : "");
-        for (uint32_t f = 0; f < results->figure_count; f++)
-            if (sqlite3_column_type(statement, outcome + 1 + (int)f) != SQLITE_NULL)
-                result->figures[f] = sqlite3_column_double(statement, outcome + 1 + (int)f);
-        *count += result->outcome != SWEEP_PENDING;
+        good = read_point(statement, results);
+        *count += good;
     }
     sqlite3_finalize(statement);
+    if (!good)
+        return error_set(err, STATUS_BAD_INPUT, "'%s' is damaged: what follows its point %" PRIu64
+                         " was written by no sweep (remove the file, and the sweep begins anew)",
+                         kept->database.path, *count);
     return code == SQLITE_DONE ? STATUS_OK : complain(kept, err);
 }
 

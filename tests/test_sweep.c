@@ -324,6 +324,40 @@ static void results_outlive_a_stop(void **state)
     free(texts[1]);
 }
 
+/* Rows that no sweep has written: told, instead of a point that counts and has no result, or a figure that is none. */
+static void damaged_rows_are_refused(void **state)
+{
+    (void)state;
+    static const char *const damages[] = {
+        "UPDATE points SET outcome = 'perhaps' WHERE point = 4", "UPDATE points SET point = 6 WHERE point = 4",
+        "UPDATE points SET makespan_s = 9e999 WHERE point = 4", "UPDATE points SET makespan_s = 'soon' WHERE point = 4",
+        "CREATE TABLE more AS SELECT * FROM points; DROP TABLE points; ALTER TABLE more RENAME TO points;"
+        "INSERT INTO points SELECT * FROM points WHERE point = 0"};
+    for (size_t d = 0; d < sizeof damages / sizeof *damages; d++) {
+        struct made made;
+        struct error err = {0};
+        struct sweep_kept *kept;
+        sqlite3 *database;
+        uint64_t found;
+        make(&made);
+        assert_int_equal(sweep_kept_open(path, "what", &made.results, &found, &kept, &err), STATUS_OK);
+        for (uint64_t p = 0; p <= 4; p += 4) {
+            struct sweep_result result = result_of(&made, p);
+            assert_int_equal(sweep_kept_add(kept, &result, &err), STATUS_OK);
+        }
+        sweep_kept_close(kept, false);
+        arena_release(&made.arena);
+        assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(database, damages[d], NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(database);
+        make(&made);
+        assert_int_equal(sweep_kept_open(path, "what", &made.results, &found, &kept, &err), STATUS_BAD_INPUT);
+        assert_non_null(strstr(err.text, "' is damaged: what follows its point 1 was written by no sweep"));
+        arena_release(&made.arena);
+        unlink(path);
+    }
+}
+
 static void another_sweep_is_not_gone_on_with(void **state)
 {
     (void)state;
@@ -377,6 +411,7 @@ int main(void)
         cmocka_unit_test(fronts_are_what_nobody_beats),
         cmocka_unit_test_setup_teardown(csv_has_a_line_per_point, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(results_outlive_a_stop, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(damaged_rows_are_refused, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(another_sweep_is_not_gone_on_with, make_folder, remove_folder),
     };
     return cmocka_run_group_tests_name("sweep", tests, NULL, NULL);
