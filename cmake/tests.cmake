@@ -1,20 +1,3 @@
-# A test is run by tests/bare_path.sh, with a PATH of only what bootstrap installs; what else it takes where it is there
-# is told by "also uses: TOOL..." in one of the first lines of SOURCE.
-function(spillway_test name label source)
-    file(STRINGS ${source} head_lines LIMIT_COUNT 4)
-    set(tools "")
-    if("${head_lines}" MATCHES "also uses: ([a-z0-9 -]+)")
-        string(STRIP "${CMAKE_MATCH_1}" tools)
-    endif()
-    cmake_parse_arguments(TEST "" "FOLDER" "COMMAND" ${ARGN})
-    if(TEST_FOLDER)
-        set(TEST_FOLDER WORKING_DIRECTORY ${TEST_FOLDER})
-    endif()
-    add_test(NAME ${name} COMMAND bash ${CMAKE_SOURCE_DIR}/tests/bare_path.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} "${tools}"
-                                  ${TEST_COMMAND} ${TEST_FOLDER})
-    set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600)
-endfunction()
-
 # tests/test_NAME.c is one cmocka program, linked with every module there is. Its label is "fast"
 # (less than a minute for all of these, on two cores) unless its first line says "label: medium" (several
 # seconds), "label: long", "label: slow" or "label: fuzz" in a comment.
@@ -22,14 +5,6 @@ pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 
 file(GLOB TEST_SOURCES CONFIGURE_DEPENDS tests/test_*.c)
 file(GLOB TEST_SUPPORT CONFIGURE_DEPENDS tests/support_*.c)
-set(TEST_MODULES "")
-foreach(module spw_cli spw_repro spw_report spw_sweep spw_noise spw_history spw_exec spw_swarm spw_explain spw_sim
-        spw_serving spw_planner spw_plots spw_traces spw_plan spw_models spw_base)
-    if(TARGET ${module})
-        list(APPEND TEST_MODULES ${module})
-    endif()
-endforeach()
-
 add_library(spw_test_support STATIC EXCLUDE_FROM_ALL ${TEST_SUPPORT})
 target_link_libraries(spw_test_support PUBLIC ${TEST_MODULES} PkgConfig::CMOCKA)
 
@@ -82,7 +57,7 @@ endif()
 # nor a GPU. Not under sanitizers, which lose track of its stacks.
 include(CheckLanguage)
 check_language(CXX)
-if(CMAKE_CXX_COMPILER AND NOT SPILLWAY_SANITIZE AND NOT SPILLWAY_FUZZ)
+if(CMAKE_CXX_COMPILER AND NOT SPILLWAY_SANITIZE)
     enable_language(CXX)
     file(GLOB EMULATOR_SOURCES CONFIGURE_DEPENDS tests/emulator/*.c tests/emulator/*.cpp)
     add_library(spw_emulated OBJECT ${EMULATOR_SOURCES} exec/backend.c exec/detect_cuda.c
@@ -140,22 +115,4 @@ foreach(script ${CHECK_SCRIPTS})
     endif()
     spillway_test(${name} ${label} ${script} COMMAND bash ${script} ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT SPILLWAY_HISTORY=)
-endforeach()
-
-# tests/fuzz_NAME.c defines LLVMFuzzerTestOneInput. Without libFuzzer it is linked with a driver
-# that replays the files of tests/corpus/NAME and their random mutations, so that every run of the
-# tests feeds each reader a few thousand broken inputs.
-file(GLOB FUZZ_SOURCES CONFIGURE_DEPENDS tests/fuzz_*.c)
-foreach(source ${FUZZ_SOURCES})
-    get_filename_component(name ${source} NAME_WE)
-    string(REPLACE "fuzz_" "" short ${name})
-    if(SPILLWAY_FUZZ)
-        add_executable(${name} ${source})
-        target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
-        target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    else()
-        add_executable(${name} ${source} tests/replay_main.c)
-        spillway_test(${name} fuzz ${source} COMMAND $<TARGET_FILE:${name}> ${CMAKE_SOURCE_DIR}/tests/corpus/${short})
-    endif()
-    target_link_libraries(${name} PRIVATE ${TEST_MODULES})
 endforeach()

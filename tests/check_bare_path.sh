@@ -3,6 +3,7 @@
 # label: fast
 #
 # usage: check_bare_path.sh SOURCE_FOLDER BUILD_FOLDER
+# shellcheck disable=SC2016 # the bare shell expands these
 set -euo pipefail
 
 source=$(cd "$1" && pwd)

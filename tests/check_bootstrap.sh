@@ -14,11 +14,13 @@ failures=0
 # A tree with the script alone, and a folder of tools: the real small ones, stand-ins for the rest.
 machine() { # TOOL...: which stand-ins there are
     rm -rf "${scratch:?}"/{tree,tools,log}
-    mkdir -p "$scratch/tree/demo" "$scratch/tools"
+    mkdir -p "$scratch/tree/demo" "$scratch/tree/tests" "$scratch/tools"
     cp "$source_folder/bootstrap" "$scratch/tree/"
     echo 'echo demo of "$1"' >"$scratch/tree/demo/demo.sh"
+    touch "$scratch/tree/tests"/fuzz_{jobs,plan}.c
+    echo 'shift 2; echo "guided $*"; [[ $1 != "$broken" ]]' >"$scratch/tree/tests/fuzz_guided.sh"
     local tool
-    for tool in bash env dirname readlink nproc cat rm tail; do
+    for tool in bash env dirname readlink nproc cat rm tail paste; do
         ln -s "$(command -v "$tool")" "$scratch/tools/$tool"
     done
     printf '#!/bin/bash\necho "${user:-0}"\n' >"$scratch/tools/id"
@@ -54,7 +56,7 @@ configure='cmake -S . -B build -G Ninja'
 compile='cmake --build build --parallel 3'
 ctest='ctest --test-dir build --output-on-failure --no-tests=error --parallel 3'
 update='apt-get update -q -o APT::Update::Error-Mode=any'
-export JOBS=3 lacking='' user=0
+export JOBS=3 lacking='' user=0 broken=''
 
 machine cmake ctest apt-get dpkg-query
 expect 'no argument' 0 'usage: ./bootstrap VERB' ''
@@ -79,6 +81,42 @@ $compile" demo
 expect 'sanitize' 0 'tests took' "cmake -S . -B build-asan -G Ninja -DSPILLWAY_SANITIZE=address,undefined
 cmake --build build-asan --parallel 3
 ${ctest/build/build-asan} -L ^(fast|medium)\$" sanitize
+expect 'packages' 0 'libsqlite3-dev
+' '' packages
+
+# Fuzzing is for machines with clang, which is no package that bootstrap installs.
+expect 'no clang' 2 'install clang with libFuzzer: apt-get install clang' '' fuzz
+expect 'fuzz tests without clang' 0 'fuzzing was not guided by coverage; install clang' "$configure
+$compile
+$ctest -L ^fuzz\$" test fuzz
+expect 'no such target' 2 "there is no fuzz target 'plans' (expected jobs plan)" '' fuzz plans
+expect 'no seconds' 2 "'soon' is no number of seconds" '' fuzz plan soon
+machine cmake ctest apt-get dpkg-query clang
+probe='clang -x c -fopenmp -fsanitize=fuzzer,address,undefined -o /dev/null -'
+configure_fuzz='cmake -S . -B build-fuzz -G Ninja -DSPILLWAY_FUZZ=ON'
+compile_fuzz='cmake --build build-fuzz --parallel 3 --target fuzz_targets'
+guided="$probe
+$configure_fuzz
+$compile_fuzz"
+expect 'fuzz' 0 'guided jobs -max_total_time=60
+==> fuzzing plan for 60 s
+guided plan -max_total_time=60' "$guided" fuzz
+expect 'fuzz for two minutes' 0 'guided plan -max_total_time=120' "$guided" fuzz 120
+expect 'fuzz one target' 0 'fuzzing plan for 3600 s
+guided plan -max_total_time=3600
+==> no findings' "$guided" fuzz plan 3600
+expect 'keep what was found' 0 'inputs of plan
+guided plan --keep' "$guided" fuzz keep plan
+broken='jobs'
+expect 'a finding' 1 'guided plan -max_total_time=60
+==> findings are in build-fuzz/findings: jobs' "$guided" fuzz
+broken=''
+expect 'fuzz tests' 0 'tests took' "$configure
+$compile
+$ctest -L ^fuzz\$
+$guided
+${ctest/build/build-fuzz} -L ^fuzz\$" test fuzz
+machine cmake ctest apt-get dpkg-query
 mkdir "$scratch/tree/build"
 expect 'clean' 0 'removing' '' clean
 [[ ! -e $scratch/tree/build ]] || { echo 'clean left build/'; failures=$((failures + 1)); }
