@@ -35,9 +35,11 @@
 #include "base/json_out.h"
 #include "base/size.h"
 #include "exec/weights.h"
+#include "models/learning_rate.h"
 
 enum { STEP_DIGITS = 10 }; /* JOB_MINIBATCHES_MAX has as many */
 
+const char checkpoint_version[] = "1";
 const char checkpoint_temporary_end[] = ".tmp", checkpoint_final_end[] = ".safetensors";
 const char checkpoint_losses_name[] = "spillway.losses",
            checkpoint_evaluations_name[] = "spillway.evaluations",
@@ -130,18 +132,19 @@ static bool network_text(const struct network *network, char out[VALUE_BYTES])
     return whole;
 }
 
-/* All that decides a step: of a rate that falls also until when. What a kind does not have is left
- * out or zero, and so makes no difference. */
+/* Describes everything that decides a step. Under a schedule other than constant the rate also depends on
+ * the number of all steps. Fields that a kind of optimizer does not have are left out or zero, and so make
+ * no difference. */
 static bool optimizer_text(const struct job *job, char out[VALUE_BYTES])
 {
     struct optimizer used = job->optimizer;
     if (used.kind != OPTIMIZER_ADAMW) used.beta1 = used.beta2 = used.epsilon = 0;
     struct json_out *const json = json_out_create(NULL);
     if (!json) return false;
+    used.schedule.steps = 0;
     json_out_object_begin(json, NULL, true);
     optimizer_write_keys(&used, json);
-    if (used.schedule.kind != RATE_CONSTANT)
-        json_out_u64(json, "steps", job->first_minibatch + job->minibatches);
+    if (used.schedule.kind != RATE_CONSTANT) json_out_u64(json, "steps", learning_rate_steps(job));
     json_out_object_end(json);
     const bool whole = keep_text(json, out);
     json_out_destroy(json);

@@ -11,11 +11,11 @@
 #include "exec/safetensors.h"
 
 enum {
-    FORMAT_VERSION = 1,
     CHUNK_BYTES = 1 << 20, /* a checksum is taken while the piece is in the cache */
     VALUE_BYTES = 8192     /* of a metadata value; networks take the most, below 2 KiB */
 };
 
+extern const char checkpoint_version[]; /* of the format, as it stands in the metadata */
 extern const char checkpoint_temporary_end[], checkpoint_final_end[];
 extern const char checkpoint_losses_name[], checkpoint_evaluations_name[], checkpoint_checksums_name[];
 

@@ -157,10 +157,10 @@ static enum status check_identity(const struct reader *reader, const struct chec
                                   struct error *err)
 {
     const char *const version = safetensors_metadata(reader->parsed, "spillway_checkpoint");
-    if (!version || strcmp(version, "1") != 0)
+    if (!version || strcmp(version, checkpoint_version) != 0)
         return error_set(err, STATUS_BAD_INPUT,
-                         "'%s' is a checkpoint of version '%.40s' (expected %d)", reader->path,
-                         version ? version : "none", (int)FORMAT_VERSION);
+                         "'%s' is a checkpoint of version '%.40s' (expected %s)", reader->path,
+                         version ? version : "none", checkpoint_version);
     struct checkpoint_identity *identity = NULL;
     enum status status = checkpoint_identify(subject, &identity, err);
     for (size_t i = 0; i < KEY_COUNT && status == STATUS_OK; i++) {

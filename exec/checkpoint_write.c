@@ -196,6 +196,18 @@ static void remove_old(struct checkpoint_folder *folder, const struct job *job, 
     }
 }
 
+/* The metadata of a checkpoint: the keys that identify it and at most 10 others. */
+struct pair_list {
+    struct safetensors_pair pairs[KEY_COUNT + 10];
+    size_t count;
+};
+
+static void add_pair(struct pair_list *list, const char *key, const char *value)
+{
+    assert(list->count < ARRAY_COUNT(list->pairs));
+    list->pairs[list->count++] = (struct safetensors_pair){key, value};
+}
+
 static enum status describe(const struct checkpoint_subject *subject,
                             const struct checkpoint_origin *origin, struct checkpoint_contents *contents,
                             const struct evaluated *best, char **head, size_t *head_bytes,
@@ -204,27 +216,27 @@ static enum status describe(const struct checkpoint_subject *subject,
     struct checkpoint_identity *identity = NULL;
     enum status status = checkpoint_identify(subject, &identity, err);
     if (status != STATUS_OK) return status;
-    char version[16], step[32], threads[16], best_step[32], best_loss[32], evaluation[VALUE_BYTES];
-    snprintf(version, sizeof version, "%d", (int)FORMAT_VERSION);
+    char step[32], threads[16], best_step[32], best_loss[32], evaluation[VALUE_BYTES];
     snprintf(step, sizeof step, "%" PRIu64, contents->step);
     snprintf(threads, sizeof threads, "%" PRIu32, origin->threads);
-    struct safetensors_pair pairs[KEY_COUNT + 10] = {
-        {"format", "pt"},         {"spillway_checkpoint", version}, {"version", SPILLWAY_VERSION},
-        {"step", step},           {"backend", origin->backend},     {"libraries", origin->libraries},
-        {"threads", threads}};
-    size_t count = 7;
-    for (size_t i = 0; i < KEY_COUNT; i++)
-        pairs[count++] = (struct safetensors_pair){checkpoint_keys[i], identity->values[i]};
+    struct pair_list list = {0};
+    add_pair(&list, "format", "pt");
+    add_pair(&list, "spillway_checkpoint", checkpoint_version);
+    add_pair(&list, "version", SPILLWAY_VERSION);
+    add_pair(&list, "step", step);
+    add_pair(&list, "backend", origin->backend);
+    add_pair(&list, "libraries", origin->libraries);
+    add_pair(&list, "threads", threads);
+    for (size_t i = 0; i < KEY_COUNT; i++) add_pair(&list, checkpoint_keys[i], identity->values[i]);
     checkpoint_evaluation_text(subject, evaluation);
-    if (evaluation[0]) pairs[count++] = (struct safetensors_pair){"evaluation", evaluation};
+    if (evaluation[0]) add_pair(&list, "evaluation", evaluation);
     if (best) {
         snprintf(best_step, sizeof best_step, "%" PRIu64, best->step);
         snprintf(best_loss, sizeof best_loss, "%.17g", best->loss);
-        pairs[count++] = (struct safetensors_pair){"best_step", best_step};
-        pairs[count++] = (struct safetensors_pair){"best_evaluation", best_loss};
+        add_pair(&list, "best_step", best_step);
+        add_pair(&list, "best_evaluation", best_loss);
     }
-    assert(count <= ARRAY_COUNT(pairs));
-    status = safetensors_head(contents->tensors, contents->count, pairs, count, head, head_bytes, err);
+    status = safetensors_head(contents->tensors, contents->count, list.pairs, list.count, head, head_bytes, err);
     free(identity);
     return status;
 }

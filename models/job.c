@@ -36,6 +36,7 @@
 #include "base/text.h"
 #include "models/data_file.h"
 #include "models/job_devices.h"
+#include "models/learning_rate.h"
 #include "models/memory.h"
 #include "models/network_graph.h"
 #include "models/network_t5.h"
@@ -184,6 +185,7 @@ static enum status take_schedule(struct json_object *o, struct rate_schedule *ou
                          &kind, err));
     TRY(json_take_u64(&inner, "warmup", JSON_OPTIONAL, 0, JOB_MINIBATCHES_MAX, &out->warmup, err));
     TRY(json_take_double(&inner, "floor", JSON_OPTIONAL, 0, 1, &out->floor, err));
+    TRY(json_take_u64(&inner, "steps", JSON_OPTIONAL, 1, 2 * (uint64_t)JOB_MINIBATCHES_MAX, &out->steps, err));
     out->kind = (uint32_t)kind;
     return json_object_close(&inner, err);
 }
@@ -382,12 +384,18 @@ static enum status check_sizes(const struct draft *draft, struct error *err)
 static enum status check_schedule(const struct draft *draft, struct error *err)
 {
     const struct job *job = &draft->job;
-    uint64_t warmup = job->optimizer.schedule.warmup;
-    if (warmup <= job->minibatches) return STATUS_OK;
+    uint64_t warmup = job->optimizer.schedule.warmup, end = job->first_minibatch + job->minibatches;
+    uint64_t steps = learning_rate_steps(job);
+    if (steps < end)
+        return json_fail_key(draft->in, giver(draft, "optimizer"), "optimizer", err,
+                             "the learning rate's schedule has %" PRIu64 " steps (expected at least the %" PRIu64
+                             " of the job)",
+                             steps, end);
+    if (warmup <= steps) return STATUS_OK;
     return json_fail_key(draft->in, giver(draft, "optimizer"), "optimizer", err,
                          "the learning rate warms up for %" PRIu64 " steps (expected at most the %"
                          PRIu64 " of the job)",
-                         warmup, job->minibatches);
+                         warmup, steps);
 }
 
 /* What a profile measured has a precision already, and operations are of fp32. */
@@ -821,11 +829,12 @@ enum status job_set_read(const char *path, struct job_set *out, struct error *er
 
 static void write_schedule(const struct rate_schedule *s, struct json_out *out)
 {
-    if (s->kind == RATE_CONSTANT && s->warmup == 0 && !(s->floor > 0)) return;
+    if (s->kind == RATE_CONSTANT && s->warmup == 0 && s->steps == 0 && !(s->floor > 0)) return;
     json_out_object_begin(out, "schedule", true);
     json_out_string(out, "kind", rate_schedule_names[s->kind]);
     json_out_u64(out, "warmup", s->warmup);
     json_out_double(out, "floor", s->floor);
+    if (s->steps > 0) json_out_u64(out, "steps", s->steps);
     json_out_object_end(out);
 }
 

@@ -79,13 +79,15 @@ enum { JOB_EVALUATION_MINIBATCHES_MAX = 10000 }; /* their passes are counted wit
 enum decay_rule { DECAY_MATRICES, DECAY_ALL, DECAY_RULE_COUNT };
 extern const char *const decay_rule_names[DECAY_RULE_COUNT]; /* "matrices", "all" */
 
-/* "schedule": how the learning rate goes, a name or an object with kind, warmup 0 and floor 0; models/learning_rate.h has the formulas. */
+/* "schedule": how the learning rate goes, a name or an object with kind, warmup 0, floor 0
+ * and steps (those of the job); models/learning_rate.h has the formulas. */
 enum rate_schedule_kind { RATE_CONSTANT, RATE_LINEAR, RATE_COSINE, RATE_SCHEDULE_COUNT };
 extern const char *const rate_schedule_names[RATE_SCHEDULE_COUNT]; /* "constant", ... */
 
 struct rate_schedule {
     uint32_t kind;   /* enum rate_schedule_kind */
-    uint64_t warmup; /* steps that climb to the full rate; at most the job's */
+    uint64_t warmup; /* steps that climb to the full rate; at most all steps */
+    uint64_t steps;  /* at the end of which the rate has fallen, at least those of the job; 0: those of the job */
     double floor;    /* [0, 1]: linear and cosine fall towards this share of the rate */
 };
 

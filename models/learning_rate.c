@@ -18,10 +18,16 @@ static double decayed(uint32_t kind, double x)
     return 1;
 }
 
+uint64_t learning_rate_steps(const struct job *job)
+{
+    uint64_t steps = job->optimizer.schedule.steps;
+    return steps > 0 ? steps : job->first_minibatch + job->minibatches;
+}
+
 double learning_rate_at(const struct job *job, uint64_t step)
 {
     const struct rate_schedule *schedule = &job->optimizer.schedule;
-    uint64_t warmup = schedule->warmup, steps = job->first_minibatch + job->minibatches;
+    uint64_t warmup = schedule->warmup, steps = learning_rate_steps(job);
     assert(step > 0);
     if (step <= warmup) return job->optimizer.learning_rate * ((double)step / (double)warmup);
     double x = steps > warmup ? (double)(step - 1 - warmup) / (double)(steps - warmup) : 0;

@@ -383,6 +383,7 @@ static void add_job(uint64_t *hash, const struct job *job)
     for (size_t i = 0; i < ARRAY_COUNT(later); i++)
         if (later[i] > 0) add(hash, random_mix(i + 1) ^ later[i]);
     if (job->first_minibatch > 0) add(hash, job->first_minibatch);
+    if (job->optimizer.schedule.steps > 0) add(hash, random_mix(job->optimizer.schedule.steps));
     if (job->precision != PRECISION_FP32) add(hash, job->precision);
     if (job->optimizer.moments != PRECISION_FP32) add(hash, 1 + job->optimizer.moments);
     if (job_clips(job)) add_double(hash, job->optimizer.clip);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/learning_rate.h"
 #include "models/try.h"
 #include "planner/part.h"
 
@@ -120,7 +121,8 @@ static enum status check_name(const struct saturn_runs *r, const char *name, uin
     return STATUS_OK;
 }
 
-/* A piece of a job: where it is not the last it writes nothing, and what warms up does so within it. */
+/* Makes a piece of a job. Its learning rate follows the schedule of the whole job. A piece that is not the last
+ * writes no weights. */
 static enum status take_piece(const struct saturn_runs *r, const struct saturn_run *run, struct job_set *out,
                               struct job *job, struct error *err)
 {
@@ -133,7 +135,9 @@ static enum status take_piece(const struct saturn_runs *r, const struct saturn_r
     if (strlen(name) > JOB_NAME_MAX)
         return error_set(err, STATUS_LIMIT, "the job name '%s' is too long (limit is %d)", name, JOB_NAME_MAX);
     TRY(check_name(r, name, run->time->job, err));
-    if (job->optimizer.schedule.warmup > job->minibatches) job->optimizer.schedule.warmup = job->minibatches;
+    struct rate_schedule *schedule = &job->optimizer.schedule;
+    if (schedule->kind != RATE_CONSTANT || schedule->warmup > 0)
+        schedule->steps = learning_rate_steps(&r->jobs->jobs[run->time->job]);
     if (run->number + 1 < run->of) {
         job->weights_out = job->weights_best = NULL;
         job->keep_best = false;

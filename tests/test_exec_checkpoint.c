@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "base/random.h"
 #include "base/size.h"
@@ -409,9 +410,81 @@ static void test_another_optimizer(void **state)
     const struct checkpoint_subject subject = subject_of(&other);
     if (checkpoint_find(&disk.disk, FOLDER, &subject, &found, &err) != STATUS_OK)
         fail_msg("%s", err.text);
+    /* nor is it another one when the job has fewer steps of the same schedule */
+    j->minibatches = 10, o->schedule.steps = 60;
+    assert_int_equal(checkpoint_find(&disk.disk, FOLDER, &subject, &found, &err), STATUS_OK);
+    o->schedule.steps = 59, check_other(&disk.disk, &other, expected);
     support_disk_release(&disk);
     trainer_release(&trainer);
     trainer_release(&other);
+}
+
+/* A rate that is constant after its warm-up does not depend on the number of steps. */
+static void test_more_steps(void **state)
+{
+    (void)state;
+    struct job job = tiny_job();
+    struct support_disk disk;
+    struct trainer trainer;
+    struct error err = {0};
+    struct checkpoint_found found = {0};
+    job.optimizer.schedule = (struct rate_schedule){.kind = RATE_CONSTANT, .warmup = 7};
+    init(&trainer, &job, 1);
+    support_disk_init(&disk);
+    assert_int_equal(write_steps(&disk.disk, &trainer, 5, 5, &err), 5);
+    const struct checkpoint_subject subject = subject_of(&trainer);
+    trainer.job.minibatches = 61;
+    if (checkpoint_find(&disk.disk, FOLDER, &subject, &found, &err) != STATUS_OK) fail_msg("%s", err.text);
+    assert_int_equal(found.step, 5);
+    support_disk_release(&disk);
+    trainer_release(&trainer);
+}
+
+/* The last entries of the file are checksums of everything before them, and the checksum of these. */
+static void mend_checksums(unsigned char *data, size_t length)
+{
+    uint64_t head;
+    uint32_t own, count = 0;
+    uLong found;
+    memcpy(&head, data, sizeof head);
+    memcpy(&own, data + length - sizeof own, sizeof own);
+    do {
+        count++;
+        assert_true((count + 1) * sizeof own < length);
+        found = crc32_z(crc32_z(0, NULL, 0), data + length - (count + 1) * sizeof own, count * sizeof own);
+    } while (found != own);
+    unsigned char *const first = data + length - (count + 1) * sizeof own;
+    own = (uint32_t)crc32_z(crc32_z(0, NULL, 0), data, sizeof head + head);
+    memcpy(first, &own, sizeof own);
+    own = (uint32_t)crc32_z(crc32_z(0, NULL, 0), first, count * sizeof own);
+    memcpy(data + length - sizeof own, &own, sizeof own);
+}
+
+/* A file of another version of the format is refused, and the message has both versions. */
+static void test_another_version(void **state)
+{
+    (void)state;
+    static const char key[] = "\"spillway_checkpoint\": \"1\"";
+    const struct job job = tiny_job();
+    struct support_disk disk;
+    struct trainer trainer;
+    struct error err = {0};
+    init(&trainer, &job, 1);
+    support_disk_init(&disk);
+    assert_int_equal(write_steps(&disk.disk, &trainer, 5, 5, &err), 5);
+    size_t length, at = 0;
+    unsigned char *const data = support_disk_file(&disk, path_of(&trainer, 5), &length);
+    while (memcmp(data + at, key, sizeof key - 1) != 0) assert_true(++at + sizeof key < length);
+    data[at + sizeof key - 3] = '2';
+    mend_checksums(data, length);
+    check_other(&disk.disk, &trainer, "is a checkpoint of version '2' (expected 1)");
+    data[at + sizeof key - 3] = '1';
+    mend_checksums(data, length);
+    struct checkpoint_found found = {0};
+    const struct checkpoint_subject subject = subject_of(&trainer);
+    assert_int_equal(checkpoint_find(&disk.disk, FOLDER, &subject, &found, &err), STATUS_OK);
+    support_disk_release(&disk);
+    trainer_release(&trainer);
 }
 
 static void test_another_training(void **state)
@@ -706,7 +779,8 @@ int main(void)
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_the_best),
         cmocka_unit_test(test_the_container),
         cmocka_unit_test(test_a_real_folder),
-        cmocka_unit_test(test_another_training), cmocka_unit_test(test_bf16), cmocka_unit_test(test_another_optimizer),
+        cmocka_unit_test(test_another_training), cmocka_unit_test(test_bf16), cmocka_unit_test(test_another_optimizer), cmocka_unit_test(test_more_steps),
+        cmocka_unit_test(test_another_version),
         cmocka_unit_test(test_every_damaged_byte),
         cmocka_unit_test(test_later_ones_go),
         cmocka_unit_test(test_failing_reads),

@@ -96,7 +96,7 @@ static void momentum_and_schedules(void **state)
     read_jobs("{\"spillway_jobs\": 1, \"defaults\": {\"network\": \"gpt2\", \"minibatches\": 20,"
               "   \"optimizer\": {\"kind\": \"sgd\", \"momentum\": 0.875, \"decay\": \"all\","
               "                   \"clip\": 0.375, \"moments\": \"bf16\","
-              "                   \"schedule\": {\"kind\": \"linear\", \"warmup\": 7}}},"
+              "                   \"schedule\": {\"kind\": \"linear\", \"warmup\": 7, \"steps\": 31}}},"
               " \"jobs\": [{\"optimizer\": {\"nesterov\": true, \"schedule\": {\"floor\": 0.25}}},"
               "            {\"optimizer\": {\"kind\": \"adamw\", \"schedule\": \"cosine\"}},"
               "            {\"optimizer\": {\"momentum\": 0, \"decay\": \"matrices\"}},"
@@ -108,7 +108,7 @@ static void momentum_and_schedules(void **state)
     assert_int_equal(o->moments, PRECISION_BF16);
     assert_int_equal(o->decay, DECAY_ALL);
     assert_int_equal(o->schedule.kind, RATE_LINEAR);
-    assert_true(o->schedule.warmup == 7 && o->schedule.floor == 0.25);
+    assert_true(o->schedule.warmup == 7 && o->schedule.floor == 0.25 && o->schedule.steps == 31);
     o = &set.jobs[1].optimizer;
     assert_int_equal(o->kind, OPTIMIZER_ADAMW);
     assert_int_equal(o->schedule.kind, RATE_COSINE);

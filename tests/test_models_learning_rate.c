@@ -60,6 +60,24 @@ static void warm_up_may_be_all(void **state)
     assert_int_equal(optimizer.schedule.warmup, 5);
 }
 
+/* 4 steps up and 5 down, in pieces of 3, 2 and 4 steps, of which the second begins within the warm-up. */
+static void pieces_follow_the_whole(void **state)
+{
+    (void)state;
+    static const uint64_t pieces[] = {3, 2, 4};
+    struct job whole = job_of(RATE_LINEAR, 4, 0.25, 9), piece = whole;
+    assert_int_equal(learning_rate_steps(&whole), 9);
+    piece.optimizer.schedule.steps = 9;
+    for (uint32_t p = 0; p < 3; p++) {
+        piece.minibatches = pieces[p];
+        assert_int_equal(learning_rate_steps(&piece), 9);
+        for (uint64_t i = 0; i < pieces[p]; i++)
+            assert_true(optimizer_at(&piece, piece.first_minibatch + i).learning_rate ==
+                        optimizer_at(&whole, piece.first_minibatch + i).learning_rate);
+        piece.first_minibatch += pieces[p];
+    }
+}
+
 static void the_same_as_pytorch(void **state)
 {
     (void)state;
@@ -96,6 +114,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rates_by_hand),
         cmocka_unit_test(warm_up_may_be_all),
+        cmocka_unit_test(pieces_follow_the_whole),
         cmocka_unit_test(the_same_as_pytorch),
     };
     return cmocka_run_group_tests_name("models/learning_rate.h", tests, NULL, NULL);

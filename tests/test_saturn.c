@@ -15,6 +15,7 @@
 
 #include "base/random.h"
 #include "base/size.h"
+#include "models/learning_rate.h"
 #include "planner/part.h"
 #include "planner/saturn.h"
 #include "sim/sim.h"
@@ -300,16 +301,25 @@ static bool is_piece(const char *name, uint32_t j)
     return strncmp(name, whole, length) == 0 && (name[length] == '\0' || name[length] == '.');
 }
 
-/* All minibatches, in order, each piece behind the one that it follows, with its restart. */
-static void check_pieces(const struct plan *plan, const struct trace *trace, const uint64_t *minibatches, uint32_t count)
+/* The learning rate of every step of a piece is the rate of that step of the whole job, to the last bit. */
+static void check_rates(const struct job *piece, const struct job *whole)
 {
-    for (uint32_t j = 0; j < count; j++) {
+    for (uint64_t i = 0; i < piece->minibatches; i++)
+        assert_true(optimizer_at(piece, piece->first_minibatch + i).learning_rate ==
+                    optimizer_at(whole, piece->first_minibatch + i).learning_rate);
+}
+
+/* All minibatches, in order, each piece behind the one that it follows, with its restart. */
+static void check_pieces(const struct plan *plan, const struct trace *trace, const struct job_set *jobs)
+{
+    for (uint32_t j = 0; j < jobs->count; j++) {
         uint64_t done = 0;
         for (uint32_t i = 0; i < plan->jobs.count; i++) {
             const struct job *job = &plan->jobs.jobs[i];
             const struct plan_lease *lease = &plan->leases[plan->job_lease[i]];
             if (!is_piece(job->name, j)) continue;
             assert_int_equal(job->first_minibatch, done);
+            check_rates(job, &jobs->jobs[j]);
             done += job->minibatches;
             assert_int_equal(lease->follows == PLAN_NONE, job->first_minibatch == 0);
             if (lease->follows == PLAN_NONE) continue;
@@ -319,7 +329,7 @@ static void check_pieces(const struct plan *plan, const struct trace *trace, con
             assert_true(trace->jobs[i].start_s >= trace->jobs[before].end_s);
             assert_true(lease->restart_s > 0 && trace->jobs[i].end_s - trace->jobs[i].start_s >= lease->restart_s);
         }
-        assert_int_equal(done, minibatches[j]);
+        assert_int_equal(done, jobs->jobs[j].minibatches);
     }
 }
 
@@ -344,13 +354,14 @@ static void planned_anew(void **state)
         struct trace trace = {0};
         struct error err = {0};
         const struct sim_options plain = {.record_spans = false};
-        uint64_t minibatches[8];
         uint32_t count = 3 + round % 4;
         test_spread_machine(&hardware, DEVICES, 2e10, 1e-6);
         make_jobs(&jobs, count, random_u64(seed, round), 60);
         for (uint32_t j = 0; j < count; j++) {
             jobs.jobs[j].parallel = (struct parallel){0};
-            minibatches[j] = jobs.jobs[j].minibatches += random_below(seed, 7 * round + j, 200);
+            jobs.jobs[j].minibatches += random_below(seed, 7 * round + j, 200);
+            jobs.jobs[j].optimizer.schedule = (struct rate_schedule){
+                .kind = j % RATE_SCHEDULE_COUNT, .warmup = jobs.jobs[j].minibatches * 3 / 4, .floor = 0.125};
         }
         if (saturn_plan(&hardware, &jobs, &how, &report, &plan, &err) || sim_run(&plan, &plain, &result, &trace, &err))
             fail_msg("round %u: %s", round, err.text);
@@ -359,7 +370,7 @@ static void planned_anew(void **state)
         if (report.restarts > 0) assert_true(plan.estimated_makespan_s <= report.scheduled_s - 0.25 + 1e-6);
         if (!(fabs(result.makespan_s / plan.estimated_makespan_s - 1) <= 0.05))
             fail_msg("round %u: %g s planned, %g s simulated", round, plan.estimated_makespan_s, result.makespan_s);
-        check_pieces(&plan, &trace, minibatches, count);
+        check_pieces(&plan, &trace, &jobs);
         changed += report.restarts > 0;
         sim_result_release(&result);
         trace_release(&trace);
