@@ -145,6 +145,11 @@ static void all_activations(struct plan *plan)
     plan->shards[1].inputs_only = false;
 }
 
+static void activations_of_no_kind(struct plan *plan)
+{
+    plan->job_activations[0] = ACTIVATIONS_COUNT;
+}
+
 static void inputs_of_one_shard(struct plan *plan)
 {
     plan->shards[1].inputs_only = false;
@@ -777,6 +782,7 @@ static const struct breakage breakages[] = {
      NULL, all_activations,
      "unit 2, operation 2 (job-0 shard 1 forward): memory: the activations of job-0 shard 1 has 2048 "
      "bytes (expected 51200)"}, /* (32 rows, 8) of two layers; 3 (16 * 8 + 4 + heads) - 8 numbers a row */
+    {STREAMED, NULL, activations_of_no_kind, "form: job-0 treats activations in no known way"},
     {{.devices = 1, .jobs = 1, .middle = 1, .blocks = 3, .minibatches = 2,
       .activations = ACTIVATIONS_KEEP_INPUTS},
      NULL, inputs_of_one_shard,

@@ -267,6 +267,37 @@ static void side_by_side(void **state)
     }
 }
 
+/* The estimate of a job that is spilled on one of `busy` devices, whose links share one bridge of this rate. */
+static double spilled_s(uint32_t devices, uint32_t busy, double bridge_rate)
+{
+    static const uint32_t job = 0, device = 0;
+    struct hardware hardware;
+    struct job_set jobs;
+    struct plan plan = {0};
+    struct error err = {0};
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLACE_DEVICE, .settle = true};
+    const struct part part = {.jobs = &job, .devices = &device, .job_count = 1, .device_count = 1};
+    test_hardware(&hardware, devices, 12000000, bridge_rate);
+    for (uint32_t d = 0; d < devices; d++) hardware.devices[d].path[0] = 0; /* all are behind the first link */
+    test_profile_jobs(&jobs, 1, LAYERS, 20, equal_layer, NULL);
+    if (settle_part(&hardware, jobs.jobs, &part, busy, 1e12, &options, &plan, &err)) fail_msg("%s", err.text);
+    double seconds = plan.estimated_makespan_s;
+    plan_release(&plan);
+    hardware_release(&hardware);
+    job_set_release(&jobs);
+    return seconds;
+}
+
+/* Copies that share a bridge of 1.5 GB/s among three devices make a spilled job slower than alone, but not slower than
+ * on a machine whose only device has a third of the bridge. */
+static void devices_share_a_bridge(void **state)
+{
+    (void)state;
+    double alone_s = spilled_s(3, 1, 1.5e9), shared_s = spilled_s(3, 3, 1.5e9), slow_s = spilled_s(1, 1, 0.5e9);
+    if (!(shared_s >= 1.1 * alone_s && shared_s <= slow_s * (1 + 1e-9)))
+        fail_msg("alone %g s, shared %g s, slow %g s", alone_s, shared_s, slow_s);
+}
+
 static void round_trip(void **state)
 {
     (void)state;
@@ -396,7 +427,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_settled),   cmocka_unit_test(some_left),   cmocka_unit_test(never_slower),
-        cmocka_unit_test(as_many_as_devices), cmocka_unit_test(side_by_side), cmocka_unit_test(round_trip),
+        cmocka_unit_test(as_many_as_devices), cmocka_unit_test(side_by_side), cmocka_unit_test(devices_share_a_bridge),
+        cmocka_unit_test(round_trip),
         cmocka_unit_test(nothing_settles), cmocka_unit_test(tight_devices),
         cmocka_unit_test(host_memory),   cmocka_unit_test(no_memory),
     };
