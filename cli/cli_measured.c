@@ -57,6 +57,19 @@ static enum status read_streams(struct json_object *result, uint32_t count, stru
     return STATUS_OK;
 }
 
+static enum status read_load(struct json_object *result, struct load *out, struct error *err)
+{
+    struct json_object load;
+    const json_t *value = NULL;
+    if (json_take_object(result, "load", JSON_OPTIONAL, &value, err) != STATUS_OK || !value) return err->status;
+    if (json_object_open(&load, result->input, value, "a load object", err) != STATUS_OK ||
+        json_take_double(&load, "others", JSON_REQUIRED, 0, 1, &out->others, err) != STATUS_OK ||
+        json_take_double(&load, "stolen", JSON_REQUIRED, 0, 1, &out->stolen, err) != STATUS_OK ||
+        json_take_double(&load, "waited", JSON_REQUIRED, 0, 1e9, &out->waited, err) != STATUS_OK)
+        return err->status;
+    return STATUS_OK;
+}
+
 enum status cli_measured_read(const char *path, const struct plan *plan, struct cli_measured *out,
                               struct error *err)
 {
@@ -76,6 +89,7 @@ enum status cli_measured_read(const char *path, const struct plan *plan, struct 
         json_take_double(&object, "tokens_per_s", JSON_REQUIRED, 0, 1e18, &out->tokens_per_s,
                          err) != STATUS_OK ||
         json_take_string(&object, "libraries", JSON_REQUIRED, &out->libraries, err) != STATUS_OK ||
+        read_load(&object, &out->load, err) != STATUS_OK ||
         read_streams(&object, plan_stream_count(plan), out, err) != STATUS_OK ||
         json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, err) != STATUS_OK)
         return err->status;

@@ -3,6 +3,7 @@
 #define SPILLWAY_CLI_CLI_MEASURED_H
 
 #include "base/json_in.h"
+#include "base/load.h"
 #include "cli/cli_results.h"
 #include "planner/plan.h"
 
@@ -23,6 +24,7 @@ struct cli_measured {
     bool stopped;
     uint32_t failed;       /* jobs that failed, or whose checkpoints did */
     double makespan_s, setup_s, tokens_per_s;
+    struct load load;      /* of the machine during the run */
     double *busy_s;        /* per stream; in `arena` */
     const char *libraries;
     struct cli_measured_job *jobs; /* as many as the plan has; in `arena` */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "cli/cli_load.h"
 
 /* As the kernel estimates it, without swapping; false where it says nothing. */
 static bool memory_left(double *bytes)
@@ -42,6 +43,29 @@ enum status cli_real_begin(const struct figure *figure, const char *output, char
         return error_set(err, STATUS_LIMIT, "a path is too long (limit is %d)", CLI_PATH_BYTES - RUN_FOLDER_BYTES - 8);
     options->keep = kept;
     return STATUS_OK;
+}
+
+/* The share of the processors that others took during a run, and its seconds; false where an answer does not say. */
+static bool load_of(const struct run_answer *answer, double *taken, double *makespan_s)
+{
+    const json_t *load = json_object_get(answer->json, "load"), *seconds = json_object_get(answer->json, "makespan_s");
+    if (!load || !json_is_number(seconds)) return false;
+    *taken = json_number_value(json_object_get(load, "others")) + json_number_value(json_object_get(load, "stolen"));
+    *makespan_s = json_number_value(seconds);
+    return true;
+}
+
+void cli_real_warn_load(struct cli *cli, const struct run_set *set)
+{
+    double taken, seconds, slowed_s, taken_s = 0, all_s = 0;
+    for (uint32_t i = 0; i < run_set_count(set); i++) {
+        if (!load_of(run_set_answer(set, i), &taken, &seconds)) continue;
+        taken_s += taken * seconds;
+        all_s += seconds;
+    }
+    if (all_s > 0 && cli_load_slows(taken_s / all_s, all_s, 1, &slowed_s))
+        cli_warn(cli, "the machine was busy: others took %.0f %% of the processors during the runs, so they may have taken "
+                 "up to %.2g times as long as on an idle machine", 100 * taken_s / all_s, slowed_s);
 }
 
 /* Of the first run of the row that has left both. */

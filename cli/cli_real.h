@@ -20,6 +20,9 @@
 MUST_CHECK enum status cli_real_begin(const struct figure *figure, const char *output, char kept[CLI_PATH_BYTES],
                                       struct run_set_options *options, struct error *err);
 
+/* Warns when other programs or machines took part of the processors during the runs, as their answers say. */
+void cli_real_warn_load(struct cli *cli, const struct run_set *set);
+
 /* The command that lays the traces of the worst point side by side, if its run has left them. */
 void cli_real_next(struct cli *cli, const struct figure_result *result, const struct run_set *set,
                    const uint32_t *indexes, const char *output);

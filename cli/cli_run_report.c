@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "cli/cli_load.h"
 #include "cli/cli_run_memory.h"
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
@@ -76,6 +77,27 @@ static enum status print_whole(FILE *out, const struct cli_run_report *report, s
     snprintf(actual, sizeof actual, "%.5g", measured->tokens_per_s);
     pair_cells(&table, "tokens/s", predicted, actual, known, error);
     return cli_table_end(&table, out, err);
+}
+
+/* Does the load during the run explain that it took longer than predicted? Sets the makespan predicted with it. */
+static bool is_slowed(const struct cli_run_report *report, double *slowed_s)
+{
+    const struct cli_measured *measured = report->measured;
+    return cli_load_slows(load_taken(&measured->load), measured->makespan_s, report->prediction->result.makespan_s,
+                          slowed_s);
+}
+
+static void print_load(FILE *out, const struct cli_run_report *report)
+{
+    const struct load *load = &report->measured->load;
+    char idle[QUANTITY_TEXT_BYTES], busy[QUANTITY_TEXT_BYTES];
+    double slowed_s;
+    if (!is_slowed(report, &slowed_s)) return;
+    fprintf(out, "\nothers took %.0f %% of the processors during the run", 100 * load_taken(load));
+    if (load->stolen > 0.01) fprintf(out, " (other machines %.0f %%)", 100 * load->stolen);
+    fprintf(out, ", its threads waited %.2g s a second for one:\non a machine as busy as that, %s to %s are predicted\n",
+            load->waited, quantity_text(report->prediction->result.makespan_s, DIMENSION_SECONDS, idle),
+            quantity_text(slowed_s, DIMENSION_SECONDS, busy));
 }
 
 static const char *const job_columns[] = {"JOB", ">MINIBATCHES", ">PREDICTED TOKENS/S", ">MEASURED",
@@ -213,6 +235,7 @@ static enum status report_text(struct cli *cli, const struct cli_run_report *rep
             quantity_text(report->measured->setup_s, DIMENSION_SECONDS, text));
     if (request->dispatch) fprintf(out, "dispatched live by %s\n\n", report->prediction->trace.policy);
     if (print_whole(out, report, err) != STATUS_OK) return err->status;
+    print_load(out, report);
     fputc('\n', out);
     if (print_jobs(out, report, err) != STATUS_OK) return err->status;
     fputc('\n', out);
@@ -279,6 +302,18 @@ static void jobs_json(struct json_out *json, const struct cli_run_report *report
     json_out_array_end(json);
 }
 
+static void put_load(struct json_out *json, const struct cli_run_report *report)
+{
+    const struct load *load = &report->measured->load;
+    double slowed_s;
+    json_out_object_begin(json, "load", true);
+    json_out_double(json, "others", load->others);
+    json_out_double(json, "stolen", load->stolen);
+    json_out_double(json, "waited", load->waited);
+    if (is_slowed(report, &slowed_s)) json_out_double(json, "predicted_makespan_s", slowed_s);
+    json_out_object_end(json);
+}
+
 static enum status report_json(struct cli *cli, const struct cli_run_report *report, struct error *err)
 {
     const struct cli_measured *measured = report->measured;
@@ -298,6 +333,7 @@ static enum status report_json(struct cli *cli, const struct cli_run_report *rep
     json_out_double(json, "makespan_s", measured->makespan_s);
     json_out_double(json, "tokens_per_s", measured->tokens_per_s);
     json_out_double(json, "setup_s", measured->setup_s);
+    put_load(json, report);
     json_out_double(json, "predicted_makespan_s", report->prediction->result.makespan_s);
     json_out_double(json, "predicted_tokens_per_s", report->prediction->tokens_per_s);
     json_out_object_begin(json, "busiest_stream", true);

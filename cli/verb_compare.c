@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_document.h"
+#include "cli/cli_load.h"
 #include "cli/cli_table.h"
 #include "planner/plan.h"
 #include "plots/plot.h"
@@ -107,6 +108,18 @@ static enum status print_worst(FILE *out, const struct pair *pair, uint32_t coun
         cli_table_cell(&table, "%s", quantity_text(off->difference_s, DIMENSION_SECONDS, text));
     }
     return cli_table_end(&table, out, err);
+}
+
+/* Others on the machine explain a difference; both traces say how much they took. */
+static void warn_load(struct cli *cli, const struct pair *pair)
+{
+    double slowed_s;
+    if (cli_load_slows(pair->measured.load, pair->measured.makespan_s, pair->predicted.makespan_s, &slowed_s))
+        cli_warn(cli, "others took %.0f %% of the processors during the measured run, so it may have taken up to %.2g "
+                 "times as long as on an idle machine", 100 * pair->measured.load, slowed_s / pair->predicted.makespan_s);
+    if (cli_load_slows(pair->predicted.load, pair->measured.makespan_s, 1, &slowed_s))
+        cli_warn(cli, "the profile of the prediction is not clean: others took %.0f %% of the processors while it was "
+                 "measured", 100 * pair->predicted.load);
 }
 
 static enum status print_text(struct cli *cli, const struct request *request,
@@ -257,6 +270,7 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
     if (status == STATUS_OK && request.plot)
         status = plot_timeline(&pair.predicted, &pair.measured, request.plot, &(struct plot_options){0}, err);
     if (status == STATUS_OK) {
+        warn_load(cli, &pair);
         cli_document_traces(cli, &pair.predicted, &pair.measured);
         status = cli->json ? print_json(cli, &request, &pair, err)
                            : print_text(cli, &request, &pair, err);

@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "cli/cli.h"
 #include "cli/cli_child.h"
+#include "cli/cli_load.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_predict.h"
 #include "cli/cli_table.h"
@@ -60,6 +61,9 @@ static enum status report_text(struct cli *cli, const struct hardware *hardware,
         fprintf(cli->out, "storage is read at %s and written at %s\n",
                 quantity_text(hardware->storage.read_rate.value, DIMENSION_BYTES_PER_S, text),
                 quantity_text(hardware->storage.write_rate.value, DIMENSION_BYTES_PER_S, other));
+    if (hardware->load.others.source)
+        fprintf(cli->out, "meanwhile others took %.0f %% of the processors; %.0f %% of the samples were disturbed\n",
+                100 * hardware_load_taken(hardware), 100 * hardware->load.disturbed.value);
     fprintf(cli->out, "written to %s%s\n", path,
             is_default ? ", where 'spillway plan' finds it" : "");
     cli_next(cli, (const char *const[]){"plan", "JOBS.json", "--devices", "2", "--device-memory",
@@ -78,6 +82,13 @@ static enum status report_json(struct cli *cli, const struct hardware *hardware,
     json_out_string(json, "name", hardware->name);
     if (hardware->measured_on) json_out_string(json, "measured_on", hardware->measured_on);
     json_out_double(json, "wall_s", wall_s);
+    if (hardware->load.others.source) {
+        json_out_object_begin(json, "load", true);
+        json_out_double(json, "others", hardware->load.others.value);
+        json_out_double(json, "stolen", hardware->load.stolen.value);
+        json_out_double(json, "disturbed", hardware->load.disturbed.value);
+        json_out_object_end(json);
+    }
     json_out_double(json, "host_bytes", hardware->host_bytes.value);
     json_out_u64(json, "host_core_count", hardware->host_cores);
     json_out_array_begin(json, "profiles", false);
@@ -130,6 +141,8 @@ static enum status measure(struct cli *cli, const char *path, bool is_default, d
     struct hardware hardware = {0};
     enum status status = hardware_read(path, &hardware, err);
     if (status == STATUS_OK) status = hardware_check(&hardware, err);
+    if (status == STATUS_OK)
+        cli_load_warn_profile(cli, &hardware);
     if (status == STATUS_OK)
         status = cli->json ? report_json(cli, &hardware, path, end.wall_s, err)
                            : report_text(cli, &hardware, path, is_default, end.wall_s, err);

@@ -17,6 +17,7 @@
 #include "cli/cli_candidate.h"
 #include "cli/cli_default.h"
 #include "cli/cli_document.h"
+#include "cli/cli_load.h"
 #include "cli/cli_history.h"
 #include "cli/cli_optimal.h"
 #include "cli/cli_saturn.h"
@@ -279,6 +280,7 @@ static enum status report(struct cli *cli, const struct request *request,
     }
     if (check_for_spread(request, &candidate->plan, err) != STATUS_OK) return err->status;
     warn_missing_data(cli, &candidate->plan);
+    cli_load_warn_profile(cli, &candidate->plan.hardware);
     if (request->output && plan_write(&candidate->plan, request->output, err) != STATUS_OK)
         return err->status;
     const struct cli_prediction *prediction = &candidate->prediction;

@@ -215,6 +215,7 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
         change(work.papers.figures[0], &request.changes, err) == STATUS_OK && compute(&work, &request, err) == STATUS_OK &&
         (!request.output || repro_write_folder(&work.results[0], request.output, err) == STATUS_OK) &&
         repro_report_figure(cli, &work.results[0], request.csv, err) == STATUS_OK) {
+        if (request.real) cli_real_warn_load(cli, work.set);
         if (request.real && request.output && !cli->json && !request.csv)
             cli_real_next(cli, &work.results[0], work.set, work.indexes[0], request.output);
         if (request.check) (void)check(&work, err);

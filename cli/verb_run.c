@@ -14,6 +14,7 @@
 #include "cli/cli_child.h"
 #include "cli/cli_document.h"
 #include "cli/cli_history.h"
+#include "cli/cli_load.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_predict_live.h"
 #include "cli/cli_run_report.h"
@@ -344,6 +345,7 @@ static enum status run(struct cli *cli, const struct cli_run_request *request, s
     if (status == STATUS_OK) status = check_folder(request->trace_path, err);
     if (status == STATUS_OK) status = check_folder(request->carried, err);
     if (status == STATUS_OK) warn_other_machine(cli, &plan);
+    if (status == STATUS_OK) cli_load_warn_profile(cli, &plan.hardware);
     if (status == STATUS_OK)
         status = request->resume ? run_on(cli, &report, err)
                                  : run_plan_file(cli, &report, request->plan_path, err);

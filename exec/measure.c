@@ -2,8 +2,9 @@
  * `spillway measure`: from an idle machine to a hardware file, within a budget of time.
  *
  * For each number of threads that a device may sensibly have (1, 2, 4, 8 and all cores) there is a
- * profile: how fast each kernel runs (measure_kernels.c), and what other devices and copies do to it
- * (measure_copies.c). Copies and the peaks are measured once. All through the same devices, streams
+ * profile: how fast each kernel runs (measure_kernels.c), and how much other devices and copies slow it down
+ * (measure_interference.c). Copies (measure_copies.c, measure_p2p.c) and the peak (measure_peak.c) belong to the
+ * machine. All parts take turns (measure_rounds.c). All go through the same devices, streams
  * and kernel table that carry out plans, because a rate is only worth having for the code that runs.
  *
  * The machine becomes one device type with one device, which `--devices`, `--device-memory` and
@@ -29,11 +30,10 @@
 #include "exec/host_memory.h"
 #include "exec/kernels.h"
 #include "exec/measure_state.h"
+#include "models/try.h"
 
-/* Shares of the budget; the rest is opening devices and touching memory. */
-static const double KERNELS_SHARE = 0.66, COPIES_SHARE = 0.06, INTERFERENCE_SHARE = 0.18,
-                    P2P_SHARE = 0.03;
-enum { PROFILES_AT_MOST = 5, THREADS_DOUBLED_MAX = 8 };
+enum { THREADS_DOUBLED_MAX = 8 };
+static const double TAKEN_COUNTED_MAX = 0.95;
 
 /* --- statistics ------------------------------------------------------------------------------------ */
 
@@ -65,6 +65,19 @@ double samples_median(const struct samples *samples)
     return quantile(samples, 0.5);
 }
 
+double samples_mean(const struct samples *samples)
+{
+    enum { ENDS_LEFT_OUT_FROM = 5 };
+    double sum = 0, least = INFINITY, most = -INFINITY;
+    for (uint32_t i = 0; i < samples->count; i++) {
+        sum += samples->values[i];
+        least = fmin(least, samples->values[i]);
+        most = fmax(most, samples->values[i]);
+    }
+    if (samples->count < ENDS_LEFT_OUT_FROM) return sum / samples->count;
+    return (sum - least - most) / (samples->count - 2);
+}
+
 double samples_spread(const struct samples *samples)
 {
     const double median = samples_median(samples);
@@ -88,12 +101,30 @@ bool measure_stopped(const struct measure *measure)
     return measure->options->stop && *measure->options->stop;
 }
 
-void measure_progress(struct measure *measure, double seconds, const char *what)
+void measure_progress(const struct measure *measure, const char *what)
 {
-    measure->done_s += seconds;
+    const double done_s = fmin(clock_s() - measure->begun_s, measure->budget_s);
     if (measure->options->on_progress)
-        measure->options->on_progress(measure->options->context, measure->done_s,
-                                      measure->budget_s, what);
+        measure->options->on_progress(measure->options->context, done_s, measure->budget_s, what);
+}
+
+double moments_spread(const struct moments *moments)
+{
+    return moments->count < 2 ? 0 : FIGURE_SPREAD_DEVIATIONS * sqrt(moments->squares / moments->count);
+}
+
+/* A machine of which others take a share h is slower by 1 / (1 - h) at times, and at other times it is not. */
+struct figure measure_speed(struct measure *measure)
+{
+    struct watch *const watch = &measure->watch;
+    watch_judge(watch);
+    const struct load load = load_between(&watch->begun, &watch->window);
+    const double disturbed = watch->sample_count > 0 ? (double)watch->disturbed_count / (double)watch->sample_count : 0;
+    measure->hardware->load = (struct hardware_load){.others = measure_figure(measure, load.others, 0),
+                                                     .stolen = measure_figure(measure, load.stolen, 0),
+                                                     .disturbed = measure_figure(measure, disturbed, 0)};
+    const double by_load = -FIGURE_SPREAD_DEVIATIONS * log(1 - fmin(load_taken(&load), TAKEN_COUNTED_MAX));
+    return measure_figure(measure, 1, fmin(1, hypot(moments_spread(&measure->moments), by_load)));
 }
 
 /* --- profiles ---------------------------------------------------------------------------------------- */
@@ -147,50 +178,59 @@ double measure_shortest(const struct compute_profile *profile)
     return least;
 }
 
-static enum status measure_profiles(struct measure *measure, const struct machine *machine,
-                                    struct device_type *type, struct figure *handover_s,
-                                    struct error *err)
+static enum status open_parts(struct measure *measure, const struct machine *machine, struct measure_parts *parts,
+                              struct error *err)
 {
+    const struct backend *const host = backend_find("host");
     uint32_t counts[PROFILES_AT_MOST];
     const uint32_t count = thread_counts(machine->cores, counts);
-    void *memory;
-    enum status status = arena_array(&measure->hardware->arena, count,
-                                     sizeof(struct compute_profile), &memory, err);
-    if (status != STATUS_OK) return status;
-    struct compute_profile *const profiles = memory;
-    type->profiles = profiles;
-    /* The same number of calls takes more time on fewer threads. */
-    double weights = 0;
-    for (uint32_t i = 0; i < count; i++) weights += 1 / sqrt(counts[i]);
-    double peak = 0;
-    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        struct bench *bench = NULL;
-        profiles[i].threads = counts[i];
-        const struct bench_options options = {
-            .backend = backend_find("host"),
-            .threads = counts[i],
-            .size = measure_is_coarse(measure) ? BENCH_SMALL : BENCH_WHOLE};
-        status = bench_open(&options, &bench, err);
-        if (status == STATUS_OK)
-            status = measure_kernels(measure, bench,
-                                     measure->budget_s * KERNELS_SHARE / sqrt(counts[i]) / weights,
-                                     &profiles[i], err);
-        if (status == STATUS_OK && counts[i] == machine->cores) {
-            peak = measure_peak(bench);
-            status = measure_copies(measure, bench, measure->budget_s * COPIES_SHARE, type,
-                                    handover_s, err);
-        }
-        bench_close(bench);
-        if (status == STATUS_OK && counts[i] == machine->cores)
-            status = measure_p2p(measure, options.backend, measure->budget_s * P2P_SHARE, type, err);
-        if (status == STATUS_OK)
-            status = measure_interference(measure, backend_find("host"), counts[i], machine->cores,
-                                          measure->budget_s * INTERFERENCE_SHARE / count,
-                                          &profiles[i].interference, err);
-        type->profile_count = i + 1;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct bench_options bench = {.backend = host,
+                                            .threads = counts[i],
+                                            .size = measure_is_coarse(measure) ? BENCH_SMALL : BENCH_WHOLE,
+                                            .operands = parts->benches[0]};
+        const struct laboratory_options lab = {
+            .backend = host, .threads = counts[i], .cores = machine->cores, .operands = parts->labs[0]};
+        measure_progress(measure, "preparation");
+        TRY(bench_open(&bench, &parts->benches[i], err));
+        parts->profile_count = i + 1;
+        TRY(kernel_visits_open(measure, parts->benches[i], &parts->kernels[i], err));
+        TRY(laboratory_open(measure, &lab, &parts->labs[i], err));
     }
+    TRY(copy_visits_open(measure, parts->benches[count - 1], &parts->copies, err));
+    return p2p_visits_open(measure, host, &parts->p2p, err);
+}
+
+static enum status keep_parts(struct measure *measure, const struct measure_parts *parts, struct device_type *type,
+                              struct figure *handover_s, struct error *err)
+{
+    void *memory;
+    TRY(arena_array(&measure->hardware->arena, parts->profile_count, sizeof(struct compute_profile), &memory, err));
+    struct compute_profile *const profiles = memory;
+    for (uint32_t i = 0; i < parts->profile_count; i++) {
+        profiles[i].threads = bench_threads(parts->benches[i]);
+        TRY(kernel_visits_keep(parts->kernels[i], &profiles[i], err));
+        TRY(laboratory_keep(parts->labs[i], &profiles[i].interference, err));
+    }
+    type->profiles = profiles;
+    type->profile_count = parts->profile_count;
+    TRY(copy_visits_keep(parts->copies, type, handover_s, err));
+    return p2p_visits_keep(parts->p2p, type, err);
+}
+
+static enum status measure_profiles(struct measure *measure, const struct machine *machine, struct device_type *type,
+                                    struct figure *handover_s, struct error *err)
+{
+    struct measure_parts parts = {.profile_count = 0};
+    double peak = 0;
+    enum status status = open_parts(measure, machine, &parts, err);
+    watch_begin(&measure->watch); /* memory was touched until now, on one core */
+    if (status == STATUS_OK) peak = measure_peak(parts.benches[parts.profile_count - 1]);
+    if (status == STATUS_OK) status = measure_rounds(measure, &parts, err);
+    if (status == STATUS_OK) status = keep_parts(measure, &parts, type, handover_s, err);
+    measure_parts_close(&parts);
     if (status != STATUS_OK) return status;
-    const struct compute_profile *const full = &profiles[count - 1];
+    const struct compute_profile *const full = &type->profiles[type->profile_count - 1];
     const double product = measure_best_product(type, KERNEL_MATMUL_FORWARD);
     /* where others kept the cores busy while the peak was measured, any kernel may have been faster */
     type->peak_fp32 = measure_figure(measure, fmax(peak, best_rate(type, 0, KERNEL_COUNT)), 0);
@@ -198,7 +238,7 @@ static enum status measure_profiles(struct measure *measure, const struct machin
     type->memory_bandwidth = measure_figure(measure, measure_step_bandwidth(full), 0);
     type->memory_efficiency = measure_figure(measure, 1, 0);
     type->launch_latency = measure_figure(measure, measure_shortest(full), 0);
-    type->speed = measure_figure(measure, 1, moments_spread(&measure->moments));
+    type->speed = measure_speed(measure);
     return STATUS_OK;
 }
 
@@ -278,6 +318,7 @@ enum status measure_begin(struct measure *measure, const struct measure_options 
 {
     *measure = (struct measure){.options = options,
                                 .hardware = out,
+                                .begun_s = clock_s(),
                                 .budget_s = options->budget_s > 0 ? options->budget_s : 45};
     const enum status status = set_date(measure, err);
     out->host_bytes = measure_figure(measure, (double)host_memory_available(), 0);

@@ -11,7 +11,9 @@
  */
 #include "exec/measure_bench.h"
 
+#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/random.h"
@@ -71,33 +73,49 @@ static enum status fill(struct bench *bench, struct error *err)
     return device_failed(bench->device, err);
 }
 
+/* Cuts the arena of the bench's own device into regions. */
+static enum status place_operands(struct bench *bench, struct error *err)
+{
+    float *at = device_arena(bench->device);
+    for (uint32_t r = 0; r < REGION_COUNT; r++) {
+        bench->regions[r] = at;
+        bench->floats[r] = mebibytes[bench->size][r] * MIB / sizeof(float);
+        at += bench->floats[r];
+    }
+    bench->few = (const int32_t *)(const void *)at;
+    bench->many = bench->few + TOKENS;
+    bench->loss = (double *)(void *)(at + 2 * TOKENS);
+    return fill(bench, err);
+}
+
+static void share_operands(struct bench *bench, const struct bench *from)
+{
+    memcpy(bench->regions, from->regions, sizeof bench->regions);
+    memcpy(bench->floats, from->floats, sizeof bench->floats);
+    bench->few = from->few;
+    bench->many = from->many;
+    bench->loss = from->loss;
+}
+
 enum status bench_open(const struct bench_options *options, struct bench **out, struct error *err)
 {
     struct bench *bench = alloc_zeroed(1, sizeof *bench);
     if (!bench) return error_memory(err, "a bench", sizeof *bench);
     bench->backend = options->backend;
     bench->size = options->size;
-    const uint64_t bytes = bench_bytes(options->size);
+    bench->threads = options->threads;
+    const uint64_t bytes = options->operands ? MEMORY_ALIGNMENT : bench_bytes(options->size);
     const struct device_options device = {.index = options->index,
                                           .arena_bytes = bytes,
                                           .threads = options->threads,
                                           .tf32 = options->tf32};
     enum status status = STATUS_OK;
+    assert(!options->operands || (options->backend->arena_on_host && options->operands->size == options->size));
     if (options->backend->arena_on_host && bytes > host_memory_available())
         status = error_memory(err, "the operands of the measurement", bytes);
     if (status == STATUS_OK) status = options->backend->open(&device, &bench->device, err);
-    if (status == STATUS_OK) {
-        float *at = device_arena(bench->device);
-        for (uint32_t r = 0; r < REGION_COUNT; r++) {
-            bench->regions[r] = at;
-            bench->floats[r] = mebibytes[options->size][r] * MIB / sizeof(float);
-            at += bench->floats[r];
-        }
-        bench->few = (const int32_t *)(const void *)at;
-        bench->many = bench->few + TOKENS;
-        bench->loss = (double *)(void *)(at + 2 * TOKENS);
-        status = fill(bench, err);
-    }
+    if (status == STATUS_OK && options->operands) share_operands(bench, options->operands);
+    else if (status == STATUS_OK) status = place_operands(bench, err);
     if (status != STATUS_OK) {
         bench_close(bench);
         return status;
@@ -116,6 +134,11 @@ void bench_close(struct bench *bench)
 struct device *bench_device(struct bench *bench)
 {
     return bench->device;
+}
+
+uint32_t bench_threads(const struct bench *bench)
+{
+    return bench->threads;
 }
 
 const struct backend *bench_backend(const struct bench *bench)

@@ -9,10 +9,11 @@ enum { HOT_SLOTS = 4, TOKENS = 8192, FEW_WORDS = 256, MANY_WORDS = 8192 };
 
 enum region { HOT, KEPT, WEIGHTS, STATE, COPIES, REGION_COUNT };
 
-/* COPIES is what copies come from and go to. Everything lies in the arena. */
+/* Copies come from and go to COPIES. Everything lies in the arena, or in that of another bench. */
 struct bench {
     const struct backend *backend;
     enum bench_size size;
+    uint32_t threads;
     struct device *device;
     float *regions[REGION_COUNT];
     uint64_t floats[REGION_COUNT];

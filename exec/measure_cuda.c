@@ -23,11 +23,9 @@
 #include "exec/host_memory.h"
 #include "exec/kernels.h"
 #include "exec/measure_state.h"
+#include "models/try.h"
 
-/* Shares of the budget. */
-static const double KERNELS_SHARE = 0.6, COPIES_SHARE = 0.15, INTERFERENCE_SHARE = 0.15,
-                    P2P_SHARE = 0.04;
-static const double HOST_SHARE = 0.05;
+static const double HOST_SHARE = 0.05; /* of the budget */
 
 /* --- the host's memory ------------------------------------------------------------------------------ */
 
@@ -79,7 +77,7 @@ static enum status measure_host_bandwidth(struct measure *measure, uint32_t core
         const struct work_item item = {KERNEL_ADAMW, 1, STEP_FLOATS, 0, 0};
         measure->hardware->host_bandwidth =
             measure_figure(measure, work_item_bytes(&item, sizeof(float)) / timing.seconds, 0);
-        measure_progress(measure, timing.budget_s, "host memory");
+        measure_progress(measure, "host memory");
     }
     device_close(host);
     host_memory_unmap(memory, bytes);
@@ -94,31 +92,38 @@ static enum bench_size size_for(size_t available)
     return bench_bytes(BENCH_GPU) + (UINT64_C(1) << 30) < available ? BENCH_GPU : BENCH_WHOLE;
 }
 
+static enum status open_parts(struct measure *measure, size_t available, uint32_t count, struct measure_parts *parts,
+                              struct error *err)
+{
+    const struct backend *const cuda = &backend_cuda;
+    const struct bench_options bench = {.backend = cuda, .size = size_for(available)};
+    TRY(bench_open(&bench, &parts->benches[0], err));
+    parts->profile_count = 1;
+    TRY(kernel_visits_open(measure, parts->benches[0], &parts->kernels[0], err));
+    TRY(laboratory_open(measure, &(struct laboratory_options){.backend = cuda}, &parts->labs[0], err));
+    TRY(copy_visits_open(measure, parts->benches[0], &parts->copies, err));
+    return count > 1 ? p2p_visits_open(measure, cuda, &parts->p2p, err) : STATUS_OK;
+}
+
 static enum status measure_type(struct measure *measure, struct device_type *type,
                                 struct compute_profile *profile, size_t available,
                                 uint32_t count, struct figure *handover_s, struct error *err)
 {
-    struct bench *bench = NULL;
-    const struct backend *const cuda = &backend_cuda;
-    const struct bench_options options = {.backend = cuda, .size = size_for(available)};
-    enum status status = bench_open(&options, &bench, err);
-    if (status == STATUS_OK)
-        status = measure_kernels(measure, bench, measure->budget_s * KERNELS_SHARE, profile, err);
-    if (status == STATUS_OK)
-        status = measure_copies(measure, bench, measure->budget_s * COPIES_SHARE, type, handover_s,
-                                err);
-    bench_close(bench);
-    if (status == STATUS_OK && count > 1)
-        status = measure_p2p(measure, cuda, measure->budget_s * P2P_SHARE, type, err);
-    if (status == STATUS_OK)
-        status = measure_interference(measure, cuda, 0, 0, measure->budget_s * INTERFERENCE_SHARE,
-                                      &profile->interference, err);
+    struct measure_parts parts = {.profile_count = 0};
+    enum status status = open_parts(measure, available, count, &parts, err);
+    watch_begin(&measure->watch);
+    if (status == STATUS_OK) status = measure_rounds(measure, &parts, err);
+    if (status == STATUS_OK) status = kernel_visits_keep(parts.kernels[0], profile, err);
+    if (status == STATUS_OK) status = laboratory_keep(parts.labs[0], &profile->interference, err);
+    if (status == STATUS_OK) status = copy_visits_keep(parts.copies, type, handover_s, err);
+    if (status == STATUS_OK && parts.p2p) status = p2p_visits_keep(parts.p2p, type, err);
+    measure_parts_close(&parts);
     type->profiles = profile;
     type->profile_count = 1;
     return status;
 }
 
-static void set_peaks(const struct measure *measure, struct device_type *type, double peak)
+static void set_peaks(struct measure *measure, struct device_type *type, double peak)
 {
     const double product = measure_best_product(type, KERNEL_MATMUL_FORWARD);
     type->peak_fp32 = measure_figure(measure, fmax(peak, product), 0);
@@ -130,7 +135,7 @@ static void set_peaks(const struct measure *measure, struct device_type *type, d
     type->memory_bandwidth = measure_figure(measure, measure_step_bandwidth(type->profiles), 0);
     type->memory_efficiency = measure_figure(measure, 1, 0);
     type->launch_latency = measure_figure(measure, measure_shortest(type->profiles), 0);
-    type->speed = measure_figure(measure, 1, moments_spread(&measure->moments));
+    type->speed = measure_speed(measure);
 }
 
 /* Bytes per second of the largest copy, the faster direction. */

@@ -1,19 +1,21 @@
 /*
  * How long each kernel takes, with operands where a training step has them.
  *
- * What is called with what is measure_calls.c's, at which sizes measure_sizes.c's. Kernels that a back
- * end does not have are left out.
+ * measure_calls.c says which kernels are called with which operands, measure_sizes.c at which sizes. Kernels that a
+ * back end does not have are left out.
  *
- * Protocol. All sizes of all classes are visited in rounds, three or more; so a disturbance spoils
- * one sample of many sizes and no median. A sample is a batch of calls of at least SAMPLE_MIN_S with
- * a warm-up in front when they are short. Samples during which the kernel took a processor away from
- * this process (it counts that) are set aside, and used only where no others came about. Median
- * and half the interquartile range are reported.
+ * Protocol. Every visit takes one sample of every size of every class; visits of different benches take turns over the
+ * whole measurement (measure_rounds.c), so a disturbance of seconds spoils one or two samples of each size and no
+ * median. A sample is a batch of calls of at least SAMPLE_MIN_S, after a warm-up when they are short. Disturbed samples
+ * (measure_watch.c) are used only where there are no clean ones. The median and half the interquartile range are
+ * reported.
  *
- * That is how much samples of one size differ. What makes a whole round slower or faster (a neighbour on the host, the
- * clock, other programs: here nothing is set aside) moves a run as a whole, and is kept as the spread between moments.
+ * That range is how much samples of one size differ. Whatever makes a whole visit slower or faster (a neighbour on the
+ * host, the clock, other programs) moves a run as a whole, and is kept as the spread between moments; disturbed samples
+ * count there.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -25,7 +27,7 @@
 
 static const double SAMPLE_MIN_S = 0.4e-3, WARM_UP_MAX_S = 5e-3;
 static const double GPU_SAMPLE_MIN_S = 4e-3; /* waiting for the end takes some 50 us */
-enum { ROUNDS_MIN = 3 };
+enum { CLEAN_MIN = 3, VISITS_MAX = 64 };
 
 struct probe {
     const struct bench *bench;
@@ -34,7 +36,17 @@ struct probe {
     double call_s;  /* estimate; 0: none yet */
     double last_s;  /* the last sample, whatever disturbed it */
     uint64_t turn;
-    struct samples clean, disturbed;
+    struct watch *watch;
+    struct series series;
+};
+
+struct kernel_visits {
+    struct measure *measure;
+    struct bench *bench;
+    struct probe *probes;
+    uint32_t probe_count;
+    double visits_s[VISITS_MAX]; /* sum of all probes' last_s, by visit of all of them */
+    uint32_t visit_count;
 };
 
 /* How often the kernel has taken a processor away from a thread of this process. */
@@ -85,7 +97,7 @@ static void take_sample(const struct kernels *kernels, void *argument)
     probe->last_s = seconds;
     /* The first batch was too short to count, unless one call is enough. */
     if (first && with_s < (kernels->finish ? GPU_SAMPLE_MIN_S : SAMPLE_MIN_S)) return;
-    samples_add(count_preemptions() == preemptions ? &probe->clean : &probe->disturbed, seconds);
+    watch_take(probe->watch, &probe->series, seconds, count_preemptions() != preemptions);
 }
 
 /* Is there anything to measure, and does the device have the kernel? */
@@ -98,61 +110,113 @@ static bool is_measured(const struct bench *bench, const struct kernel_class *cl
     return function != NULL;
 }
 
-static enum status make_probes(const struct bench *bench, struct probe **out, uint32_t *count,
-                               struct error *err)
+static enum status make_probes(struct kernel_visits *visits, struct error *err)
 {
     struct work_item items[RATE_POINTS_MAX];
+    const struct bench *const bench = visits->bench;
     uint32_t total = 0;
     for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
         if (is_measured(bench, &kernel_classes[kernel]))
             total += measure_sizes(kernel, bench->size, items);
-    struct probe *const probes = alloc_zeroed(total, sizeof *probes);
-    if (!probes) return error_memory(err, "the measurement", total * sizeof *probes);
-    uint32_t made = 0;
+    visits->probes = alloc_zeroed(total, sizeof *visits->probes);
+    if (!visits->probes) return error_memory(err, "the measurement", total * sizeof *visits->probes);
     for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++) {
         if (!is_measured(bench, &kernel_classes[kernel])) continue;
         const uint32_t sizes = measure_sizes(kernel, bench->size, items);
         for (uint32_t i = 0; i < sizes; i++) {
-            struct probe *const probe = &probes[made++];
+            struct probe *const probe = &visits->probes[visits->probe_count++];
             probe->bench = bench;
+            probe->watch = &visits->measure->watch;
             probe->class = &kernel_classes[kernel];
             probe->item = items[i];
             probe->item.kernel = kernel;
             probe->item.count = 1;
         }
     }
-    *out = probes;
-    *count = total;
     return STATUS_OK;
 }
 
-static const struct samples *samples_of(const struct probe *probe)
+enum status kernel_visits_open(struct measure *measure, struct bench *bench, struct kernel_visits **out,
+                               struct error *err)
 {
-    return probe->clean.count > 0 ? &probe->clean : &probe->disturbed;
+    struct kernel_visits *const visits = alloc_zeroed(1, sizeof *visits);
+    if (!visits) return error_memory(err, "the measurement", sizeof *visits);
+    visits->measure = measure;
+    visits->bench = bench;
+    const enum status status = make_probes(visits, err);
+    if (status == STATUS_OK) *out = visits;
+    else kernel_visits_close(visits);
+    return status;
+}
+
+void kernel_visits_close(struct kernel_visits *visits)
+{
+    if (!visits) return;
+    free(visits->probes);
+    free(visits);
+}
+
+/* --- visits ----------------------------------------------------------------------------------- */
+
+static bool is_lacking(const struct probe *probe)
+{
+    return probe->series.clean.count < CLEAN_MIN;
+}
+
+uint32_t kernel_visits_lacking(const struct kernel_visits *visits)
+{
+    uint32_t lacking = 0;
+    for (uint32_t i = 0; i < visits->probe_count; i++) lacking += is_lacking(&visits->probes[i]);
+    return lacking;
+}
+
+bool kernel_visits_complete(const struct kernel_visits *visits)
+{
+    for (uint32_t i = 0; i < visits->probe_count; i++)
+        if (!series_has_samples(&visits->probes[i].series)) return false;
+    return visits->visit_count > 0;
+}
+
+static double sum_last(const struct kernel_visits *visits)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < visits->probe_count; i++) sum += visits->probes[i].last_s;
+    return sum;
+}
+
+enum status kernel_visits_visit(struct kernel_visits *visits, bool lacking, struct error *err)
+{
+    struct device *const device = bench_device(visits->bench);
+    struct device_stream *const stream = device_stream(device, STREAM_COMPUTE);
+    const uint32_t threads = visits->bench->threads;
+    char what[64] = "kernels of the GPU";
+    if (threads > 0) snprintf(what, sizeof what, "kernels, %u thread%s", threads, threads == 1 ? "" : "s");
+    watch_judge(&visits->measure->watch);
+    for (uint32_t i = 0; i < visits->probe_count; i++)
+        if (!lacking || is_lacking(&visits->probes[i]))
+            device_compute(stream, take_sample, &visits->probes[i], 0, NULL);
+    while (!device_synchronize(stream, device_record(stream), 0.1)) {
+        measure_progress(visits->measure, what);
+        if (measure_stopped(visits->measure)) {
+            device_stop(device); /* work that is queued points to the probes */
+            return error_set(err, STATUS_INTERRUPTED, "stopped before its end");
+        }
+    }
+    watch_judge(&visits->measure->watch);
+    if (!lacking && visits->visit_count < VISITS_MAX) visits->visits_s[visits->visit_count++] = sum_last(visits);
+    return device_failed(device, err);
 }
 
 /* --- moments ---------------------------------------------------------------------------------- */
 
-double moments_spread(const struct moments *moments)
-{
-    return moments->count < 2 ? 0 : FIGURE_SPREAD_DEVIATIONS * sqrt(moments->squares / moments->count);
-}
-
-static double sum_last(const struct probe *probes, uint32_t count)
+/* The first visit only learns how long calls take. */
+static void keep_moments(const struct kernel_visits *visits, struct moments *moments)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < count; i++) sum += probes[i].last_s;
-    return sum;
-}
-
-/* The first round was to learn how long calls take. */
-static void keep_moments(const struct probe *probes, uint32_t count, const double *rounds_s, uint32_t rounds,
-                         struct moments *moments)
-{
-    double sum = 0;
-    for (uint32_t i = 0; i < count; i++) sum += samples_median(samples_of(&probes[i]));
-    for (uint32_t r = 1; r < rounds; r++) {
-        double off = log(rounds_s[r] / sum);
+    for (uint32_t i = 0; i < visits->probe_count; i++)
+        sum += samples_median(series_samples(&visits->probes[i].series));
+    for (uint32_t v = 1; v < visits->visit_count; v++) {
+        const double off = log(visits->visits_s[v] / sum);
         moments->squares += off * off;
         moments->count++;
     }
@@ -161,25 +225,24 @@ static void keep_moments(const struct probe *probes, uint32_t count, const doubl
 /* --- points ----------------------------------------------------------------------------------- */
 
 /* Points in the arena of the hardware, by class. */
-static enum status keep_points(struct measure *measure, const struct probe *probes, uint32_t count,
-                               struct compute_profile *profile, struct error *err)
+enum status kernel_visits_keep(struct kernel_visits *visits, struct compute_profile *profile, struct error *err)
 {
-    for (uint32_t first = 0; first < count;) {
+    struct probe *const probes = visits->probes;
+    for (uint32_t first = 0; first < visits->probe_count;) {
         const uint32_t kernel = probes[first].item.kernel;
         uint32_t end = first;
-        while (end < count && probes[end].item.kernel == kernel) end++;
+        while (end < visits->probe_count && probes[end].item.kernel == kernel) end++;
         void *memory;
-        const enum status status = arena_array(&measure->hardware->arena, end - first,
+        const enum status status = arena_array(&visits->measure->hardware->arena, end - first,
                                                sizeof(struct rate_point), &memory, err);
         if (status != STATUS_OK) return status;
         struct rate_point *const points = memory;
         for (uint32_t i = first; i < end; i++) {
-            const struct probe *const probe = &probes[i];
-            const struct samples *const samples = samples_of(probe);
+            const struct samples *const samples = series_samples(&probes[i].series);
             points[i - first] = (struct rate_point){
-                .m = probe->item.m,
-                .n = probe->item.n,
-                .k = probe->item.k,
+                .m = probes[i].item.m,
+                .n = probes[i].item.n,
+                .k = probes[i].item.k,
                 .seconds = samples_median(samples),
                 .spread = samples_spread(samples),
             };
@@ -187,50 +250,6 @@ static enum status keep_points(struct measure *measure, const struct probe *prob
         profile->kernels[kernel] = (struct kernel_rate){points, end - first};
         first = end;
     }
+    keep_moments(visits, &visits->measure->moments);
     return STATUS_OK;
-}
-
-enum status measure_kernels(struct measure *measure, struct bench *bench, double budget_s,
-                            struct compute_profile *profile, struct error *err)
-{
-    struct probe *probes = NULL;
-    uint32_t count = 0;
-    enum status status = make_probes(bench, &probes, &count, err);
-    if (status != STATUS_OK) return status;
-    struct device_stream *const stream = device_stream(bench->device, STREAM_COMPUTE);
-    const double start_s = clock_s();
-    double told_s = 0, rounds_s[SAMPLES_MAX + 1];
-    uint32_t rounds = 0;
-    /* One round to learn how long calls take, then rounds that count. A machine so slow or so busy
-     * that three of them need half as much again as the budget has to do with fewer. */
-    for (uint32_t round = 0; round <= SAMPLES_MAX; round++) {
-        const double spent_s = clock_s() - start_s;
-        if (round > ROUNDS_MIN && spent_s > budget_s) break;
-        if (round > 1 && spent_s > 1.5 * budget_s) break;
-        for (uint32_t i = 0; i < count; i++)
-            device_compute(stream, take_sample, &probes[i], 0, NULL);
-        while (!device_synchronize(stream, device_record(stream), 0.1)) {
-            const double now_s = fmin(clock_s() - start_s, budget_s);
-            char what[64];
-            if (profile->threads == 0)
-                snprintf(what, sizeof what, "kernels of the GPU");
-            else
-                snprintf(what, sizeof what, "kernels, %u thread%s", profile->threads,
-                         profile->threads == 1 ? "" : "s");
-            measure_progress(measure, now_s - told_s, what);
-            told_s = now_s;
-            if (measure_stopped(measure)) {
-                device_stop(bench->device); /* what is queued points to the probes */
-                free(probes);
-                return error_set(err, STATUS_INTERRUPTED, "stopped before its end");
-            }
-        }
-        rounds_s[rounds++] = sum_last(probes, count);
-    }
-    measure_progress(measure, budget_s - told_s, "kernels");
-    status = device_failed(bench->device, err);
-    if (status == STATUS_OK) keep_moments(probes, count, rounds_s, rounds, &measure->moments);
-    if (status == STATUS_OK) status = keep_points(measure, probes, count, profile, err);
-    free(probes);
-    return status;
 }

@@ -9,7 +9,7 @@
  */
 #include <stdlib.h>
 
-#include "base/progress.h"
+#include "base/alloc.h"
 #include "base/size.h"
 #include "exec/device_p2p.h"
 #include "exec/measure_state.h"
@@ -17,11 +17,11 @@
 
 static const uint64_t sizes[] = {4 << 10, 16 << 10, 64 << 10, 256 << 10,
                                  1 << 20, 4 << 20,  16 << 20, 64 << 20};
-enum { SIZES = ARRAY_COUNT(sizes), BATCH_MAX = 32, ROUNDS_MIN = 3 };
+enum { SIZES = ARRAY_COUNT(sizes), BATCH_MAX = 32 };
 static const uint64_t ARENA_BYTES = UINT64_C(160) << 20;
 static const double BATCH_S = 4e-3;
 
-/* Median seconds of copies of `bytes`, one behind the other. */
+/* Median seconds of copies of `bytes`, one after the other. */
 static double time_copies(struct device *to, struct device *from, uint64_t bytes, double rate)
 {
     struct device_stream *const stream = device_stream(to, STREAM_P2P);
@@ -41,53 +41,71 @@ static double time_copies(struct device *to, struct device *from, uint64_t bytes
     return samples_median(&samples);
 }
 
-static enum status measure_pair(struct measure *measure, struct device *to, struct device *from,
-                                double budget_s, struct device_type *type, struct error *err)
-{
-    struct samples samples[SIZES] = {{.count = 0}};
-    double rate[SIZES];
-    void *memory;
-    TRY(arena_array(&measure->hardware->arena, SIZES, sizeof(struct copy_point), &memory, err));
-    for (uint32_t i = 0; i < SIZES; i++) rate[i] = 5e9;
-    const double start_s = clock_s();
-    for (uint32_t round = 0; round < SAMPLES_MAX; round++) {
-        if (round >= ROUNDS_MIN && clock_s() - start_s > budget_s) break;
-        for (uint32_t i = 0; i < SIZES; i++) {
-            const double seconds = time_copies(to, from, sizes[i], rate[i]);
-            samples_add(&samples[i], seconds);
-            rate[i] = (double)sizes[i] / seconds;
-        }
-        if (measure_stopped(measure))
-            return error_set(err, STATUS_INTERRUPTED, "stopped before its end");
-    }
-    TRY(device_failed(to, err));
-    struct copy_point *const points = memory;
-    for (uint32_t i = 0; i < SIZES; i++)
-        points[i] = (struct copy_point){.bytes = sizes[i],
-                                        .seconds = samples_median(&samples[i]),
-                                        .spread = samples_spread(&samples[i])};
-    type->p2p = points;
-    type->p2p_count = SIZES;
-    return STATUS_OK;
-}
+struct p2p_visits {
+    struct measure *measure;
+    struct device *devices[2];
+    bool direct; /* what is copied arrives */
+    struct series series[SIZES];
+    double rates[SIZES]; /* estimates */
+};
 
-enum status measure_p2p(struct measure *measure, const struct backend *backend, double budget_s,
-                        struct device_type *type, struct error *err)
+enum status p2p_visits_open(struct measure *measure, const struct backend *backend, struct p2p_visits **out,
+                            struct error *err)
 {
-    struct device *devices[2] = {NULL, NULL};
+    struct p2p_visits *const visits = alloc_zeroed(1, sizeof *visits);
+    if (!visits) return error_memory(err, "the measurement", sizeof *visits);
     enum p2p_way way;
     char why[P2P_WHY_BYTES];
     enum status status = STATUS_OK;
+    visits->measure = measure;
+    for (uint32_t i = 0; i < SIZES; i++) visits->rates[i] = 5e9;
     for (uint32_t d = 0; d < 2 && status == STATUS_OK; d++) {
         const struct device_options options = {
             .index = d, .arena_bytes = ARENA_BYTES, .threads = 1, .p2p = true};
-        status = backend->open(&options, &devices[d], err);
+        status = backend->open(&options, &visits->devices[d], err);
     }
-    if (status == STATUS_OK) status = device_link(devices[1], devices[0], &way, why, err);
-    if (status == STATUS_OK && way == P2P_DIRECT)
-        status = measure_pair(measure, devices[1], devices[0], budget_s, type, err);
-    measure_progress(measure, budget_s, "copies between devices");
-    for (uint32_t d = 0; d < 2; d++) device_stop(devices[d]);
-    for (uint32_t d = 0; d < 2; d++) device_close(devices[d]);
+    if (status == STATUS_OK) status = device_link(visits->devices[1], visits->devices[0], &way, why, err);
+    if (status == STATUS_OK) {
+        visits->direct = way == P2P_DIRECT;
+        *out = visits;
+    } else {
+        p2p_visits_close(visits);
+    }
     return status;
+}
+
+void p2p_visits_close(struct p2p_visits *visits)
+{
+    if (!visits) return;
+    for (uint32_t d = 0; d < 2; d++)
+        if (visits->devices[d]) device_stop(visits->devices[d]);
+    for (uint32_t d = 0; d < 2; d++) device_close(visits->devices[d]);
+    free(visits);
+}
+
+void p2p_visits_visit(struct p2p_visits *visits)
+{
+    struct watch *const watch = &visits->measure->watch;
+    for (uint32_t i = 0; i < SIZES && visits->direct; i++) {
+        const double seconds = time_copies(visits->devices[1], visits->devices[0], sizes[i], visits->rates[i]);
+        watch_take(watch, &visits->series[i], seconds, false);
+        visits->rates[i] = (double)sizes[i] / seconds;
+    }
+    watch_judge(watch);
+}
+
+enum status p2p_visits_keep(struct p2p_visits *visits, struct device_type *type, struct error *err)
+{
+    void *memory;
+    if (!visits->direct) return STATUS_OK;
+    TRY(arena_array(&visits->measure->hardware->arena, SIZES, sizeof(struct copy_point), &memory, err));
+    struct copy_point *const points = memory;
+    for (uint32_t i = 0; i < SIZES; i++) {
+        const struct samples *const samples = series_samples(&visits->series[i]);
+        points[i] = (struct copy_point){
+            .bytes = sizes[i], .seconds = samples_median(samples), .spread = samples_spread(samples)};
+    }
+    type->p2p = points;
+    type->p2p_count = SIZES;
+    return device_failed(visits->devices[1], err);
 }

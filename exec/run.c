@@ -164,8 +164,11 @@ enum status run_plan(const struct plan *plan, const struct run_options *options,
 
     run.start_s = clock_s();
     result->setup_s = run.start_s - setup_s;
+    const struct load_mark begun = load_now();
     status = live ? run_live_walk(live, err) : walk_all(&loop, err);
     while (status == STATUS_OK && loop.oldest < loop.next) status = run_retire_flight(&loop, err);
+    const struct load_mark ended = load_now();
+    result->load = load_between(&begun, &ended);
     if (status == STATUS_OK && loop.stopping) status = run_save_states(&loop, err);
     if (status == STATUS_OK) status = run_sum_up(&loop, trace, err);
     if (status == STATUS_OK && live) status = run_live_sum_up(live, trace, err);

@@ -19,6 +19,7 @@
 #ifndef SPILLWAY_EXEC_RUN_H
 #define SPILLWAY_EXEC_RUN_H
 
+#include "base/load.h"
 #include "exec/device.h"
 #include "exec/storage.h"
 #include "models/evaluation.h"
@@ -109,6 +110,7 @@ struct run_result {
     struct arena arena;
     double makespan_s;     /* first start to last end, initialisation excluded */
     double setup_s;        /* opening, allocating, initial weights */
+    struct load load;      /* of the machine during the run */
     double *busy_s;        /* per stream (plan_stream()): its operations */
     struct run_device_memory *devices; /* per device */
     uint64_t host_bytes;   /* of host buffers, with a snapshot for checkpoints and padding */

@@ -130,6 +130,11 @@ static void put_times(struct json_out *json, const struct run_report *report)
     json_out_double(json, "makespan_s", result->makespan_s);
     json_out_double(json, "predicted_makespan_s", report->plan->estimated_makespan_s);
     json_out_double(json, "setup_s", result->setup_s);
+    json_out_object_begin(json, "load", true);
+    json_out_double(json, "others", result->load.others);
+    json_out_double(json, "stolen", result->load.stolen);
+    json_out_double(json, "waited", result->load.waited);
+    json_out_object_end(json);
     json_out_double(json, "tokens_per_s", result->makespan_s > 0 ? (double)tokens / result->makespan_s : 0);
 }
 

@@ -79,6 +79,7 @@ static void sum_up_jobs(const struct run_loop *loop, struct trace *trace)
         traced->final_loss = traced->has_loss ? result->final_loss : 0;
     }
     run->result->makespan_s = trace->makespan_s;
+    trace->load = load_taken(&run->result->load);
 }
 
 enum status run_sum_up(struct run_loop *loop, struct trace *trace, struct error *err)

@@ -87,6 +87,22 @@ bool hardware_has_cpu(const struct hardware *hardware)
     return is_host(hardware) || hardware->host_bandwidth.value > 0;
 }
 
+/* Above that share predictions go wrong by more than their usual error. */
+static const double LOAD_NOTED = 0.05;
+
+bool hardware_load_text(const struct hardware *hardware, char text[HARDWARE_LOAD_TEXT_BYTES])
+{
+    const double others = hardware->load.others.value, stolen = hardware->load.stolen.value;
+    if (hardware_load_taken(hardware) < LOAD_NOTED) return false;
+    if (others >= stolen)
+        snprintf(text, HARDWARE_LOAD_TEXT_BYTES, "other programs used %.0f %% of its processors while it was measured",
+                 100 * others);
+    else
+        snprintf(text, HARDWARE_LOAD_TEXT_BYTES, "%.0f %% of its processors went to other machines while it was measured",
+                 100 * stolen);
+    return true;
+}
+
 double hardware_storage_rate(const struct hardware *hardware)
 {
     const struct hardware_storage *storage = &hardware->storage;

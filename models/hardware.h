@@ -26,7 +26,7 @@
  * In files (F: a figure, see below; optional keys in parentheses):
  *
  *     {"spillway_hardware": 1, "name": "...", "backend": "cuda",
- *      ("note": "...", "measured_on": "...",)
+ *      ("note": "...", "measured_on": "...", "load": {"others": F, "stolen": F, "disturbed": F},)
  *      "host": {"memory": F, "cores": 16, ("threads": 0, "memory_bandwidth": F,
  *                "nodes": 4, "node_devices": 8)},
  *      ("storage": {"capacity": F, "read": F, "write": F, ("both": F, "latency": F)},)
@@ -227,6 +227,13 @@ struct hardware_storage {
     struct figure latency;         /* seconds before the first byte */
 };
 
+/* The load of the machine while it was measured. Figures without a source where nothing was measured. */
+struct hardware_load {
+    struct figure others;    /* share of the processors' time that other programs used */
+    struct figure stolen;    /* share of it that the hypervisor gave to other machines */
+    struct figure disturbed; /* share of the samples that were disturbed */
+};
+
 struct hardware {
     struct arena arena;
     const char *name;
@@ -246,6 +253,7 @@ struct hardware {
     struct hardware_link *links;
     uint32_t link_count;
     const char *measured_on;   /* cpu or gpu model, library versions; NULL for a datasheet */
+    struct hardware_load load;
 };
 
 /* One for each node. */
@@ -277,6 +285,19 @@ static inline uint32_t hardware_cpu(const struct hardware *hardware)
 }
 /* Is it known how fast that is? */
 bool hardware_has_cpu(const struct hardware *hardware);
+
+/*
+ * Writes how busy the machine was while it was measured, as a clause ("other programs used 31 % of its processors while
+ * it was measured"). Returns false, and writes nothing, when it was idle enough, or is not known to have been measured.
+ */
+enum { HARDWARE_LOAD_TEXT_BYTES = 160 };
+bool hardware_load_text(const struct hardware *hardware, char text[HARDWARE_LOAD_TEXT_BYTES]);
+
+/* The share of the processors' time that others took while it was measured; 0 where nothing was measured. */
+static inline double hardware_load_taken(const struct hardware *hardware)
+{
+    return hardware->load.others.value + hardware->load.stolen.value;
+}
 
 static inline bool hardware_has_storage(const struct hardware *hardware)
 {

@@ -79,6 +79,12 @@ static const struct figure_spec host_figures[] = {
      JSON_OPTIONAL, 1, rate_max},
 };
 
+static const struct figure_spec load_figures[] = {
+    FIGURE(hardware_load, "others", others, DIMENSION_COUNT_OF, JSON_REQUIRED, 0, 1),
+    FIGURE(hardware_load, "stolen", stolen, DIMENSION_COUNT_OF, JSON_REQUIRED, 0, 1),
+    FIGURE(hardware_load, "disturbed", disturbed, DIMENSION_COUNT_OF, JSON_REQUIRED, 0, 1),
+};
+
 static const struct figure_spec storage_figures[] = {
     FIGURE(hardware_storage, "capacity", capacity_bytes, DIMENSION_BYTES, JSON_REQUIRED, 1,
            bytes_max),
@@ -410,6 +416,17 @@ static enum status parse_storage(struct json_object *object, struct hardware *ou
     return json_object_close(&storage, err);
 }
 
+static enum status parse_load(struct json_object *object, struct hardware *out, struct error *err)
+{
+    struct json_object load;
+    const json_t *value = NULL;
+    TRY(json_take_object(object, "load", JSON_OPTIONAL, &value, err));
+    if (!value) return STATUS_OK;
+    TRY(json_object_open(&load, object->input, value, "a load object", err));
+    TRY(figures_take(&load, load_figures, ARRAY_COUNT(load_figures), &out->arena, &out->load, err));
+    return json_object_close(&load, err);
+}
+
 static enum status take_optional_text(struct json_object *object, const char *key,
                                       struct arena *arena, const char **out, struct error *err)
 {
@@ -432,6 +449,7 @@ static enum status parse_machine(const struct json_input *in, const json_t *valu
     out->backend = backends[backend];
     TRY(take_optional_text(&object, "note", &out->arena, &out->note, err));
     TRY(take_optional_text(&object, "measured_on", &out->arena, &out->measured_on, err));
+    TRY(parse_load(&object, out, err));
     TRY(parse_host(&object, out, err));
     TRY(parse_storage(&object, out, err));
     TRY(parse_types(&object, out, err));
@@ -468,6 +486,11 @@ void hardware_write(const struct hardware *hardware, struct json_out *out, const
     json_out_string(out, "backend", hardware->backend);
     if (hardware->note) json_out_string(out, "note", hardware->note);
     if (hardware->measured_on) json_out_string(out, "measured_on", hardware->measured_on);
+    if (hardware->load.others.source) {
+        json_out_object_begin(out, "load", false);
+        figures_write(out, load_figures, ARRAY_COUNT(load_figures), &hardware->load);
+        json_out_object_end(out);
+    }
     json_out_object_begin(out, "host", false);
     figures_write(out, host_figures, ARRAY_COUNT(host_figures), hardware);
     json_out_u64(out, "cores", hardware->host_cores);

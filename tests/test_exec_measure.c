@@ -42,6 +42,42 @@ static void test_statistics(void **state)
     assert_false(samples_spread(&one) > 0);
 }
 
+/* 7 and 1 are the ends of five values, so the mean is that of 1.5, 2 and 4; of four, all count. */
+static void test_mean(void **state)
+{
+    (void)state;
+    struct samples samples = {.count = 0};
+    const double values[] = {7, 1.5, 1, 2, 4};
+    for (int i = 0; i < 4; i++) samples_add(&samples, values[i]);
+    assert_true(fabs(samples_mean(&samples) - 11.5 / 4) < 1e-15);
+    samples_add(&samples, values[4]);
+    assert_true(fabs(samples_mean(&samples) - 7.5 / 3) < 1e-15);
+}
+
+/* Samples that were preempted are set aside, and used only where there are no others. */
+static void test_disturbed_samples(void **state)
+{
+    (void)state;
+    static struct watch watch;
+    static struct series mixed, preempted_only;
+    watch_begin(&watch);
+    assert_false(series_has_samples(&mixed));
+    for (int i = 0; i < 3; i++) watch_take(&watch, &preempted_only, 8.5, true);
+    watch_judge(&watch);
+    assert_int_equal(preempted_only.clean.count, 0);
+    assert_int_equal(preempted_only.disturbed.count, 3);
+    assert_true(series_has_samples(&preempted_only));
+    assert_ptr_equal(series_samples(&preempted_only), &preempted_only.disturbed);
+    assert_int_equal(watch.sample_count, 3);
+    assert_int_equal(watch.disturbed_count, 3);
+
+    samples_add(&mixed.clean, 2.5); /* as if nobody else had worked */
+    watch_take(&watch, &mixed, 9.5, true);
+    watch_judge(&watch);
+    assert_int_equal(mixed.disturbed.count, 1);
+    assert_true(fabs(samples_median(series_samples(&mixed)) - 2.5) < 1e-15);
+}
+
 static void test_cores(void **state)
 {
     (void)state;
@@ -140,6 +176,7 @@ static void test_a_profile(void **state)
     assert_int_equal(type->profiles[type->profile_count - 1].threads, hardware.host_cores);
     for (uint32_t i = 0; i < type->profile_count; i++) check_profile(&hardware, &type->profiles[i]);
     assert_true(type->h2d_count >= 4 && type->d2h_count >= 4);
+    assert_true(hardware.load.others.source && hardware.load.others.value <= 1 && hardware.load.disturbed.value <= 1);
 
     /* write, read, write: the same bytes */
     struct json_out *out = json_out_create(NULL), *out_again = json_out_create(NULL);
@@ -194,7 +231,10 @@ int main(void)
     use_one_core();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_statistics),
-        cmocka_unit_test(test_without_sysfs), cmocka_unit_test(test_cores),
+        cmocka_unit_test(test_mean),
+        cmocka_unit_test(test_disturbed_samples),
+        cmocka_unit_test(test_without_sysfs),
+        cmocka_unit_test(test_cores),
         cmocka_unit_test(test_a_profile),
         cmocka_unit_test(test_stopping),
     };

@@ -43,6 +43,36 @@ static void a_file_is_read(void **state)
     hardware_release(&h);
 }
 
+#define LOAD(others, stolen)                                                                           \
+    "\"load\": {\"others\": " FIGURE(others, "ratio") ", \"stolen\": " FIGURE(stolen, "ratio") ", " \
+    "\"disturbed\": " FIGURE("0.375", "ratio") "},\n"
+
+/* The share of others is told when it is a twentieth or more, and the larger cause is named. */
+static void a_load_is_read_and_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *told;
+    } cases[] = {
+        {HEAD LOAD("0.3125", "0.02") TYPES LINKS DEVICES,
+         "other programs used 31 % of its processors while it was measured"},
+        {HEAD LOAD("0.01", "0.0725") TYPES LINKS DEVICES,
+         "7 % of its processors went to other machines while it was measured"},
+        {HEAD LOAD("0.02", "0.0275") TYPES LINKS DEVICES, NULL},
+        {HEAD TYPES LINKS DEVICES, NULL},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct hardware h = {0};
+        struct error err = {0};
+        char told[HARDWARE_LOAD_TEXT_BYTES];
+        if (support_hardware(cases[i].text, &h, &err) != STATUS_OK) fail_msg("%s", err.text);
+        assert_int_equal(hardware_load_text(&h, told), cases[i].told != NULL);
+        if (cases[i].told) assert_string_equal(told, cases[i].told);
+        if (i == 0) assert_true(h.load.disturbed.value == 0.375);
+        hardware_release(&h);
+    }
+}
+
 static const char profiled[] =
     HEAD
     "\"device_types\": [{\"name\": \"core\", \"memory\": " FIGURE("8", "GiB") ",\"peak_fp32\": "
@@ -473,6 +503,7 @@ int main(void)
         cmocka_unit_test(a_path_is_read),
         cmocka_unit_test(bad_points_are_refused),
         cmocka_unit_test(machines_survive_writing_to_the_bit),
+        cmocka_unit_test(a_load_is_read_and_told),
         cmocka_unit_test(a_host_machine_is_multiplied_and_paced),
         cmocka_unit_test(other_machines_shrink_and_scale),
         cmocka_unit_test(impossible_changes_are_refused),

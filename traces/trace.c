@@ -187,6 +187,7 @@ enum status trace_init(struct trace *trace, const struct plan *plan, enum trace_
 {
     const char *prefix = strcmp(plan->hardware.backend, "cuda") == 0 ? "gpu" : "dev";
     trace->source = source;
+    if (source == TRACE_PREDICTED) trace->load = hardware_load_taken(&plan->hardware);
     if (span_limit > 0) trace->plan_fingerprint = plan_fingerprint(plan);
     enum status status = arena_string(&trace->arena, plan->hardware.name, &trace->hardware, err);
     if (status == STATUS_OK) status = arena_string(&trace->arena, plan->policy, &trace->policy, err);

@@ -79,6 +79,8 @@ struct trace {
     const char *policy;
     uint64_t plan_fingerprint; /* of a prediction without spans, which goes to no file, 0 */
     bool complete;      /* false: stopped before its end */
+    double load;        /* share of the processors' time that others took, in [0, 1]: measured, during the run;
+                           predicted, while the machine's profile was measured */
     double makespan_s;  /* end of the last span minus start of the first */
     struct trace_stream *streams;
     uint32_t stream_count;

@@ -149,6 +149,7 @@ static void write_head(const struct trace *trace, struct json_out *out)
     json_out_string(out, "source", trace_source_names[trace->source]);
     json_out_string(out, "hardware", trace->hardware);
     json_out_string(out, "policy", trace->policy);
+    if (trace->load > 0) json_out_double(out, "load", trace->load);
     json_out_string(out, "plan", fingerprint);
     json_out_bool(out, "complete", trace->complete);
     json_out_double(out, "makespan_s", trace->makespan_s);
@@ -358,6 +359,7 @@ static enum status read_head(struct trace *trace, struct json_object *object, st
     trace->source = (uint32_t)source;
     if (status == STATUS_OK) status = take_text(trace, object, "hardware", &trace->hardware, err);
     if (status == STATUS_OK) status = take_text(trace, object, "policy", &trace->policy, err);
+    if (status == STATUS_OK) status = json_take_double(object, "load", JSON_OPTIONAL, 0, 1, &trace->load, err);
     if (status == STATUS_OK) status = take_fingerprint(object, &trace->plan_fingerprint, err);
     if (status == STATUS_OK)
         status = json_take_bool(object, "complete", JSON_REQUIRED, &trace->complete, err);
