@@ -21,5 +21,5 @@ function(spillway_test name label source)
     endif()
     add_test(NAME ${name} COMMAND bash ${CMAKE_SOURCE_DIR}/tests/bare_path.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} "${tools}"
                                   ${TEST_COMMAND} ${TEST_FOLDER})
-    set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600)
+    set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 1800)
 endfunction()
