@@ -15,40 +15,21 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/contain.h"
-#include "base/progress.h"
+#include "exec/policy_wire.h"
 #include "planner/policy_load.h"
 
 static const double ANSWER_S = 10;
-
-struct hello {
-    struct error error; /* STATUS_OK: it is loaded */
-    char name[POLICY_NAME_MAX + 1];
-    bool searched, resident, one_device;
-    uint32_t seats_max;
-};
-
-struct question {
-    double now;
-    uint32_t job_count, device_count, kind_count, device;
-    uint64_t seed, decision;
-    bool ahead;
-};
-
-struct answer {
-    struct policy_choice choice;
-    bool chose, failed; /* failed: create() made no state */
-};
 
 struct run_policy {
     struct policy_handle handle; /* built in */
@@ -59,45 +40,6 @@ struct run_policy {
     double answer_s;
     struct error failure;
 };
-
-/* --- both sides ------------------------------------------------------------------------------ */
-
-/* Whole, or false: nobody is there any more. */
-static bool send_all(int socket, const void *data, size_t length)
-{
-    const char *next = data;
-    while (length > 0) {
-        const ssize_t sent = send(socket, next, length, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR) continue;
-        if (sent <= 0) return false;
-        next += sent;
-        length -= (size_t)sent;
-    }
-    return true;
-}
-
-/* `until_s`: of clock_s(); *late: that was it. */
-static bool receive_all(int socket, void *data, size_t length, double until_s, bool *late)
-{
-    char *next = data;
-    *late = false;
-    while (length > 0) {
-        const double left_s = until_s - clock_s();
-        struct pollfd waiting = {.fd = socket, .events = POLLIN};
-        const int ready = poll(&waiting, 1, left_s > 1e6 ? -1 : left_s > 0 ? (int)(left_s * 1e3) + 1 : 0);
-        if (ready < 0 && errno == EINTR) continue;
-        *late = ready == 0;
-        if (ready <= 0) return false;
-        const ssize_t got = recv(socket, next, length, 0);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return false;
-        next += got;
-        length -= (size_t)got;
-    }
-    return true;
-}
-
-static const double NEVER_S = 1e300;
 
 /* --- the other process ----------------------------------------------------------------------- */
 
@@ -111,18 +53,17 @@ struct received {
 
 static bool receive_view(int socket, struct received *r)
 {
-    struct question q;
-    bool late;
-    if (!receive_all(socket, &q, sizeof q, NEVER_S, &late)) return false;
+    struct wire_question q;
+    if (!wire_receive(socket, &q, sizeof q)) return false;
     if (!r->jobs) {
         r->jobs = alloc_zeroed(q.job_count, sizeof *r->jobs);
         r->devices = alloc_zeroed(q.device_count, sizeof *r->devices);
         r->costs = alloc_zeroed((size_t)q.job_count * q.kind_count, sizeof *r->costs);
         if (!r->jobs || !r->devices || !r->costs) return false;
     }
-    if (!receive_all(socket, r->jobs, q.job_count * sizeof *r->jobs, NEVER_S, &late) ||
-        !receive_all(socket, r->devices, q.device_count * sizeof *r->devices, NEVER_S, &late) ||
-        !receive_all(socket, r->costs, (size_t)q.job_count * q.kind_count * sizeof *r->costs, NEVER_S, &late))
+    if (!wire_receive(socket, r->jobs, q.job_count * sizeof *r->jobs) ||
+        !wire_receive(socket, r->devices, q.device_count * sizeof *r->devices) ||
+        !wire_receive(socket, r->costs, (size_t)q.job_count * q.kind_count * sizeof *r->costs))
         return false;
     for (uint32_t j = 0; j < q.job_count; j++) r->jobs[j].next = r->costs + (size_t)j * q.kind_count;
     r->view = (struct policy_view){.now = q.now,
@@ -145,14 +86,14 @@ static void answer_views(int socket, const struct policy *policy)
     void *state = NULL;
     bool begun = false;
     while (receive_view(socket, &r)) {
-        struct answer answer = {.choice = {POLICY_NONE, POLICY_NONE}};
+        struct wire_answer answer = {.choice = {POLICY_NONE, POLICY_NONE}};
         if (!begun && policy->create) {
             state = policy->create(&r.view);
             answer.failed = !state;
         }
         begun = true;
         if (!answer.failed) answer.chose = policy_decide(policy, state, &r.view, &answer.choice);
-        if (!send_all(socket, &answer, sizeof answer)) return;
+        if (!wire_send(socket, &answer, sizeof answer)) return;
     }
     if (state && policy->destroy) policy->destroy(state);
 }
@@ -162,13 +103,14 @@ static void answer_views(int socket, const struct policy *policy)
 static _Noreturn void live_apart(int socket, const char *name, pid_t parent)
 {
     struct policy_handle handle = {0};
-    struct hello hello = {.error = {.status = STATUS_OK}};
+    struct wire_hello hello = {.status = STATUS_OK};
+    struct error err = {0};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(0);
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    if (policy_open(name, &handle, &hello.error) == STATUS_OK) {
+    if (policy_open(name, &handle, &err) == STATUS_OK) {
         const struct policy *const policy = handle.policy;
         strncpy(hello.name, policy->name, sizeof hello.name - 1);
         hello.searched = !policy->choose && !policy->rank;
@@ -176,58 +118,74 @@ static _Noreturn void live_apart(int socket, const char *name, pid_t parent)
         hello.one_device = policy->one_device;
         hello.seats_max = policy->seats_max;
     }
-    if (send_all(socket, &hello, sizeof hello) && hello.error.status == STATUS_OK)
+    hello.status = err.status;
+    memcpy(hello.error, err.text, sizeof hello.error);
+    if (wire_send(socket, &hello, sizeof hello) && err.status == STATUS_OK)
         answer_views(socket, handle.policy);
     _exit(0);
 }
 
 /* --- here ------------------------------------------------------------------------------------ */
 
+/* Has it ended, a moment after its end of the socket was closed? One that closed it by itself may live on. */
+static bool ended_by_itself(pid_t process, int *how)
+{
+    const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
+    for (int tries = 0; tries < 200; tries++) {
+        if (waitpid(process, how, WNOHANG) == process) return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
 /* It is over: why, for a sentence that begins with the process. */
-static const char *end_process(struct run_policy *policy, bool late, char text[CONTAIN_TEXT_BYTES])
+static const char *end_process(struct run_policy *policy, enum wire_end came, char text[CONTAIN_TEXT_BYTES])
 {
     const struct contain_limits limits = {.seconds = policy->answer_s};
-    struct contain_end end = {.in_time = !late};
+    struct contain_end end = {.in_time = came != WIRE_LATE};
     int how = 0;
-    if (late) kill(policy->process, SIGKILL);
-    while (waitpid(policy->process, &how, 0) < 0 && errno == EINTR) {}
+    const bool ended = came == WIRE_CLOSED && ended_by_itself(policy->process, &how);
+    if (!ended) {
+        kill(policy->process, SIGKILL);
+        while (waitpid(policy->process, &how, 0) < 0 && errno == EINTR) {}
+    }
     policy->process = 0;
+    if (came == WIRE_WRONG) return "wrote something of its own into the executor's socket";
+    if (came == WIRE_CLOSED && !ended) return "closed the executor's socket";
     if (WIFSIGNALED(how)) end.signal = WTERMSIG(how);
     if (WIFEXITED(how)) end.exit_code = WEXITSTATUS(how);
     return contain_text(&end, &limits, text);
 }
 
-static bool ask_there(struct run_policy *policy, const struct policy_view *view, struct answer *answer,
-                      bool *late)
+static enum wire_end ask_there(struct run_policy *policy, const struct policy_view *view, struct wire_answer *answer)
 {
-    const struct question q = {.now = view->now,
-                               .job_count = view->job_count,
-                               .device_count = view->device_count,
-                               .kind_count = view->kind_count,
-                               .device = view->device,
-                               .seed = view->seed,
-                               .decision = view->decision,
-                               .ahead = view->ahead};
-    *late = false;
-    if (!send_all(policy->socket, &q, sizeof q) ||
-        !send_all(policy->socket, view->jobs, view->job_count * sizeof *view->jobs) ||
-        !send_all(policy->socket, view->devices, view->device_count * sizeof *view->devices))
-        return false;
+    const struct wire_question q = {.now = view->now,
+                                    .job_count = view->job_count,
+                                    .device_count = view->device_count,
+                                    .kind_count = view->kind_count,
+                                    .device = view->device,
+                                    .seed = view->seed,
+                                    .decision = view->decision,
+                                    .ahead = view->ahead};
+    if (!wire_send(policy->socket, &q, sizeof q) ||
+        !wire_send(policy->socket, view->jobs, view->job_count * sizeof *view->jobs) ||
+        !wire_send(policy->socket, view->devices, view->device_count * sizeof *view->devices))
+        return WIRE_CLOSED;
     for (uint32_t j = 0; j < view->job_count; j++)
-        if (!send_all(policy->socket, view->jobs[j].next, view->kind_count * sizeof *view->jobs[j].next))
-            return false;
-    return receive_all(policy->socket, answer, sizeof *answer, clock_s() + policy->answer_s, late);
+        if (!wire_send(policy->socket, view->jobs[j].next, view->kind_count * sizeof *view->jobs[j].next))
+            return WIRE_CLOSED;
+    return wire_receive_answer(policy->socket, policy->answer_s, answer);
 }
 
 /* The choose() of a policy in another process. */
 static bool choose_there(void *state, const struct policy_view *view, struct policy_choice *out)
 {
     struct run_policy *const policy = state;
-    struct answer answer;
+    struct wire_answer answer;
     char why[CONTAIN_TEXT_BYTES];
-    bool late;
     if (policy->process == 0) return false;
-    if (ask_there(policy, view, &answer, &late)) {
+    const enum wire_end came = ask_there(policy, view, &answer);
+    if (came == WIRE_WHOLE) {
         *out = answer.choice;
         if (!answer.failed) return answer.chose;
         error_set(&policy->failure, STATUS_BAD_INPUT, "policy '%s' has made no state (create() returned NULL)",
@@ -235,21 +193,20 @@ static bool choose_there(void *state, const struct policy_view *view, struct pol
         return false;
     }
     error_set(&policy->failure, STATUS_BAD_INPUT, "policy '%s', decision %" PRIu64 " at %.6g: its process %s",
-              policy->name, view->decision + 1, view->now, end_process(policy, late, why));
+              policy->name, view->decision + 1, view->now, end_process(policy, came, why));
     return false;
 }
 
 static enum status greet(struct run_policy *policy, const char *file, struct error *err)
 {
-    struct hello hello;
+    struct wire_hello hello;
     char why[CONTAIN_TEXT_BYTES];
-    bool late;
-    if (!receive_all(policy->socket, &hello, sizeof hello, clock_s() + policy->answer_s, &late))
+    const enum wire_end came = wire_receive_hello(policy->socket, policy->answer_s, &hello);
+    if (came != WIRE_WHOLE)
         return error_set(err, STATUS_BAD_INPUT, "%s: while it was loaded its process %s", file,
-                         end_process(policy, late, why));
-    if (hello.error.status != STATUS_OK) return error_set(err, hello.error.status, "%s", hello.error.text);
+                         end_process(policy, came, why));
+    if (hello.status != STATUS_OK) return error_set(err, (enum status)hello.status, "%s", hello.error);
     memcpy(policy->name, hello.name, sizeof policy->name);
-    policy->name[sizeof policy->name - 1] = '\0';
     policy->there = (struct policy){.version = SPILLWAY_POLICY_VERSION,
                                     .name = policy->name,
                                     .choose = hello.searched ? NULL : choose_there,
@@ -300,10 +257,7 @@ void run_policy_close(struct run_policy *policy)
     char why[CONTAIN_TEXT_BYTES];
     if (!policy) return;
     if (policy->socket >= 0) close(policy->socket);
-    if (policy->process > 0) {
-        kill(policy->process, SIGKILL); /* its destroy() is not waited for: it may loop */
-        end_process(policy, false, why);
-    }
+    if (policy->process > 0) end_process(policy, WIRE_LATE, why); /* its destroy() is not waited for: it may loop */
     policy_close(&policy->handle);
     free(policy);
 }

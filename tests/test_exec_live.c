@@ -318,6 +318,9 @@ static void test_broken_policies_stop_the_run(void **state)
         {"no_state", "has made no state (create() returned NULL)", true},
         {"version", "is of policy interface version", false},
         {"crashes_at_load", "while it was loaded its process was ended by SIG", false},
+        {"scribbles", "its process wrote something of its own into the executor's socket", true},
+        {"scribbles_at_load", "while it was loaded its process wrote something of its own", false},
+        {"closes", "its process closed the executor's socket", true},
     };
     struct plan plan;
     struct outcome whole, out;

@@ -7,10 +7,25 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { GOOD, VERSION, BUILT_IN_NAME, NO_NAME, NO_CHOOSE, BUSY_DEVICE, ABSENT_DEVICE, ABSENT_JOB, UNREADY_JOB,
-       DONE_JOB, NO_ROOM, WAITS, LOOPS, CRASHES, EXITS, HUNGRY, MOODY, NO_STATE, CRASHES_AT_LOAD };
+       DONE_JOB, NO_ROOM, WAITS, LOOPS, CRASHES, EXITS, HUNGRY, MOODY, NO_STATE, CRASHES_AT_LOAD,
+       SCRIBBLES, SCRIBBLES_AT_LOAD, CLOSES };
+
+/* Writes into every socket that this process has, or closes them. */
+static void spoil_sockets(void)
+{
+    char rubbish[4096];
+    struct stat what;
+    memset(rubbish, 0xd7, sizeof rubbish);
+    for (int file = 3; file < 1024; file++) {
+        if (fstat(file, &what) != 0 || !S_ISSOCK(what.st_mode)) continue;
+        if (BREAK == CLOSES) close(file);
+        else if (write(file, rubbish, sizeof rubbish) < 0) abort();
+    }
+}
 
 /* Job 0 or another that does not suit. */
 static bool misbehave(const struct policy_view *view, struct policy_choice *out)
@@ -38,6 +53,8 @@ static bool misbehave(const struct policy_view *view, struct policy_choice *out)
         return true;
     case WAITS: return view->decision < 3;
     case LOOPS: for (;;) usleep(1000);
+    case SCRIBBLES: spoil_sockets(); return true;
+    case CLOSES: spoil_sockets(); for (;;) usleep(1000);
     case CRASHES: abort();
     case EXITS: exit(0);
     case HUNGRY: /* what it cannot have, it uses all the same */
@@ -74,6 +91,7 @@ static void *create(const struct policy_view *first)
 __attribute__((constructor)) static void load(void)
 {
     if (BREAK == CRASHES_AT_LOAD) abort();
+    if (BREAK == SCRIBBLES_AT_LOAD) spoil_sockets();
 }
 
 const struct policy spillway_policy = {
