@@ -27,7 +27,6 @@
 #include "planner/planner.h"
 #include "planner/policies.h"
 #include "planner/policy_load.h"
-#include "planner/settle.h"
 #include "plots/plot.h"
 
 static const char *const activations_choices[] = {"auto", "recompute", "keep", "spill",
@@ -340,11 +339,6 @@ static enum status plan_default(struct cli *cli, const struct request *request, 
     if (!field) return error_memory(err, "plans", sizeof *field);
     struct planner_options options = planner_options_of(request, NULL);
     enum status status = cli_default_make(&request->source, &options, true, field, err);
-    const struct plan *made = &field->kept.plan;
-    options.settle = true;
-    if (status == STATUS_OK && settle_gives_up(&made->hardware, &made->jobs, &options))
-        cli_warn(cli, "whether jobs had better settle on devices is not tried for %s on %s",
-                 CLI_COUNT(made->jobs.count, "job"), CLI_COUNT(made->hardware.device_count, "device"));
     if (status == STATUS_OK)
         status = report(cli, request, &field->kept, field->count > 0 ? field : NULL, NULL, NULL, err);
     cli_field_release(field);

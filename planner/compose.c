@@ -22,6 +22,7 @@
 #include "planner/plan_build.h"
 #include "planner/plan_check.h"
 #include "planner/plan_hosts.h"
+#include "planner/tournament.h"
 
 enum { TURNS = 16 }; /* that a part takes while others run beside it */
 static const double shortest_s = 1e-9; /* of an instance, in front of the order */
@@ -37,8 +38,11 @@ struct piece {
     bool one_by_one;      /* ... beside another part that has: its instances take turns one by one */
     /* the next turn: */
     double done_s;        /* what instances in front of it take */
-    bool begun;
     uint32_t segment, repeat, index;
+    /* those that wait for it, and for how many devices it waits: */
+    uint32_t *next_on;    /* per device: the next part that has it, or PLAN_NONE */
+    uint32_t follower, next_follower; /* the first part that follows this one; the next that follows the same */
+    uint32_t waits;       /* devices that an earlier part has, and the part that it follows */
 };
 
 struct composition {
@@ -46,6 +50,7 @@ struct composition {
     struct plan *whole;
     struct piece *pieces;
     uint32_t count;
+    struct tournament next_s; /* per part: when its next turn is expected to begin; HUGE_VAL: it waits, or is written */
     struct arena scratch;
     struct error *err;
 };
@@ -228,18 +233,49 @@ static enum status time_instances(struct composition *c, struct piece *p)
     return STATUS_OK;
 }
 
-static bool overlap(const struct compose_part *a, const struct compose_part *b)
+static int compare_seconds(const void *left, const void *right)
 {
-    return a->begin_s < b->end_s && b->begin_s < a->end_s;
+    double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
 }
 
+/* How many of `sorted` are less than `limit`; with `also`, as much. */
+static uint32_t count_below(const double *sorted, uint32_t count, double limit, bool also)
+{
+    uint32_t begin = 0;
+    while (begin < count) {
+        uint32_t middle = begin + (count - begin) / 2;
+        if (sorted[middle] < limit || (also && sorted[middle] <= limit)) begin = middle + 1;
+        else count = middle;
+    }
+    return begin;
+}
+
+/* Those that begin before a part ends, but for those that have ended when it begins, are beside it; itself included,
+ * unless it takes no time. */
 static enum status choose_turns(struct composition *c)
 {
+    double *begins, *ends;
+    void *memory;
+    uint32_t users = 0;
+    TRY(arena_array(&c->scratch, c->count, sizeof *begins, &memory, c->err));
+    begins = memory;
+    TRY(arena_array(&c->scratch, c->count, sizeof *ends, &memory, c->err));
+    ends = memory;
     for (uint32_t i = 0; i < c->count; i++) {
-        struct piece *p = &c->pieces[i];
-        TRY(time_instances(c, p));
-        for (uint32_t k = 0; k < c->count && p->uses_host; k++)
-            p->one_by_one |= k != i && c->pieces[k].uses_host && overlap(p->part, c->pieces[k].part);
+        const struct piece *p = &c->pieces[i];
+        TRY(time_instances(c, &c->pieces[i]));
+        if (!p->uses_host || p->part->begin_s >= p->part->end_s) continue;
+        begins[users] = p->part->begin_s;
+        ends[users++] = p->part->end_s;
+    }
+    qsort(begins, users, sizeof *begins, compare_seconds);
+    qsort(ends, users, sizeof *ends, compare_seconds);
+    for (uint32_t i = 0; i < c->count; i++) {
+        const struct compose_part *part = c->pieces[i].part;
+        if (!c->pieces[i].uses_host || part->begin_s >= part->end_s) continue;
+        uint32_t beside = count_below(begins, users, part->end_s, false) - count_below(ends, users, part->begin_s, true);
+        c->pieces[i].one_by_one = beside > 1;
     }
     return STATUS_OK;
 }
@@ -283,7 +319,6 @@ static void write_single(struct composition *c, struct piece *p, uint32_t *slots
     const struct plan_instance *instance = &p->plan->instances[segment->first_instance + p->index];
     write_instance(c, p, instance, slots);
     p->done_s += p->unit_s[instance->unit];
-    p->begun = true;
     if (++p->index < segment->instance_count) return;
     p->index = 0;
     if (++p->repeat < segment->repeat_count) return;
@@ -304,40 +339,59 @@ static void write_turn(struct composition *c, struct piece *p, uint32_t *slots)
         p->done_s += repeats * p->unit_s[instance->unit];
     }
     plan_builder_segment(c->builder, repeats);
-    p->begun = true;
     p->repeat += repeats;
     if (p->repeat < segment->repeat_count) return;
     p->repeat = 0;
     p->segment++;
 }
 
-static bool share_a_device(const struct compose_part *a, const struct compose_part *b)
+static void offer(struct composition *c, uint32_t index);
+
+static void stop_waiting(struct composition *c, uint32_t index)
 {
-    for (uint32_t i = 0; i < a->plan->hardware.device_count; i++)
-        for (uint32_t k = 0; k < b->plan->hardware.device_count; k++)
-            if (a->devices[i] == b->devices[k]) return true;
-    return false;
+    if (--c->pieces[index].waits == 0) offer(c, index);
 }
 
-/* Is everything written that piece i begins behind? Asked when it has not begun. */
-static bool may_begin(const struct composition *c, uint32_t i)
+static void end_piece(struct composition *c, const struct piece *p)
 {
-    const struct compose_part *part = c->pieces[i].part;
-    if (part->follows != PLAN_NONE && !is_written(&c->pieces[part->follows])) return false;
-    for (uint32_t k = 0; k < i; k++)
-        if (!is_written(&c->pieces[k]) && share_a_device(part, c->pieces[k].part)) return false;
-    return true;
+    for (uint32_t d = 0; d < p->plan->hardware.device_count; d++)
+        if (p->next_on[d] != PLAN_NONE) stop_waiting(c, p->next_on[d]);
+    for (uint32_t f = p->follower; f != PLAN_NONE; f = c->pieces[f].next_follower) stop_waiting(c, f);
 }
 
-static struct piece *next_piece(const struct composition *c)
+/* The part may begin, goes on, or is written. */
+static void offer(struct composition *c, uint32_t index)
 {
-    struct piece *best = NULL;
-    for (uint32_t i = 0; i < c->count; i++) {
+    struct piece *p = &c->pieces[index];
+    tournament_set(&c->next_s, index, is_written(p) ? HUGE_VAL : next_s(p));
+    if (is_written(p)) end_piece(c, p);
+}
+
+/* A part begins when those are written that it follows, or that have one of its devices before it. */
+static enum status line_up(struct composition *c)
+{
+    uint32_t *last_on;
+    TRY(take_table(c, c->whole->hardware.device_count, &last_on)); /* 1 + a part */
+    TRY(tournament_create(&c->scratch, c->count, HUGE_VAL, &c->next_s, c->err));
+    for (uint32_t i = 0; i < c->count; i++) c->pieces[i].follower = c->pieces[i].next_follower = PLAN_NONE;
+    for (uint32_t i = c->count; i-- > 0;) {
         struct piece *p = &c->pieces[i];
-        if (is_written(p) || (best && next_s(p) >= next_s(best))) continue;
-        if (p->begun || may_begin(c, i)) best = p;
+        uint32_t devices = p->plan->hardware.device_count;
+        TRY(take_table(c, devices, &p->next_on));
+        for (uint32_t d = 0; d < devices; d++) {
+            uint32_t *last = &last_on[p->part->devices[d]];
+            p->next_on[d] = *last > 0 ? *last - 1 : PLAN_NONE;
+            if (*last > 0) c->pieces[*last - 1].waits++;
+            *last = i + 1;
+        }
+        if (p->part->follows == PLAN_NONE) continue;
+        p->next_follower = c->pieces[p->part->follows].follower;
+        c->pieces[p->part->follows].follower = i;
+        p->waits++;
     }
-    return best;
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->pieces[i].waits == 0) offer(c, i);
+    return STATUS_OK;
 }
 
 static enum status write_order(struct composition *c)
@@ -347,8 +401,13 @@ static enum status write_order(struct composition *c)
         for (uint32_t u = 0; u < c->pieces[i].plan->unit_count; u++)
             if (c->pieces[i].plan->units[u].acquire_count > most) most = c->pieces[i].plan->units[u].acquire_count;
     TRY(take_table(c, most, &slots));
-    for (struct piece *p = next_piece(c); p; p = next_piece(c))
+    TRY(line_up(c));
+    while (tournament_least(&c->next_s) < HUGE_VAL) {
+        uint32_t index = tournament_first(&c->next_s, tournament_least(&c->next_s));
+        struct piece *p = &c->pieces[index];
         (p->one_by_one ? write_single : write_turn)(c, p, slots);
+        offer(c, index);
+    }
     plan_builder_segment(c->builder, 1);
     return STATUS_OK;
 }

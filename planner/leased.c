@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "models/try.h"
 #include "planner/compose.h"
 #include "planner/part.h"
@@ -19,7 +20,8 @@ const char leased_policy[] = "leases";
 
 struct group {
     struct part part;
-    uint32_t *jobs; /* what part.jobs is, room for all */
+    uint32_t *jobs; /* what part.jobs is */
+    uint32_t job_count; /* that are there already */
     bool spread;
     struct plan plan;
     double begin_s;
@@ -32,6 +34,8 @@ struct leasing {
     struct arena arena;
     struct group *groups;
     uint32_t count;
+    uint32_t *group_of;  /* per job */
+    uint32_t *last_of;   /* per device: 1 + the last group that has it; 0: none */
     uint32_t *left;      /* devices for jobs that name none */
     uint32_t left_count;
     double *free_s;      /* per device */
@@ -117,50 +121,72 @@ static bool same_devices(const struct part *part, const uint32_t *devices, uint3
     return part->device_count == count && memcmp(part->devices, devices, count * sizeof *devices) == 0;
 }
 
-static bool share_a_device(const struct part *part, const uint32_t *devices, uint32_t count)
-{
-    for (uint32_t i = 0; i < part->device_count; i++)
-        for (uint32_t k = 0; k < count; k++)
-            if (part->devices[i] == devices[k]) return true;
-    return false;
-}
-
 /* The last group with one of these devices, if a job that is not spread can join it. */
 static struct group *group_to_join(struct leasing *g, const uint32_t *devices, uint32_t count)
 {
-    for (uint32_t i = g->count; i-- > 0;) {
-        struct group *group = &g->groups[i];
-        if (!share_a_device(&group->part, devices, count)) continue;
-        return !group->spread && same_devices(&group->part, devices, count) ? group : NULL;
-    }
-    return NULL;
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < count; i++) last = max_u32(last, g->last_of[devices[i]]);
+    if (last == 0) return NULL;
+    struct group *group = &g->groups[last - 1];
+    return !group->spread && same_devices(&group->part, devices, count) ? group : NULL;
 }
 
-static enum status add_job(struct leasing *g, uint32_t j)
+/* In the order in which it names them; borrowed, or the arena's. */
+static enum status devices_for(struct leasing *g, const struct job *job, const uint32_t **out, uint32_t *count)
+{
+    uint32_t *devices;
+    *out = job->devices ? job->devices : g->left;
+    *count = names_devices(job) ? (uint32_t)devices_of(job) : g->left_count;
+    if (job->devices || !names_devices(job)) return STATUS_OK;
+    TRY(take(g, *count, &devices));
+    for (uint32_t i = 0; i < *count; i++) devices[i] = device_of(job, i);
+    *out = devices;
+    return STATUS_OK;
+}
+
+static enum status find_group(struct leasing *g, uint32_t j)
 {
     const struct job *job = &g->jobs->jobs[j];
-    bool spread = parallel_is_set(&job->parallel), names = names_devices(job);
-    uint32_t count = names ? (uint32_t)devices_of(job) : g->left_count, *devices;
-    TRY(take(g, count, &devices));
-    for (uint32_t i = 0; i < count; i++) devices[i] = names ? device_of(job, i) : g->left[i];
+    bool spread = parallel_is_set(&job->parallel);
+    const uint32_t *devices;
+    uint32_t count;
+    TRY(devices_for(g, job, &devices, &count));
     struct group *group = spread ? NULL : group_to_join(g, devices, count);
     if (!group) {
         group = &g->groups[g->count++];
         group->spread = spread;
-        TRY(take(g, g->jobs->count, &group->jobs));
-        group->part = (struct part){.jobs = group->jobs, .devices = devices, .device_count = count};
+        group->part = (struct part){.devices = devices, .device_count = count};
+        for (uint32_t i = 0; i < count; i++) g->last_of[devices[i]] = g->count;
     }
-    group->jobs[group->part.job_count++] = j;
+    group->part.job_count++;
+    g->group_of[j] = (uint32_t)(group - g->groups);
+    return STATUS_OK;
+}
+
+/* Jobs that name devices come first. */
+static enum status add_job(struct leasing *g, uint32_t j)
+{
+    struct group *group = &g->groups[g->group_of[j]];
+    if (!group->jobs) TRY(take(g, group->part.job_count, &group->jobs));
+    group->part.jobs = group->jobs;
+    group->jobs[group->job_count++] = j;
     return STATUS_OK;
 }
 
 static enum status make_groups(struct leasing *g)
 {
-    for (uint32_t j = 0; j < g->jobs->count; j++) TRY(check_devices(g, &g->jobs->jobs[j]));
+    uint32_t count = g->jobs->count;
+    for (uint32_t j = 0; j < count; j++) TRY(check_devices(g, &g->jobs->jobs[j]));
     TRY(find_left(g));
-    for (uint32_t j = 0; j < g->jobs->count; j++)
+    TRY(take(g, count, &g->group_of));
+    TRY(take(g, g->hardware->device_count, &g->last_of));
+    for (uint32_t j = 0; j < count; j++)
+        if (names_devices(&g->jobs->jobs[j])) TRY(find_group(g, j));
+    for (uint32_t j = 0; j < count; j++)
+        if (!names_devices(&g->jobs->jobs[j])) TRY(find_group(g, j));
+    for (uint32_t j = 0; j < count; j++)
         if (names_devices(&g->jobs->jobs[j])) TRY(add_job(g, j));
-    for (uint32_t j = 0; j < g->jobs->count; j++)
+    for (uint32_t j = 0; j < count; j++)
         if (!names_devices(&g->jobs->jobs[j])) TRY(add_job(g, j));
     return STATUS_OK;
 }
@@ -168,16 +194,18 @@ static enum status make_groups(struct leasing *g)
 /* --- plans ---------------------------------------------------------------------------------- */
 
 /* Devices of jobs that are not spread, each once. */
-static uint32_t busy_devices(const struct leasing *g)
+static enum status busy_devices(struct leasing *g, uint32_t *busy)
 {
-    uint32_t busy = 0;
-    for (uint32_t d = 0; d < g->hardware->device_count; d++) {
-        bool has_jobs = false;
-        for (uint32_t i = 0; i < g->count; i++)
-            has_jobs |= !g->groups[i].spread && share_a_device(&g->groups[i].part, &d, 1);
-        busy += has_jobs;
-    }
-    return busy;
+    uint32_t *has_jobs;
+    TRY(take(g, g->hardware->device_count, &has_jobs));
+    *busy = 0;
+    for (uint32_t i = 0; i < g->count; i++)
+        for (uint32_t d = 0; !g->groups[i].spread && d < g->groups[i].part.device_count; d++) {
+            uint32_t *has = &has_jobs[g->groups[i].part.devices[d]];
+            *busy += *has == 0;
+            *has = 1;
+        }
+    return STATUS_OK;
 }
 
 static enum status plan_group(const struct leasing *g, struct group *group, uint32_t busy, double host_bytes)
@@ -191,7 +219,8 @@ static enum status plan_group(const struct leasing *g, struct group *group, uint
 
 static enum status plan_groups(struct leasing *g)
 {
-    uint32_t busy = busy_devices(g);
+    uint32_t busy;
+    TRY(busy_devices(g, &busy));
     TRY(part_hosts_begin(&g->arena, g->hardware, &g->hosts, g->err));
     for (uint32_t i = 0; i < g->count; i++) {
         struct group *group = &g->groups[i];

@@ -281,7 +281,7 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
     }
     if (options->swap) return plan_swapped(hardware, jobs, options, out, err);
     if (spread) return plan_spread(hardware, jobs, options, out, err);
-    if (settle_applies(hardware, jobs, options)) return settle_plan(hardware, jobs, options, out, err);
+    if (settle_applies(jobs, options)) return settle_plan(hardware, jobs, options, out, err);
     enum status status = policy_open(name, &handle, err);
     const struct policy *policy = handle.policy;
     if (!status && options->regions > REGIONS_MAX)

@@ -5,10 +5,13 @@
 #include "planner/settle.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/extreme.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "models/try.h"
 #include "planner/leased.h"
@@ -16,12 +19,9 @@
 #include "planner/policies.h"
 #include "planner/settle_divide.h"
 
-/*
- * Jobs for each device; jobs times devices; divisions that are planned where some jobs are left over. Different jobs are
- * planned alone, then with those of their device, and what is left is streamed over the others: 130
- * different ones on 64 devices take 2.3 s, 260 six times as long.
- */
-enum { JOBS_EACH_MAX = 8, SETTLED_PAIRS_MAX = 8192, DIVISIONS_MAX = 3 };
+/* Divisions that are planned where some jobs are left over, of those that are looked at: as many numbers of settled
+ * devices, in equal steps. */
+enum { DIVISIONS_MAX = 3, DIVISIONS_SEEN = 64 };
 
 /* A plan of a part has to end that much earlier to be taken. */
 static const double gain_least = 1e-9;
@@ -37,7 +37,10 @@ struct settling {
     struct arena arena;
     struct settle_times times;
     uint32_t *like;         /* per job: the lowest that takes as long wherever it is */
+    uint32_t *kind_device;  /* per kind: the first device; device_count: there is none */
     struct settled_part *parts; /* of one device, that are planned already */
+    uint32_t *slots;        /* 1 + a part, by hash; (slot_count), a power of two, at most half of them taken */
+    uint32_t slot_count;
     uint32_t part_count, busy;
     struct error *err;
 };
@@ -68,12 +71,6 @@ bool settle_open(const struct planner_options *o)
            !o->no_double_buffer && !o->no_persistence && o->last == LAST_AUTO;
 }
 
-static bool too_many(const struct hardware *hardware, const struct job_set *jobs)
-{
-    uint64_t devices = hardware->device_count;
-    return jobs->count > devices * JOBS_EACH_MAX || jobs->count * devices > SETTLED_PAIRS_MAX;
-}
-
 /* None is spread or says where it goes. */
 static bool all_free(const struct job_set *jobs)
 {
@@ -82,15 +79,9 @@ static bool all_free(const struct job_set *jobs)
     return true;
 }
 
-bool settle_applies(const struct hardware *hardware, const struct job_set *jobs,
-                    const struct planner_options *options)
+bool settle_applies(const struct job_set *jobs, const struct planner_options *options)
 {
-    return all_free(jobs) && settle_open(options) && !too_many(hardware, jobs);
-}
-
-bool settle_gives_up(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options)
-{
-    return all_free(jobs) && settle_open(options) && too_many(hardware, jobs);
+    return all_free(jobs) && settle_open(options);
 }
 
 /* --- parts ----------------------------------------------------------------------------------- */
@@ -208,6 +199,13 @@ static enum status time_part(struct settling *s, const struct part *part, double
     return STATUS_OK;
 }
 
+static uint64_t hash_jobs(const struct settling *s, uint32_t kind, const uint32_t *jobs, uint32_t count)
+{
+    uint64_t hash = hash_bytes(HASH_BEGIN, &kind, sizeof kind);
+    for (uint32_t i = 0; i < count; i++) hash = hash_bytes(hash, &s->like[jobs[i]], sizeof *s->like);
+    return hash;
+}
+
 static bool same_jobs(const struct settling *s, const struct settled_part *a, const uint32_t *jobs, uint32_t count)
 {
     if (a->count != count) return false;
@@ -221,37 +219,72 @@ static enum status time_device(struct settling *s, uint32_t device, const uint32
                                const struct settled_part **out)
 {
     uint32_t kind = s->hardware->devices[device].type;
-    for (uint32_t i = 0; i < s->part_count; i++)
-        if (s->parts[i].kind == kind && same_jobs(s, &s->parts[i], jobs, count)) {
-            *out = &s->parts[i];
-            return STATUS_OK;
-        }
+    uint64_t slot = hash_jobs(s, kind, jobs, count) % s->slot_count;
+    for (; s->slots[slot] > 0; slot = (slot + 1) % s->slot_count) {
+        *out = &s->parts[s->slots[slot] - 1];
+        if ((*out)->kind == kind && same_jobs(s, *out, jobs, count)) return STATUS_OK;
+    }
     struct settled_part *made = &s->parts[s->part_count];
     *made = (struct settled_part){.count = count, .kind = kind};
     TRY(take(s, count, sizeof *jobs, &made->jobs));
     memcpy(made->jobs, jobs, count * sizeof *jobs);
     const struct part part = {.jobs = jobs, .devices = &device, .job_count = count, .device_count = 1};
     TRY(time_part(s, &part, &made->estimate_s, &made->host_bytes));
-    s->part_count++;
+    s->slots[slot] = ++s->part_count;
     *out = made;
     return STATUS_OK;
 }
 
 /* --- jobs alone ------------------------------------------------------------------------------ */
 
-static bool as_long(const struct settling *s, uint32_t a, uint32_t b)
+/* All that the time of a job depends on, but for where it is. */
+struct likeness {
+    uint64_t minibatches, first_minibatch, held_out_every, held_out;
+    uint32_t twin, job;
+};
+
+static int compare_likeness(const void *left, const void *right)
 {
-    const struct job *x = &s->jobs->jobs[a], *y = &s->jobs->jobs[b];
-    return footprint_twin(s->footprints, a) == footprint_twin(s->footprints, b) && x->minibatches == y->minibatches &&
-           x->first_minibatch == y->first_minibatch && x->evaluation.every == y->evaluation.every &&
-           x->evaluation.minibatches == y->evaluation.minibatches;
+    return memcmp(left, right, offsetof(struct likeness, job));
 }
 
-static uint32_t device_of_kind(const struct hardware *hardware, uint32_t kind)
+static int compare_likeness_and_job(const void *left, const void *right)
 {
-    uint32_t d = 0;
-    while (d < hardware->device_count && hardware->devices[d].type != kind) d++;
-    return d;
+    const struct likeness *a = left, *b = right;
+    int order = compare_likeness(a, b);
+    return order ? order : a->job < b->job ? -1 : 1;
+}
+
+static enum status find_alike(struct settling *s)
+{
+    struct likeness *all;
+    uint32_t count = s->jobs->count;
+    TRY(take(s, count, sizeof *all, &all));
+    TRY(take(s, count, sizeof *s->like, &s->like));
+    for (uint32_t j = 0; j < count; j++) {
+        const struct job *job = &s->jobs->jobs[j];
+        all[j] = (struct likeness){.minibatches = job->minibatches, .first_minibatch = job->first_minibatch,
+                                   .held_out_every = job->evaluation.every, .held_out = job->evaluation.minibatches,
+                                   .twin = footprint_twin(s->footprints, j), .job = j};
+    }
+    qsort(all, count, sizeof *all, compare_likeness_and_job);
+    for (uint32_t i = 0; i < count; i++)
+        s->like[all[i].job] = i > 0 && compare_likeness(&all[i - 1], &all[i]) == 0 ? s->like[all[i - 1].job] : all[i].job;
+    return STATUS_OK;
+}
+
+/* What is remembered of devices and of parts: each job alone on each kind; each device of all divisions. */
+static enum status take_tables(struct settling *s)
+{
+    uint32_t devices = s->hardware->device_count, kinds = s->hardware->type_count;
+    size_t parts = (size_t)s->jobs->count * kinds + (size_t)(DIVISIONS_MAX + 1) * devices;
+    TRY(take(s, parts, sizeof *s->parts, &s->parts));
+    for (s->slot_count = 2; s->slot_count < 2 * parts;) s->slot_count *= 2;
+    TRY(take(s, s->slot_count, sizeof *s->slots, &s->slots));
+    TRY(take(s, kinds, sizeof *s->kind_device, &s->kind_device));
+    for (uint32_t k = 0; k < kinds; k++) s->kind_device[k] = devices;
+    for (uint32_t d = devices; d-- > 0;) s->kind_device[s->hardware->devices[d].type] = d;
+    return STATUS_OK;
 }
 
 /* *fits false: some job does so on no device alone. */
@@ -263,20 +296,14 @@ static enum status time_jobs(struct settling *s, bool *fits)
     TRY(take(s, (size_t)jobs * kinds, sizeof *alone, &alone));
     TRY(take(s, devices, sizeof *kind, &kind));
     TRY(take(s, jobs, sizeof *longest, &longest));
-    TRY(take(s, jobs, sizeof *s->like, &s->like));
-    /* each job alone on each kind; each device of all divisions */
-    TRY(take(s, (size_t)jobs * kinds + (DIVISIONS_MAX + 1) * devices, sizeof *s->parts, &s->parts));
-    for (uint32_t j = 0; j < jobs; j++) {
-        s->like[j] = 0;
-        while (!as_long(s, s->like[j], j)) s->like[j]++;
-    }
+    TRY(find_alike(s));
+    TRY(take_tables(s));
     *fits = true;
     for (uint32_t j = 0; j < jobs; j++) {
         bool somewhere = false;
         for (uint32_t k = 0; k < kinds; k++) {
             const struct settled_part *part = NULL;
-            uint32_t device = device_of_kind(s->hardware, k);
-            if (device < devices) TRY(time_device(s, device, &j, 1, &part));
+            if (s->kind_device[k] < devices) TRY(time_device(s, s->kind_device[k], &j, 1, &part));
             alone[(size_t)j * kinds + k] = part ? part->estimate_s : HUGE_VAL;
             somewhere |= part && part->estimate_s < HUGE_VAL;
         }
@@ -291,34 +318,45 @@ static enum status time_jobs(struct settling *s, bool *fits)
 
 /* --- divisions ------------------------------------------------------------------------------- */
 
-static uint32_t jobs_of(const struct settling *s, const uint32_t *device_of, uint32_t device, uint32_t *jobs)
+/* Jobs by device, ascending; those that are left come last. */
+struct shares {
+    uint32_t *jobs;  /* (job count) */
+    uint32_t *begin; /* (device count + 2): where each device's jobs begin, then those that are left, then the end */
+};
+
+static enum status share_out(struct settling *s, const uint32_t *device_of, struct shares *out)
 {
-    uint32_t count = 0;
-    for (uint32_t j = 0; j < s->jobs->count; j++)
-        if (device_of[j] == device) jobs[count++] = j;
-    return count;
+    uint32_t jobs = s->jobs->count, devices = s->hardware->device_count;
+    TRY(take(s, jobs, sizeof *out->jobs, &out->jobs));
+    TRY(take(s, (size_t)devices + 2, sizeof *out->begin, &out->begin));
+    for (uint32_t j = 0; j < jobs; j++) out->begin[min_u32(device_of[j], devices)]++;
+    for (uint32_t d = 0; d <= devices; d++) out->begin[d + 1] += out->begin[d];
+    for (uint32_t j = jobs; j-- > 0;) out->jobs[--out->begin[min_u32(device_of[j], devices)]] = j;
+    return STATUS_OK;
 }
 
 /* By the plans of all its parts; infinite where one fits in no way, or host memory does not hold them together. */
 static enum status time_division(struct settling *s, const uint32_t *device_of, double *seconds)
 {
-    uint32_t devices = s->hardware->device_count, *jobs, *left, left_devices = 0, count;
+    uint32_t devices = s->hardware->device_count, *left, left_devices = 0, count;
     double host_bytes = 0, part_s, part_bytes;
-    TRY(take(s, s->jobs->count, sizeof *jobs, &jobs));
+    struct shares shares;
+    TRY(share_out(s, device_of, &shares));
     TRY(take(s, devices, sizeof *left, &left));
     *seconds = 0;
     for (uint32_t d = 0; d < devices; d++) {
         const struct settled_part *part;
-        count = jobs_of(s, device_of, d, jobs);
+        count = shares.begin[d + 1] - shares.begin[d];
         if (count == 0) left[left_devices++] = d;
         if (count == 0) continue;
-        TRY(time_device(s, d, jobs, count, &part));
+        TRY(time_device(s, d, shares.jobs + shares.begin[d], count, &part));
         *seconds = max_s(*seconds, part->estimate_s);
         host_bytes += part->host_bytes;
     }
-    count = jobs_of(s, device_of, SETTLED_NOWHERE, jobs);
+    count = shares.begin[devices + 1] - shares.begin[devices];
     if (count > 0) {
-        const struct part rest = {.jobs = jobs, .devices = left, .job_count = count, .device_count = left_devices};
+        const struct part rest = {.jobs = shares.jobs + shares.begin[devices], .devices = left, .job_count = count,
+                                  .device_count = left_devices};
         TRY(time_part(s, &rest, &part_s, &part_bytes));
         *seconds = max_s(*seconds, part_s);
         host_bytes += part_bytes;
@@ -344,36 +382,54 @@ static double outlook_s(const struct settle_division *division, double slowed)
     return max_s(division->settled_s, division->left_s * slowed);
 }
 
-/* The number of settled devices that promises most, behind those that promised up to *tried_s; 0: none does. */
-static uint32_t next_division(const struct settling *s, double slowed, double *tried_s, struct settle_division *division)
+/* A number of settled devices, and what it may come to. */
+struct prospect {
+    double outlook_s;
+    uint32_t settled;
+};
+
+static int compare_prospects(const void *left, const void *right)
 {
-    uint32_t next = 0, devices = s->hardware->device_count;
-    double next_s = HUGE_VAL;
-    for (uint32_t m = 1; m < devices; m++) {
-        settle_divide(&s->times, m, division);
-        double outlook = outlook_s(division, slowed);
-        if (division->left_count <= devices - m || outlook <= *tried_s || outlook >= next_s) continue;
-        next = m;
-        next_s = outlook;
+    const struct prospect *a = left, *b = right;
+    if (a->outlook_s < b->outlook_s || a->outlook_s > b->outlook_s) return a->outlook_s < b->outlook_s ? -1 : 1;
+    return a->settled < b->settled ? -1 : 1;
+}
+
+/* Those with some jobs left, as many as the other devices and more; what promises most comes first. */
+static uint32_t find_prospects(const struct settling *s, double slowed, struct settle_division *division,
+                               struct prospect out[DIVISIONS_SEEN])
+{
+    uint32_t devices = s->hardware->device_count, steps = min_u32(devices - 1, DIVISIONS_SEEN), count = 0;
+    for (uint32_t i = 1; i <= steps; i++) {
+        uint32_t settled = (uint32_t)((uint64_t)i * (devices - 1) / steps);
+        settle_divide(&s->times, settled, division);
+        if (division->left_count <= devices - settled) continue;
+        out[count++] = (struct prospect){outlook_s(division, slowed), settled};
     }
-    *tried_s = next_s;
-    return next;
+    qsort(out, count, sizeof *out, compare_prospects);
+    return count;
 }
 
 /* All jobs settled; then with some left, in the order of what they may come to. */
 static enum status try_divisions(struct settling *s, struct choice *best)
 {
     struct settle_division division = {0};
-    uint32_t devices = s->hardware->device_count;
+    struct prospect prospects[DIVISIONS_SEEN];
+    uint32_t devices = s->hardware->device_count, tried = 0;
     double slowed = max_s(1, best->estimate_s / settle_share_s(&s->times)), tried_s = 0;
     TRY(take(s, s->jobs->count, sizeof *division.device, &division.device));
     TRY(take(s, devices, sizeof *division.load_s, &division.load_s));
+    TRY(take(s, devices, sizeof *division.order, &division.order));
+    TRY(take(s, s->hardware->type_count, sizeof *division.kind_end, &division.kind_end));
     settle_divide(&s->times, devices, &division);
     if (division.settled_s < HUGE_VAL) TRY(try_division(s, &division, best));
-    for (uint32_t tried = 0; tried < DIVISIONS_MAX; tried++) {
-        uint32_t settled = next_division(s, slowed, &tried_s, &division);
-        if (settled == 0 || tried_s >= best->estimate_s) return STATUS_OK;
-        settle_divide(&s->times, settled, &division);
+    uint32_t count = find_prospects(s, slowed, &division, prospects);
+    for (uint32_t i = 0; i < count && tried < DIVISIONS_MAX; i++) {
+        if (prospects[i].outlook_s >= best->estimate_s) return STATUS_OK;
+        if (prospects[i].outlook_s <= tried_s) continue; /* it promises no more than the one before */
+        tried_s = prospects[i].outlook_s;
+        tried++;
+        settle_divide(&s->times, prospects[i].settled, &division);
         TRY(try_division(s, &division, best));
     }
     return STATUS_OK;

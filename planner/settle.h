@@ -26,13 +26,8 @@
 /* Do these options leave it open how states stay? */
 bool settle_open(const struct planner_options *options);
 
-/* Are these jobs, of which none is spread or names devices, to be settled on this machine? More than a few jobs
- * for each device, or very many on very many, are not tried. */
-bool settle_applies(const struct hardware *hardware, const struct job_set *jobs,
-                    const struct planner_options *options);
-
-/* Is it for their number alone that they are not? */
-bool settle_gives_up(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options);
+/* Are these jobs, of which none is spread or names devices, to be settled? */
+bool settle_applies(const struct job_set *jobs, const struct planner_options *options);
 
 /*
  * As part_plan() of a part whose jobs are not spread; of one device, in one of these ways, if the options leave that

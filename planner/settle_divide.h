@@ -5,6 +5,8 @@
  * on D equal devices, Graham, SIAM J. Appl. Math. 17, 1969). On the first m devices alone: the longest first, to the
  * fullest device that it does not fill beyond an even share of everything; what fits nowhere is left over, for the
  * other devices.
+ *
+ * Cost: O(jobs * kinds * log devices) comparisons; devices of a kind are kept in the order of their loads.
  */
 #ifndef SPILLWAY_PLANNER_SETTLE_DIVIDE_H
 #define SPILLWAY_PLANNER_SETTLE_DIVIDE_H
@@ -15,7 +17,7 @@
 
 struct settle_times {
     const double *alone_s;   /* [job][kind]: seconds from its first minibatch to its last */
-    const uint32_t *kind;    /* (device_count) each below kind_count */
+    const uint32_t *kind;    /* (device_count) each below kind_count; a kind without devices takes HUGE_VAL */
     const uint32_t *longest; /* (job_count) jobs, that with the longest time first */
     uint32_t job_count, device_count, kind_count;
 };
@@ -23,6 +25,8 @@ struct settle_times {
 struct settle_division {
     uint32_t *device;     /* (job_count) of each job; SETTLED_NOWHERE: it is left over */
     double *load_s;       /* (device_count) */
+    uint32_t *order;      /* (device_count) scratch: devices by kind, those of a kind by load */
+    uint32_t *kind_end;   /* (kind_count) scratch: where each kind ends there */
     uint32_t left_count;  /* jobs */
     double settled_s;     /* when the last settled device is done */
     double left_s;        /* what the jobs that are left take alone, divided among the other devices; or the longest

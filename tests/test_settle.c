@@ -1,5 +1,6 @@
 /*
- * Jobs that settle on devices (label: fast): divisions against all there are and against what they say of themselves;
+ * Jobs that settle on devices (label: fast): divisions against all there are, against looking at each
+ * device, and against what they say of themselves; no cliff with many jobs a device;
  * plans that are never slower than streaming by the planner's clock, nor below the bound when simulated; as many equal
  * jobs as devices take what one takes on one, unequal ones on devices side by side what the longest does; options under
  * which nothing settles; plans that survive writing and reading; too little host memory; memory that ends.
@@ -72,7 +73,8 @@ static void all_settled(void **state)
         struct random_times r;
         uint32_t device[MOST_JOBS];
         double load_s[MOST_DEVICES];
-        struct settle_division division = {.device = device, .load_s = load_s};
+        uint32_t order[MOST_DEVICES], kind_end[1];
+        struct settle_division division = {.device = device, .load_s = load_s, .order = order, .kind_end = kind_end};
         make_times(&r, random_u64(seed, round));
         settle_divide(&r.times, r.times.device_count, &division);
         double best = best_end(&r.times), worst = best * (4.0 / 3 - 1.0 / 3 / r.times.device_count);
@@ -92,7 +94,8 @@ static void some_left(void **state)
         struct random_times r;
         uint32_t device[MOST_JOBS], jobs[MOST_DEVICES] = {0}, left_count = 0;
         double load_s[MOST_DEVICES], sum_s[MOST_DEVICES] = {0}, left = 0, longest = 0;
-        struct settle_division division = {.device = device, .load_s = load_s};
+        uint32_t order[MOST_DEVICES], kind_end[1];
+        struct settle_division division = {.device = device, .load_s = load_s, .order = order, .kind_end = kind_end};
         make_times(&r, random_u64(seed, round));
         uint32_t settled = 1 + round % (r.times.device_count - 1);
         double share = settle_share_s(&r.times);
@@ -115,6 +118,54 @@ static void some_left(void **state)
             assert_true(jobs[d] == 1 || load_s[d] <= share + 1e-9);
             for (uint32_t j = 0; j < r.times.job_count; j++)
                 if (device[j] == SETTLED_NOWHERE) assert_true(load_s[d] + r.alone_s[j] > share);
+        }
+    }
+}
+
+/* The same by looking at every device: settle_divide.h, word by word. Times are whole numbers: no sum is rounded. */
+static uint32_t look_at_each(const struct settle_times *t, const double *load_s, uint32_t settled, double share,
+                             uint32_t job)
+{
+    uint32_t best = SETTLED_NOWHERE;
+    bool all = settled == t->device_count;
+    for (uint32_t d = 0; d < settled; d++) {
+        double end_s = load_s[d] + t->alone_s[job * t->kind_count + t->kind[d]];
+        if (!all && load_s[d] > 0 && end_s > share) continue;
+        double best_s = best == SETTLED_NOWHERE ? 0 : load_s[best] + t->alone_s[job * t->kind_count + t->kind[best]];
+        if (best == SETTLED_NOWHERE || (all ? end_s < best_s : load_s[d] > load_s[best])) best = d;
+    }
+    return best;
+}
+
+static void like_looking_at_each_device(void **state)
+{
+    (void)state;
+    enum { JOBS = 60, DEVICES = 14, KINDS = 3 };
+    uint64_t seed = support_seed("like_looking_at_each_device");
+    for (uint32_t round = 0; round < 300; round++) {
+        uint64_t key = random_u64(seed, round);
+        double alone_s[JOBS * KINDS], load_s[DEVICES], plain_s[DEVICES] = {0};
+        uint32_t kind[DEVICES], longest[JOBS], device[JOBS], order[DEVICES], kind_end[KINDS];
+        struct settle_times times = {.alone_s = alone_s, .kind = kind, .longest = longest, .kind_count = KINDS,
+                                     .job_count = 1 + (uint32_t)random_below(key, 0, JOBS),
+                                     .device_count = 2 + (uint32_t)random_below(key, 1, DEVICES - 1)};
+        struct settle_division division = {.device = device, .load_s = load_s, .order = order, .kind_end = kind_end};
+        for (uint32_t d = 0; d < times.device_count; d++) kind[d] = (uint32_t)random_below(key, 500 + d, KINDS);
+        for (uint32_t i = 0; i < times.job_count * KINDS; i++) alone_s[i] = (double)(1 + random_below(key, 2 + i, 9));
+        for (uint32_t k = 0; k < KINDS; k++) { /* where there is no such device */
+            bool there = false;
+            for (uint32_t d = 0; d < times.device_count; d++) there |= kind[d] == k;
+            for (uint32_t j = 0; j < times.job_count && !there; j++) alone_s[j * KINDS + k] = HUGE_VAL;
+        }
+        settle_order(&times, longest);
+        uint32_t settled = 1 + round % times.device_count;
+        double share = settle_share_s(&times);
+        settle_divide(&times, settled, &division);
+        for (uint32_t i = 0; i < times.job_count; i++) {
+            uint32_t job = longest[i], expected = look_at_each(&times, plain_s, settled, share, job);
+            if (device[job] != expected)
+                fail_msg("round %u: job %u on device %u (expected %u)", round, job, device[job], expected);
+            if (expected != SETTLED_NOWHERE) plain_s[expected] += alone_s[job * KINDS + kind[expected]];
         }
     }
 }
@@ -216,6 +267,36 @@ static void as_many_as_devices(void **state)
         if (!(fabs(together_s - alone_s) <= 1e-9 * alone_s)) fail_msg("%.17g and %.17g s", together_s, alone_s);
         plan_release(&all);
         plan_release(&alone);
+    }
+}
+
+/* By the clock, of equal jobs, `each` on every device. */
+static double seconds_each(uint32_t devices, uint32_t each)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct plan plan;
+    test_hardware(&hardware, devices, 16000000, 1e9);
+    test_gpt_jobs(&jobs, devices * each, 2, 128, 256, 10);
+    make_plan(&hardware, &jobs, true, &plan);
+    double seconds = plan.estimated_makespan_s / each;
+    if (plan.lease_count != devices) fail_msg("%u jobs on each of %u devices: %s", each, devices, plan.policy);
+    plan_release(&plan);
+    return seconds;
+}
+
+/* More jobs a device take no longer each. */
+static void no_cliff(void **state)
+{
+    (void)state;
+    const uint32_t devices[] = {5, 91}, each[] = {8, 9, 12};
+    for (size_t d = 0; d < ARRAY_COUNT(devices); d++) {
+        double few_s = seconds_each(devices[d], 7);
+        for (size_t i = 0; i < ARRAY_COUNT(each); i++) {
+            double seconds = seconds_each(devices[d], each[i]);
+            if (!(seconds <= 1.02 * few_s))
+                fail_msg("%u jobs on each of %u devices: %g s each, with 7: %g s", each[i], devices[d], seconds, few_s);
+        }
     }
 }
 
@@ -431,6 +512,7 @@ int main(void)
         cmocka_unit_test(round_trip),
         cmocka_unit_test(nothing_settles), cmocka_unit_test(tight_devices),
         cmocka_unit_test(host_memory),   cmocka_unit_test(no_memory),
+        cmocka_unit_test(like_looking_at_each_device), cmocka_unit_test(no_cliff),
     };
     return cmocka_run_group_tests_name("settle", tests, NULL, NULL);
 }
