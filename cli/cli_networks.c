@@ -135,7 +135,7 @@ enum status cli_route_parse(const char *text, const struct hardware *hardware, s
 /* The links of a copy, those out of the first device in front: straight, or else over the host's memory. */
 static struct p2p_route links_of(const struct hardware *hardware, struct cli_route route)
 {
-    if (hardware_p2p_pair(hardware, route.from, route.to)) return hardware_p2p_route(hardware, route.from, route.to);
+    if (hardware_reaches(hardware, route.from, route.to)) return hardware_p2p_route(hardware, route.from, route.to);
     const struct hardware_device *from = &hardware->devices[route.from], *to = &hardware->devices[route.to];
     struct p2p_route links = {.up_count = from->path_count, .down_count = to->path_count};
     for (uint32_t i = 0; i < from->path_count; i++) links.links[i] = from->path[from->path_count - 1 - i];
@@ -152,8 +152,12 @@ static void print_way(FILE *out, const struct hardware *hardware, struct cli_rou
                 hardware_network_of(hardware, route.from, route.to)->group,
                 quantity_text(cost_p2p_bandwidth(hardware, route.from, route.to), DIMENSION_BYTES_PER_S, rate),
                 quantity_text(cost_p2p_latency_s(hardware, route.from, route.to), DIMENSION_SECONDS, latency));
+    else if (hardware_reaches(hardware, route.from, route.to))
+        fprintf(out, " through host memory, which both reach: %s, after %s\n",
+                quantity_text(cost_p2p_bandwidth(hardware, route.from, route.to), DIMENSION_BYTES_PER_S, rate),
+                quantity_text(cost_p2p_latency_s(hardware, route.from, route.to), DIMENSION_SECONDS, latency));
     else
-        fputs(" through host memory, a copy out and a copy in: there is no direct way\n", out);
+        fputs(": no network joins their hosts\n", out);
 }
 
 enum status cli_route_print(FILE *out, const struct hardware *hardware, struct cli_route route,
@@ -182,8 +186,8 @@ void cli_route_json(struct json_out *json, const struct hardware *hardware, stru
     json_out_u64(json, "to", route.to);
     bool direct = hardware_p2p_pair(hardware, route.from, route.to);
     json_out_bool(json, "direct", direct);
-    if (direct) {
-        json_out_u64(json, "network", hardware_network_of(hardware, route.from, route.to)->group);
+    if (direct) json_out_u64(json, "network", hardware_network_of(hardware, route.from, route.to)->group);
+    if (hardware_reaches(hardware, route.from, route.to)) {
         json_out_double(json, "bytes_per_s", cost_p2p_bandwidth(hardware, route.from, route.to));
         json_out_double(json, "latency_s", cost_p2p_latency_s(hardware, route.from, route.to));
     }

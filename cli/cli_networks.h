@@ -22,7 +22,7 @@ struct cli_route {
 /* "3,11". Errors: STATUS_BAD_INPUT, also where these are not two devices of it. */
 MUST_CHECK enum status cli_route_parse(const char *text, const struct hardware *hardware,
                                        struct cli_route *out, struct error *err);
-/* Where there is no direct way, that over host memory. Errors: STATUS_NO_MEMORY. */
+/* The direct way, else the staged one through host memory, else a copy out and one in. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status cli_route_print(FILE *out, const struct hardware *hardware, struct cli_route route,
                                        struct error *err);
 void cli_route_json(struct json_out *json, const struct hardware *hardware, struct cli_route route);

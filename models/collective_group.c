@@ -35,14 +35,21 @@ enum status collective_finder_init(struct arena *arena, const struct hardware *h
 
 /* --- nodes ---------------------------------------------------------------------------------- */
 
-/* The group's devices node by node into order[]; how many nodes. All of them are in some network. */
+/* What the device's neighbours in a ring share: its innermost network, or without one its host's memory. */
+static uint32_t node_of(const struct hardware *hardware, uint32_t device)
+{
+    const struct hardware_device *of = &hardware->devices[device];
+    return of->network_count > 0 ? of->networks[0].group : NETWORK_GROUPS_MAX + 1 + of->host;
+}
+
+/* The group's devices node by node into order[]; how many nodes. */
 static uint32_t arrange(const struct collective_finder *f, const uint32_t *devices, uint32_t members,
                         uint32_t *order)
 {
     uint32_t nodes = 0;
     bool even = true;
     for (uint32_t i = 0; i < members; i++) {
-        uint32_t group = f->hardware->devices[devices[i]].networks[0].group, k = 0;
+        uint32_t group = node_of(f->hardware, devices[i]), k = 0;
         while (k < nodes && f->nodes[k] != group) k++;
         if (k == nodes) {
             f->nodes[nodes] = group;
@@ -54,7 +61,7 @@ static uint32_t arrange(const struct collective_finder *f, const uint32_t *devic
     uint32_t locals = even ? members / nodes : 1;
     for (uint32_t k = 0; k < nodes; k++) f->counts[k] = 0;
     for (uint32_t i = 0; i < members; i++) {
-        uint32_t group = f->hardware->devices[devices[i]].networks[0].group, k = 0;
+        uint32_t group = node_of(f->hardware, devices[i]), k = 0;
         while (f->nodes[k] != group) k++;
         order[even ? k * locals + f->counts[k]++ : i] = devices[i];
     }
@@ -76,18 +83,11 @@ static bool message(const struct collective_group *group, enum step step, uint32
     return (step == STEP_INNER ? locals : nodes) > 1 && (step != STEP_ALONE || place + 1 == locals);
 }
 
-/* Which direction of a link the h-th hop of a route is. */
-static uint32_t lane(const struct hardware *hardware, const struct p2p_route *route, uint32_t h)
-{
-    uint32_t link = route->links[h];
-    return 2 * link + (hardware->links[link].duplex && h < route->up_count);
-}
-
 static void count_message(const struct collective_finder *f, uint32_t from, uint32_t to, uint32_t change)
 {
     const struct p2p_route route = hardware_p2p_route(f->hardware, from, to);
     for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
-        f->flows[lane(f->hardware, &route, h)] += change;
+        f->flows[hardware_route_lane(f->hardware, &route, h)] += change;
 }
 
 /* As one of those that were counted. */
@@ -99,7 +99,7 @@ static void time_message(const struct collective_finder *f, uint32_t from, uint3
     double bytes_per_s = cost_p2p_bandwidth(hardware, from, to);
     for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
         bytes_per_s = fmin(bytes_per_s, hardware->links[route.links[h]].bandwidth.value /
-                                            f->flows[lane(hardware, &route, h)]);
+                                            f->flows[hardware_route_lane(hardware, &route, h)]);
     level->latency_s = fmax(level->latency_s, cost_p2p_latency_s(hardware, from, to));
     if (level->bytes_per_s <= 0 || bytes_per_s < level->bytes_per_s) level->bytes_per_s = bytes_per_s;
 }
@@ -147,7 +147,7 @@ static bool connected(const struct collective_finder *f, const uint32_t *order, 
     for (enum step step = STEP_INNER; step <= STEP_ALONE; step++)
         for (uint32_t i = 0; i < members; i++) {
             if (!message(group, step, i, &from, &to)) continue;
-            if (hardware_p2p_pair(f->hardware, order[from], order[to])) continue;
+            if (hardware_reaches(f->hardware, order[from], order[to])) continue;
             lacking[0] = order[from];
             lacking[1] = order[to];
             return false;
@@ -187,7 +187,7 @@ static void collect(struct collecting *c, enum step step, uint32_t senders, doub
         if (!message(c->group, step, i, &from, &to)) continue;
         const struct p2p_route route = hardware_p2p_route(f->hardware, f->order[from], f->order[to]);
         for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
-            take_count(c, route.links[h], lane(f->hardware, &route, h), share);
+            take_count(c, route.links[h], hardware_route_lane(f->hardware, &route, h), share);
     }
 }
 
@@ -207,12 +207,6 @@ bool collective_groups_find(const struct collective_finder *f, const uint32_t *d
     for (uint32_t g = 0; g < count; g++) {
         const uint32_t *own = devices + (size_t)g * members;
         uint32_t *order = f->order + (size_t)g * members;
-        for (uint32_t i = 0; i < members && members > 1; i++) {
-            if (f->hardware->devices[own[i]].network_count > 0) continue;
-            lacking[0] = own[i];
-            lacking[1] = own[(i + 1) % members];
-            return false;
-        }
         uint32_t nodes = members > 1 ? arrange(f, own, members, order) : 1;
         groups[g] = (struct collective_group){.inner = {.members = members / nodes},
                                               .outer = {.members = nodes},

@@ -1,7 +1,8 @@
 /*
  * Which links the members of a collective's groups have: the levels of models/collective.h, from a machine.
  *
- * Members that are in one innermost network are of one node. A group with as many members on each of its
+ * Members that are in one innermost network are of one node; of those without networks, members on one host, which
+ * exchange through its memory. A group with as many members on each of its
  * nodes has two levels; one with unequal parts is a ring over all of its members, as if each were a node of its
  * own. All groups that are asked about at once communicate at the same time: a link's bandwidth is shared
  * equally by the messages that cross it in that direction, so groups whose members share a NIC have a part of
@@ -30,7 +31,7 @@ MUST_CHECK enum status collective_finder_init(struct arena *arena, const struct 
 /*
  * devices   count groups of `members`, one after the other, no device twice
  * groups    out: count entries
- * False: lacking[0] has no direct route to lacking[1], which it has to send to.
+ * False: lacking[0] does not reach lacking[1] (hardware_reaches()), which it has to send to.
  */
 MUST_CHECK bool collective_groups_find(const struct collective_finder *finder, const uint32_t *devices,
                                        uint32_t members, uint32_t count, struct collective_group *groups,

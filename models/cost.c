@@ -544,10 +544,27 @@ static void find_p2p(const struct hardware *hardware, uint32_t from, uint32_t to
     out->memory_bytes_per_s = memory ? type->memory_bandwidth.value / 2 : 0;
 }
 
+/* Both halves of a staged copy run at once: the slower one sets the rate, as does a lane that both cross. */
+static double staged_bandwidth(const struct hardware *hardware, const struct p2p *p2p, uint32_t from, uint32_t to)
+{
+    double half = fmin(cost_copy_bandwidth(hardware, from, COPY_D2H), cost_copy_bandwidth(hardware, to, COPY_H2D));
+    double rate = half * hardware_staged_efficiency.value;
+    for (uint32_t h = 0; h < p2p->route.count; h++)
+        rate = fmin(rate, hardware->links[p2p->route.links[h]].bandwidth.value /
+                              hardware_route_crossings(hardware, &p2p->links, h));
+    return rate;
+}
+
+static double staged_latency_s(const struct hardware *hardware, uint32_t from, uint32_t to)
+{
+    return cost_copy_latency_s(hardware, from, COPY_D2H) + cost_copy_latency_s(hardware, to, COPY_H2D);
+}
+
 double cost_p2p_bandwidth(const struct hardware *hardware, uint32_t from, uint32_t to)
 {
     struct p2p p2p;
     find_p2p(hardware, from, to, &p2p);
+    if (p2p.links.staged) return staged_bandwidth(hardware, &p2p, from, to);
     if (p2p.memory_bytes_per_s > 0) return p2p.memory_bytes_per_s;
     return bandwidth(hardware, p2p.copies, p2p.route);
 }
@@ -556,6 +573,7 @@ double cost_p2p_latency_s(const struct hardware *hardware, uint32_t from, uint32
 {
     struct p2p p2p;
     find_p2p(hardware, from, to, &p2p);
+    if (p2p.links.staged) return staged_latency_s(hardware, from, to);
     return latency(hardware, p2p.copies, p2p.route);
 }
 
@@ -563,6 +581,8 @@ double cost_p2p_s(const struct hardware *hardware, uint32_t from, uint32_t to, u
 {
     struct p2p p2p;
     find_p2p(hardware, from, to, &p2p);
+    if (p2p.links.staged)
+        return staged_latency_s(hardware, from, to) + (double)bytes / staged_bandwidth(hardware, &p2p, from, to);
     if (p2p.memory_bytes_per_s > 0) return (double)bytes / p2p.memory_bytes_per_s;
     return duration(hardware, p2p.copies, p2p.route, bytes);
 }

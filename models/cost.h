@@ -54,7 +54,7 @@ double cost_copy_latency_s(const struct hardware *hardware, uint32_t device,
 double cost_copy_bandwidth(const struct hardware *hardware, uint32_t device,
                            enum copy_direction direction);
 
-/* The same of a copy straight from device `from` to device `to`, where hardware_p2p_pair(). */
+/* The same of a copy from device `from` to device `to`, straight or staged, where hardware_reaches(). */
 double cost_p2p_s(const struct hardware *hardware, uint32_t from, uint32_t to, uint64_t bytes);
 double cost_p2p_latency_s(const struct hardware *hardware, uint32_t from, uint32_t to);
 double cost_p2p_bandwidth(const struct hardware *hardware, uint32_t from, uint32_t to);

@@ -63,9 +63,19 @@ static uint32_t common_links(const struct hardware_network *path, const struct h
     return common;
 }
 
+/* Out to host memory and in again. */
+static struct p2p_route staged_route(const struct hardware_device *from, const struct hardware_device *to)
+{
+    struct p2p_route route = {.up_count = from->path_count, .down_count = to->path_count, .staged = true};
+    for (uint32_t i = 0; i < from->path_count; i++) route.links[i] = from->path[from->path_count - 1 - i];
+    for (uint32_t i = 0; i < to->path_count; i++) route.links[from->path_count + i] = to->path[i];
+    return route;
+}
+
 struct p2p_route hardware_p2p_route(const struct hardware *hardware, uint32_t from, uint32_t to)
 {
-    assert(hardware_p2p_pair(hardware, from, to));
+    assert(hardware_reaches(hardware, from, to));
+    if (!hardware_p2p_pair(hardware, from, to)) return staged_route(&hardware->devices[from], &hardware->devices[to]);
     const struct hardware_network *a = hardware_network_of(hardware, from, to);
     const struct hardware_network *b = hardware_network_of(hardware, to, from);
     struct p2p_route route = {.innermost = a == hardware->devices[from].networks &&
@@ -75,6 +85,14 @@ struct p2p_route hardware_p2p_route(const struct hardware *hardware, uint32_t fr
     for (uint32_t i = common_links(b, a); i < b->path_count; i++)
         route.links[route.up_count + route.down_count++] = b->path[i];
     return route;
+}
+
+uint32_t hardware_route_crossings(const struct hardware *hardware, const struct p2p_route *route, uint32_t hop)
+{
+    uint32_t lane = hardware_route_lane(hardware, route, hop), count = 0;
+    for (uint32_t h = 0; h < route->up_count + route->down_count; h++)
+        count += hardware_route_lane(hardware, route, h) == lane;
+    return count;
 }
 
 static bool is_host(const struct hardware *hardware)

@@ -23,6 +23,11 @@
  *                               or of several
  *     memory of one machine     []                       costs nothing but the copy itself
  *
+ * Devices of one host that share no network exchange data through host memory, as NCCL's shared memory transport and
+ * cudaMemcpyPeer without peer access do: a staged copy goes up all of a's `path` and down all of b's, piece by piece, so
+ * that both halves run at the same time and share the host's links with offloading. A link that both paths have is
+ * crossed twice, a simplex one at twice the rate.
+ *
  * In files (F: a figure, see below; optional keys in parentheses):
  *
  *     {"spillway_hardware": 1, "name": "...", "backend": "cuda",
@@ -205,7 +210,7 @@ struct hardware_device {
     uint32_t path[PATH_LINKS_MAX]; /* links from host memory to the device, in order */
     uint32_t path_count;
     struct hardware_network networks[NETWORKS_MAX]; /* innermost first */
-    uint32_t network_count; /* 0: other devices are reached through host memory alone */
+    uint32_t network_count; /* 0: other devices of the host are reached through its memory */
 };
 
 /* The device's next network, without links yet. Borrowed from the device. */
@@ -336,14 +341,36 @@ static inline bool hardware_p2p_pair(const struct hardware *hardware, uint32_t f
     return from != to && hardware_network_of(hardware, from, to);
 }
 
-/* The links of such a copy, in order: `up_count` in the direction that leads away from a device (as a
+/* True where data gets from `from` to `to` directly, or staged through the memory of the host that both have. */
+static inline bool hardware_reaches(const struct hardware *hardware, uint32_t from, uint32_t to)
+{
+    return from != to && (hardware->devices[from].host == hardware->devices[to].host ||
+                          hardware_network_of(hardware, from, to));
+}
+
+/* The links of a copy between devices, in order: `up_count` in the direction that leads away from a device (as a
  * D2H copy crosses them), then `down_count` towards one. */
 struct p2p_route {
     uint32_t links[2 * PATH_LINKS_MAX];
     uint32_t up_count, down_count;
     bool innermost; /* over the first network of both */
+    bool staged;    /* through host memory */
 };
+
+/* Direct where there is a direct route, else staged; hardware_reaches() is true. */
 struct p2p_route hardware_p2p_route(const struct hardware *hardware, uint32_t from, uint32_t to);
+
+/* Number of the lane of the route's hop: 2 * link, + 1 for the direction away from devices of a duplex link. */
+static inline uint32_t hardware_route_lane(const struct hardware *hardware, const struct p2p_route *route, uint32_t hop)
+{
+    return 2 * route->links[hop] + (hardware->links[route->links[hop]].duplex && hop < route->up_count);
+}
+
+/* Counts the hops of the route that cross the same lane as `hop`: 2 where a staged copy uses a simplex link twice. */
+uint32_t hardware_route_crossings(const struct hardware *hardware, const struct p2p_route *route, uint32_t hop);
+
+/* What a staged copy reaches of the rate of the slower of its two halves. */
+extern const struct figure hardware_staged_efficiency;
 
 /* Bytes/s that reading and writing at the same time share, of each host. */
 double hardware_storage_rate(const struct hardware *hardware);

@@ -112,6 +112,7 @@ struct build {
     struct figure pcie, nvlink, nvlink_latency;
     double oversubscription;
     bool networked;    /* there is a network between nodes */
+    bool peers;        /* struct gpu */
     uint32_t first_switch, first_pcie, first_nvlink, first_nic, first_leaf;
     struct hardware *out;
 };
@@ -179,7 +180,7 @@ static enum status add_networks(struct build *b, struct error *err)
 
 static void join_node(const struct build *b, uint32_t index, struct hardware_device *device)
 {
-    if (b->each == 1 || (b->nvlink.value <= 0 && !b->node->pcie_p2p)) return;
+    if (b->each == 1 || (b->nvlink.value <= 0 && !b->peers)) return;
     struct hardware_network *network = hardware_join(device, 1 + index / b->each);
     if (b->nvlink.value > 0) {
         network->path[network->path_count++] = b->first_nvlink + index;
@@ -292,7 +293,7 @@ enum status hardware_build(const struct gpu *gpu, const struct node *node, uint3
     if (node->fit) take(&start, node->fit->nvlink_latency);
     struct build b = {.node = node, .nodes = count, .each = each, .switches = switches,
                       .pcie = pcie_rates[pcie], .nvlink = node->nvlink.value > 0 ? node->nvlink : gpu->nvlink,
-                      .nvlink_latency = start,
+                      .nvlink_latency = start, .peers = gpu->peers,
                       .oversubscription = oversubscription, .networked = count > 1 || joins, .out = out};
     return build_topology(&b, err);
 }

@@ -7,8 +7,8 @@
  *      |   |     |   |
  *     pcie-0 ...           duplex; to the host, and to the NIC
  *
- *     nvlink-0 ...         duplex, of each device to a switch in the middle of its node; where devices copy
- *                          over PCIe they go by switches and pcie links
+ *     nvlink-0 ...         duplex, of each device to a switch in the middle of its node; peers without NVLink
+ *                          copy over switches and pcie links; others through host memory
  *     nic-0 ...            duplex, each of one device or of several; to the network between nodes
  *     leaf-0 ...           duplex, up to the spine; only where it is oversubscribed: of a tree that is not,
  *                          no link ever keeps a NIC waiting
@@ -36,6 +36,7 @@ struct gpu {
     struct figure nvlink; /* each way, to a switch that all devices of a machine are at; 0: none */
     struct figure power;  /* watts of a board */
     const struct gpu_fit *fit; /* NULL: nothing was */
+    bool peers;            /* without NVLink: devices copy directly over PCIe, which drivers let data-centre cards alone */
 };
 
 /* What is outside of the GPUs. */
@@ -51,7 +52,6 @@ struct node {
     uint32_t switch_devices; /* behind a PCIe switch; 0: two */
     const struct gpu_fit *fit; /* of its GPUs under the software that ran there; NULL: the GPU's */
     struct figure nvlink; /* 0: the GPU's */
-    bool pcie_p2p;        /* devices without NVLink copy directly over PCIe */
     uint32_t nic_count;   /* divides device_count; 0: nodes cannot be joined */
     struct figure nic, nic_latency; /* of each; a message crosses two */
     uint32_t leaf_nodes;  /* with their NICs at the same place at one leaf switch */

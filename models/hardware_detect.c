@@ -200,8 +200,8 @@ static enum status build_part(const struct detected *found, uint32_t first, uint
     const struct node node = {.device_count = count,
                               .host_bytes = told(found, (double)found->host_bytes, "what can be had, by the kernel"),
                               .host_cores = found->cores,
-                              .pcie = pcie,
-                              .pcie_p2p = any_reaches(found, first, count)};
+                              .pcie = pcie};
+    built.peers = any_reaches(found, first, count);
     TRY(hardware_build(&built, &node, 1, 1, false, out, err));
     struct device_type *type = &out->types[0];
     type->usable_bytes = told(found, fmin((double)least, type->memory_bytes.value),

@@ -285,6 +285,9 @@ const struct figure hardware_default_matmul_efficiency = {
 const struct figure hardware_default_memory_efficiency = {
     .value = 0.8, .spread = 0.1, .kind = FIGURE_ASSUMED, .as_of = "2026-11",
     .source = "planning default: kernels bound by memory reach 0.8 to 0.9"};
+const struct figure hardware_staged_efficiency = {
+    .value = 0.79, .spread = 0.1, .kind = FIGURE_MEASURED, .as_of = "2026-11",
+    .source = "copies without peer access: 22.3 of 26 GB/s on PCIe 4 (NVIDIA/nccl issue 814), 37 of 52 on PCIe 5 (issue 1264)"};
 
 static enum status parse_profiles(struct json_object *object, struct arena *arena,
                                   struct device_type *out, struct error *err)

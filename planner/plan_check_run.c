@@ -142,11 +142,14 @@ static enum status check_after(struct check_walk *r, const struct plan_after *af
 
 static enum status check_link(struct check_walk *r, uint32_t device, uint32_t peer)
 {
+    bool parallel = r->instance->gang != PLAN_NONE;
     if (hardware_p2p_pair(&r->plan->hardware, peer, device)) return STATUS_OK;
-    return check_fail(r->c, RULE_FORM, "device %u has no direct link to device %u", device, peer);
+    if (parallel && hardware_reaches(&r->plan->hardware, peer, device)) return STATUS_OK;
+    return check_fail(r->c, RULE_FORM, "device %u %s device %u", device, parallel ? "does not reach" : "has no direct link to", peer);
 }
 
-/* A copy between devices must have a peer that the machine has a direct link to, at every place. */
+/* A copy between devices must have a peer that the device reaches at every place: straight, or staged through host memory
+ * where the copy is of a job on several devices at once. Other jobs' copies through host memory are D2H and H2D. */
 static enum status check_peer(struct check_walk *r)
 {
     const struct plan *plan = r->plan;

@@ -67,7 +67,7 @@ struct check_walk {
     bool one_place;           /* of each gang the first is followed for all */
     uint32_t *smallest;       /* then per device: that with the least memory which it is followed for; else
                                  the device itself */
-    struct plan_gang_peers *peers; /* then per gang: whose direct links were looked at */
+    struct plan_gang_peers *peers; /* then per gang: whose ways between devices were looked at */
     uint32_t *holders;        /* per device: the lease that has it, or PLAN_NONE; NULL without leases */
     uint8_t *lease_states;    /* per lease: LEASE_* */
     uint32_t device, peer;    /* of the operation at hand ... */

@@ -9,7 +9,7 @@ static bool are_together(const struct hardware *hardware, uint32_t a, uint32_t b
     if (x->type != y->type || x->memory_bytes != y->memory_bytes) return false;
     if (x->network_count > 0 || y->network_count > 0)
         return x->network_count > 0 && y->network_count > 0 && x->networks[0].group == y->networks[0].group;
-    return x->path_count == 0 ? y->path_count == 0 : y->path_count > 0 && x->path[0] == y->path[0];
+    return x->host == y->host;
 }
 
 static bool are_alike(const struct saturn_machine *m, const struct saturn_node *a, const struct saturn_node *b)

@@ -58,7 +58,7 @@
 /*
  * Add all jobs, which are spread all of them, to the builder, with estimate and lower bound.
  * Errors: STATUS_INFEASIBLE, naming job, stage and bytes missing; STATUS_BAD_INPUT where the machine has too
- * few devices or no direct links between those that need them; STATUS_NO_MEMORY, STATUS_LIMIT.
+ * few devices or no way between those that exchange something; STATUS_NO_MEMORY, STATUS_LIMIT.
  */
 MUST_CHECK enum status spread_plan(struct plan_builder *builder, struct error *err);
 

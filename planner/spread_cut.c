@@ -162,8 +162,8 @@ static enum status find_levels(struct arena *arena, const struct hardware *hardw
     devices = memory;
     for (uint32_t i = 0; i < workers; i++) devices[i] = p->first_device + i * p->tensor;
     if (!collective_groups_find(&finder, devices, workers, 1, &group, lacking))
-        return error_set(err, STATUS_BAD_INPUT, "job '%s' needs a direct link from device %" PRIu32 " to device %" PRIu32
-                         ", and machine '%s' has none (--p2p-rate gives it some)", job->name, lacking[0], lacking[1],
+        return error_set(err, STATUS_BAD_INPUT, "job '%s' needs a way from device %" PRIu32 " to device %" PRIu32
+                         ", and machine '%s' has none: they are on different hosts (--p2p-rate joins them)", job->name, lacking[0], lacking[1],
                          hardware->name);
     uint32_t inner = group.inner.members, outer = group.outer.members;
     if (inner > 1 || outer <= 1) {

@@ -133,7 +133,7 @@ static enum status try_choice(struct search *s, const struct job *job, double *m
     }
     own = (struct error){0};
     enum status status = clock_minibatch(s->hardware, &trial, &own);
-    if (status == STATUS_BAD_INPUT && p->replicated > 0) return STATUS_OK; /* no direct links between all replicas */
+    if (status == STATUS_BAD_INPUT && p->replicated > 0) return STATUS_OK; /* no way between all replicas */
     if (status) {
         *err = own;
         return status;

@@ -33,7 +33,7 @@
 #include "models/job.h"
 
 /* Errors: STATUS_INFEASIBLE where no choice fits the devices; STATUS_BAD_INPUT where the machine has too few of them, or
- * no direct links between those that need them; STATUS_LIMIT; STATUS_NO_MEMORY. */
+ * no way between those that exchange something; STATUS_LIMIT; STATUS_NO_MEMORY. */
 MUST_CHECK enum status spread_rannc_choose(const struct hardware *hardware, struct job *job, struct error *err);
 
 #endif

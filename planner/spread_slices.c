@@ -97,15 +97,15 @@ static double slowest_s(void *context, uint32_t begin, uint32_t end)
     return most_s + (p->blocking ? both_ways_s(c, begin, end) : 0);
 }
 
-/* How many of the copies between stages `stage` and the next cross the link in one direction at once. */
-static uint32_t copies_across(const struct costs *c, uint32_t stage, uint32_t link, bool up)
+/* How many times the copies between stages `stage` and the next cross the lane at once. */
+static uint32_t copies_across(const struct costs *c, uint32_t stage, uint32_t lane)
 {
     uint32_t size = c->job.parallel.tensor * c->job.parallel.data, first = c->job.parallel.first_device + stage * size;
     uint32_t count = 0;
     for (uint32_t d = first; d < first + size; d++) {
         struct p2p_route route = hardware_p2p_route(c->hardware, d, d + size);
-        uint32_t begin = up ? 0 : route.up_count, end = begin + (up ? route.up_count : route.down_count);
-        for (uint32_t i = begin; i < end; i++) count += route.links[i] == link;
+        for (uint32_t i = 0; i < route.up_count + route.down_count; i++)
+            count += hardware_route_lane(c->hardware, &route, i) == lane;
     }
     return count;
 }
@@ -117,11 +117,11 @@ static void find_sends(struct costs *c)
     for (uint32_t stage = 0; stage + 1 < p->pipeline; stage++) {
         uint32_t from = p->first_device + stage * size;
         for (uint32_t d = from; d < from + size; d++)
-            if (!hardware_p2p_pair(c->hardware, d, d + size)) return;
+            if (!hardware_reaches(c->hardware, d, d + size)) return;
         struct p2p_route route = hardware_p2p_route(c->hardware, from, from + size);
         c->send_latency_s = max_s(c->send_latency_s, cost_p2p_latency_s(c->hardware, from, from + size));
         for (uint32_t i = 0; i < route.up_count + route.down_count; i++) {
-            uint32_t copies = copies_across(c, stage, route.links[i], i < route.up_count);
+            uint32_t copies = copies_across(c, stage, hardware_route_lane(c->hardware, &route, i));
             c->send_s_per_byte = max_s(c->send_s_per_byte, copies / c->hardware->links[route.links[i]].bandwidth.value);
         }
     }

@@ -34,14 +34,14 @@ static uint32_t device_of(const struct view *v, uint32_t stage, uint32_t tensor,
 static enum status fail_pair(const struct view *v, uint32_t from, uint32_t to, struct error *err)
 {
     return error_set(err, STATUS_BAD_INPUT,
-                     "job '%s' needs a direct link from device %" PRIu32 " to device %" PRIu32
-                     ", and machine '%s' has none (--p2p-rate gives it some)",
+                     "job '%s' needs a way from device %" PRIu32 " to device %" PRIu32
+                     ", and machine '%s' has none: they are on different hosts (--p2p-rate joins them)",
                      v->job->name, from, to, v->hardware->name);
 }
 
 static enum status check_pair(const struct view *v, uint32_t from, uint32_t to, struct error *err)
 {
-    return hardware_p2p_pair(v->hardware, from, to) ? STATUS_OK : fail_pair(v, from, to, err);
+    return hardware_reaches(v->hardware, from, to) ? STATUS_OK : fail_pair(v, from, to, err);
 }
 
 /* The first group along one axis of a stage's devices, while all others communicate as well. */

@@ -22,7 +22,7 @@ struct spread_times {
 };
 
 /* Lives as long as `arena`. Errors: STATUS_NO_MEMORY; STATUS_BAD_INPUT where two devices that have to
- * exchange something have no direct link. */
+ * exchange something do not reach each other. */
 MUST_CHECK enum status spread_times_make(struct arena *arena, const struct hardware *hardware,
                                          const struct job *job, struct spread_times *out, struct error *err);
 

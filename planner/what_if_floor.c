@@ -171,7 +171,7 @@ static bool find_group(const struct view *v, uint32_t stage, bool tensor, struct
     return true;
 }
 
-/* False: devices that have to exchange something have no direct link. */
+/* False: devices that have to exchange something do not reach each other. */
 static bool find_runs(struct view *v, uint32_t stage)
 {
     struct collective_group tensor_group, data_group;
@@ -184,7 +184,7 @@ static bool find_runs(struct view *v, uint32_t stage)
         add_passes(v, &kernels, &tensor_group, layers, &v->runs[r]);
         add_exchange(v, &data_group, layers, &v->runs[r]);
         if (next == device) continue;
-        if (!hardware_p2p_pair(v->hardware, device, next) || !hardware_p2p_pair(v->hardware, next, device)) return false;
+        if (!hardware_reaches(v->hardware, device, next) || !hardware_reaches(v->hardware, next, device)) return false;
         v->runs[r].send_s = cost_p2p_s(v->hardware, device, next,
                                        parallel_sent_bytes(v->job, layers.first + layers.count - 1));
     }

@@ -41,7 +41,7 @@ static double hop_s(const struct view *v, uint64_t bytes)
 {
     uint32_t next = v->job.parallel.tensor;
     if (next >= v->hardware->device_count) return 0; /* there is no next stage */
-    if (hardware_p2p_pair(v->hardware, 0, next)) return cost_p2p_s(v->hardware, 0, next, bytes);
+    if (hardware_reaches(v->hardware, 0, next)) return cost_p2p_s(v->hardware, 0, next, bytes);
     return cost_copy_s(v->hardware, 0, COPY_D2H, bytes) + cost_copy_s(v->hardware, next, COPY_H2D, bytes);
 }
 

@@ -96,8 +96,8 @@ static enum status find_links(struct chakra_import *import, struct group_use *us
         uint32_t count = gather_family(import, uses, g, marks, devices, family);
         if (!collective_groups_find(&finder, devices, import->groups[g].count, count, links, lacking))
             status = chakra_import_fail(import, uses[g].rank, uses[g].node, err,
-                                        "needs a direct link from device %" PRIu32 " to device %" PRIu32
-                                        ", which machine '%s' has not",
+                                        "needs a way from device %" PRIu32 " to device %" PRIu32
+                                        ", which machine '%s' does not have",
                                         lacking[0], lacking[1], import->hardware->name);
         for (uint32_t i = 0; status == STATUS_OK && i < count; i++) uses[family[i]].links = links[i];
     }
@@ -217,10 +217,10 @@ static enum status fill_message(const struct chakra_import *import, uint32_t ran
     chakra_message_ranks(node, rank, &from, &to);
     if (node->is_signal) return STATUS_OK;
     out->bytes = chakra_message_bytes(node);
-    if (!hardware_p2p_pair(import->hardware, from, to))
+    if (!hardware_reaches(import->hardware, from, to))
         return chakra_import_fail(import, rank, index, err,
                                   "is a message from device %" PRIu32 " to device %" PRIu32
-                                  ", and machine '%s' has no direct link between them",
+                                  ", and machine '%s' has no way between them",
                                   from, to, import->hardware->name);
     out->seconds = cost_p2p_s(import->hardware, from, to, out->bytes);
     out->queue = to * OWN_QUEUES + 3;

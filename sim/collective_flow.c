@@ -255,10 +255,10 @@ static void mark_host_copies(struct company *c, uint32_t device, uint32_t direct
 static void mark_p2p_copy(struct company *c, uint32_t device, uint32_t peer)
 {
     const struct hardware *hardware = c->flows->hardware;
-    if (!hardware_p2p_pair(hardware, peer, device)) return; /* which will be refused */
+    if (!hardware_reaches(hardware, peer, device)) return; /* which will be refused */
     const struct p2p_route route = hardware_p2p_route(hardware, peer, device);
     for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
-        meet(c, 2 * route.links[h] + (hardware->links[route.links[h]].duplex && h < route.up_count), PARTY_COPIES);
+        meet(c, hardware_route_lane(hardware, &route, h), PARTY_COPIES);
 }
 
 /* Copies of the instances, also of those on single devices. `peers`: by gang. */
@@ -361,10 +361,14 @@ static int compare_crossings(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* In ascending order, each lane once: those that stand for one lane have equal weights. */
-static void fold_path(struct sim_path *path, const uint32_t *link_for, struct sim_crossing *crossings)
+/* Lanes in ascending order, each once: those that stand for one lane have equal weights. */
+enum status sim_collective_flows_fold_path(struct arena *arena, const uint32_t *link_for, struct sim_path *path,
+                                           struct error *err)
 {
+    enum status status = STATUS_OK;
     uint32_t kept = 0;
+    struct sim_crossing *crossings = sim_take(arena, path->hop_count, sizeof *crossings, &status, err);
+    if (status != STATUS_OK) return status;
     for (uint32_t i = 0; i < path->hop_count; i++) {
         crossings[i] = path->crossings[i];
         crossings[i].hop.link = link_for[crossings[i].hop.link];
@@ -374,6 +378,7 @@ static void fold_path(struct sim_path *path, const uint32_t *link_for, struct si
         if (kept == 0 || compare_crossings(&crossings[kept - 1], &crossings[i]) != 0) crossings[kept++] = crossings[i];
     path->crossings = crossings;
     path->hop_count = kept;
+    return STATUS_OK;
 }
 
 enum status sim_collective_flows_fold(struct sim_collective_flows *f, const bool *kept, const uint32_t *link_for,
@@ -386,11 +391,8 @@ enum status sim_collective_flows_fold(struct sim_collective_flows *f, const bool
         for (uint32_t s = 0; !kept[g] && s < STREAM_HOST; s++)
             for (uint32_t w = 0; w < COLLECTIVE_WAY_COUNT; w++) f->joints[g][s].paths[w] = PLAN_NONE;
     if (status == STATUS_OK) compact(f, numbers);
-    for (uint32_t p = 0; p < f->path_count && status == STATUS_OK; p++) {
-        struct sim_crossing *crossings =
-            sim_take(f->arena, f->paths[p].hop_count, sizeof *crossings, &status, err);
-        if (status == STATUS_OK) fold_path(&f->paths[p], link_for, crossings);
-    }
+    for (uint32_t p = 0; p < f->path_count && status == STATUS_OK; p++)
+        status = sim_collective_flows_fold_path(f->arena, link_for, &f->paths[p], err);
     arena_release(&scratch);
     return status;
 }

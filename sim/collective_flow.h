@@ -48,6 +48,10 @@ const struct collective_group *sim_collective_flows_alone(const struct sim_colle
 MUST_CHECK enum status sim_collective_flows_fold(struct sim_collective_flows *flows, const bool *kept,
                                                  const uint32_t *link_for, struct error *err);
 
+/* The same of one path that has crossings; new ones are in `arena`. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status sim_collective_flows_fold_path(struct arena *arena, const uint32_t *link_for,
+                                                      struct sim_path *path, struct error *err);
+
 /* Their paths, each of one flow, with groups from first_group on; borrowed but for the array itself. */
 uint32_t sim_collective_flows_path_count(const struct sim_collective_flows *flows);
 void sim_collective_flows_paths(const struct sim_collective_flows *flows, uint32_t first_group,

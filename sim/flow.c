@@ -201,6 +201,17 @@ static void star_lanes_note(const struct sim_flows *flows, double *full_s)
     }
 }
 
+static void count_bytes(const struct sim_flows *flows, uint32_t crossing, double bytes, struct sim_link_use *use)
+{
+    uint8_t direction = flows->path_directions[crossing];
+    if (direction != PATH_BOTH_WAYS) {
+        use->bytes[direction] += bytes;
+        return;
+    }
+    use->bytes[0] += bytes / 2;
+    use->bytes[1] += bytes / 2;
+}
+
 enum status sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *uses, struct error *err)
 {
     struct arena scratch = {0};
@@ -217,8 +228,7 @@ enum status sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *u
     for (uint32_t p = 0; p < flows->path_count; p++) {
         const struct flow_path *path = &flows->paths[p];
         for (uint32_t i = path->first_link; i < path->first_link + path->link_count; i++)
-            uses[flows->path_links[i]].bytes[flows->path_directions[i]] +=
-                (double)path->bytes * flows->path_weights[i];
+            count_bytes(flows, i, (double)path->bytes * flows->path_weights[i], &uses[flows->path_links[i]]);
     }
     arena_release(&scratch);
     return STATUS_OK;

@@ -18,7 +18,9 @@ static void copy_hops(struct sim_flows *flows, const struct sim_flows_setup *set
             const struct sim_crossing crossing = sim_path_crossing(&setup->paths[p], h);
             flows->path_links[used] = crossing.hop.link;
             flows->path_weights[used] = crossing.weight;
-            flows->path_directions[used++] = (uint8_t)crossing.hop.direction;
+            /* What crosses a simplex link several times at once, a staged copy or a ring, goes out as often as in. */
+            bool both = crossing.weight > 1 && !setup->links[crossing.hop.link].duplex;
+            flows->path_directions[used++] = both ? PATH_BOTH_WAYS : (uint8_t)crossing.hop.direction;
         }
     }
 }

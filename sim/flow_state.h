@@ -31,6 +31,9 @@ struct flow_state {
     uint32_t member;    /* number in its class; of a star: its place */
 };
 
+/* In place of a direction, of bytes that go both ways over a simplex link. */
+enum { PATH_BOTH_WAYS = 2 };
+
 /* A cache line: all that a flow of a star looks at but its star, its place there and its links. */
 struct flow_path {
     _Alignas(SIM_LINE) uint64_t bytes; /* of all its flows */
@@ -60,7 +63,7 @@ struct sim_flows {
     struct lane_state *lanes;  /* 2 per link */
     uint32_t *members;         /* the flows of each class */
     uint32_t *path_links;
-    uint8_t *path_directions;  /* beside path_links */
+    uint8_t *path_directions;  /* beside path_links; PATH_BOTH_WAYS: as much out as in */
     double *path_weights;      /* likewise */
     struct sim_star *stars;
     uint32_t *star_lanes;      /* by star; SIM_NO_STAR: a class alone, whose trunk or caps are all that limits it */

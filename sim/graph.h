@@ -42,7 +42,7 @@ struct sim_graph {
     struct sim_graph_node *nodes;
     uint32_t *next;
     struct sim_graph_queue *queues;  /* at most one of each kind and device, but for collectives and host */
-    struct sim_graph_pair *pairs;    /* hardware_p2p_pair() is true of each */
+    struct sim_graph_pair *pairs;    /* hardware_reaches() is true of each */
     uint32_t node_count, queue_count, pair_count;
 };
 

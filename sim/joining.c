@@ -53,7 +53,7 @@ static enum status fill_groups(const struct sim_collectives *c, const struct col
     sim_collectives_devices(c->plan, gang, axes, scratch);
     if (collective_groups_find(finder, scratch, joined, size / joined, groups, lacking)) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT,
-                     "machine '%s' has no direct link from device %" PRIu32 " to device %" PRIu32
+                     "on machine '%s' device %" PRIu32 " does not reach device %" PRIu32
                      ", but a collective joins them",
                      finder->hardware->name, lacking[0], lacking[1]);
 }

@@ -3,8 +3,10 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "models/cost.h"
+#include "sim/take.h"
 
 void sim_machine_links(const struct hardware *hardware, struct sim_link *links)
 {
@@ -72,21 +74,53 @@ void sim_machine_host_copies(const struct plan *plan, bool *copies)
     }
 }
 
+static int compare_hops(const void *left, const void *right)
+{
+    const struct sim_crossing *a = left, *b = right;
+    if (a->hop.link != b->hop.link) return a->hop.link < b->hop.link ? -1 : 1;
+    return a->hop.direction < b->hop.direction ? -1 : a->hop.direction > b->hop.direction;
+}
+
+/* A staged copy that uses a simplex link out and in again takes its rate of it twice: lanes in ascending order, once each. */
+static enum status cross_twice(struct arena *arena, const struct hardware *hardware, const struct p2p_route *route,
+                               struct sim_path *path, struct error *err)
+{
+    enum status status = STATUS_OK;
+    struct sim_crossing *crossings = sim_take(arena, path->hop_count, sizeof *crossings, &status, err);
+    uint32_t count = 0;
+    if (status != STATUS_OK) return status;
+    for (uint32_t h = 0; h < path->hop_count; h++) {
+        uint32_t lane = hardware_route_lane(hardware, route, h), before = 0;
+        while (before < h && hardware_route_lane(hardware, route, before) != lane) before++;
+        if (before < h) continue;
+        crossings[count++] = (struct sim_crossing){{lane / 2, lane % 2}, hardware_route_crossings(hardware, route, h)};
+    }
+    qsort(crossings, count, sizeof *crossings, compare_hops);
+    path->crossings = crossings;
+    path->hop_count = count;
+    return STATUS_OK;
+}
+
 /* Away from the one device and towards the other. */
-struct sim_path sim_machine_p2p_path(const struct hardware *hardware, const struct sim_interference *interference,
-                                     const struct sim_link *links, uint32_t from, uint32_t to)
+enum status sim_machine_p2p_path(struct arena *arena, const struct hardware *hardware,
+                                 const struct sim_interference *interference, const struct sim_link *links,
+                                 uint32_t from, uint32_t to, uint32_t own_group, struct sim_path *out, struct error *err)
 {
     const struct p2p_route route = hardware_p2p_route(hardware, from, to);
-    struct sim_path path = {.hop_count = route.up_count + route.down_count,
-                            .flow_limit = 1,
-                            .group = sim_interference_group(interference, to),
-                            .cap_bytes_per_s = fmin(cost_p2p_bandwidth(hardware, from, to),
-                                                    sim_interference_copy_cap(interference, to))};
-    for (uint32_t h = 0; h < path.hop_count; h++) {
-        path.hops[h] = (struct sim_hop){.link = route.links[h], .direction = h < route.up_count ? 1 : 0};
-        path.cap_bytes_per_s = fmin(path.cap_bytes_per_s, links[route.links[h]].bytes_per_s);
+    bool twice = false;
+    *out = (struct sim_path){.hop_count = route.up_count + route.down_count,
+                             .flow_limit = 1,
+                             .group = sim_interference_group(interference, to),
+                             .cap_bytes_per_s = fmin(cost_p2p_bandwidth(hardware, from, to),
+                                                     sim_interference_copy_cap(interference, to))};
+    for (uint32_t h = 0; h < out->hop_count; h++) {
+        out->hops[h] = (struct sim_hop){.link = route.links[h], .direction = h < route.up_count ? 1 : 0};
+        out->cap_bytes_per_s = fmin(out->cap_bytes_per_s, links[route.links[h]].bytes_per_s);
+        twice |= hardware_route_crossings(hardware, &route, h) > 1;
     }
-    return path;
+    if (!twice) return STATUS_OK;
+    out->group = own_group;
+    return cross_twice(arena, hardware, &route, out, err);
 }
 
 enum status sim_machine_suits(const struct plan *plan, const struct hardware *hardware, struct error *err)

@@ -24,8 +24,13 @@ void sim_machine_storage(const struct hardware *hardware, struct sim_link *links
 /* By device: does the plan copy anything between it and host memory? */
 void sim_machine_host_copies(const struct plan *plan, bool *copies);
 
-/* Straight from one device to another that fetches, where hardware_p2p_pair(). One copy at a time. */
-struct sim_path sim_machine_p2p_path(const struct hardware *hardware, const struct sim_interference *interference,
-                                     const struct sim_link *links, uint32_t from, uint32_t to);
+/*
+ * From one device to another that fetches, straight or staged, where hardware_reaches(). One copy at a time. `own_group` is
+ * the path's group if a lane is crossed twice (then it has crossings, in `arena`). Errors: STATUS_NO_MEMORY.
+ */
+MUST_CHECK enum status sim_machine_p2p_path(struct arena *arena, const struct hardware *hardware,
+                                            const struct sim_interference *interference, const struct sim_link *links,
+                                            uint32_t from, uint32_t to, uint32_t own_group, struct sim_path *out,
+                                            struct error *err);
 
 #endif

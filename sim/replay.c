@@ -88,9 +88,9 @@ static double alone_s(const struct replay *r, const struct costs *costs, const s
 static enum status check_way(const struct replay *r, const struct plan_walk_op *op, struct error *err)
 {
     if (!r->change->hardware || op->op->stream != STREAM_P2P) return STATUS_OK;
-    if (hardware_p2p_pair(r->change->hardware, op->peer, op->device)) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "machine '%s' has no direct link from device %" PRIu32 " to device %" PRIu32
-                     ", but the plan copies over one", r->change->hardware->name, op->peer, op->device);
+    if (hardware_reaches(r->change->hardware, op->peer, op->device)) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "on machine '%s' device %" PRIu32 " does not reach device %" PRIu32
+                     ", but the plan copies from one to the other", r->change->hardware->name, op->peer, op->device);
 }
 
 static double seconds_of(const struct replay *r, const struct plan_walk_op *op)

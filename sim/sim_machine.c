@@ -79,7 +79,7 @@ enum status sim_find_pairs(struct sim *sim, struct error *err)
     const struct plan *plan = sim->plan;
     enum status status = STATUS_OK;
     uint32_t devices = plan->hardware.device_count;
-    if (!hardware_has_p2p(&plan->hardware)) return STATUS_OK;
+    if (!plan_has_stream(plan, STREAM_P2P)) return STATUS_OK;
     struct arena scratch = {0};
     struct plan_gang_peers *peers = sim_take(&scratch, devices + plan->gang_count, sizeof *peers, &status, err);
     uint32_t count = status == STATUS_OK ? list_pairs(sim, peers, NULL) : 0;
@@ -93,10 +93,10 @@ enum status sim_find_pairs(struct sim *sim, struct error *err)
     for (uint32_t i = 0; status == STATUS_OK && i < sim->pair_count; i++) {
         sim->pairs[i] = pairs[i];
         sim->first_pair[pairs[i].device + 1] = i + 1;
-        if (!hardware_p2p_pair(sim->hardware, pairs[i].peer, pairs[i].device))
+        if (!hardware_reaches(sim->hardware, pairs[i].peer, pairs[i].device))
             status = error_set(err, STATUS_BAD_INPUT,
-                               "machine '%s' has no direct link from device %" PRIu32 " to device %" PRIu32
-                               ", but the plan copies over one",
+                               "on machine '%s' device %" PRIu32 " does not reach device %" PRIu32
+                               ", but the plan copies from one to the other",
                                sim->hardware->name, pairs[i].peer, pairs[i].device);
     }
     for (uint32_t d = 0; status == STATUS_OK && d < devices; d++) /* of devices without any */
@@ -158,15 +158,19 @@ static void tell_demand(const struct sim *sim, struct sim_path *paths)
     }
 }
 
-/* Over the links that stand for those of its route. */
-static struct sim_path pair_path(const struct sim *sim, const struct sim_link *links, const struct pair *pair)
+/* The path over the links that stand for those of the pair's route. */
+static enum status pair_path(struct sim *sim, const struct sim_link *links, uint32_t index, struct sim_path *out,
+                             struct error *err)
 {
-    struct sim_path path =
-        sim_machine_p2p_path(sim->hardware, sim->interference, links, pair->route_peer, pair->route_device);
-    if (sim->symmetry.represented == 0) return path;
-    path.times = sim_symmetry_times(&sim->symmetry, pair->route_device, pair->route_peer);
-    for (uint32_t h = 0; h < path.hop_count; h++) path.hops[h].link = sim->symmetry.link_for[path.hops[h].link];
-    return path;
+    const struct pair *pair = &sim->pairs[index];
+    uint32_t own_group = hardware_cpu(sim->hardware) + 1 + sim_collective_flows_path_count(sim->collective_flows) + index;
+    enum status status = sim_machine_p2p_path(&sim->arena, sim->hardware, sim->interference, links, pair->route_peer,
+                                              pair->route_device, own_group, out, err);
+    if (status != STATUS_OK || sim->symmetry.represented == 0) return status;
+    out->times = sim_symmetry_times(&sim->symmetry, pair->route_device, pair->route_peer);
+    if (out->crossings) return sim_collective_flows_fold_path(&sim->arena, sim->symmetry.link_for, out, err);
+    for (uint32_t h = 0; h < out->hop_count; h++) out->hops[h].link = sim->symmetry.link_for[out->hops[h].link];
+    return STATUS_OK;
 }
 
 /* --- the queue ------------------------------------------------------------------------------ */
@@ -255,7 +259,9 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
     status = clear_host_paths(sim, scratch, paths, err);
     if (status != STATUS_OK) return status;
     if (storage > 0) sim_machine_storage(sim->hardware, links, paths);
-    for (uint32_t i = 0; i < sim->pair_count; i++) paths[sim->first_p2p_path + i] = pair_path(sim, links, &sim->pairs[i]);
+    for (uint32_t i = 0; status == STATUS_OK && i < sim->pair_count; i++)
+        status = pair_path(sim, links, i, &paths[sim->first_p2p_path + i], err);
+    if (status != STATUS_OK) return status;
     if (sim->options->demand_first) tell_demand(sim, paths);
     sim_collective_flows_paths(sim->collective_flows, hardware_cpu(sim->hardware) + 1, paths + sim->first_joint_path);
     fill_owners(sim, setup.path_count, devices);

@@ -212,6 +212,13 @@ static enum status add_crossing(struct symmetry_graph *g, struct symmetry_crossi
     return status;
 }
 
+static bool crosses_before(const struct hardware *hardware, const struct p2p_route *route, uint32_t hop)
+{
+    for (uint32_t h = 0; h < hop; h++)
+        if (hardware_route_lane(hardware, route, h) == hardware_route_lane(hardware, route, hop)) return true;
+    return false;
+}
+
 static enum status add_pair(struct symmetry_graph *g, const struct symmetry_pair *pair, struct error *err)
 {
     const struct hardware *hardware = g->setup->hardware;
@@ -222,12 +229,16 @@ static enum status add_pair(struct symmetry_graph *g, const struct symmetry_pair
     label_seconds(g, cost_p2p_latency_s(hardware, pair->from, pair->to));
     label_seconds(g, cost_p2p_bandwidth(hardware, pair->from, pair->to));
     label(g, route.innermost);
+    label(g, route.staged);
     sim_colouring_edge(g->colouring, pair->node, pair->to, ROLE_TO, ROLE_PAIR_TO);
     sim_colouring_edge(g->colouring, pair->node, pair->from, ROLE_FROM, ROLE_PAIR_FROM);
-    for (uint32_t h = 0; status == STATUS_OK && h < route.up_count + route.down_count; h++)
+    for (uint32_t h = 0; status == STATUS_OK && h < route.up_count + route.down_count; h++) {
+        if (crosses_before(hardware, &route, h)) continue;
         status = add_crossing(g, (struct symmetry_crossing){.link = route.links[h], .direction = h < route.up_count,
                                                             .hop = h, .series = series, .place = pair->place,
-                                                            .node = pair->node, .weight = 1}, err);
+                                                            .node = pair->node,
+                                                            .weight = hardware_route_crossings(hardware, &route, h)}, err);
+    }
     return status;
 }
 
@@ -243,7 +254,7 @@ static enum status add_pairs(struct symmetry_graph *g, bool *possible, struct er
     for (uint32_t i = 0; status == STATUS_OK && i < g->pair_count; i++) {
         struct symmetry_pair *pair = &g->pairs[i];
         const struct symmetry_pair *before = i > 0 ? &g->pairs[i - 1] : NULL;
-        *possible = *possible && hardware_p2p_pair(g->setup->hardware, pair->from, pair->to);
+        *possible = *possible && hardware_reaches(g->setup->hardware, pair->from, pair->to);
         if (!*possible) return STATUS_OK;
         bool again = before && before->to == pair->to && before->from == pair->from;
         pair->node = again ? before->node : sim_colouring_node(g->colouring);

@@ -107,7 +107,8 @@ static void assert_bits(double a, double b)
 /* --- as the closed form has it --------------------------------------------------------------- */
 
 static const char *const clusters[] = {"8x a100-sxm4-80gb", "2x dgx-a100-80gb", "2x p3dn.24xlarge",
-                                       "2x p4d.24xlarge", "4x dgx-a100-80gb 2:1"};
+                                       "2x p4d.24xlarge", "4x dgx-a100-80gb 2:1", "8x rtx-2080-ti-11gb",
+                                       "8x rtx-4090-24gb", "2x g5.48xlarge"};
 
 /* A group of devices drawn without order, by any kind and algorithm. */
 static void random_gang(struct sim_test_random *random, const struct hardware *hardware, struct gang *out)
@@ -262,6 +263,36 @@ static void a_collective_beside_copies(void **state)
         for (uint32_t j = 0; j < 2; j++) SIM_ASSERT_CLOSE(chosen.ends_s[j], ends_s[duplex][j]);
         /* the copy crosses two links, the ring four lanes */
         SIM_ASSERT_CLOSE(chosen.link_bytes, 2 * 32e6 + 4 * 40e6);
+        plan_release(&plan);
+    }
+}
+
+/*
+ * A ring of four through host memory, on links of 3e9 B/s behind a simplex bridge of 8e9: each of four messages crosses the
+ * bridge out and in, so each goes at 1e9. All-reduce of 40e6 B sends 1.5 times as much: 60 ms. Beside a copy of 40e6 B to
+ * device 0 the bridge carries 8 r + r: r = 8e9 / 9, 45 ms for the copy; the ring has 20e6 B left, 20 ms.
+ */
+static void a_ring_through_host_memory(void **state)
+{
+    (void)state;
+    for (uint32_t copies = 0; copies < 2; copies++) {
+        struct hardware hardware;
+        struct plan plan;
+        struct gang gang = ring_of(0, 1, 40000000);
+        sim_test_machine(&hardware, "cuda", 4);
+        uint32_t bridge = sim_test_link(&hardware, 8e9, 0, false);
+        for (uint32_t d = 0; d < 4; d++) {
+            sim_test_connect(&hardware, d, bridge);
+            sim_test_connect(&hardware, d, sim_test_link(&hardware, 3e9, 0, true));
+            gang.devices[d] = d;
+        }
+        gang.extents[AXIS_TENSOR] = 4;
+        plan_of(&hardware, &gang, 1, (struct lone_copy){0, copies * UINT64_C(40000000), 0}, &plan);
+        struct outcome chosen = simulate(&plan, SIM_COLLECTIVES_AUTO);
+        assert_int_equal(chosen.paths, copies);
+        SIM_ASSERT_CLOSE(chosen.ends_s[0], copies ? 65e-3 : 60e-3);
+        if (copies) SIM_ASSERT_CLOSE(chosen.ends_s[1], 45e-3);
+        SIM_ASSERT_CLOSE(simulate(&plan, SIM_COLLECTIVES_FLOWS).makespan_s, chosen.makespan_s);
         plan_release(&plan);
     }
 }
@@ -480,6 +511,7 @@ int main(void)
         cmocka_unit_test(groups_of_a_gang_take_their_closed_form),
         cmocka_unit_test(two_groups_over_one_nic),
         cmocka_unit_test(a_collective_beside_copies),
+        cmocka_unit_test(a_ring_through_host_memory),
         cmocka_unit_test(a_computation_beside_a_collective),
         cmocka_unit_test(rings_meet_at_random),
         cmocka_unit_test(folding),

@@ -247,7 +247,8 @@ static uint32_t compare(const struct plan *plan, struct sim_options options)
 /* --- random jobs ------------------------------------------------------------------------------ */
 
 static const char *const machines[] = {"4x dgx-a100-80gb", "4x p3dn.24xlarge", "8x nc24v3",
-                                       "4x dgx-a100-80gb 2:1", "2x dgx-a100-80gb + 2x p3dn.24xlarge", "12x a100-sxm4-80gb"};
+                                       "4x dgx-a100-80gb 2:1", "2x dgx-a100-80gb + 2x p3dn.24xlarge", "12x a100-sxm4-80gb",
+                                       "8x rtx-4090-24gb", "2x g5.48xlarge"};
 
 /* As many in all as all stages have. */
 static void unequal_replicas(uint64_t key, struct parallel *p)

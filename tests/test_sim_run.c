@@ -536,8 +536,8 @@ static void test_no_memory(void **state)
 
 /* What device 0 has computed in `compute_ns` goes straight to device 1, and if `out_bytes` > 0, to
  * the host as well. */
-static void run_fetch(struct hardware *hardware, uint64_t compute_ns, uint64_t out_bytes,
-                      uint64_t p2p_bytes, struct sim_test_outcome *outcome)
+static void plan_fetch(struct hardware *hardware, uint64_t compute_ns, uint64_t out_bytes, uint64_t p2p_bytes,
+                       struct plan *plan)
 {
     struct plan_buffer name = {.kind = BUFFER_STATE, .bytes = 5000000};
     hardware_note_p2p(hardware);
@@ -565,8 +565,15 @@ static void run_fetch(struct hardware *hardware, uint64_t compute_ns, uint64_t o
     plan_builder_op(builder, &fetch, fetched, 2, NULL, 0);
     plan_builder_instance(builder, plan_builder_unit_end(builder), 1, &slot, 1);
     plan_builder_peer(builder, 0);
-    struct plan plan = {0};
-    sim_test_finish(builder, &plan);
+    *plan = (struct plan){0};
+    sim_test_finish(builder, plan);
+}
+
+static void run_fetch(struct hardware *hardware, uint64_t compute_ns, uint64_t out_bytes,
+                      uint64_t p2p_bytes, struct sim_test_outcome *outcome)
+{
+    struct plan plan;
+    plan_fetch(hardware, compute_ns, out_bytes, p2p_bytes, &plan);
     sim_test_simulate(&plan, outcome);
     plan_release(&plan);
 }
@@ -628,44 +635,85 @@ static void test_a_direct_copy_over_the_links_to_the_host(void **state)
     }
 }
 
-/* A machine without the link that the plan copies over cannot time it. */
-static void test_another_machine_without_the_link(void **state)
+/* Two devices whose links to the host meet in a simplex bridge; a network between them where `direct`. */
+static void bridged(struct hardware *out, double bridge, double own, bool direct)
+{
+    sim_test_machine(out, "cuda", 2);
+    uint32_t shared = sim_test_link(out, bridge, 0, false);
+    for (uint32_t d = 0; d < 2; d++) {
+        sim_test_connect(out, d, shared);
+        sim_test_connect(out, d, sim_test_link(out, own, 25e-6, true));
+        if (direct) hardware_join(&out->devices[d], 1);
+    }
+}
+
+/*
+ * Without a network the copy is staged: out over link and bridge, and in over both again. Its latency is that of both
+ * copies, 50 us. Alone it gets half of the bridge, 1.75e9 B/s, which is less than 0.79 of a link of 3e9.
+ *
+ *     1.000 ms  computed; the copy to the host begins 25 us later, that to device 1 50 us later
+ *     1.025     the former alone on its link: 3e9 B/s, 75e3 B
+ *     1.050     both: the bridge carries r + 2 r = 3.5e9, r = 3.5e9 / 3; in 1.5 ms 1.75e6 B each
+ *     2.550     the former has its 1.825e6 B, the latter goes at 1.75e9: 2.625e6 B more in 1.5 ms
+ *     4.050
+ */
+static void test_a_staged_copy_shares_the_bridge(void **state)
 {
     (void)state;
     struct hardware hardware, other;
-    sim_test_machine(&hardware, "cuda", 2);
-    sim_test_machine(&other, "cuda", 2);
-    for (uint32_t d = 0; d < 2; d++) {
-        sim_test_connect(&hardware, d, sim_test_link(&hardware, 1e9, 0, true));
-        sim_test_connect(&other, d, sim_test_link(&other, 1e9, 0, true));
-        hardware_join(&hardware.devices[d], 1);
-    }
-    hardware_note_p2p(&hardware);
-    struct plan_buffer name = {.kind = BUFFER_STATE, .bytes = 64, .on_device = true};
-    struct plan_builder *builder = sim_test_builder(&hardware, 1);
-    uint32_t device = plan_builder_buffer(builder, &name), slot = plan_builder_slot(builder, 0, 64);
-    struct plan_op compute = {.kind = OP_COMPUTE, .work = PLAN_NONE};
-    struct plan_op fetch = {.kind = OP_COPY, .stream = STREAM_P2P, .bytes = 64};
-    struct plan_access made = {.buffer = device, .flags = ACCESS_WRITE | ACCESS_ACQUIRE};
-    struct plan_access fetched[] = {
-        {.buffer = device, .flags = ACCESS_READ | ACCESS_RELEASE},
-        {.buffer = device, .flags = ACCESS_WRITE | ACCESS_ACQUIRE | ACCESS_RELEASE}};
-    plan_builder_unit_begin(builder, 0, 0, PLAN_FORWARD, false);
-    plan_builder_op(builder, &compute, &made, 1, NULL, 0);
-    plan_builder_instance(builder, plan_builder_unit_end(builder), 0, &slot, 1);
-    plan_builder_unit_begin(builder, 0, 1, PLAN_FORWARD, false);
-    plan_builder_op(builder, &fetch, fetched, 2, NULL, 0);
-    plan_builder_instance(builder, plan_builder_unit_end(builder), 1, &slot, 1);
-    plan_builder_peer(builder, 0);
-    struct plan plan = {0};
+    struct plan plan;
     struct error err = {0};
     struct sim_result result = {0};
     struct trace trace = {0};
-    sim_test_finish(builder, &plan);
+    bridged(&hardware, 3.5e9, 3e9, true);
+    bridged(&other, 3.5e9, 3e9, false);
+    plan_fetch(&hardware, 1000000, 1825000, 4375000, &plan);
+    const struct sim_options options = {.hardware = &other, .record_spans = true};
+    if (sim_run(&plan, &options, &result, &trace, &err)) fail_msg("%s", err.text);
+    SIM_ASSERT_CLOSE(trace.spans[1].end_s, 2.55e-3);
+    SIM_ASSERT_CLOSE(trace.spans[2].end_s, 4.05e-3);
+    const struct sim_link_use *bridge = &result.links[0];
+    SIM_ASSERT_CLOSE(bridge->bytes[0], 4375000);
+    SIM_ASSERT_CLOSE(bridge->bytes[1], 4375000 + 1825000);
+    SIM_ASSERT_CLOSE(result.links[1].bytes[1], 4375000 + 1825000);
+    SIM_ASSERT_CLOSE(result.links[2].bytes[0], 4375000);
+    sim_result_release(&result);
+    trace_release(&trace);
+    plan_release(&plan);
+    hardware_release(&other);
+}
+
+/* On a bridge that is no limit a staged copy reaches 0.79 of the slower link: 3.95e6 B at 0.79 * 2.5e9 B/s take 2 ms. */
+static void test_a_staged_copy_alone(void **state)
+{
+    (void)state;
+    struct hardware hardware;
+    bridged(&hardware, 1e11, 2.5e9, false);
+    hardware.links[2].bandwidth.value = 3e9;
+    SIM_ASSERT_CLOSE(cost_p2p_s(&hardware, 0, 1, 3950000), 50e-6 + 2e-3);
+    SIM_ASSERT_CLOSE(cost_p2p_bandwidth(&hardware, 1, 0), 0.79 * 2.5e9);
+    SIM_ASSERT_CLOSE(cost_p2p_latency_s(&hardware, 1, 0), 50e-6);
+    hardware_release(&hardware);
+}
+
+/* A machine whose devices do not reach each other cannot time a plan that copies between them. */
+static void test_another_machine_without_a_way(void **state)
+{
+    (void)state;
+    struct hardware hardware, other;
+    struct plan plan;
+    struct error err = {0};
+    struct sim_result result = {0};
+    struct trace trace = {0};
+    bridged(&hardware, 3.5e9, 3e9, true);
+    bridged(&other, 3.5e9, 3e9, false);
+    hardware.host_nodes = other.host_nodes = 2;
+    hardware.devices[1].host = other.devices[1].host = 1;
+    plan_fetch(&hardware, 1000000, 0, 4375000, &plan);
     const struct sim_options options = {.hardware = &other};
     assert_int_equal(sim_run(&plan, &options, &result, &trace, &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "machine 'made-up' has no direct link from device 0 to device 1, but "
-                                  "the plan copies over one");
+    assert_string_equal(err.text, "on machine 'made-up' device 0 does not reach device 1, but "
+                                  "the plan copies from one to the other");
     sim_result_release(&result);
     trace_release(&trace);
     plan_release(&plan);
@@ -695,7 +743,9 @@ int main(void)
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_a_direct_copy),
         cmocka_unit_test(test_a_direct_copy_over_the_links_to_the_host),
-        cmocka_unit_test(test_another_machine_without_the_link),
+        cmocka_unit_test(test_a_staged_copy_shares_the_bridge),
+        cmocka_unit_test(test_a_staged_copy_alone),
+        cmocka_unit_test(test_another_machine_without_a_way),
     };
     return cmocka_run_group_tests_name("sim/sim.h", tests, NULL, NULL);
 }

@@ -550,7 +550,11 @@ static void break_memory(struct plan *p)
     p->buffers[p->accesses[op->first_access].buffer].bytes -= 64;
 }
 static void break_small(struct plan *p) { p->hardware.devices[6].memory_bytes = 1000; } /* not the first place */
-static void break_link(struct plan *p) { p->hardware.devices[5].network_count = 0; }
+static void break_link(struct plan *p) /* of another host, through whose memory nothing can be staged */
+{
+    p->hardware.devices[5].network_count = 0;
+    p->hardware.devices[5].host = 1;
+}
 static void break_order(struct plan *p) { p->jobs.jobs[0].parallel.chunks = 2; }
 
 static void broken(void **state)
@@ -578,7 +582,7 @@ static void broken(void **state)
         {break_memory, PIPELINE_1F1B, "memory: the state of job-0 shard 0 has"},
         {break_small, PIPELINE_1F1B, "memory: slot 2 ends at byte"},
         {break_small, PIPELINE_1F1B, ", device 6 at 1000"},
-        {break_link, PIPELINE_1F1B, "form: device 5 has no direct link to device 1"},
+        {break_link, PIPELINE_1F1B, "form: device 5 does not reach device 1"},
         {break_order, PIPELINE_1F1B, "form: job-0: schedule '1f1b' with 2 chunks"},
     };
     test_spread_broken(cases, ARRAY_COUNT(cases), whole_plan);
