@@ -31,6 +31,7 @@
 #include <zlib.h>
 
 #include "base/alloc.h"
+#include "base/outputs.h"
 #include "base/text.h"
 
 enum { BUFFER_BYTES = 64 << 10, PENDING_MAX = 32, NAME_TRIES = 100, GZIP_WINDOW = 15 + 16 };
@@ -250,6 +251,7 @@ static enum status open_target(struct file_out *file, struct error *err)
 
 enum status file_out_create(const char *path, struct file_out **out, struct error *err)
 {
+    if (outputs_check(path, err) != STATUS_OK) return err->status;
     struct file_out *file = alloc_zeroed(1, sizeof *file);
     if (!file) return error_memory(err, "an output file", sizeof *file);
     file->fd = -1;
@@ -315,13 +317,26 @@ void file_out_printf(struct file_out *file, const char *format, ...)
     va_end(arguments);
 }
 
+/* Opens a device or a pipe. A pipe that no process reads is an error (ENXIO) and does not hold the program up. */
+static int open_direct(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return -1;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0) return fd;
+    int reason = errno;
+    close(fd);
+    errno = reason;
+    return -1;
+}
+
 /* All bytes at once to standard output or a device; a closed pipe is an error, not a signal. */
 static void commit_direct(struct file_out *file)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
     sigaction(SIGPIPE, &ignore, &old);
     bool standard = strcmp(file->path, "-") == 0;
-    int fd = standard ? STDOUT_FILENO : open(file->path, O_WRONLY | O_CLOEXEC);
+    int fd = standard ? STDOUT_FILENO : open_direct(file->path);
     int error_number;
     if (fd < 0)
         fail(file, errno);
@@ -363,8 +378,10 @@ enum status file_out_commit(struct file_out *file, struct error *err)
     if (file->failed) {
         errno = file->failed;
         bool standard = strcmp(file->path, "-") == 0;
-        status = standard ? error_io(err, "cannot write to standard output")
-                          : error_io(err, "cannot write '%s'", file->path);
+        status = standard                ? error_io(err, "cannot write to standard output")
+                 : file->failed == ENXIO ? error_set(err, STATUS_IO, "cannot write '%s': no process reads from this pipe",
+                                                     file->path)
+                                         : error_io(err, "cannot write '%s'", file->path);
     }
     file_out_free(file);
     return status;
@@ -474,6 +491,10 @@ enum status file_read(const char *path, size_t limit, char **text, size_t *lengt
     const char *name = standard ? "standard input" : path;
     int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return error_io(err, "cannot open '%s'", path);
+    if (outputs_read(path, err) != STATUS_OK) {
+        if (!standard) close(fd);
+        return err->status;
+    }
 
     struct bytes raw = {0}, plain = {0};
     enum status status = read_all(fd, name, limit, &raw, err);

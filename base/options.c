@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/outputs.h"
 #include "base/size.h"
 #include "base/suggest.h"
 
@@ -254,6 +255,35 @@ static enum status add_operand(struct options *options, const char *text, struct
     return STATUS_OK;
 }
 
+/* --- files ------------------------------------------------------------------------------------ */
+
+static enum status declare_output(const struct option_spec *spec, const char *path, struct error *err)
+{
+    char what[LABEL_BYTES];
+    snprintf(what, sizeof what, "option '--%s'", spec->name);
+    if (!path) return STATUS_OK;
+    const enum status status = outputs_declare(path, spec->output, what, err);
+    return status == STATUS_OK ? outputs_probe(path, spec->output, what, err) : status;
+}
+
+/* Arguments are what the command reads, as far as they are files. */
+static enum status declare_files(const struct options *options, struct error *err)
+{
+    for (size_t i = 0; i < options->operand_count; i++)
+        if (outputs_read(options->operands[i], err) != STATUS_OK) return err->status;
+    for (size_t i = 0; i < options->spec_count; i++)
+        if (strcmp(options->specs[i].name, "force") == 0) outputs_allow(*(bool *)options->specs[i].out);
+    for (size_t i = 0; i < options->spec_count; i++) {
+        const struct option_spec *spec = &options->specs[i];
+        if (spec->output == FILE_KIND_NONE) continue;
+        const struct option_list one = {.items = {*(const char **)spec->out}, .count = 1};
+        const struct option_list *paths = spec->type == OPTION_TYPE_LIST ? spec->out : &one;
+        for (size_t p = 0; p < paths->count; p++)
+            if (declare_output(spec, paths->items[p], err) != STATUS_OK) return err->status;
+    }
+    return STATUS_OK;
+}
+
 enum status options_parse(struct options *options, int argc, char **argv, struct error *err)
 {
     struct error mistake = {0};
@@ -279,7 +309,7 @@ enum status options_parse(struct options *options, int argc, char **argv, struct
     if (status == STATUS_OK && options->operand_count < options->argument_min)
         status = error_set(err, STATUS_BAD_INPUT, "missing argument (expected %s %s)",
                            options->command, options->arguments);
-    return status;
+    return status == STATUS_OK ? declare_files(options, err) : status;
 }
 
 /* --- the table itself ----------------------------------------------------------------------- */
@@ -305,9 +335,24 @@ static enum status check_spec(const struct option_spec *spec, struct error *err)
         return error_set(err, STATUS_CHECK, "option '%s' has no choices", name);
     if (spec->type == OPTION_TYPE_U64 && spec->min > spec->max)
         return error_set(err, STATUS_CHECK, "option '%s' has an empty range", name);
+    if (spec->output && spec->type != OPTION_TYPE_STRING && spec->type != OPTION_TYPE_LIST)
+        return error_set(err, STATUS_CHECK, "option '%s' is an output and has no path", name);
     if (strcmp(name, "help") == 0 || spec->letter == 'h')
         return error_set(err, STATUS_CHECK, "option '%s' takes the place of --help", name);
     return STATUS_OK;
+}
+
+/* --force is in the tables that have outputs, and only there. */
+static enum status check_force(const struct options *options, struct error *err)
+{
+    bool outputs = false, force = false;
+    for (size_t i = 0; i < options->spec_count; i++) {
+        outputs |= options->specs[i].output != FILE_KIND_NONE;
+        force |= strcmp(options->specs[i].name, "force") == 0;
+    }
+    if (outputs == force) return STATUS_OK;
+    return error_set(err, STATUS_CHECK, "'%s' has %s", options->command,
+                     outputs ? "outputs and no option 'force'" : "an option 'force' and no outputs");
 }
 
 enum status options_check(const struct options *options, struct error *err)
@@ -332,7 +377,7 @@ enum status options_check(const struct options *options, struct error *err)
                                  options->command, other->name, spec->name);
         }
     }
-    return STATUS_OK;
+    return check_force(options, err);
 }
 
 /* --- help ----------------------------------------------------------------------------------- */

@@ -9,9 +9,10 @@
  *     status = options_parse(&(struct options){...}, argc, argv, &err);
  *
  * Long options take "--name value" and "--name=value"; a flag takes neither. "--" ends them.
+ * Outputs are declared (base/outputs.h) when all options are parsed, arguments that name files as inputs.
  * A name that the table lacks may be another program's for one that it has: `synonyms`.
  * Errors (STATUS_BAD_INPUT): unknown option with a suggestion, a missing or malformed value, two values
- * where one is expected, too few or too many arguments. Else the last value counts, so that scripts can have theirs
+ * where one is expected, too few or too many arguments, and those of outputs_declare(). Else the last value counts, so that scripts can have theirs
  * and be given others.
  */
 #ifndef SPILLWAY_BASE_OPTIONS_H
@@ -23,6 +24,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/file_kind.h"
 #include "base/quantity.h"
 
 enum option_type { OPTION_TYPE_FLAG, OPTION_TYPE_STRING, OPTION_TYPE_U64, OPTION_TYPE_DOUBLE,
@@ -43,6 +45,7 @@ struct option_spec {
     enum dimension dimension;    /* QUANTITY */
     uint64_t min, max;           /* U64; for DOUBLE and QUANTITY only non-negative is checked */
     const char *const *choices;  /* CHOICE: NULL-terminated */
+    enum file_kind output;       /* STRING and LIST: the command writes a file of that kind there */
     const char *once;            /* what is expected where two values differ; NULL: the last one counts */
 };
 
@@ -59,6 +62,14 @@ struct option_spec {
     {.name = n, .letter = l, .type = OPTION_TYPE_CHOICE, .value = v, .out = o, .help = h, .choices = c}
 #define OPTION_LIST(n, l, v, o, h) \
     {.name = n, .letter = l, .type = OPTION_TYPE_LIST, .value = v, .out = o, .help = h}
+
+/* The path of a file that the command writes, and the paths of several; see base/outputs.h. */
+#define OPTION_OUTPUT(n, l, v, k, o, h) \
+    {.name = n, .letter = l, .type = OPTION_TYPE_STRING, .value = v, .out = o, .help = h, .output = k}
+#define OPTION_OUTPUTS(n, l, v, k, o, h) \
+    {.name = n, .letter = l, .type = OPTION_TYPE_LIST, .value = v, .out = o, .help = h, .output = k}
+/* Every table with outputs has it. */
+#define OPTION_FORCE(o) OPTION_FLAG("force", 0, o, "replace files that are inputs or of another kind")
 
 /* What another program calls an option. */
 struct option_synonym {

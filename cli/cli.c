@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/outputs.h"
 #include "base/progress.h"
 #include "base/size.h"
 #include "base/suggest.h"
@@ -187,8 +188,11 @@ enum status cli_dispatch(int argc, char **argv, FILE *out, struct error *err)
     if (cli_find_verb(argv[0], argc > 1 ? argv[1] : NULL, &cli.verb, err) != STATUS_OK)
         return err->status;
     int used = cli.verb->action ? 1 : 0; /* words in front of the verb's last one */
+    outputs_begin();
     enum status status = cli.verb->run(&cli, argc - used, argv + used, err);
-    return cli_document_end(&cli, status, err);
+    status = cli_document_end(&cli, status, err);
+    outputs_end();
+    return status;
 }
 
 enum status cli_look(const char *name,

@@ -51,7 +51,7 @@ struct cli {
     int argc;                    /* the words behind `spillway`; borrowed */
     char **argv;
     FILE *out;                   /* the answer; see above */
-    bool json, quiet;            /* --json, --quiet */
+    bool json, quiet, force;     /* --json, --quiet, --force */
     const char *report_path;     /* --report; NULL: not given */
     const char *history_path;    /* --history; NULL: not given */
     struct cli_document *document; /* of --report (cli/cli_document.h); NULL: none */
@@ -82,14 +82,18 @@ const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYT
     OPTION_FLAG("json", 0, &(cli)->json, "print one JSON object instead of text"),               \
         OPTION_FLAG("quiet", 'q', &(cli)->quiet, "no progress, no warnings, no next command")
 
+/* Before them, in tables that have outputs. */
+#define CLI_FORCE_OPTION(cli) OPTION_FORCE(&(cli)->force)
+
 /* In front of them, where the answer can be a page as well: cli/cli_document.h. */
 #define CLI_REPORT_OPTION(cli)                                                                    \
-    OPTION_STRING("report", 0, "FILE", &(cli)->report_path,                                       \
+    OPTION_OUTPUT("report", 0, "FILE", FILE_KIND_PAGE, &(cli)->report_path,                       \
                   "write the answer there too, with pictures: NAME.html or NAME.md")
 
 /* Of verbs that add a row to the history. */
 #define CLI_HISTORY_OPTION(cli)                                                                   \
-    OPTION_STRING("history", 0, "FILE", &(cli)->history_path, "add the row to this history instead of the user's")
+    OPTION_OUTPUT("history", 0, "FILE", FILE_KIND_DATABASE, &(cli)->history_path,                 \
+                  "add the row to this history instead of the user's")
 
 /*
  * Parse a verb's options; command, arguments and summary come from its row of cli_verbs. *go_on is

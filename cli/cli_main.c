@@ -42,6 +42,7 @@ static void print_error(const struct error *err)
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* write() then says EPIPE, which is reported like a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* and EFBIG past a limit of the size of files */
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
 

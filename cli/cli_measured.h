@@ -22,6 +22,8 @@ struct cli_measured_job {
 struct cli_measured {
     struct json_input *in; /* owns the strings */
     bool stopped;
+    const char *trace_path, *log_path, *carried_path; /* NULL: not asked for, or not written */
+    const char *unwritten; /* files that could not be written, and why; NULL: all were */
     uint32_t failed;       /* jobs that failed, or whose checkpoints did */
     double makespan_s, setup_s, tokens_per_s;
     struct load load;      /* of the machine during the run */

@@ -28,16 +28,16 @@ static enum status ask(const struct cli *cli, const char *plan_path, const char 
                        bool write_weights, const char *result_path, struct error *err)
 {
     char program[CLI_PATH_BYTES];
-    const char *words[10];
+    const char *words[11];
     size_t count = 0;
     struct cli_child_end end;
-    (void)cli;
     if (cli_child_find(program, err) != STATUS_OK) return err->status;
     words[count++] = program;
     words[count++] = "checkpoints";
     words[count++] = "--result";
     words[count++] = result_path;
     if (write_weights) words[count++] = "--write-weights";
+    if (cli->force) words[count++] = "--force";
     words[count++] = "--";
     words[count++] = plan_path;
     words[count++] = folder;

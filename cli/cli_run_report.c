@@ -200,12 +200,27 @@ static enum status put_results(const struct cli_run_report *report, FILE *out, s
     return status;
 }
 
+/* Files that were asked for and could be written; NULL: not. */
+struct written {
+    const char *trace, *log, *carried;
+};
+
+static struct written what_was_written(const struct cli_run_report *report)
+{
+    const struct cli_run_request *request = report->request;
+    const struct cli_measured *measured = report->measured;
+    return (struct written){.trace = measured->trace_path ? request->trace_path : NULL,
+                            .log = measured->log_path ? request->log_path : NULL,
+                            .carried = measured->carried_path && cli_run_is_complete(report) ? request->carried : NULL};
+}
+
 static void print_next(struct cli *cli, const struct cli_run_report *report)
 {
-    const char *plan = report->request->plan_path, *trace = report->request->trace_path;
-    const char *folder = report->request->checkpoint, *carried = report->request->carried;
+    const struct written written = what_was_written(report);
+    const char *plan = report->request->plan_path, *trace = written.trace;
+    const char *folder = report->request->checkpoint, *carried = written.carried;
     const char *live = report->request->dispatch ? "--dispatch" : NULL, *when = live ? "live" : NULL;
-    if (live && trace && carried && cli_run_is_complete(report))
+    if (live && trace && carried)
         cli_next(cli, (const char *const[]){"simulate", carried, "--trace", "predicted.json.gz", "&&", "spillway",
                                             "compare", "predicted.json.gz", trace, NULL});
     else if (live && !(folder && (report->measured->stopped || report->measured->failed > 0)))
@@ -240,11 +255,11 @@ static enum status report_text(struct cli *cli, const struct cli_run_report *rep
     if (print_jobs(out, report, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     if (put_results(report, out, NULL, err) != STATUS_OK) return err->status;
-    if (request->trace_path) fprintf(out, "\ntrace written to %s\n", request->trace_path);
-    if (request->carried && cli_run_is_complete(report))
-        fprintf(out, "%splan that came about written to %s\n", request->trace_path ? "" : "\n", request->carried);
-    if (request->log_path)
-        fprintf(out, "%slog written to %s\n", request->trace_path ? "" : "\n", request->log_path);
+    const struct written written = what_was_written(report);
+    if (written.trace || written.carried || written.log) fputc('\n', out);
+    if (written.trace) fprintf(out, "trace written to %s\n", written.trace);
+    if (written.carried) fprintf(out, "plan that came about written to %s\n", written.carried);
+    if (written.log) fprintf(out, "log written to %s\n", written.log);
     print_next(cli, report);
     return STATUS_OK;
 }
@@ -322,14 +337,16 @@ static enum status report_json(struct cli *cli, const struct cli_run_report *rep
     double error = 0;
     if (cli_report_begin(cli, "run", &json, err) != STATUS_OK) return err->status;
     json_out_string(json, "plan_file", request->plan_path);
-    if (request->trace_path) json_out_string(json, "trace_file", request->trace_path);
-    if (request->log_path) json_out_string(json, "log_file", request->log_path);
+    const struct written written = what_was_written(report);
+    if (written.trace) json_out_string(json, "trace_file", written.trace);
+    if (written.log) json_out_string(json, "log_file", written.log);
     cli_fingerprint(json, plan_fingerprint(report->plan));
     json_out_string(json, "policy", report->prediction->trace.policy);
     if (request->dispatch) json_out_string(json, "dispatch", cli_dispatches[request->dispatch]);
-    if (request->carried) json_out_string(json, "carried_file", request->carried);
+    if (written.carried) json_out_string(json, "carried_file", written.carried);
     json_out_string(json, "libraries", measured->libraries);
     json_out_bool(json, "completed", cli_run_is_complete(report));
+    if (measured->unwritten) json_out_string(json, "unwritten", measured->unwritten);
     json_out_double(json, "makespan_s", measured->makespan_s);
     json_out_double(json, "tokens_per_s", measured->tokens_per_s);
     json_out_double(json, "setup_s", measured->setup_s);

@@ -141,8 +141,8 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
         CLI_MACHINE_SPEEDS(&bench.options.machine),
         OPTION_QUANTITY("limit", 0, "TIME", DIMENSION_SECONDS, &request.limit_s,
                         "for a shared object in one case, default 1min"),
-        OPTION_STRING("output", 'o', "FILE", &request.figure, "draw a figure: NAME.svg or NAME.png"),
-        OPTION_STRING("csv", 0, "FILE", &request.csv, "write every case there"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PICTURE, &request.figure, "draw a figure: NAME.svg or NAME.png"),
+        OPTION_OUTPUT("csv", 0, "FILE", FILE_KIND_TABLE, &request.csv, "write every case there"),
         OPTION_STRING("counterfactual", 0, "RUN:DECISION", &request.counterfactual,
                       "instead: a run again (a line of --csv), with one decision made by each of the others"),
         OPTION_STRING("library", 0, "DIR", &request.library,
@@ -150,6 +150,7 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
         OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.library_s,
                         "for each instance of the library, default 2s"),
         CLI_REPORT_OPTION(cli),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

@@ -246,7 +246,8 @@ enum status verb_calibrate(struct cli *cli, int argc, char **argv, struct error 
     struct request request = {.half = NULL};
     struct calibration_outcome outcome = {.set_count = 0};
     const struct option_spec specs[] = {
-        OPTION_STRING("output", 'o', "FILE", &outcome.output, "write the machine with its fitted figures there"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &outcome.output,
+                      "write the machine with its fitted figures there"),
         OPTION_STRING("half", 0, "WHICH", &request.half,
                       "which runs are fitted to: all, even, odd, a seed's half or none, default all"),
         OPTION_LIST("hold-out", 0, "COLUMN=VALUE", &request.held, "runs that only judge"),
@@ -254,6 +255,7 @@ enum status verb_calibrate(struct cli *cli, int argc, char **argv, struct error 
                       "hold out every run once, by place or by what stands in a column, and fit for each fold"),
         OPTION_LIST("weight", 0, "FILE=WEIGHT", &request.weights, "how much a file counts, default 1"),
         OPTION_LIST("keep", 0, "FIGURE[=VALUE]", &request.keep, "a figure that is not fitted"),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli)};
     struct options options = {
         .specs = specs,

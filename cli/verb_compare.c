@@ -236,9 +236,10 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
                       "exit with 1 when throughput is off by more, such as 10%"),
         OPTION_U64("worst", 0, "N", 0, COMPARE_WORST_MAX, &request.worst,
                    "how many operations that were far off to list, default 5"),
-        OPTION_STRING("plot", 0, "FILE", &request.plot,
+        OPTION_OUTPUT("plot", 0, "FILE", FILE_KIND_PICTURE, &request.plot,
                       "draw predicted above measured operations: NAME.svg or NAME.png"),
         CLI_REPORT_OPTION(cli),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

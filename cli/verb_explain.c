@@ -181,6 +181,7 @@ enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *e
         OPTION_FLAG("no-purchases", 0, &request.no_purchases, "do not simulate what buying more would bring"),
         OPTION_FLAG("no-memory", 0, &request.no_memory, "do not plan again for what more memory would bring"),
         CLI_REPORT_OPTION(cli),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

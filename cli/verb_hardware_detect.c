@@ -19,7 +19,10 @@ static enum status detect(struct cli *cli, const char *path, bool kept, struct e
     struct cli_child_end end;
     struct hardware hardware = {0};
     if (cli_child_find(program, err) != STATUS_OK) return err->status;
-    const char *const words[] = {program, "detect", "-o", path, cli->quiet ? "--quiet" : NULL, NULL};
+    const char *words[7] = {program, "detect", "-o", path};
+    size_t count = 4;
+    if (cli->quiet) words[count++] = "--quiet";
+    if (cli->force) words[count++] = "--force";
     if (cli_child_run(words, &end, err) != STATUS_OK || cli_child_status(&end, "detection", err) != STATUS_OK)
         return err->status;
     enum status status = hardware_read(path, &hardware, err);
@@ -38,7 +41,8 @@ enum status verb_hardware_detect(struct cli *cli, int argc, char **argv, struct 
 {
     const char *output = NULL;
     const struct option_spec specs[] = {
-        OPTION_STRING("output", 'o', "FILE", &output, "write the hardware file there, for --hw"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &output, "write the hardware file there, for --hw"),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

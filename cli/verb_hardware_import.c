@@ -51,8 +51,9 @@ enum status verb_hardware_import(struct cli *cli, int argc, char **argv, struct 
     int64_t days;
     const struct option_spec specs[] = {
         CLI_MACHINE_OPTION(&machine.name, "the machine that it was measured on: a name or a hardware file"),
-        OPTION_STRING("output", 'o', "FILE", &output, "write the hardware file there"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &output, "write the hardware file there"),
         OPTION_STRING("as-of", 0, "DATE", &as_of, "when it was measured, such as 2026-11-22"),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

@@ -123,7 +123,7 @@ static enum status measure(struct cli *cli, const char *path, bool is_default, d
     if (cli_child_find(program, err) != STATUS_OK) return err->status;
     if (is_default && path_make_folders(path, err) != STATUS_OK) return err->status;
     snprintf(budget, sizeof budget, "%.9gs", budget_s);
-    const char *words[12] = {program, "measure", "-o", path, "--budget", budget};
+    const char *words[13] = {program, "measure", "-o", path, "--budget", budget};
     size_t count = 6;
     if (backend) {
         words[count++] = "--backend";
@@ -134,6 +134,7 @@ static enum status measure(struct cli *cli, const char *path, bool is_default, d
         words[count++] = storage;
     }
     if (cli->quiet) words[count++] = "--quiet";
+    if (cli->force) words[count++] = "--force";
     struct cli_child_end end;
     if (cli_child_run(words, &end, err) != STATUS_OK) return err->status;
     if (cli_child_status(&end, "measurement", err) != STATUS_OK) return err->status;
@@ -155,7 +156,7 @@ enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *e
     const char *output = NULL, *backend = NULL, *storage = NULL;
     double budget_s = 45;
     const struct option_spec specs[] = {
-        OPTION_STRING("output", 'o', "FILE", &output,
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &output,
                       "write the profile there instead of to your settings"),
         OPTION_QUANTITY("budget", 0, "TIME", DIMENSION_SECONDS, &budget_s,
                         "how long it may take, default 45s"),
@@ -163,6 +164,7 @@ enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *e
                       "host or cuda, default cuda where there is a GPU"),
         OPTION_STRING("storage", 0, "DIR", &storage,
                       "measure the disk there as well, for states that memory has no room for"),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

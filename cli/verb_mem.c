@@ -282,6 +282,7 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
                       "what takes how much"),
         OPTION_FLAG("largest", 0, &request.largest, "how many blocks the network may have for it to fit"),
         CLI_REPORT_OPTION(cli),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

@@ -238,10 +238,12 @@ enum status verb_partition(struct cli *cli, int argc, char **argv, struct error 
         OPTION_U64("microbatches", 0, "N", 1, UINT32_MAX, &request.microbatches,
                    "of a minibatch, for balanced, default 32"),
         OPTION_STRING("job", 0, "NAME", &request.job, "which job of a jobs file, default the first"),
-        OPTION_STRING("network", 0, "FILE", &request.network, "write a profile's layers as a network for jobs"),
+        OPTION_OUTPUT("network", 0, "FILE", FILE_KIND_NETWORK, &request.network,
+                      "write a profile's layers as a network for jobs"),
         OPTION_DOUBLE("scale", 0, "FACTOR", &request.scale,
                       "of times and activations of that network, default 1"),
         CLI_MACHINE_NAME(&request.machine),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     static const char *const examples[] = {

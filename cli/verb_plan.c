@@ -22,6 +22,7 @@
 #include "cli/cli_optimal.h"
 #include "cli/cli_saturn.h"
 #include "cli/cli_swap.h"
+#include "models/job_files.h"
 #include "planner/instance_io.h"
 #include "planner/plan_io.h"
 #include "planner/planner.h"
@@ -278,6 +279,7 @@ static enum status report(struct cli *cli, const struct request *request,
         content.best = field->best;
     }
     if (check_for_spread(request, &candidate->plan, err) != STATUS_OK) return err->status;
+    if (job_set_files_declare(&candidate->plan.jobs, false, err) != STATUS_OK) return err->status;
     warn_missing_data(cli, &candidate->plan);
     cli_load_warn_profile(cli, &candidate->plan.hardware);
     if (request->output && plan_write(&candidate->plan, request->output, err) != STATUS_OK)
@@ -370,14 +372,14 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         .argv = argv,
     };
     const struct option_spec specs[] = {
-        OPTION_STRING("output", 'o', "FILE", &request.output, "write the plan there"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PLAN, &request.output, "write the plan there"),
         OPTION_STRING("policy", 'p', "NAME", &request.policy,
                       "who decides the order; without one, sharded-lrtf streams states over the devices, unless they had "
                       "better stay: jobs settle on devices, or are resident; 'all' compares the built-in ones, which order "
                       "the same units; 'saturn', not one of them, chooses parallelism and devices of each job as "
                       "well, as do the rules it is compared with: max-heuristic, min-heuristic, optimus, "
                       "optimus-dynamic and randomized; a shared object of yours (./mine.so) is loaded and run"),
-        OPTION_STRING("write-instance", 0, "FILE", &request.instance,
+        OPTION_OUTPUT("write-instance", 0, "FILE", FILE_KIND_INSTANCE, &request.instance,
                       "write the jobs, cut, as an instance for 'solve' there"),
         OPTION_STRING("schedule-from", 0, "FILE", &request.timetable,
                       "the order of a timetable that 'solve', or another solver, made of that instance, in "
@@ -421,6 +423,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                         "what a job then loses that goes on elsewhere, default moving the largest state"),
         CLI_HISTORY_OPTION(cli),
         CLI_REPORT_OPTION(cli),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

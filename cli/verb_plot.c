@@ -24,7 +24,7 @@ struct request {
 
 /* Rows that all three kinds of picture share. */
 #define PLOT_OPTIONS(r)                                                                           \
-    OPTION_STRING("output", 'o', "FILE", &(r)->output,                                            \
+    OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PICTURE, &(r)->output,                        \
                   "write the picture there (required): NAME.svg or NAME.png"),                    \
         OPTION_STRING("title", 0, "TEXT", &(r)->plot.title, "a title instead of the usual one"),  \
         OPTION_U64("width", 0, "PIXELS", WIDTH_MIN_PX, WIDTH_MAX_PX, &(r)->width_px,              \
@@ -100,6 +100,7 @@ static enum status plot_traces(struct cli *cli, int argc, char **argv, draw_trac
     const struct option_spec specs[] = {
         PLOT_OPTIONS(&request),
         PLOT_WINDOW(&request),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
@@ -233,6 +234,7 @@ enum status verb_plot_throughput(struct cli *cli, int argc, char **argv, struct 
         PLOT_OPTIONS(&request),
         OPTION_LIST("measured", 'm', "TRACE", &measured,
                     "a measured trace whose policy gets a bar of its own"),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

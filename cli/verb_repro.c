@@ -228,9 +228,11 @@ enum status verb_repro_all(struct cli *cli, int argc, char **argv, struct error 
 {
     struct repro_request request = {.limit_s = default_limit_s};
     const struct option_spec specs[] = {
-        OPTION_STRING("output", 'o', "FILE", &request.output, "one page with every figure: NAME.html or NAME.md"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PAGE, &request.output,
+                      "one page with every figure: NAME.html or NAME.md"),
         REPRO_RUN_OPTIONS(&request),
         REPRO_PAPERS(&request),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

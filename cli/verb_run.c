@@ -8,6 +8,7 @@
  */
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/size.h"
@@ -18,6 +19,7 @@
 #include "cli/cli_machine.h"
 #include "cli/cli_predict_live.h"
 #include "cli/cli_run_report.h"
+#include "models/job_files.h"
 #include "planner/plan_io.h"
 #include "planner/planner.h"
 #include "planner/policies.h"
@@ -78,17 +80,6 @@ static void warn_other_machine(struct cli *cli, const struct plan *plan)
     hardware_release(&here);
 }
 
-/* A trace is written when everything else is done: hours of training must not end there. */
-static enum status check_folder(const char *path, struct error *err)
-{
-    char folder[CLI_PATH_BYTES];
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    if (!path) return STATUS_OK;
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
-    if (access(folder, W_OK) == 0) return STATUS_OK;
-    return error_io(err, "cannot write into the folder of '%s'", path);
-}
-
 /* --- the run --------------------------------------------------------------------------------- */
 
 /* `plan_path` is what is carried out: that of the request, or (`rest`) what is left of it. */
@@ -98,7 +89,7 @@ static enum status start(const struct cli *cli, const struct cli_run_request *re
 {
     char program[CLI_PATH_BYTES];
     if (cli_child_find(program, err) != STATUS_OK) return err->status;
-    const char *words[40];
+    const char *words[41];
     char keep[24], seed[24];
     size_t count = 0;
     words[count++] = program;
@@ -150,6 +141,7 @@ static enum status start(const struct cli *cli, const struct cli_run_request *re
         words[count++] = "--carried";
         words[count++] = request->carried;
     }
+    if (cli->force) words[count++] = "--force";
     if (request->keep_going) words[count++] = "--keep-going";
     if (request->no_weights) words[count++] = "--no-weights";
     if (request->tf32) words[count++] = "--tf32";
@@ -174,21 +166,26 @@ static void warn_speed(struct cli *cli, const struct cli_run_report *report)
                  quantity_text(peak, DIMENSION_FLOP_PER_S, most));
 }
 
-/* A run with failed jobs has a result like any other. */
-static enum status failed_status(const struct cli_run_report *report, struct error *err)
+/* How a run with a result ended: a run with failed jobs has one like any other. What could not be written is said last. */
+static enum status judge(const struct cli_run_report *report, const struct cli_child_end *end, struct error *err)
 {
     const struct cli_measured *measured = report->measured;
-    for (uint32_t j = 0; j < report->plan->jobs.count; j++) {
+    struct error failed = {0};
+    enum status ended = cli_child_status(end, "run", &failed);
+    for (uint32_t j = 0; ended != STATUS_INTERRUPTED && j < report->plan->jobs.count; j++) {
         const struct cli_measured_job *job = &measured->jobs[j];
         const char *why = job->failure ? job->failure : job->checkpoint_failure;
-        if (why)
-            return error_set(err, STATUS_CHECK, "%" PRIu32 " of %" PRIu32 " jobs failed%s '%s'%s: %s",
-                             measured->failed, report->plan->jobs.count,
-                             measured->failed == 1 ? ":" : ", the first of them",
-                             report->plan->jobs.jobs[j].name, job->failure ? "" : ", its checkpoints",
-                             why);
+        if (!why) continue;
+        failed = (struct error){.status = STATUS_OK};
+        ended = error_set(&failed, STATUS_CHECK, "%" PRIu32 " of %" PRIu32 " jobs failed%s '%s'%s: %s",
+                          measured->failed, report->plan->jobs.count,
+                          measured->failed == 1 ? ":" : ", the first of them",
+                          report->plan->jobs.jobs[j].name, job->failure ? "" : ", its checkpoints", why);
+        break;
     }
-    return STATUS_OK;
+    if (!measured->unwritten) return ended == STATUS_OK ? ended : error_set(err, ended, "%s", failed.text);
+    bool more = ended == STATUS_INTERRUPTED || measured->failed > 0;
+    return error_set(err, STATUS_IO, "%s%s%s", more ? failed.text : "", more ? "; " : "", measured->unwritten);
 }
 
 static void keep(struct cli *cli, const struct cli_run_report *report)
@@ -220,42 +217,38 @@ static void draw(struct cli *cli, const struct cli_run_report *report)
     cli_document_simulated(cli, &report->plan->hardware);
 }
 
+/* Did the executor live to write its result? The file was made empty. */
+static bool has_result(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && info.st_size > 0;
+}
+
 static enum status carry_out(struct cli *cli, struct cli_run_report *report, const char *plan_path,
                              const char *result_path, struct error *err)
 {
     struct cli_child_end end;
-    const struct plan *plan = report->plan;
-    if (start(cli, report->request, plan_path, report->resume != NULL, result_path, &end, err) !=
-        STATUS_OK)
-        return err->status;
-    struct error child_error = {0};
-    enum status ended = cli_child_status(&end, "run", &child_error);
-    if (ended != STATUS_OK && ended != STATUS_INTERRUPTED && ended != STATUS_CHECK)
-        return error_set(err, ended, "%s", child_error.text);
-
     struct cli_measured measured = {0};
-    struct error result_error = {0};
+    if (start(cli, report->request, plan_path, report->resume != NULL, result_path, &end, err) != STATUS_OK)
+        return err->status;
+    if (!has_result(result_path)) {
+        if (cli_child_status(&end, "run", err) == STATUS_OK)
+            error_set(err, STATUS_DEVICE, "the executor left no result");
+        return err->status;
+    }
     report->measured = &measured;
-    enum status status = cli_measured_read(result_path, plan, &measured, &result_error);
+    enum status status = cli_measured_read(result_path, report->plan, &measured, err);
     if (status != STATUS_OK) {
-        struct error why = result_error;
-        result_error = (struct error){0};
-        status = error_set(&result_error, STATUS_DEVICE, "the executor left no result: %s",
-                           why.text);
+        status = err->status = STATUS_DEVICE;
+        error_add(err, "the executor left no result that can be read");
     }
     if (status == STATUS_OK) warn_speed(cli, report);
     if (status == STATUS_OK) keep(cli, report);
     if (status == STATUS_OK) draw(cli, report);
-    if (status == STATUS_OK) status = cli_run_report(cli, report, &result_error);
-    if (status == STATUS_OK && ended == STATUS_CHECK && failed_status(report, err) != STATUS_OK) {
-        cli_measured_release(&measured);
-        return err->status;
-    }
+    if (status == STATUS_OK) status = cli_run_report(cli, report, err);
+    if (status == STATUS_OK) status = judge(report, &end, err);
     cli_measured_release(&measured);
-    /* Stopped at once, there is no result, and the reason is the one to tell. */
-    if (ended != STATUS_OK) return error_set(err, ended, "%s", child_error.text);
-    if (status != STATUS_OK) return error_set(err, status, "%s", result_error.text);
-    return STATUS_OK;
+    return status;
 }
 
 /* Predict, run, report what `report` has as its plan. */
@@ -342,8 +335,7 @@ static enum status run(struct cli *cli, const struct cli_run_request *request, s
                            "'%s' has one order alone (make another with 'spillway plan --dispatch live')",
                            request->plan_path);
     if (status == STATUS_OK) status = check_contradiction(request, &plan, err);
-    if (status == STATUS_OK) status = check_folder(request->trace_path, err);
-    if (status == STATUS_OK) status = check_folder(request->carried, err);
+    if (status == STATUS_OK && !request->no_weights) status = job_set_files_declare(&plan.jobs, true, err);
     if (status == STATUS_OK) warn_other_machine(cli, &plan);
     if (status == STATUS_OK) cli_load_warn_profile(cli, &plan.hardware);
     if (status == STATUS_OK)
@@ -364,9 +356,9 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct cli_run_request request = {.device_memory_bytes = CLI_NOT_GIVEN};
     const struct option_spec specs[] = {
-        OPTION_STRING("trace", 0, "FILE", &request.trace_path,
+        OPTION_OUTPUT("trace", 0, "FILE", FILE_KIND_TRACE, &request.trace_path,
                       "write the measured trace there, compressed when it ends in .gz"),
-        OPTION_STRING("log", 0, "FILE", &request.log_path,
+        OPTION_OUTPUT("log", 0, "FILE", FILE_KIND_LOG, &request.log_path,
                       "write losses and speed of every minibatch there as JSON lines"),
         OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &request.dispatch,
                       "the plan's order, or live: a policy is asked what comes next, of a plan that was made "
@@ -375,7 +367,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                       "live: who is asked, a built-in policy or a shared object of yours (./mine.so), default "
                       "the plan's"),
         OPTION_U64("seed", 0, "N", 0, INT64_MAX, &request.seed, "live: of the policy"),
-        OPTION_STRING("carried", 0, "FILE", &request.carried,
+        OPTION_OUTPUT("carried", 0, "FILE", FILE_KIND_PLAN, &request.carried,
                       "live: write the plan that came about there; its order can be simulated and run again"),
         OPTION_FLAG("tf32", 0, &request.tf32,
                     "on GPUs, round the operands of matrix products to tf32, which is faster"),
@@ -401,6 +393,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                         "refuse a plan that was made for devices of another memory"),
         CLI_HISTORY_OPTION(cli),
         CLI_REPORT_OPTION(cli),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

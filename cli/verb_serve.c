@@ -221,7 +221,7 @@ enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err
         OPTION_STRING("placement", 0, "FILE", &wanted.placement, "simulate this one instead of finding one"),
         OPTION_STRING("shape", 0, "TxP", &wanted.shape,
                       "of all groups: T devices a stage, P stages; default whatever attains most"),
-        OPTION_STRING("output", 'o', "FILE", &wanted.output, "write the placement there"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PLACEMENT, &wanted.output, "write the placement there"),
         OPTION_DOUBLE("rate-scale", 0, "X", &wanted.rate_scale, "so many times as many requests, default 1"),
         OPTION_DOUBLE("objective-scale", 0, "X", &wanted.objective_scale,
                       "objectives so many times as long, default 1"),
@@ -233,6 +233,7 @@ enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err
         OPTION_U64("iterations", 0, "N", 0, UINT32_MAX, &wanted.iterations,
                    "simulations of the search for a placement, default 1000"),
         OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &wanted.seed, "of requests and of the search, default 0"),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

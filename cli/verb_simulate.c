@@ -378,7 +378,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                                            .rule = CLI_SWAP_RULE_NONE};
     size_t dispatch = 0;
     const struct option_spec specs[] = {
-        OPTION_STRING("trace", 0, "FILE", &request.trace_path,
+        OPTION_OUTPUT("trace", 0, "FILE", FILE_KIND_TRACE, &request.trace_path,
                       "write the predicted trace there, compressed when it ends in .gz"),
         OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &dispatch,
                       "as the plan has it, or live: a policy is asked about a plan, jobs or an instance"),
@@ -424,6 +424,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                     "--dispatch live always does"),
         CLI_HISTORY_OPTION(cli),
         CLI_REPORT_OPTION(cli),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

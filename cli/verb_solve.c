@@ -76,7 +76,7 @@ enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err
 {
     struct cli_solve_request request = {.limit_s = 10, .threshold = UINT64_MAX};
     const struct option_spec specs[] = {
-        OPTION_STRING("output", 'o', "FILE", &request.output, "write the schedule there"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_SCHEDULE, &request.output, "write the schedule there"),
         OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.limit_s,
                         "for search and proofs, default 10s; with 0s the first schedule that comes"),
         OPTION_U64("iterations", 0, "N", 1, UINT32_MAX, &request.iterations,
@@ -90,8 +90,10 @@ enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err
                    "by which a new plan must end sooner to be taken, default half an interval"),
         OPTION_U64("restart", 0, "TICKS", 0, SPASE_TICKS_MAX, &request.restart,
                    "that a job loses when a new plan stops it, default 0"),
-        OPTION_STRING("write-lp", 0, "FILE", &request.lp, "write the integer program there, in LP format"),
-        OPTION_STRING("write-mps", 0, "FILE", &request.mps, "the same in MPS format"),
+        OPTION_OUTPUT("write-lp", 0, "FILE", FILE_KIND_PROGRAM, &request.lp,
+                      "write the integer program there, in LP format"),
+        OPTION_OUTPUT("write-mps", 0, "FILE", FILE_KIND_PROGRAM, &request.mps, "the same in MPS format"),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

@@ -125,8 +125,10 @@ enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err
         OPTION_QUANTITY("latency", 0, "TIME", DIMENSION_SECONDS, &wanted.latency_s, "of all peers, to anywhere"),
         OPTION_U64("steps", 0, "N", 1, SWARM_STEPS_MAX, &wanted.steps, "of training, instead of the file's"),
         OPTION_FLAG("alone", 0, &wanted.alone, "no other rules for comparison"),
-        OPTION_STRING("timeline", 0, "FILE", &wanted.timeline, "passes of all peers, for ui.perfetto.dev"),
+        OPTION_OUTPUT("timeline", 0, "FILE", FILE_KIND_TIMELINE, &wanted.timeline,
+                      "passes of all peers, for ui.perfetto.dev"),
         OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &wanted.seed, "of what happens by chance, default 0"),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

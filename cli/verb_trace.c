@@ -110,10 +110,11 @@ enum status verb_trace_export(struct cli *cli, int argc, char **argv, struct err
     const char *output = NULL;
     uint64_t minibatches = 0;
     const struct option_spec specs[] = {
-        OPTION_STRING("output", 'o', "FILE", &output,
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_TIMELINE, &output,
                       "write there (required), compressed when it ends in .gz"),
         OPTION_U64("minibatches", 'n', "N", 1, UINT32_MAX, &minibatches,
                    "only the first so many minibatches of each job"),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

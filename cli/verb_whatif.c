@@ -278,11 +278,13 @@ enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *er
         OPTION_STRING("today", 0, "DATE", &request.today, "prices older than 90 days then are warned of, default today"),
         OPTION_STRING("sensitivity", 0, "LIST", &request.sensitivity,
                       "what moves time and cost: all, or of price, bw, mfu and figures such as link"),
-        OPTION_STRING("plot", 0, "FILE", &request.plot, "draw that as a tornado: NAME.svg or NAME.png"),
+        OPTION_OUTPUT("plot", 0, "FILE", FILE_KIND_PICTURE, &request.plot,
+                      "draw that as a tornado: NAME.svg or NAME.png"),
         OPTION_FLAG("csv", 0, &request.csv, "print a row for each machine, for programs"),
         OPTION_FLAG("markdown", 0, &request.markdown, "print a Markdown table"),
         OPTION_FLAG("verbose", 'v', &request.verbose, "every way that was tried, and why it was not taken"),
         CLI_REPORT_OPTION(cli),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

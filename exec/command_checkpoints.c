@@ -59,9 +59,10 @@ enum status command_checkpoints(int argc, char **argv, const volatile bool *stop
 {
     (void)stop; /* reading is short */
     const char *result = "-";
-    bool write_weights = false, json = false;
+    bool write_weights = false, json = false, force = false;
     const struct option_spec specs[] = {
-        OPTION_STRING("result", 0, "FILE", &result, "write it there instead of to standard output"),
+        OPTION_FORCE(&force),
+        OPTION_OUTPUT("result", 0, "FILE", FILE_KIND_RESULT, &result, "write it there instead of to standard output"),
         OPTION_FLAG("write-weights", 0, &write_weights,
                     "write the weights of jobs that are complete"),
         OPTION_FLAG("json", 0, &json, "accepted for symmetry: it is JSON"),

@@ -10,9 +10,11 @@ enum status command_detect(int argc, char **argv, const volatile bool *stop, str
 {
     (void)stop; /* done at once */
     const char *output = "-";
-    bool quiet = false;
+    bool quiet = false, force = false;
     const struct option_spec specs[] = {
-        OPTION_STRING("output", 'o', "FILE", &output, "write the hardware file there instead of to standard output"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &output,
+                      "write the hardware file there instead of to standard output"),
+        OPTION_FORCE(&force),
         OPTION_FLAG("quiet", 'q', &quiet, "no notes"),
     };
     struct options options = {

@@ -57,10 +57,10 @@ static enum status measure_machine(const char *backend, const struct measure_opt
 enum status command_measure(int argc, char **argv, const volatile bool *stop, struct error *err)
 {
     const char *output = "-", *name = NULL, *storage = NULL;
-    bool json = false, quiet = false;
+    bool json = false, quiet = false, force = false;
     double budget_s = 45;
     const struct option_spec specs[] = {
-        OPTION_STRING("output", 'o', "FILE", &output,
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &output,
                       "write the profile there instead of to standard output"),
         OPTION_STRING("backend", 0, "NAME", &name,
                       "host or cuda, default cuda where there is a GPU"),
@@ -68,6 +68,7 @@ enum status command_measure(int argc, char **argv, const volatile bool *stop, st
                         "how long it may take, default 45s"),
         OPTION_STRING("storage", 0, "DIR", &storage,
                       "measure the disk there as well, for states that memory has no room for"),
+        OPTION_FORCE(&force),
         OPTION_FLAG("json", 0, &json, "accepted for symmetry: a profile is JSON"),
         OPTION_FLAG("quiet", 'q', &quiet, "no progress, no notes"),
     };
@@ -114,9 +115,11 @@ enum status command_gpu_rates(int argc, char **argv, const volatile bool *stop, 
 {
     (void)stop; /* each rate is short */
     const char *output = "-";
+    bool force = false;
     const struct option_spec specs[] = {
-        OPTION_STRING("output", 'o', "FILE", &output,
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_RESULT, &output,
                       "write the rates there instead of to standard output"),
+        OPTION_FORCE(&force),
     };
     struct options options = {
         .command = "spillway-exec gpu-rates",

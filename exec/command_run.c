@@ -14,6 +14,7 @@
 #include "exec/run.h"
 #include "exec/run_policy.h"
 #include "exec/run_report.h"
+#include "exec/run_result.h"
 #include "planner/plan_carried.h"
 #include "planner/plan_io.h"
 
@@ -28,7 +29,7 @@ struct run_command {
     const char *trace, *log, *result, *checkpoint, *checkpoint_every, *storage;
     uint64_t keep;
     size_t on_nan; /* enum run_on_nan */
-    bool json, log_goes_on, no_weights, tf32, quiet, keep_going;
+    bool json, log_goes_on, no_weights, tf32, quiet, keep_going, force;
 };
 
 /* --- while it runs --------------------------------------------------------------------------- */
@@ -116,6 +117,53 @@ static enum status write_carried(const struct run_command *command, const struct
     return status;
 }
 
+/* Trace and executed plan. What cannot be written is told in the result, and no path in the report. */
+static void write_traces(const struct run_command *command, struct run_result *result, struct run_report *report)
+{
+    struct error unwritten[2] = {{0}, {0}};
+    if (command->trace && trace_write(report->trace, command->trace, &unwritten[0]) != STATUS_OK) {
+        run_result_unwritten(result, &unwritten[0]);
+        report->trace_path = NULL;
+    }
+    if (write_carried(command, report->plan, result, report->trace, &unwritten[1]) != STATUS_OK) {
+        run_result_unwritten(result, &unwritten[1]);
+        report->carried_path = NULL;
+    }
+}
+
+/* How the run ended, as an error; STATUS_OK when everything is as asked. */
+static enum status judge(const struct plan *plan, const struct run_result *result, struct error *err)
+{
+    if (result->failed > 0) (void)!tell_failures(plan, result, err);
+    else if (result->stopped) error_set(err, STATUS_INTERRUPTED, "stopped before the end of the plan");
+    if (!result->unwritten[0]) return err->status;
+    const struct error first = *err;
+    *err = (struct error){.status = STATUS_OK};
+    return error_set(err, STATUS_IO, "%s%s%s", first.text, first.text[0] ? "; " : "", result->unwritten);
+}
+
+/*
+ * After training: the result first and without files that are less dear, then these, then the result again with what
+ * could not be written. The reader of a result file gets every error in it, and standard error has no second copy.
+ */
+static enum status hand_over(const struct run_command *command, const struct plan *plan, struct run_result *result,
+                             const struct trace *trace, struct error *err)
+{
+    struct run_report report = {.plan = plan, .result = result, .trace = trace, .live = command->dispatch != 0,
+                                .trace_path = command->trace, .log_path = result->log_failed ? NULL : command->log,
+                                .carried_path = command->carried};
+    if (command->result && run_report_write(&report, command->result, err) != STATUS_OK) return err->status;
+    write_traces(command, result, &report);
+    if (command->result && result->unwritten[0] && run_report_write(&report, command->result, err) != STATUS_OK)
+        return err->status;
+    if (command->json && run_report_write(&report, "-", err) != STATUS_OK) return err->status;
+    if (!command->json && !command->quiet) run_report_print(&report);
+    if (result->stopped) run_report_print_kept(&report);
+    const enum status status = judge(plan, result, err);
+    if (command->result) err->text[0] = '\0';
+    return status;
+}
+
 static enum status carry_out(const struct run_command *command, const struct plan *plan, const volatile bool *stop,
                              struct error *err)
 {
@@ -148,19 +196,7 @@ static enum status carry_out(const struct run_command *command, const struct pla
     progress_begin(&bar.progress, "running", 0);
     enum status status = run_plan(plan, &options, &result, &trace, err);
     progress_end(&bar.progress);
-    if (status == STATUS_OK && command->trace) status = trace_write(&trace, command->trace, err);
-    if (status == STATUS_OK) status = write_carried(command, plan, &result, &trace, err);
-    const struct run_report report = {.plan = plan, .result = &result, .trace = &trace, .live = command->dispatch != 0,
-                                      .trace_path = command->trace, .log_path = command->log,
-                                      .carried_path = command->carried};
-    if (status == STATUS_OK && command->result) status = run_report_write(&report, command->result, err);
-    if (status == STATUS_OK && command->json) status = run_report_write(&report, "-", err);
-    else if (status == STATUS_OK && !command->quiet) run_report_print(&report);
-    if (status == STATUS_OK && result.stopped) {
-        run_report_print_kept(&report);
-        status = error_set(err, STATUS_INTERRUPTED, "stopped before the end of the plan");
-    }
-    if (status == STATUS_OK && result.failed > 0) status = tell_failures(plan, &result, err);
+    if (status == STATUS_OK) status = hand_over(command, plan, &result, &trace, err);
     run_policy_close(policy);
     trace_release(&trace);
     run_result_release(&result);
@@ -171,8 +207,8 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
 {
     struct run_command command = {.keep = 2};
     const struct option_spec specs[] = {
-        OPTION_STRING("trace", 't', "FILE", &command.trace, "write what ran, where and when"),
-        OPTION_STRING("log", 'l', "FILE", &command.log,
+        OPTION_OUTPUT("trace", 't', "FILE", FILE_KIND_TRACE, &command.trace, "write what ran, where and when"),
+        OPTION_OUTPUT("log", 'l', "FILE", FILE_KIND_LOG, &command.log,
                       "write a JSON line per minibatch ('-': standard output)"),
         OPTION_FLAG("log-goes-on", 0, &command.log_goes_on,
                     "add to the log instead of beginning a new one"),
@@ -181,9 +217,10 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
         OPTION_STRING("policy", 'p', "NAME", &command.policy,
                       "live: a built-in policy or a shared object, default the plan's"),
         OPTION_U64("seed", 0, "N", 0, INT64_MAX, &command.seed, "live: of the policy"),
-        OPTION_STRING("carried", 0, "FILE", &command.carried,
+        OPTION_OUTPUT("carried", 0, "FILE", FILE_KIND_PLAN, &command.carried,
                       "live: write the plan that came about, when it is complete"),
-        OPTION_STRING("result", 0, "FILE", &command.result, "write the result as JSON"),
+        OPTION_OUTPUT("result", 0, "FILE", FILE_KIND_RESULT, &command.result,
+                      "write the result as JSON, with what failed, which is then not printed"),
         OPTION_FLAG("json", 0, &command.json, "print the result as JSON"),
         OPTION_FLAG("no-weights", 0, &command.no_weights, "do not write the jobs' weights"),
         OPTION_STRING("checkpoint", 0, "DIR", &command.checkpoint,
@@ -200,6 +237,7 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
                     "a job that fails does not end the others"),
         OPTION_FLAG("tf32", 0, &command.tf32,
                     "on GPUs, round the operands of matrix products to tf32, which is faster"),
+        OPTION_FORCE(&command.force),
         OPTION_FLAG("quiet", 'q', &command.quiet, "no progress, no report"),
     };
     struct options options = {

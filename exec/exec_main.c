@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/outputs.h"
 #include "base/size.h"
 #include "exec/backend.h"
 #include "exec/command.h"
@@ -52,6 +53,7 @@ static void watch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN); /* write() then says EPIPE, reported like a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* and EFBIG past a limit of the size of files */
 }
 
 /* --- main -------------------------------------------------------------------------------------- */
@@ -108,10 +110,12 @@ int main(int argc, char **argv)
     wait_policy_passive(argv);
     watch_signals();
     struct error err = {0};
+    outputs_begin();
     enum status status = dispatch(argc, argv, &err);
+    outputs_end();
     if (fflush(stdout) != 0 && status == STATUS_OK)
         status = error_io(&err, "cannot write to standard output");
-    if (status != STATUS_OK) {
+    if (status != STATUS_OK && err.text[0]) {
         const bool colour = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
         fprintf(stderr, "%serror:%s %s\n", colour ? "\033[31m" : "", colour ? "\033[0m" : "",
                 err.text);

@@ -9,15 +9,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/outputs.h"
+
 enum status mapped_file_open(const char *path, struct mapped_file *out, struct error *err)
 {
     /* without waiting: a pipe, refused below, has nobody at its other end */
     int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (descriptor < 0) return error_io(err, "cannot open '%s'", path);
     struct stat about;
-    enum status status = STATUS_OK;
+    enum status status = outputs_read(path, err);
     void *data = NULL;
-    if (fstat(descriptor, &about) != 0) {
+    if (status != STATUS_OK) {
+        /* the file is an output as well */
+    } else if (fstat(descriptor, &about) != 0) {
         status = error_io(err, "cannot read '%s'", path);
     } else if (!S_ISREG(about.st_mode)) {
         status = error_set(err, STATUS_IO, "'%s' is no regular file", path);

@@ -12,6 +12,7 @@
 
 #include "exec/data.h"
 #include "exec/weights.h"
+#include "models/job_files.h"
 
 /* Weights of a complete job to `path`, from its checkpoint of a step. */
 static enum status write_complete(const char *folder, struct checkpoint_subject subject,
@@ -29,6 +30,7 @@ static enum status write_complete(const char *folder, struct checkpoint_subject 
         status = checkpoint_read(&disk_real, folder, &subject, step, NULL, NULL, err);
     if (status == STATUS_OK)
         status = weights_write(&written, subject.tables, 1, states, NULL, err);
+    if (status == STATUS_OK) job_partial_remove(path);
     free(state);
     return status;
 }

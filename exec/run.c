@@ -177,8 +177,9 @@ out:;
     const double elapsed_s = run.start_s > 0 ? clock_s() - run.start_s : 0;
     run_saver_stop(run.saver); /* before the streams, which may wait for it */
     run_teardown(&run); /* ends the streams before what they point into goes */
-    const enum status closed = run_log_close(run.log, end, elapsed_s, err);
-    if (status == STATUS_OK) status = closed;
+    struct error unwritten = {0};
+    result->log_failed = run_log_close(run.log, end, elapsed_s, &unwritten) != STATUS_OK;
+    if (result->log_failed) run_result_unwritten(result, &unwritten);
     run_saver_destroy(run.saver);
     run_live_destroy(live);
     run_record_destroy(loop.record);

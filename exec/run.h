@@ -59,7 +59,8 @@ struct run_options {
     const char *log_path;        /* JSON lines per minibatch; NULL: none; "-": standard output */
     bool log_goes_on;            /* add to the log, as if a job began in its middle, instead of beginning
                                     a new one: other jobs may have done so */
-    bool save_weights;           /* write each job's weights_out */
+    bool save_weights;           /* write each job's weights_out, or its partial path (models/job_files.h) when
+                                    the job has not come to its end */
     const struct run_checkpoints *checkpoints; /* NULL: none; needed when a job begins in its middle */
     struct storage_options storage; /* its folder, NULL: there is none; bytes and lanes do not matter */
     enum run_on_nan on_nan;
@@ -120,6 +121,8 @@ struct run_result {
     struct plan_instance *order; /* live, when asked for: as it came about (plan_carried.h); in the arena */
     uint64_t order_count;
     bool stopped;
+    bool log_failed;       /* the log is not complete */
+    char unwritten[768];   /* weights and logs that could not be written, and why; "": all were */
     uint32_t failed;       /* jobs with a failure or a checkpoint_failure */
     uint32_t threads;      /* of each device */
     const char *libraries; /* what computed */
@@ -136,7 +139,8 @@ struct run_result {
  * ends any more, with what waits for what; STATUS_BAD_INPUT for networks that cannot be trained
  * here, data and weights, and checkpoints of another training or at another step than a job begins;
  * STATUS_CHECK for damaged checkpoints; STATUS_IO. STATUS_INTERRUPTED never: stopping is
- * result->stopped. With keep_going, what is wrong with one job is its `failure` and no error; so is the
+ * result->stopped; nor is a file that cannot be written at the end: everything else is, and result->unwritten
+ * says what is missing. With keep_going, what is wrong with one job is its `failure` and no error; so is the
  * loss of a device, to each job that used it.
  */
 MUST_CHECK enum status run_plan(const struct plan *plan, const struct run_options *options,

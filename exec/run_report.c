@@ -166,6 +166,7 @@ static void put_result(struct json_out *json, const struct run_report *report)
     json_out_array_end(json);
     if (report->trace_path) json_out_string(json, "trace", report->trace_path);
     if (report->log_path) json_out_string(json, "log", report->log_path);
+    if (result->unwritten[0]) json_out_string(json, "unwritten", result->unwritten);
     json_out_object_end(json);
 }
 

@@ -2,6 +2,8 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "exec/run_faults.h"
 #include "exec/run_saver.h"
@@ -91,13 +93,19 @@ enum status run_sum_up(struct run_loop *loop, struct trace *trace, struct error 
     sum_up_jobs(loop, trace);
     enum status status = sum_up_streams(loop, err);
     if (status == STATUS_OK) status = sum_up_memory(loop, err);
-    if (status == STATUS_OK) status = run_keep_weights(run, err);
+    if (status == STATUS_OK) run_keep_weights(run);
     for (uint32_t j = 0; j < loop->plan->jobs.count && status == STATUS_OK; j++)
         status = sum_up_failures(run, j, err);
     run_tell_notes(run);
     if (status == STATUS_OK && run->fatal.status != STATUS_OK)
         status = error_set(err, run->fatal.status, "%s", run->fatal.text);
     return status;
+}
+
+void run_result_unwritten(struct run_result *result, const struct error *why)
+{
+    const size_t used = strlen(result->unwritten);
+    snprintf(result->unwritten + used, sizeof result->unwritten - used, "%s%s", used > 0 ? "; " : "", why->text);
 }
 
 void run_result_release(struct run_result *result)

@@ -29,34 +29,17 @@
 #include "exec/run_attention.h"
 #include "exec/run_faults.h"
 #include "exec/run_policy.h"
+#include "exec/run_result.h"
 #include "exec/run_saver.h"
 #include "exec/run_storage.h"
 #include "exec/weights.h"
 #include "models/cost.h"
 #include "models/evaluation.h"
+#include "models/job_files.h"
 
 enum { BUFFER_ALIGNMENT = 4096, SETUP_THREADS_MAX = 16 };
 
 /* --- checks ----------------------------------------------------------------------------------- */
-
-/* The folder that `path` would be written to exists and may be written to. */
-static enum status check_folder(const struct job *job, struct error *err)
-{
-    char folder[4096];
-    const size_t length = strlen(job->weights_out);
-    if (length >= sizeof folder)
-        return error_set(err, STATUS_IO, "the path of the weights of '%s' is too long (limit is %zu)",
-                         job->name, sizeof folder - 1);
-    memcpy(folder, job->weights_out, length + 1);
-    char *const slash = strrchr(folder, '/');
-    if (!slash)
-        strcpy(folder, ".");
-    else
-        slash[slash == folder ? 1 : 0] = '\0';
-    if (access(folder, W_OK | X_OK) != 0)
-        return error_io(err, "cannot write the weights of '%s' into '%s'", job->name, folder);
-    return STATUS_OK;
-}
 
 static enum status find_backend(struct run *run, struct error *err)
 {
@@ -100,7 +83,7 @@ static enum status check_jobs(struct run *run, struct error *err)
                              "job '%s' has made a part of a step before it is known whether to leave it "
                              "out (expected \"clip\" in its optimizer, or another --on-nan)",
                              job->name);
-        if (run->options->save_weights && job->weights_out && check_folder(job, err) != STATUS_OK &&
+        if (run->options->save_weights && job_files_declare(job, true, err) != STATUS_OK &&
             run_fail_early(run, j, err) != STATUS_OK)
             return err->status;
     }
@@ -701,6 +684,20 @@ enum status run_setup(struct run *run, struct error *err)
     return status;
 }
 
+/* Writes values of a job, which may have ended early, to `path` or to its partial path; *out is where they are. */
+static enum status keep_values(struct run *run, uint32_t j, const struct state_tables *tables, float *const *values,
+                               const char *path, const char **out, struct error *err)
+{
+    const struct job *const job = &run->plan->jobs.jobs[j];
+    const uint32_t first = run->plan->job_first_shard[j], count = run->plan->job_first_shard[j + 1] - first;
+    const bool complete = run->result->jobs[j].minibatches == job->first_minibatch + job->minibatches;
+    char partial[JOB_PATH_BYTES];
+    const char *const target = complete ? path : job_partial_path(path, partial);
+    if (weights_write(job, tables, count, values, target, err) != STATUS_OK) return err->status;
+    if (complete) job_partial_remove(path);
+    return arena_string(&run->result->arena, target, out, err);
+}
+
 /* The weights of the best evaluation, of a job that keeps them. */
 static enum status keep_best(struct run *run, uint32_t j, struct error *err)
 {
@@ -713,12 +710,7 @@ static enum status keep_best(struct run *run, uint32_t j, struct error *err)
     result->kept_fingerprint = weights_fingerprint(job, &run->value_tables[first], count,
                                                    &run->kept[first]);
     if (!run->options->save_weights || !job->weights_best) return STATUS_OK;
-    struct job best = *job;
-    best.weights_out = job->weights_best;
-    enum status status = weights_write(&best, &run->value_tables[first], count,
-                                       &run->kept[first], NULL, err);
-    if (status != STATUS_OK) return status;
-    return arena_string(&run->result->arena, job->weights_best, &result->kept_path, err);
+    return keep_values(run, j, &run->value_tables[first], &run->kept[first], job->weights_best, &result->kept_path, err);
 }
 
 /* A job whose state is damaged has nothing to keep. */
@@ -740,25 +732,24 @@ static enum status keep_job(struct run *run, uint32_t j, struct error *err)
         result->weights_fingerprint =
             weights_fingerprint(job, &run->state_tables[first], count, lent.states);
     if (status == STATUS_OK && write)
-        status = weights_write(job, &run->state_tables[first], count, lent.states, NULL,
-                               err);
-    if (status == STATUS_OK && write)
-        status = arena_string(&run->result->arena, job->weights_out, &result->weights_path, err);
+        status = keep_values(run, j, &run->state_tables[first], lent.states, job->weights_out, &result->weights_path, err);
     const enum status given_back = run_states_give_back(run, &lent, false, &ignored);
-    if (status == STATUS_OK) status = given_back;
-    return status == STATUS_OK ? keep_best(run, j, err) : status;
+    if (status == STATUS_OK && given_back != STATUS_OK)
+        status = error_set(err, given_back, "%s", ignored.text);
+    return status;
 }
 
-enum status run_keep_weights(struct run *run, struct error *err)
+void run_keep_weights(struct run *run)
 {
     for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
         const struct run_job_result *const result = &run->result->jobs[j];
-        if (keep_job(run, j, err) != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK)
-            return err->status;
+        struct error unwritten[2] = {{0}, {0}};
+        if (keep_job(run, j, &unwritten[0]) != STATUS_OK) run_result_unwritten(run->result, &unwritten[0]);
+        if (!run->jobs[j].damaged && keep_best(run, j, &unwritten[1]) != STATUS_OK)
+            run_result_unwritten(run->result, &unwritten[1]);
         if (run->result->stopped)
             run_log_kept(run->log, j, result->minibatches, result->weights_path);
     }
-    return STATUS_OK;
 }
 
 void run_teardown(struct run *run)

@@ -29,7 +29,7 @@ check() { # WHAT CONDITION...
 
 # A session of its own, so that a signal to its group reaches nothing else; $pid leads it.
 begin() {
-    rm -f run.jsonl a.safetensors report.json
+    rm -f run.jsonl a.safetensors a.partial.safetensors report.json
     setsid spillway run plan.json --log run.jsonl --json >report.json 2>messages &
     pid=$!
     for _ in {1..300}; do
@@ -42,7 +42,11 @@ begin() {
 }
 ended() { code=0; wait "$pid" || code=$?; }
 # shellcheck disable=SC2317 # called through check()
-kept_something() { grep -q '"completed": false' report.json && [[ -s a.safetensors ]]; }
+# The weights of an unfinished run have a name of their own: those of a complete one are not replaced.
+kept_something() {
+    grep -q '"completed": false' report.json && [[ -s a.partial.safetensors && ! -e a.safetensors ]] &&
+        grep -q a.partial.safetensors report.json
+}
 
 begin
 kill -INT "$pid"

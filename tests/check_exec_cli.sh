@@ -74,7 +74,7 @@ wait $child
 code=$?
 [ $code = 130 ] || fail "an interrupted run ends with $code instead of 130: $(cat err.txt)"
 grep -q "of 200000 minibatches" err.txt || fail "it does not say what was kept: $(cat err.txt)"
-[ -s one.safetensors ] || fail "an interrupted run keeps no weights"
+[ -s one.partial.safetensors ] || fail "an interrupted run keeps no weights"
 grep -q '"end": "stopped"' long.jsonl || fail "the log does not say that it was stopped"
 
 [ $failures = 0 ] && echo "all as expected"

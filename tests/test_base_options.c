@@ -287,6 +287,8 @@ static void wrong_tables_are_found(void **state)
         {OPTION_CHOICE("x", 0, "N", none, &choice, "x"), "'c': option 'x' has no choices"},
         {OPTION_FLAG("help", 0, &flag, "x"), "'c': option 'help' takes the place of --help"},
         {OPTION_FLAG("x", 'h', &flag, "x"), "'c': option 'x' takes the place of --help"},
+        {OPTION_OUTPUT("x", 0, "FILE", FILE_KIND_PLAN, &number, "x"), "'c' has outputs and no option 'force'"},
+        {OPTION_FORCE(&flag), "'c' has an option 'force' and no outputs"},
     };
     struct options options = {.command = "c", .arguments = "", .summary = "s", .spec_count = 1};
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {

@@ -79,7 +79,7 @@ static bool section_of(const char *page, const char *command, const char **begin
 
 static bool is_common(const char *name)
 {
-    static const char *const common[] = {"json", "quiet", "report", "history"};
+    static const char *const common[] = {"json", "quiet", "report", "history", "force"};
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         if (strcmp(common[i], name) == 0) return true;
     return false;

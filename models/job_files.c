@@ -1,0 +1,79 @@
+#include "models/job_files.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/outputs.h"
+#include "base/quantity.h"
+#include "base/size.h"
+#include "base/text.h"
+
+const char *job_partial_path(const char *path, char out[JOB_PATH_BYTES])
+{
+    static const char ending[] = ".safetensors";
+    struct stat info;
+    const bool special = stat(path, &info) == 0 && !S_ISREG(info.st_mode), usual = text_ends_in(path, ending);
+    const size_t stem = strlen(path) - (usual ? strlen(ending) : 0);
+    if (special) snprintf(out, JOB_PATH_BYTES, "%s", path);
+    else snprintf(out, JOB_PATH_BYTES, "%.*s.partial%s", (int)stem, path, usual ? ending : "");
+    return out;
+}
+
+void job_partial_remove(const char *path)
+{
+    char partial[JOB_PATH_BYTES];
+    if (strcmp(job_partial_path(path, partial), path) != 0) unlink(partial);
+}
+
+/* The weights at `path` and those of an unfinished training. */
+static enum status declare_weights(const char *path, const char *what, bool probe, struct error *err)
+{
+    char partial[JOB_PATH_BYTES];
+    if (outputs_declare(path, FILE_KIND_WEIGHTS, what, err) != STATUS_OK ||
+        outputs_declare(job_partial_path(path, partial), FILE_KIND_WEIGHTS, what, err) != STATUS_OK)
+        return err->status;
+    if (!probe) return STATUS_OK;
+    const enum status status = outputs_probe(path, FILE_KIND_WEIGHTS, what, err);
+    return status == STATUS_OK ? outputs_probe(partial, FILE_KIND_WEIGHTS, what, err) : status;
+}
+
+/* All weights are written as F32. Space that other jobs need is not counted. */
+static enum status check_room(const struct job *job, struct error *err)
+{
+    struct statvfs disk;
+    struct stat info;
+    char folder[JOB_PATH_BYTES], text[2][QUANTITY_TEXT_BYTES];
+    const double needed = 4.0 * (double)network_parameters(&job->network);
+    if (stat(job->weights_out, &info) == 0 && !S_ISREG(info.st_mode)) return STATUS_OK;
+    const char *const slash = strrchr(job->weights_out, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - job->weights_out + 1) : 1, slash ? job->weights_out : ".");
+    if (statvfs(folder, &disk) != 0) return STATUS_OK; /* outputs_probe() has written there */
+    const double room = (double)disk.f_bavail * (double)disk.f_frsize;
+    if (room >= needed) return STATUS_OK;
+    return error_set(err, STATUS_IO, "the weights of job '%s' need %s, and '%s' has room for %s", job->name,
+                     quantity_text(needed, DIMENSION_BYTES, text[0]), folder,
+                     quantity_text(room, DIMENSION_BYTES, text[1]));
+}
+
+enum status job_files_declare(const struct job *job, bool probe, struct error *err)
+{
+    const char *const inputs[] = {job->data, job->weights_in, job->evaluation.data};
+    char what[JOB_NAME_MAX + 64];
+    for (size_t i = 0; i < ARRAY_COUNT(inputs); i++)
+        if (inputs[i] && outputs_read(inputs[i], err) != STATUS_OK) return err->status;
+    snprintf(what, sizeof what, "the weights of job '%s'", job->name);
+    if (job->weights_out && declare_weights(job->weights_out, what, probe, err) != STATUS_OK) return err->status;
+    if (job->weights_out && probe && check_room(job, err) != STATUS_OK) return err->status;
+    snprintf(what, sizeof what, "the best weights of job '%s'", job->name);
+    return job->weights_best ? declare_weights(job->weights_best, what, probe, err) : STATUS_OK;
+}
+
+enum status job_set_files_declare(const struct job_set *jobs, bool probe, struct error *err)
+{
+    for (uint32_t j = 0; j < jobs->count; j++)
+        if (job_files_declare(&jobs->jobs[j], probe, err) != STATUS_OK) return err->status;
+    return STATUS_OK;
+}
