@@ -700,6 +700,8 @@ static enum status append(struct growing *set, const struct draft *draft, const 
     if (job.weights_out) TRY(name_output(job.weights_out, name, arena, &job.weights_out, err));
     if (job.keep_best) TRY(name_best(job.weights_out, arena, &job.weights_best, err));
     TRY(check_unique(set, draft, &job, err));
+    if (set->count == JOBS_MAX)
+        return json_fail_key(draft->in, draft->object, NULL, err, "too many jobs (limit is %d)", JOBS_MAX);
     TRY(array_reserve(&set->jobs, &set->capacity, set->count, sizeof job, JOBS_MAX, "jobs", err));
     set->jobs[set->count++] = job;
     return STATUS_OK;

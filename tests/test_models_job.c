@@ -541,8 +541,8 @@ static void too_many_jobs_are_refused(void **state)
                                   "\"network\": \"gpt2\", \"minibatches\": 1}, "
                                   "\"jobs\": [{}, {\"count\": 1}]}",
                                   "/", &set, &err),
-                     STATUS_LIMIT);
-    assert_string_equal(err.text, "too many jobs (limit is 4096)");
+                     STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "test:1:101: too many jobs (limit is 4096)");
     job_set_release(&set);
 }
 
