@@ -18,7 +18,7 @@
 #include "base/arena.h"
 #include "models/network.h"
 
-enum { PROFILE_TEXT_LAYERS_MAX = 1024, PROFILE_TEXT_BYTES_MAX = 1 << 24 };
+enum { PROFILE_TEXT_LAYERS_MAX = 8192, PROFILE_TEXT_BYTES_MAX = 1 << 24 };
 
 struct profile_text_layer {
     const char *name;

@@ -10,7 +10,7 @@
 #include "models/hardware.h"
 #include "models/job.h"
 
-enum { STAGE_LAYERS_MAX = 1024 };
+enum { STAGE_LAYERS_MAX = 8192 }; /* what dividing them takes is limited by itself: STAGE_STEPS_MAX */
 
 struct stage_layer {
     const char *name;

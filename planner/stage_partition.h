@@ -75,7 +75,7 @@ const char *stage_partition_text(const struct stage_partition *partition, char t
  * Cost: O(sum over levels of layers^3 components^2), balanced O(layers^2 workers^3); steps past STAGE_STEPS_MAX are
  * refused. Errors: STATUS_INFEASIBLE where nothing fits, with what is missing; STATUS_LIMIT; STATUS_NO_MEMORY.
  */
-#define STAGE_STEPS_MAX 4e9
+#define STAGE_STEPS_MAX 2e10 /* 1251 layers on 8 workers take 1.05e10 */
 MUST_CHECK enum status stage_partition_find(struct arena *arena, const struct stage_chain *chain,
                                             const struct stage_request *request, struct stage_partition *out,
                                             struct error *err);
