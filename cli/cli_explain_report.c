@@ -80,6 +80,39 @@ static void say_waiting(FILE *out, const struct cli_explain_report *report)
             longest->count == 1 ? "" : "s", quantity_text(longest->awaited_s, DIMENSION_SECONDS, text));
 }
 
+/* Copies of a profiler's trace whose names say that host memory was not pinned: "Memcpy HtoD (Pageable -> Device)". */
+struct pageable {
+    double seconds, copies_s; /* of these, and of all copies between host and devices */
+    uint64_t count;
+};
+
+static struct pageable find_pageable(const struct cli_explain_report *report)
+{
+    const struct trace *trace = report->trace;
+    struct pageable found = {.count = 0};
+    for (uint64_t i = 0; report->foreign && i < trace->span_count; i++) {
+        const struct trace_span *span = &trace->spans[i];
+        uint32_t kind = trace->streams[span->stream].kind;
+        if (kind != STREAM_H2D && kind != STREAM_D2H) continue;
+        found.copies_s += span->end_s - span->start_s;
+        if (!strstr(trace->jobs[span->job].name, "Pageable")) continue;
+        found.seconds += span->end_s - span->start_s;
+        found.count++;
+    }
+    return found;
+}
+
+static void say_pageable(FILE *out, const struct cli_explain_report *report)
+{
+    const struct pageable found = find_pageable(report);
+    char text[QUANTITY_TEXT_BYTES];
+    if (found.count == 0) return;
+    fprintf(out, "%" PRIu64 " cop%s, %s or %.1f %% of copying, go through pageable memory, which is slow and lets nothing run "
+            "beside them.\nTo change that: pin host memory (pin_memory=True) and copy with non_blocking=True.\n",
+            found.count, found.count == 1 ? "y" : "ies", quantity_text(found.seconds, DIMENSION_SECONDS, text),
+            100 * share(found.seconds, found.copies_s));
+}
+
 static void say_purchases(FILE *out, const struct cli_explain_report *report)
 {
     char gain[CLI_PERCENT_BYTES];
@@ -240,6 +273,7 @@ enum status cli_explain_text(struct cli *cli, const struct cli_explain_report *r
     if (report->causes) say_causes(out, report->causes);
     say_path(out, report);
     say_waiting(out, report);
+    say_pageable(out, report);
     if (report->purchase_count > 0) say_purchases(out, report);
     fputc('\n', out);
     if (report->causes) {
@@ -365,6 +399,11 @@ enum status cli_explain_json(struct cli *cli, const struct cli_explain_report *r
     }
     json_out_double(json, "makespan_s", report->path->makespan_s);
     path_json(json, report);
+    if (report->foreign) {
+        const struct pageable pageable = find_pageable(report);
+        json_out_u64(json, "pageable_copies", pageable.count);
+        json_out_double(json, "pageable_s", pageable.seconds);
+    }
     if (report->plan) purchases_json(json, report);
     if (report->causes) causes_json(json, report->causes);
     return cli_report_end(cli, json, err);
