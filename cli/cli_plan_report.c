@@ -275,13 +275,18 @@ static enum status print_memory(struct cli *cli, const struct plan *plan, struct
     return STATUS_OK;
 }
 
-static void print_speed(FILE *out, double tokens_per_s, double samples_per_s, double compute_share)
+static void print_speed(FILE *out, enum cli_unit unit, double tokens_per_s, double samples_per_s, double compute_share)
 {
     char tokens[QUANTITY_TEXT_BYTES], samples[QUANTITY_TEXT_BYTES];
-    fprintf(out, "throughput   %s tokens/s, %s samples/s; compute %.1f %% busy\n",
-            quantity_text(tokens_per_s >= 100 ? (double)(uint64_t)tokens_per_s : tokens_per_s,
-                          DIMENSION_COUNT_OF, tokens),
-            quantity_text(samples_per_s, DIMENSION_COUNT_OF, samples), 100 * compute_share);
+    quantity_text(samples_per_s, DIMENSION_COUNT_OF, samples);
+    fputs("throughput   ", out);
+    if (unit == CLI_TOKENS)
+        fprintf(out, "%s tokens/s, %s samples/s",
+                quantity_text(tokens_per_s >= 100 ? (double)(uint64_t)tokens_per_s : tokens_per_s, DIMENSION_COUNT_OF,
+                              tokens),
+                samples);
+    else fprintf(out, "%s %s", samples, cli_unit_rates[unit]);
+    fprintf(out, "; compute %.1f %% busy\n", 100 * compute_share);
 }
 
 /* How much a better order of the same units could bring, by the planner's clock. */
@@ -330,7 +335,7 @@ static void print_times(FILE *out, const struct cli_plan_report *report)
     if (plan->order.kind != PLAN_ORDER_NONE) print_order(out, plan);
     if (report->claim) cli_claim_text(out, report->claim);
     if (report->saturn) cli_saturn_text(out, report->saturn, plan, makespan_s);
-    print_speed(out, prediction->tokens_per_s, prediction->samples_per_s,
+    print_speed(out, cli_unit_of(&plan->jobs), prediction->tokens_per_s, prediction->samples_per_s,
                 prediction->compute_share);
     fprintf(out, "bound by     %s\n", prediction->result.binds);
 }

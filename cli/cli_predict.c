@@ -138,6 +138,20 @@ struct sim_options cli_predict_sim_options(const struct hardware *hardware, cons
     };
 }
 
+const char *const cli_unit_rates[] = {[CLI_TOKENS] = "tokens/s", [CLI_IMAGES] = "images/s", [CLI_SAMPLES] = "samples/s"};
+
+enum cli_unit cli_unit_of(const struct job_set *jobs)
+{
+    enum cli_unit unit = CLI_IMAGES;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        const struct network *n = &jobs->jobs[j].network;
+        bool images = n->family == NETWORK_VIT || (n->graph && n->image > 0);
+        if (!images && n->family != NETWORK_PROFILE) return CLI_TOKENS;
+        if (!images) unit = CLI_SAMPLES;
+    }
+    return unit;
+}
+
 enum status cli_predict(const struct plan *plan, const struct hardware *hardware,
                         const struct cli_predict_options *how, struct cli_prediction *out, struct error *err)
 {

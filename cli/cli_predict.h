@@ -17,6 +17,12 @@ struct cli_prediction {
                                 figure for it */
 };
 
+/* What the speed of jobs is counted in: tokens where some network reads text, else images; samples where networks are
+ * profiles, of which nobody says what they read. */
+enum cli_unit { CLI_TOKENS, CLI_IMAGES, CLI_SAMPLES };
+enum cli_unit cli_unit_of(const struct job_set *jobs);
+extern const char *const cli_unit_rates[]; /* by unit: "tokens/s", ... */
+
 struct cli_predict_options {
     const struct plan_dispatch_options *live; /* as in struct sim_options */
     enum sim_collectives_by collectives;

@@ -73,9 +73,13 @@ static enum status print_whole(FILE *out, const struct cli_run_report *report, s
                quantity_text(floor_s, DIMENSION_SECONDS, predicted),
                quantity_text(busy_s, DIMENSION_SECONDS, actual), known && busy_s > 0,
                busy_s > 0 ? floor_s / busy_s - 1 : 0);
-    snprintf(predicted, sizeof predicted, "%.5g", report->prediction->tokens_per_s);
-    snprintf(actual, sizeof actual, "%.5g", measured->tokens_per_s);
-    pair_cells(&table, "tokens/s", predicted, actual, known, error);
+    enum cli_unit unit = cli_unit_of(&report->plan->jobs);
+    double predicted_rate = report->prediction->tokens_per_s;
+    double samples_share = predicted_rate > 0 ? report->prediction->samples_per_s / predicted_rate : 0;
+    double scale = unit == CLI_TOKENS ? 1 : samples_share; /* a job's samples have equally many tokens each */
+    snprintf(predicted, sizeof predicted, "%.5g", scale * predicted_rate);
+    snprintf(actual, sizeof actual, "%.5g", scale * measured->tokens_per_s);
+    pair_cells(&table, cli_unit_rates[unit], predicted, actual, known, error);
     return cli_table_end(&table, out, err);
 }
 

@@ -11,6 +11,7 @@
 #include "base/csv.h"
 #include "base/quantity.h"
 #include "base/size.h"
+#include "cli/cli_predict.h"
 #include "cli/cli_table.h"
 #include "cli/cli_what_if_sensitivity.h"
 #include "models/try.h"
@@ -207,7 +208,9 @@ static void row_label(const struct what_if_report *report, enum row row, char te
         "best plan",  "tokens/s",        "samples/s",     "MFU",         "time of the jobs", "deadline", "USD/h",
         "USD in all", "USD / 1M tokens", "budget",        "energy",      "bound by",         "memory",   "break-even",
     };
+    enum cli_unit unit = cli_unit_of(report->jobs);
     if (row == ROW_TIME && report->tokens > 0) snprintf(text, 64, "time for %.4g tokens", report->tokens);
+    else if (row == ROW_SAMPLES && unit != CLI_TOKENS) snprintf(text, 64, "%s", cli_unit_rates[unit]);
     else snprintf(text, 64, "%s", labels[row]);
 }
 
@@ -215,6 +218,7 @@ static bool row_is_shown(const struct what_if_report *report, enum row row)
 {
     bool priced = false;
     for (uint32_t i = 0; i < report->count; i++) priced |= report->answers[i].price.usd_per_h > 0;
+    if (cli_unit_of(report->jobs) != CLI_TOKENS && (row == ROW_TOKENS || row == ROW_MILLION)) return false;
     if (row == ROW_DEADLINE) return report->deadline_s >= 0;
     if (row == ROW_BUDGET) return report->cost_max_usd >= 0;
     if (row == ROW_BREAK_EVEN) return priced && report->count > 1;

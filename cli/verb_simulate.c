@@ -93,8 +93,11 @@ static void print_times(FILE *out, const struct report *report)
     char text[QUANTITY_TEXT_BYTES];
     fprintf(out, "makespan    %s on '%s' (predicted)\n",
             quantity_text(result->makespan_s, DIMENSION_SECONDS, text), report->hardware->name);
-    fprintf(out, "throughput  %.5g tokens/s, %.4g samples/s; compute %.1f %% busy\n",
-            prediction->tokens_per_s, prediction->samples_per_s, 100 * prediction->compute_share);
+    enum cli_unit unit = cli_unit_of(&report->plan->jobs);
+    fputs("throughput  ", out);
+    if (unit == CLI_TOKENS) fprintf(out, "%.5g tokens/s, %.4g samples/s", prediction->tokens_per_s, prediction->samples_per_s);
+    else fprintf(out, "%.5g %s", prediction->samples_per_s, cli_unit_rates[unit]);
+    fprintf(out, "; compute %.1f %% busy\n", 100 * prediction->compute_share);
     if (prediction->model_flops > 0 && result->makespan_s > 0) print_speed(out, prediction);
     if (result->collective_paths > 0)
         fprintf(out, "collectives share links with what else crosses them%s\n",
