@@ -20,6 +20,7 @@ static const char *const verdict_names[FIT_VERDICTS] = {
 
 static const char *const assumptions[] = {
     "a plan of two minibatches is made of each way, and its memory is shown; AT LEAST is what a device must have",
+    "MINIBATCH is simulated: half of what plans of four minibatches take longer than plans of two",
     "spilled ways use what a device has: longer runs may keep more states there",
     "ways on one device, and stages, as the executor lays them out: activations and gradients are fp32",
     "ways over n devices at once (dp, tp, pp) as published: in jobs of bf16 activations have 16 bits, too,",
@@ -135,11 +136,13 @@ static void way_cells(struct cli_table *table, const struct cli_mem *mem, uint32
 {
     const struct fit_way *way = &mem->ways[i];
     const struct fit *f = &mem->fits[i];
-    char text[CLI_MEM_VERDICT_BYTES], margin[QUANTITY_TEXT_BYTES];
+    char text[CLI_MEM_VERDICT_BYTES], margin[QUANTITY_TEXT_BYTES], seconds[QUANTITY_TEXT_BYTES];
     uint64_t usable = fit_usable_bytes(mem->hardware, way);
     bool known = f->verdict != FIT_IMPOSSIBLE;
     cli_table_cell(table, "%s", way->name);
     cli_table_cell(table, "%" PRIu32, way->devices);
+    if (f->verdict != FIT_YES) cli_table_cell(table, "-");
+    else cli_table_cell(table, "%s", quantity_text(mem->times[i].minibatch_s, DIMENSION_SECONDS, seconds));
     bytes_cell(table, known ? f->least_bytes : 0);
     bytes_cell(table, known ? f->device_bytes : 0);
     bytes_cell(table, known ? f->host_bytes : 0);
@@ -149,6 +152,7 @@ static void way_cells(struct cli_table *table, const struct cli_mem *mem, uint32
         cli_table_cell(table, "%s%s", f->least_bytes > usable ? "-" : "+",
                        quantity_text((double)margin_of(f->least_bytes, usable), DIMENSION_BYTES, margin));
     cli_table_cell(table, "%s", known ? cli_mem_verdict(mem, i, text) : "never");
+    cli_table_cell(table, "%s", f->verdict == FIT_YES ? mem->times[i].binds : "-");
     if (mem->largest) largest_cells(table, &mem->largest[i]);
 }
 
@@ -156,7 +160,8 @@ static void way_cells(struct cli_table *table, const struct cli_mem *mem, uint32
 static void print_reasons(FILE *out, const struct cli_mem *mem)
 {
     const char *last = "";
-    for (uint32_t i = 0; i < mem->count; i++) {
+    for (uint32_t n = 0; n < mem->count; n++) {
+        uint32_t i = mem->order[n];
         const struct fit *f = &mem->fits[i];
         if (f->verdict != FIT_IMPOSSIBLE || (mem->only_chosen && i != mem->chosen) || strcmp(f->reason, last) == 0)
             continue;
@@ -168,11 +173,11 @@ static void print_reasons(FILE *out, const struct cli_mem *mem)
 static enum status print_ways(FILE *out, const struct cli_mem *mem, struct error *err)
 {
     struct cli_table table;
-    cli_table_begin(&table, (const char *const[]){"WAY", ">DEVICES", ">AT LEAST", ">DEVICE", ">HOST", ">STORAGE",
-                                                  ">MARGIN", "FITS", mem->largest ? ">LARGEST" : NULL,
+    cli_table_begin(&table, (const char *const[]){"WAY", ">DEVICES", ">MINIBATCH", ">AT LEAST", ">DEVICE", ">HOST",
+                                                  ">STORAGE", ">MARGIN", "FITS", "BOUND BY", mem->largest ? ">LARGEST" : NULL,
                                                   ">PARAMETERS", NULL});
-    for (uint32_t i = 0; i < mem->count; i++)
-        if (!mem->only_chosen || i == mem->chosen) way_cells(&table, mem, i);
+    for (uint32_t n = 0; n < mem->count; n++)
+        if (!mem->only_chosen || mem->order[n] == mem->chosen) way_cells(&table, mem, mem->order[n]);
     return cli_table_end(&table, out, err);
 }
 
@@ -181,7 +186,7 @@ static enum status print_parts(FILE *out, const struct cli_mem *mem, struct erro
     const struct fit *f = &mem->fits[mem->chosen];
     fprintf(out, "\n%s%s, when most of the fullest device is in use: %s\n\n", mem->ways[mem->chosen].name,
             mem->only_chosen          ? ""
-            : f->verdict == FIT_YES   ? ", the fastest way that fits by the planner's clock"
+            : f->verdict == FIT_YES   ? ", the fastest way that fits"
                                       : ", the way that lacks least",
             f->moment);
     return cli_parts_table(out, &f->device, &f->host, err);
@@ -249,7 +254,10 @@ static void way_json(struct json_out *json, const struct cli_mem *mem, uint32_t 
         json_out_u64(json, "device_bytes", f->device_bytes);
         json_out_u64(json, "host_bytes", f->host_bytes);
         json_out_u64(json, "storage_bytes", f->stored_bytes);
-        json_out_double(json, "estimated_minibatch_s", f->minibatch_s);
+        if (f->verdict == FIT_YES) {
+            json_out_double(json, "minibatch_s", mem->times[i].minibatch_s);
+            json_out_string(json, "bound_by", mem->times[i].binds);
+        }
         json_out_string(json, "peak", f->moment);
         cli_parts_object(json, "device", &f->device);
         cli_parts_object(json, "host", &f->host);
@@ -283,8 +291,8 @@ enum status cli_mem_json(struct cli *cli, const struct cli_mem *mem, struct erro
     json_out_u64(json, "storage_usable_bytes", hardware_storage_bytes(h));
     json_out_string(json, "chosen", mem->ways[mem->chosen].name);
     json_out_array_begin(json, "ways", false);
-    for (uint32_t i = 0; i < mem->count; i++)
-        if (!mem->only_chosen || i == mem->chosen) way_json(json, mem, i);
+    for (uint32_t n = 0; n < mem->count; n++)
+        if (!mem->only_chosen || mem->order[n] == mem->chosen) way_json(json, mem, mem->order[n]);
     json_out_array_end(json);
     strings_json(json, "assumptions", assumptions, ARRAY_COUNT(assumptions));
     strings_json(json, "not_modelled", not_modelled, ARRAY_COUNT(not_modelled));

@@ -7,12 +7,21 @@
 #include "models/job.h"
 #include "planner/fit_largest.h"
 
+/* How long a way takes: where it fits. */
+enum { CLI_MEM_BINDS_BYTES = 96 };
+struct cli_mem_time {
+    double minibatch_s; /* simulated, of each minibatch of a long run */
+    char binds[CLI_MEM_BINDS_BYTES];
+};
+
 struct cli_mem {
     const struct hardware *hardware;
     const char *machine;        /* its name for --hw; NULL: what 'measure' found */
     const struct job *job;
     const struct fit_way *ways; /* (count) */
     const struct fit *fits;     /* (count) */
+    const struct cli_mem_time *times; /* (count) */
+    const uint32_t *order;      /* (count) ways that fit, the fastest first, then those that lack least */
     const struct fit_largest *largest; /* (count); NULL: it was not asked for */
     uint32_t count;
     uint32_t chosen;            /* whose parts are shown */

@@ -2,7 +2,8 @@
  * `mem`: does the training of a network fit a machine, and how?
  *
  * The options become a jobs file in memory, so that defaults, limits and messages are those of every other verb; then
- * each way of fitting (planner/fit_ways.h) is planned, and the plan's memory shown.
+ * each way of fitting (planner/fit_ways.h) is planned, and the plan's memory shown; what fits is simulated as well, and
+ * ranked by that.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -12,9 +13,11 @@
 #include "base/suggest.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_mem_report.h"
+#include "cli/cli_predict.h"
 #include "models/network_graph.h"
 #include "models/network_t5.h"
 #include "models/try.h"
+#include "planner/what_if.h"
 
 static const char *const precision_choices[] = {"fp32", "bf16", NULL};
 static const char *const gradients_choices[] = {"fp32", "bf16", NULL};
@@ -192,12 +195,51 @@ static uint64_t lack_of(const struct fit *f)
     return f->verdict == FIT_DEVICE ? f->least_bytes : f->verdict == FIT_HOST ? f->host_bytes : f->stored_bytes;
 }
 
+/* By what is known of memory alone. */
 static bool better(const struct fit *a, const struct fit *b)
 {
     static const int ranks[FIT_VERDICTS] = {[FIT_YES] = 0, [FIT_STORAGE] = 1, [FIT_HOST] = 2, [FIT_DEVICE] = 3,
                                             [FIT_IMPOSSIBLE] = 4};
     if (a->verdict != b->verdict) return ranks[a->verdict] < ranks[b->verdict];
-    return a->verdict == FIT_YES ? a->minibatch_s < b->minibatch_s : lack_of(a) < lack_of(b);
+    return a->verdict != FIT_YES && lack_of(a) < lack_of(b);
+}
+
+/* How fast a way is, and what binds, from its longer plan. */
+static enum status simulated_s(void *context, const struct plan *plan, double *seconds, struct error *err)
+{
+    struct cli_mem_time *out = context;
+    struct cli_prediction prediction = {0};
+    enum status status = cli_predict(plan, NULL, NULL, &prediction, err);
+    *seconds = prediction.result.makespan_s;
+    bool chain = !status && strncmp(prediction.result.binds, "the chain of ", 13) == 0; /* of a job without a name */
+    if (!status && out->binds[0] == '\0')
+        snprintf(out->binds, sizeof out->binds, "%s", chain ? "the chain of passes" : prediction.result.binds);
+    cli_prediction_release(&prediction);
+    return status;
+}
+
+static enum status time_way(const struct cli_mem *mem, uint32_t index, struct cli_mem_time *out, struct error *err)
+{
+    double begin_s;
+    const struct what_if_way way = {.fit = mem->ways[index],
+                                    .microbatch = mem->job->microbatch,
+                                    .microbatches = mem->job->microbatches};
+    const struct saturn_clock clock = {.time = simulated_s, .context = out};
+    return what_if_minibatch(mem->hardware, mem->job, &way, &clock, &begin_s, &out->minibatch_s, err);
+}
+
+/* Into its place among the `count` ways before it, behind those that are as good. */
+static void rank_way(const struct cli_mem *mem, uint32_t index, uint32_t count, uint32_t *order)
+{
+    uint32_t at = count;
+    for (; at > 0; at--) {
+        uint32_t other = order[at - 1];
+        const struct fit *fit = &mem->fits[index], *before = &mem->fits[other];
+        bool both = fit->verdict == FIT_YES && before->verdict == FIT_YES;
+        if (both ? mem->times[index].minibatch_s >= mem->times[other].minibatch_s : !better(fit, before)) break;
+        order[at] = other;
+    }
+    order[at] = index;
 }
 
 /* Does a network of this shape fit, however deep? */
@@ -208,46 +250,53 @@ static bool any_fits(const struct cli_mem *mem)
     return false;
 }
 
-static enum status answer(struct cli *cli, const struct request *request, struct cli_mem *mem, struct fit_way *ways,
-                          struct fit *fits, struct fit_largest *largest, struct error *err)
+/* What is found of each way. */
+struct found {
+    struct fit_way ways[FIT_WAYS_MAX];
+    struct fit fits[FIT_WAYS_MAX];
+    struct cli_mem_time times[FIT_WAYS_MAX];
+    struct fit_largest largest[FIT_WAYS_MAX];
+    uint32_t order[FIT_WAYS_MAX];
+};
+
+static enum status answer(struct cli *cli, const struct request *request, struct cli_mem *mem, struct found *found,
+                          struct error *err)
 {
-    mem->largest = largest;
-    mem->count = fit_ways(mem->hardware, mem->job, ways);
+    if (request->largest) mem->largest = found->largest;
+    mem->count = fit_ways(mem->hardware, mem->job, found->ways);
     mem->only_chosen = request->way != NULL;
-    if (request->way) TRY(find_way(mem, ways, request->way, &mem->chosen, err));
+    if (request->way) TRY(find_way(mem, found->ways, request->way, &mem->chosen, err));
     for (uint32_t i = 0; i < mem->count; i++) {
+        found->order[i] = i;
         if (mem->only_chosen && i != mem->chosen) continue;
-        TRY(fit_find(mem->hardware, mem->job, &ways[i], &fits[i], err));
-        if (largest) TRY(fit_find_largest(mem->hardware, mem->job, &ways[i], &largest[i], err));
-        if (!mem->only_chosen && better(&fits[i], &fits[mem->chosen])) mem->chosen = i;
+        TRY(fit_find(mem->hardware, mem->job, &found->ways[i], &found->fits[i], err));
+        if (request->largest) TRY(fit_find_largest(mem->hardware, mem->job, &found->ways[i], &found->largest[i], err));
+        if (found->fits[i].verdict == FIT_YES) TRY(time_way(mem, i, &found->times[i], err));
+        if (!mem->only_chosen) rank_way(mem, i, i, found->order);
     }
+    if (!mem->only_chosen) mem->chosen = found->order[0];
     TRY((cli->json ? cli_mem_json : cli_mem_text)(cli, mem, err));
-    if (fits[mem->chosen].verdict == FIT_YES || any_fits(mem)) return STATUS_OK;
+    if (found->fits[mem->chosen].verdict == FIT_YES || any_fits(mem)) return STATUS_OK;
     char text[CLI_MEM_VERDICT_BYTES];
     return error_set(err, STATUS_INFEASIBLE, "%s%s: %s", mem->only_chosen ? "it does not fit by way " : "no way fits; ",
-                     ways[mem->chosen].name, cli_mem_verdict(mem, mem->chosen, text));
+                     found->ways[mem->chosen].name, cli_mem_verdict(mem, mem->chosen, text));
 }
 
 static enum status run(struct cli *cli, const struct request *request, struct error *err)
 {
     struct hardware hardware = {0};
     struct job_set jobs = {0};
-    struct fit_way *ways = alloc_zeroed(FIT_WAYS_MAX, sizeof *ways);
-    struct fit *fits = alloc_zeroed(FIT_WAYS_MAX, sizeof *fits);
-    struct fit_largest *largest = alloc_zeroed(FIT_WAYS_MAX, sizeof *largest);
-    enum status status = ways && fits && largest ? check_network(request, err)
-                                      : error_memory(err, "ways of fitting", FIT_WAYS_MAX * sizeof *fits);
+    struct found *found = alloc_zeroed(1, sizeof *found);
+    enum status status = found ? check_network(request, err) : error_memory(err, "ways of fitting", sizeof *found);
     if (!status) status = cli_machine_read(&request->machine, &hardware, err);
     if (!status) status = make_job(request, &hardware, &jobs, err);
     if (!status) {
         warn_of_length(cli, request, &jobs.jobs[0]);
         struct cli_mem mem = {.hardware = &hardware, .machine = request->machine.name, .job = &jobs.jobs[0],
-                              .ways = ways, .fits = fits};
-        status = answer(cli, request, &mem, ways, fits, request->largest ? largest : NULL, err);
+                              .ways = found->ways, .fits = found->fits, .times = found->times, .order = found->order};
+        status = answer(cli, request, &mem, found, err);
     }
-    free(ways);
-    free(fits);
-    free(largest);
+    free(found);
     job_set_release(&jobs);
     hardware_release(&hardware);
     return status;

@@ -121,7 +121,6 @@ static enum status take_figures(const struct plan *plan, struct fit *out, struct
     const struct plan_host_use host = plan_host_fullest(plan);
     out->host_bytes = host.memory_bytes;
     out->stored_bytes = host.stored_bytes;
-    out->minibatch_s = plan->estimated_makespan_s / MINIBATCHES;
     return STATUS_OK;
 }
 

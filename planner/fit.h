@@ -27,7 +27,6 @@ struct fit {
     uint64_t least_bytes;  /* of a device: with less it does not fit */
     uint64_t device_bytes; /* what the plan takes of the device that it takes most of, ... */
     uint64_t host_bytes, stored_bytes; /* ... of the fullest host, of its storage */
-    double minibatch_s;    /* by the planner's clock */
     struct plan_parts device, host; /* what is in them */
     char moment[PLAN_MOMENT_BYTES]; /* when most of the device is in use */
     char reason[256];

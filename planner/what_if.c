@@ -54,15 +54,25 @@ static enum status time_minibatches(const struct hardware *hardware, const struc
     return status;
 }
 
+enum status what_if_minibatch(const struct hardware *hardware, const struct job *job, const struct what_if_way *way,
+                              const struct saturn_clock *clock, double *begin_s, double *minibatch_s, struct error *err)
+{
+    double first_s, second_s;
+    TRY(time_minibatches(hardware, job, way, clock, SECOND, &second_s, err));
+    TRY(time_minibatches(hardware, job, way, clock, FIRST, &first_s, err));
+    *minibatch_s = (second_s - first_s) / (SECOND - FIRST);
+    *begin_s = second_s - SECOND * *minibatch_s;
+    return STATUS_OK;
+}
+
 enum status what_if_time(const struct hardware *hardware, const struct job *job, const struct what_if_way *way,
                          const struct saturn_clock *clock, double *run_s, struct error *err)
 {
-    double first_s, second_s;
+    double begin_s, minibatch_s;
     if (job->minibatches <= WHOLE_MOST)
         return time_minibatches(hardware, job, way, clock, job->minibatches, run_s, err);
-    TRY(time_minibatches(hardware, job, way, clock, SECOND, &second_s, err));
-    TRY(time_minibatches(hardware, job, way, clock, FIRST, &first_s, err));
-    *run_s = second_s + (double)(job->minibatches - SECOND) * (second_s - first_s) / (SECOND - FIRST);
+    TRY(what_if_minibatch(hardware, job, way, clock, &begin_s, &minibatch_s, err));
+    *run_s = begin_s + (double)job->minibatches * minibatch_s;
     return STATUS_OK;
 }
 

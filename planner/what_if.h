@@ -50,6 +50,11 @@ MUST_CHECK enum status what_if_time(const struct hardware *hardware, const struc
                                     const struct what_if_way *way, const struct saturn_clock *clock, double *run_s,
                                     struct error *err);
 
+/* Seconds of each further minibatch of a long run by one way, however many the job has, and of its beginning and end. */
+MUST_CHECK enum status what_if_minibatch(const struct hardware *hardware, const struct job *job,
+                                         const struct what_if_way *way, const struct saturn_clock *clock,
+                                         double *begin_s, double *minibatch_s, struct error *err);
+
 /* Its plan, of so many minibatches; borrows from machine and job. Release it, also after an error. */
 MUST_CHECK enum status what_if_plan(const struct hardware *hardware, const struct job *job,
                                     const struct what_if_way *way, uint64_t minibatches, struct plan *out,
