@@ -4,7 +4,7 @@
  * and calls LLVMFuzzerTestOneInput
  *
  *   1. on every file of it, as it is;
- *   2. on each file cut short at 64 places;
+ *   2. on each file cut short at 64 places, or at fewer when there are many files;
  *   3. on mutations of them: a few of bit flips, bytes removed, doubled or replaced, cuts, splices
  *      of two files, and tokens that readers get wrong (NaN, 1e999, huge integers, quotes).
  *
@@ -31,7 +31,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { FILES_MAX = 4096, INPUT_BYTES_MAX = 1 << 20, CUTS = 64, CHANGES_MAX = 6 };
+enum { FILES_MAX = 4096, INPUT_BYTES_MAX = 1 << 20, CUTS_MAX = 64, CUTS_IN_ALL = 2048, CHANGES_MAX = 6 };
 
 struct input {
     uint8_t *data;
@@ -227,9 +227,11 @@ int main(int argc, char **argv)
     }
     open_reproducer();
     try((const uint8_t *)"", 0);
+    size_t cuts = CUTS_IN_ALL / file_count;
+    if (cuts > CUTS_MAX) cuts = CUTS_MAX;
     for (size_t i = 0; i < file_count; i++) {
         try(files[i].data, files[i].size);
-        for (size_t cut = 0; cut < CUTS; cut++) try(files[i].data, files[i].size * cut / CUTS);
+        for (size_t cut = 0; cut < cuts; cut++) try(files[i].data, files[i].size * cut / cuts);
     }
     struct input work = {malloc(INPUT_BYTES_MAX), 0};
     assert(work.data);
