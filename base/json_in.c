@@ -417,10 +417,24 @@ static enum status item_double(const struct item *item, double min, double max, 
     return STATUS_OK;
 }
 
+/* The first control character of a text in UTF-8, those of U+0080 to U+009F included; 0: there is none. */
+static unsigned control_character(const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c < 0x20 || *c == 0x7f) return *c;
+        if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) return c[1];
+    }
+    return 0;
+}
+
+/* Strings are names, which are shown: a terminal would obey control characters, and a newline breaks tables. */
 static enum status item_string(const struct item *item, const char **out, struct error *err)
 {
     if (!json_is_string(item->value)) return fail_type(item, "a string", err);
-    *out = json_string_value(item->value);
+    const char *text = json_string_value(item->value);
+    const unsigned control = control_character(text);
+    if (control) return fail_item(item, err, " has the control character U+%04X (expected text on one line)", control);
+    *out = text;
     return STATUS_OK;
 }
 

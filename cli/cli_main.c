@@ -33,6 +33,13 @@ static enum status put_out(const char *text, size_t length, struct error *err)
     return STATUS_OK;
 }
 
+/* Names in the answer come from files of any kind and from the command line: a terminal would obey control characters. */
+static void clean(char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (((unsigned char)text[i] < 0x20 && text[i] != '\n' && text[i] != '\t') || text[i] == 0x7f) text[i] = '?';
+}
+
 static void print_error(const struct error *err)
 {
     bool colour = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
@@ -62,6 +69,7 @@ int main(int argc, char **argv)
 
     if (complete) {
         struct error write_error = {0};
+        clean(text, length);
         if (put_out(text, length, &write_error) != STATUS_OK && status == STATUS_OK) {
             err = write_error;
             status = err.status;
