@@ -33,8 +33,7 @@ enum status database_execute(const struct database *database, const char *sql, s
     return database_complain(database, err);
 }
 
-/* The one whole number that a statement answers with. */
-static enum status ask(const struct database *database, const char *sql, int64_t *out, struct error *err)
+enum status database_ask(const struct database *database, const char *sql, int64_t *out, struct error *err)
 {
     sqlite3_stmt *statement = NULL;
     int code = sqlite3_prepare_v2(database->handle, sql, -1, &statement, NULL);
@@ -52,7 +51,7 @@ static enum status ask(const struct database *database, const char *sql, int64_t
 
 static enum status count_tables(const struct database *database, int64_t *out, struct error *err)
 {
-    return ask(database, "SELECT count(*) FROM sqlite_master", out, err);
+    return database_ask(database, "SELECT count(*) FROM sqlite_master", out, err);
 }
 
 static enum status create(const struct database *database, const char *create_sql, struct error *err)
@@ -64,26 +63,28 @@ static enum status create(const struct database *database, const char *create_sq
     return status;
 }
 
-static enum status check_or_create(const struct database *database, const char *create_sql, struct error *err)
+static enum status check_or_create(struct database *database, const char *create_sql, struct error *err)
 {
     const struct database_kind *kind = database->kind;
     int64_t application = 0, version = 0, tables = 0;
     if (count_tables(database, &tables, err) != STATUS_OK ||
-        ask(database, "PRAGMA application_id", &application, err) != STATUS_OK ||
-        ask(database, "PRAGMA user_version", &version, err) != STATUS_OK)
+        database_ask(database, "PRAGMA application_id", &application, err) != STATUS_OK ||
+        database_ask(database, "PRAGMA user_version", &version, err) != STATUS_OK)
         return err->status;
+    database->version = kind->version;
     if (create_sql && tables == 0 && application == 0 && version == 0) return create(database, create_sql, err);
     if (application != kind->application_id)
         return error_set(err, STATUS_BAD_INPUT, "'%s' is no %s (it is a database of something else)", database->path,
                          kind->name);
-    if (version != kind->version)
+    if (version > kind->version || version < (kind->oldest > 0 ? kind->oldest : kind->version))
         return error_set(err, STATUS_BAD_INPUT, "'%s' is a %s of version %lld (expected %d)", database->path, kind->name,
                          (long long)version, kind->version);
+    database->version = (int)version;
     return STATUS_OK;
 }
 
 /* What it is at all is asked before it is written to; whether it is still empty, under the lock. */
-enum status database_claim(const struct database *database, const char *create_sql, struct error *err)
+enum status database_claim(struct database *database, const char *create_sql, struct error *err)
 {
     int64_t tables = 0;
     if (count_tables(database, &tables, err) != STATUS_OK) return err->status;

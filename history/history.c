@@ -1,6 +1,7 @@
 /* See history.h. The table, statements and records are made from one list of columns. */
 #include "history/history.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +12,11 @@
 #include "base/size.h"
 #include "history/database.h"
 
-enum { SQL_BYTES = 2048, RECORDS_MAX = 10000000 };
+enum { SQL_BYTES = 4096, RECORDS_MAX = 10000000 };
 
 static const struct database_kind kind_of_file = {.name = "history", .title = "the history ",
-                                                  .application_id = 0x53505748 /* "SPWH" */, .version = 1};
+                                                  .application_id = 0x53505748 /* "SPWH" */, .version = 2,
+                                                  .oldest = 1};
 
 struct history {
     struct database database; /* its path: our own copy, behind the struct */
@@ -53,7 +55,16 @@ static const struct column {
 #undef COLUMN
 };
 
-static const char *const kind_names[] = {[TEXT] = "TEXT", [INTEGER] = "INTEGER", [REAL] = "REAL"};
+/* What every value of a kind is; %1$s is its column. Figures have the range of the header. */
+static const char *const rules[] = {
+    [TEXT] = "%1$s TEXT CHECK(%1$s IS NULL OR typeof(%1$s)='text')",
+    [INTEGER] = "%1$s INTEGER NOT NULL CHECK(typeof(%1$s)='integer' AND %1$s>=0)",
+    [REAL] = "%1$s REAL CHECK(%1$s IS NULL OR (typeof(%1$s)='real' AND %1$s>=1e-15 AND %1$s<=1e18))"};
+
+/* What is said of whole records. */
+static const char more_rules[] = "CHECK(made_at IS NOT NULL AND made_at GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T"
+                                 "[0-9][0-9]:[0-9][0-9]:[0-9][0-9]Z'),"
+                                 "CHECK(verb IS NOT NULL AND verb IN ('plan','simulate','run')),CHECK(complete IN (0,1))";
 
 static const char *const *text_of(const struct history_record *record, const struct column *column)
 {
@@ -80,11 +91,41 @@ static enum status complain(const struct history *history, struct error *err)
 static const char *create_sql(char sql[SQL_BYTES])
 {
     int used = snprintf(sql, SQL_BYTES, "CREATE TABLE records(");
-    for (size_t c = 0; c < ARRAY_COUNT(columns); c++)
-        used += snprintf(sql + used, SQL_BYTES - (size_t)used, "%s%s %s", c ? "," : "", columns[c].name,
-                         c ? kind_names[columns[c].kind] : "INTEGER PRIMARY KEY");
-    snprintf(sql + used, SQL_BYTES - (size_t)used, ");");
+    used += snprintf(sql + used, SQL_BYTES - (size_t)used, "id INTEGER PRIMARY KEY,");
+    for (size_t c = 1; c < ARRAY_COUNT(columns); c++) {
+        used += snprintf(sql + used, SQL_BYTES - (size_t)used, rules[columns[c].kind], columns[c].name);
+        used += snprintf(sql + used, SQL_BYTES - (size_t)used, ",");
+    }
+    used += snprintf(sql + used, SQL_BYTES - (size_t)used, "%s);", more_rules);
+    assert(used < SQL_BYTES);
     return sql;
+}
+
+/* The old table takes a name of its own; what keeps the rules moves to the new one. */
+static enum status move_records(struct history *history, struct error *err)
+{
+    const struct database *database = &history->database;
+    char create[SQL_BYTES];
+    int64_t left = 0;
+    if (database_execute(database, "ALTER TABLE records RENAME TO records_1", err) ||
+        database_execute(database, create_sql(create), err) ||
+        database_execute(database, "INSERT OR IGNORE INTO records SELECT * FROM records_1;"
+                                   "DELETE FROM records_1 WHERE id IN (SELECT id FROM records)", err) ||
+        database_ask(database, "SELECT count(*) FROM records_1", &left, err) ||
+        (left == 0 && database_execute(database, "DROP TABLE records_1", err)))
+        return err->status;
+    return database_execute(database, "PRAGMA user_version=2;COMMIT", err);
+}
+
+/* Of two processes that begin at once, the first does it. */
+static enum status migrate(struct history *history, struct error *err)
+{
+    int64_t version = 0;
+    if (database_execute(&history->database, "BEGIN IMMEDIATE", err) ||
+        database_ask(&history->database, "PRAGMA user_version", &version, err))
+        return err->status;
+    history->database.version = 2;
+    return version == 1 ? move_records(history, err) : database_execute(&history->database, "COMMIT", err);
 }
 
 enum status history_open(const char *path, bool create, struct history **out, struct error *err)
@@ -121,6 +162,12 @@ const char *history_time(int64_t seconds, char text[HISTORY_TIME_BYTES])
     return text;
 }
 
+/* False of NaN, too. */
+static bool in_range(double value)
+{
+    return value >= HISTORY_REAL_MIN && value <= HISTORY_REAL_MAX;
+}
+
 static int bind(sqlite3_stmt *statement, int place, const struct history_record *record, const struct column *column)
 {
     switch (column->kind) {
@@ -131,12 +178,13 @@ static int bind(sqlite3_stmt *statement, int place, const struct history_record 
     case REAL: break;
     }
     double value = *real_of(record, column);
-    return value > 0 ? sqlite3_bind_double(statement, place, value) : sqlite3_bind_null(statement, place);
+    return in_range(value) ? sqlite3_bind_double(statement, place, value) : sqlite3_bind_null(statement, place);
 }
 
 enum status history_add(struct history *history, const struct history_record *record, struct error *err)
 {
     char sql[SQL_BYTES];
+    if (history->database.version < kind_of_file.version && migrate(history, err) != STATUS_OK) return err->status;
     int used = snprintf(sql, sizeof sql, "INSERT INTO records VALUES(NULL");
     for (size_t c = 1; c < ARRAY_COUNT(columns); c++) used += snprintf(sql + used, sizeof sql - (size_t)used, ",?");
     snprintf(sql + used, sizeof sql - (size_t)used, ")");
@@ -150,22 +198,77 @@ enum status history_add(struct history *history, const struct history_record *re
     return status;
 }
 
+/* --- checking what is read ------------------------------------------------------------------- */
+
+static bool is_time(const char *text)
+{
+    static const char form[] = "dddd-dd-ddTdd:dd:ddZ";
+    size_t i = 0;
+    for (; text[i] && form[i]; i++)
+        if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != form[i]) return false;
+    return !text[i] && !form[i];
+}
+
+static bool is_verb(const char *text)
+{
+    return strcmp(text, "plan") == 0 || strcmp(text, "simulate") == 0 || strcmp(text, "run") == 0;
+}
+
+/* What is expected of the text in a column, NULL when it is right; `text` may be NULL. */
+static const char *text_mistake(const struct column *column, const char *text)
+{
+    if (column->offset == offsetof(struct history_record, made_at))
+        return text && is_time(text) ? NULL : "a time such as 2026-11-22T09:30:00Z";
+    if (column->offset == offsetof(struct history_record, verb))
+        return text && is_verb(text) ? NULL : "plan, simulate or run";
+    return NULL;
+}
+
+/* The value in a column into the record. NULL: it is right; else what is expected there. */
+static const char *take_number(sqlite3_stmt *statement, int c, struct history_record *record)
+{
+    const struct column *column = &columns[c];
+    void *to = (char *)record + column->offset;
+    const int type = sqlite3_column_type(statement, c);
+    if (column->kind == REAL) {
+        if (type == SQLITE_NULL) return NULL;
+        *(double *)to = sqlite3_column_double(statement, c);
+        const bool number = type == SQLITE_FLOAT || type == SQLITE_INTEGER;
+        return number && in_range(*(double *)to) ? NULL : "a number from 1e-15 to 1e18";
+    }
+    *(int64_t *)to = sqlite3_column_int64(statement, c);
+    const bool flag = column->offset == offsetof(struct history_record, complete);
+    if (type == SQLITE_INTEGER && *(int64_t *)to >= 0 && (!flag || *(int64_t *)to <= 1)) return NULL;
+    return flag ? "0 or 1" : "a whole number, at least 0";
+}
+
+static enum status take_text(sqlite3_stmt *statement, int c, struct history_record *record, struct arena *arena,
+                             const char **expected, struct error *err)
+{
+    const struct column *column = &columns[c];
+    const int type = sqlite3_column_type(statement, c);
+    const char *text = type == SQLITE_TEXT ? (const char *)sqlite3_column_text(statement, c) : NULL;
+    if (type == SQLITE_TEXT && !text) return error_memory(err, "a text of the history", 0);
+    const bool whole = !text || strlen(text) == (size_t)sqlite3_column_bytes(statement, c);
+    *expected = (type != SQLITE_TEXT && type != SQLITE_NULL) || !whole ? "a text" : text_mistake(column, text);
+    if (*expected || !text) return STATUS_OK;
+    return arena_string(arena, text, (const char **)(void *)((char *)record + column->offset), err);
+}
+
 /* The statement's row; `record` is zeroed. */
-static enum status take_row(sqlite3_stmt *statement, struct history_record *record, struct arena *arena,
-                            struct error *err)
+static enum status take_row(const struct history *history, sqlite3_stmt *statement, struct history_record *record,
+                            struct arena *arena, struct error *err)
 {
     for (size_t c = 0; c < ARRAY_COUNT(columns); c++) {
-        const struct column *column = &columns[c];
-        void *to = (char *)record + column->offset;
-        if (sqlite3_column_type(statement, (int)c) == SQLITE_NULL) continue;
-        switch (column->kind) {
-        case INTEGER: *(int64_t *)to = sqlite3_column_int64(statement, (int)c); break;
-        case REAL: *(double *)to = sqlite3_column_double(statement, (int)c); break;
-        case TEXT:
-            if (arena_string(arena, (const char *)sqlite3_column_text(statement, (int)c), to, err) != STATUS_OK)
-                return err->status;
-            break;
-        }
+        const char *expected = NULL;
+        if (columns[c].kind != TEXT)
+            expected = take_number(statement, (int)c, record);
+        else if (take_text(statement, (int)c, record, arena, &expected, err) != STATUS_OK)
+            return err->status;
+        if (!expected) continue;
+        const char *found = (const char *)sqlite3_column_text(statement, (int)c);
+        return error_set(err, STATUS_BAD_INPUT, "the history '%s', row %lld: '%s' is '%.60s' (expected %s)",
+                         history->database.path, (long long)record->id, columns[c].name, found ? found : "NULL", expected);
     }
     return STATUS_OK;
 }
@@ -201,7 +304,7 @@ enum status history_read(struct history *history, const struct history_filter *f
         status = array_reserve(&records, &capacity, used, sizeof *records, RECORDS_MAX, "records", err);
         if (status == STATUS_OK) {
             records[used] = (struct history_record){0};
-            status = take_row(statement, &records[used], arena, err);
+            status = take_row(history, statement, &records[used], arena, err);
         }
         if (status != STATUS_OK) break;
         used++;

@@ -1,6 +1,9 @@
 /*
  * What was predicted and what was measured, kept: a row for each plan, simulation and run in a file of SQLite.
  *
+ * Version 2 of the file has constraints: every value is in the range that is given here. A file of version 1 is read as it is
+ * and brought to version 2 when a record is added; rows that break a constraint then stay in a table `records_1`.
+ *
  * One table, `records`, whose columns are the fields of struct history_record under the same names, so that whoever
  * wants another question answered asks it in SQL. The file names itself by its application id and its version; rows are
  * only ever added. Several programs may write at once: each waits up to two seconds for the others.
@@ -16,6 +19,10 @@
 #include "base/error.h"
 
 struct history; /* opaque: an open file */
+
+/* Figures are from the one to the other; a figure out of this range is not known. */
+#define HISTORY_REAL_MIN 1e-15
+#define HISTORY_REAL_MAX 1e18
 
 enum { HISTORY_TIME_BYTES = 24, HISTORY_FINGERPRINT_BYTES = 17 };
 
@@ -61,7 +68,8 @@ void history_close(struct history *history);
 /* Add a record, whole or not at all. Errors: STATUS_IO. */
 MUST_CHECK enum status history_add(struct history *history, const struct history_record *record, struct error *err);
 
-/* Those that pass, the earliest first; texts live as long as `arena`. Errors: STATUS_IO, STATUS_NO_MEMORY. */
+/* Those that pass, the earliest first; texts live as long as `arena`. Errors: STATUS_IO, STATUS_NO_MEMORY;
+ * STATUS_BAD_INPUT for a value that no record has, with its row and column. */
 MUST_CHECK enum status history_read(struct history *history, const struct history_filter *filter, struct arena *arena,
                                     struct history_record **out, size_t *count, struct error *err);
 

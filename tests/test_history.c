@@ -17,6 +17,7 @@
 
 #include "base/random.h"
 #include "base/size.h"
+#include "history/database.h"
 #include "history/history_error.h"
 #include "tests/support_seed.h"
 
@@ -243,8 +244,121 @@ static void no_histories(void **state)
     struct error err = {0};
     assert_int_equal(history_open(path, true, &history, &err), STATUS_OK);
     history_close(history);
-    execute("PRAGMA user_version=2");
-    refused(path, true, STATUS_BAD_INPUT, "/history.db' is a history of version 2 (expected 1)");
+    execute("PRAGMA user_version=3");
+    refused(path, true, STATUS_BAD_INPUT, "/history.db' is a history of version 3 (expected 2)");
+    unlink(path);
+}
+
+/* Version 1 had no constraints. */
+static void make_version_1(const char *rows)
+{
+    unlink(path);
+    execute("PRAGMA application_id=0x53505748;PRAGMA user_version=1;"
+            "CREATE TABLE records(id INTEGER PRIMARY KEY,made_at TEXT,verb TEXT,version TEXT,command TEXT,file TEXT,"
+            "fingerprint TEXT,policy TEXT,networks TEXT,hardware TEXT,measured_on TEXT,jobs INTEGER,devices INTEGER,"
+            "predicted_s REAL,lower_bound_s REAL,predicted_tokens_per_s REAL,measured_s REAL,measured_tokens_per_s REAL,"
+            "complete INTEGER)");
+    execute(rows);
+}
+
+#define ROW(made_at, verb, jobs, predicted_s, complete)                                          \
+    "INSERT INTO records VALUES(NULL," made_at "," verb ",'0.1.0','plan','j.json',NULL,'fifo',NULL,NULL,NULL," jobs  \
+    ",2," predicted_s ",NULL,NULL,NULL,NULL," complete ");"
+#define TIME "'2026-11-22T09:30:00Z'"
+
+static void every_value_is_checked_when_it_is_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rows, *message;
+    } files[] = {
+        {"INSERT INTO records DEFAULT VALUES", "row 1: 'made_at' is 'NULL' (expected a time such as 2026-11-22T09:30:00Z)"},
+        {ROW(TIME, "'run'", "3", "7.5", "1") ROW("'now'", "'run'", "3", "7.5", "1"), "row 2: 'made_at' is 'now'"},
+        {ROW(TIME, "NULL", "3", "7.5", "1"), "row 1: 'verb' is 'NULL' (expected plan, simulate or run)"},
+        {ROW(TIME, "'sleep'", "3", "7.5", "1"), "'verb' is 'sleep'"},
+        {ROW(TIME, "'run'", "-3", "7.5", "1"), "'jobs' is '-3' (expected a whole number, at least 0)"},
+        {ROW(TIME, "'run'", "'x'", "7.5", "1"), "'jobs' is 'x'"},
+        {ROW(TIME, "'run'", "3", "1e308", "1"), "'predicted_s' is '1.0e+308' (expected a number from 1e-15 to 1e18)"},
+        {ROW(TIME, "'run'", "3", "-7.5", "1"), "'predicted_s' is '-7.5'"},
+        {ROW(TIME, "'run'", "3", "'y'", "1"), "'predicted_s' is 'y'"},
+        {ROW(TIME, "'run'", "3", "9e999", "1"), "'predicted_s' is 'Inf'"},
+        {ROW(TIME, "'run'", "3", "7.5", "2"), "'complete' is '2' (expected 0 or 1)"},
+        {ROW(TIME, "'run'", "3", "7.5", "1") "UPDATE records SET file=x'00ff'", "'file' is '' (expected a text)"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
+        struct history *history = NULL;
+        struct history_record *records;
+        struct arena arena = {0};
+        struct error err = {0};
+        size_t count;
+        make_version_1(files[i].rows);
+        assert_int_equal(history_open(path, false, &history, &err), STATUS_OK);
+        assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, &err),
+                         STATUS_BAD_INPUT);
+        if (!strstr(err.text, files[i].message)) fail_msg("'%s' lacks '%s'", err.text, files[i].message);
+        history_close(history);
+        arena_release(&arena);
+    }
+    unlink(path);
+}
+
+static int64_t count_of(const char *sql)
+{
+    struct database database = {.kind = &(const struct database_kind){.name = "history", .title = ""}};
+    struct error err = {0};
+    int64_t count = -1;
+    assert_int_equal(database_open(path, database.kind, false, &database, &err), STATUS_OK);
+    assert_int_equal(database_ask(&database, sql, &count, &err), STATUS_OK);
+    database_close(&database);
+    return count;
+}
+
+/* Two rows of five break a rule: these are kept apart, the others are there with their numbers. */
+static void version_1_is_brought_up_to_date(void **state)
+{
+    (void)state;
+    const struct history_record added = {.made_at = "2026-11-23T10:00:00Z", .verb = "run", .measured_s = 2.25};
+    struct history *history = NULL;
+    struct history_record *records;
+    struct arena arena = {0};
+    struct error err = {0};
+    size_t count;
+    make_version_1(ROW(TIME, "'plan'", "3", "7.5", "0") ROW(TIME, "NULL", "3", "7.5", "0")
+                   ROW(TIME, "'run'", "4", "8.5", "1") ROW(TIME, "'run'", "4", "1e308", "1")
+                   ROW(TIME, "'run'", "5", "NULL", "1"));
+    assert_int_equal(history_open(path, true, &history, &err), STATUS_OK);
+    assert_int_equal(history_add(history, &added, &err), STATUS_OK);
+    assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, &err), STATUS_OK);
+    assert_int_equal(count, 4);
+    assert_int_equal(records[1].id, 3);
+    assert_true(records[1].predicted_s > 8.4 && records[1].predicted_s < 8.6);
+    assert_int_equal(records[2].jobs, 5);
+    assert_string_equal(records[3].made_at, added.made_at);
+    history_close(history);
+    arena_release(&arena);
+    assert_int_equal(count_of("PRAGMA user_version"), 2);
+    assert_int_equal(count_of("SELECT count(*) FROM records_1"), 2);
+    unlink(path);
+}
+
+/* Of another program that writes into the table. */
+static void the_table_refuses_what_no_record_has(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {"INSERT INTO records DEFAULT VALUES",
+                                       ROW(TIME, "'run'", "3", "1e308", "1"), ROW(TIME, "'sleep'", "3", "7.5", "1"),
+                                       ROW("'now'", "'run'", "3", "7.5", "1"), ROW(TIME, "'run'", "NULL", "7.5", "1"),
+                                       ROW(TIME, "'run'", "3", "7.5", "2")};
+    struct history *history = NULL;
+    struct error err = {0};
+    sqlite3 *handle = NULL;
+    assert_int_equal(history_open(path, true, &history, &err), STATUS_OK);
+    history_close(history);
+    assert_int_equal(sqlite3_open(path, &handle), SQLITE_OK);
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
+        assert_int_equal(sqlite3_exec(handle, rows[i], NULL, NULL, NULL), SQLITE_CONSTRAINT);
+    assert_int_equal(sqlite3_exec(handle, ROW(TIME, "'run'", "3", "7.5", "1"), NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(handle);
     unlink(path);
 }
 
@@ -292,6 +406,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(records_come_back, make_folder, remove_folder),
         cmocka_unit_test(errors_by_time),
         cmocka_unit_test_setup_teardown(no_histories, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(every_value_is_checked_when_it_is_read, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(version_1_is_brought_up_to_date, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(the_table_refuses_what_no_record_has, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(writers_at_once, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
