@@ -1,16 +1,71 @@
 /* spillway-exec checkpoints: where a plan's jobs could go on. */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
 
+#include "base/disk.h"
 #include "base/file.h"
 #include "base/json_out.h"
 #include "base/options.h"
+#include "base/progress.h"
 #include "base/size.h"
 #include "exec/command.h"
 #include "exec/resume.h"
 #include "exec/run_report.h"
 #include "planner/plan_io.h"
 
-enum { FOUND_VERSION = 1 };
+enum { FOUND_VERSION = 1, WAIT_S = 15 };
+
+/* --- a run that has not ended yet -------------------------------------------------------------- */
+
+/* The process that holds the folder's lock, by the kernel's list; 0: not known. */
+static long writer_of(const char *folder)
+{
+    struct stat info;
+    char line[256];
+    long writer = 0;
+    FILE *const locks = stat(folder, &info) == 0 ? fopen("/proc/locks", "re") : NULL;
+    while (locks && !writer && fgets(line, sizeof line, locks)) {
+        long process;
+        unsigned major_number, minor_number;
+        unsigned long inode;
+        if (sscanf(line, "%*s FLOCK %*s %*s %ld %x:%x:%lu", &process, &major_number, &minor_number, &inode) == 4 &&
+            inode == (unsigned long)info.st_ino && process > 0)
+            writer = process;
+    }
+    if (locks) fclose(locks);
+    return writer;
+}
+
+/*
+ * An executor whose parent was killed ends the minibatches that it has begun and writes a last checkpoint. Looked at before
+ * that, its jobs would seem to be where they were; hence it is waited for.
+ */
+static enum status wait_for_writer(const char *folder, const volatile bool *stop, struct error *err)
+{
+    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+    const double begun_s = clock_s();
+    char who[48] = "another process";
+    bool told = false;
+    for (;;) {
+        const int lock = disk_real.calls->lock_folder(&disk_real, folder);
+        if (lock >= 0) disk_real.calls->close(&disk_real, lock);
+        if (lock >= 0 || errno != EWOULDBLOCK) return STATUS_OK; /* a folder that is not there is told by who reads it */
+        const long writer = writer_of(folder);
+        if (writer > 0) snprintf(who, sizeof who, "process %ld", writer);
+        if (!told) fprintf(stderr, "waiting for %s, which still writes checkpoints into '%s'\n", who, folder);
+        told = true;
+        if (*stop) return error_set(err, STATUS_INTERRUPTED, "stopped");
+        if (clock_s() - begun_s > WAIT_S)
+            return error_set(err, STATUS_IO, "%s still writes checkpoints into '%s' after %d s (end it, or wait for it)", who,
+                             folder, (int)WAIT_S);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* --- the result --------------------------------------------------------------------------------- */
 
 static void put_found(struct json_out *json, const struct plan *plan, const struct resume_job *jobs)
 {
@@ -57,7 +112,6 @@ static enum status write_found(const char *path, const struct plan *plan,
 
 enum status command_checkpoints(int argc, char **argv, const volatile bool *stop, struct error *err)
 {
-    (void)stop; /* reading is short */
     const char *result = "-";
     bool write_weights = false, json = false, force = false;
     const struct option_spec specs[] = {
@@ -91,6 +145,7 @@ enum status command_checkpoints(int argc, char **argv, const volatile bool *stop
         jobs = calloc(plan.jobs.count, sizeof *jobs);
         if (!jobs) status = error_memory(err, "a list of jobs", plan.jobs.count * sizeof *jobs);
     }
+    if (status == STATUS_OK) status = wait_for_writer(options.operands[1], stop, err);
     if (status == STATUS_OK)
         status = resume_look(&plan, options.operands[1], write_weights, jobs, err);
     if (status == STATUS_OK) status = write_found(result, &plan, jobs, err);

@@ -128,6 +128,19 @@ spillway run b.json --checkpoint kept --resume --log run.jsonl --json >report.js
 check "and it goes on to the same end" same_weights
 check "with one log" same_losses
 
+# Killed alone, it leaves an executor that writes a last checkpoint: the next one waits for that.
+rm -rf kept ./*.safetensors run.jsonl
+spillway run a.json --checkpoint kept --log run.jsonl --json >report.json 2>messages &
+pid=$!
+for _ in {1..300}; do [[ -s run.jsonl ]] && (($(wc -l <run.jsonl) > 20)) && break; sleep 0.05; done
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null || true
+code=0
+spillway run b.json --checkpoint kept --resume --log run.jsonl --json >report.json 2>messages || code=$?
+check "at once after kill -9, it goes on (0, found $code)" test "$code" = 0
+check "to the same end" same_weights
+check "losses and all" same_losses
+
 # Data of one job are not there: the others go on, and it is resumed when they are back.
 rm -rf kept ./*.safetensors run.jsonl
 head -c 30000 "$source/LICENSE" >corpus.txt
