@@ -53,7 +53,9 @@ static double simulated_s(const struct plan *plan, const struct hardware *hardwa
     return seconds;
 }
 
-/* Draws have 1000 samples, and times do not follow figures evenly: ends agree within a third of the interval's half. */
+/* Times do not follow figures evenly: ends agree within a part of the interval's half. Over 60 seeds the worst of the four
+ * ends (the lower one of 4x a100) is off by 0.257 of it on average, and 1000 draws scatter that by 0.030: 0.4 is 4.7 of
+ * those away, where a third was 2.5 and is passed by one seed in some 160. */
 static void intervals_are_those_of_draws(void **state)
 {
     (void)state;
@@ -78,8 +80,8 @@ static void intervals_are_those_of_draws(void **state)
         }
         struct quantiles of_draws = quantiles_of(seconds, DRAWS);
         assert_true(answer.low_s < answer.run_s && answer.run_s < answer.high_s);
-        assert_true(fabs(log(answer.low_s / of_draws.low)) < log(answer.run_s / answer.low_s) / 3);
-        assert_true(fabs(log(answer.high_s / of_draws.high)) < log(answer.high_s / answer.run_s) / 3);
+        assert_true(fabs(log(answer.low_s / of_draws.low)) < log(answer.run_s / answer.low_s) * 0.4);
+        assert_true(fabs(log(answer.high_s / of_draws.high)) < log(answer.high_s / answer.run_s) * 0.4);
         plan_release(&plan);
         end(&answer, &jobs);
     }
