@@ -67,9 +67,9 @@
 
 struct json_out;
 
-/* 512 nodes of eight devices with the links of their own and some shared ones; a network of their own
- * for each, and of theirs for all. */
-enum { DEVICES_MAX = 4096, LINKS_MAX = 8 * DEVICES_MAX, PATH_LINKS_MAX = 8, DEVICE_TYPES_MAX = 1024 };
+/* 3072 nodes of eight devices, as the largest published clusters have (24 576 H100 of Llama 3's, arXiv 2407.21783), with links
+ * of their own and some shared ones; a network of their own for each, and of theirs for all. */
+enum { DEVICES_MAX = 24576, LINKS_MAX = 8 * DEVICES_MAX, PATH_LINKS_MAX = 8, DEVICE_TYPES_MAX = 1024 };
 enum { NETWORKS_MAX = 4, NETWORK_GROUPS_MAX = 2 * DEVICES_MAX };
 enum { PROFILES_MAX = 256, COPY_POINTS_MAX = 256, HOST_CORES_MAX = 1 << 20 };
 

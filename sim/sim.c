@@ -280,7 +280,7 @@ static void try_start(struct sim *sim, uint32_t owner)
         struct sim_op *awaited = sim_window_op(window, low);
         stream->waits_passed = at - op->first_wait;
         stream->next_waiter = awaited->waiter;
-        awaited->waiter = (uint16_t)owner;
+        awaited->waiter = owner & SIM_NO_STREAM;
         return;
     }
     start_op(sim, stream);
@@ -328,11 +328,11 @@ static void end_op(struct sim *sim, uint32_t owner)
     if (sim->live)
         sim_dispatch_ended(sim->live, sim_window_unit(window, op), sim_window_number(window, stream->running),
                            stream->kind, sim->now_s);
-    uint16_t waiter = op->waiter;
+    uint32_t waiter = op->waiter;
     sim_window_finish(window, stream->running);
     try_start(sim, owner);
     while (waiter != SIM_NO_STREAM) {
-        uint16_t next = sim->streams[waiter].next_waiter;
+        uint32_t next = sim->streams[waiter].next_waiter;
         try_start(sim, waiter);
         waiter = next;
     }

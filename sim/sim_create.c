@@ -11,7 +11,8 @@
 #include "sim/machine.h"
 #include "sim/take.h"
 
-static_assert(DEVICES_MAX * STREAM_KIND_COUNT <= SIM_STREAMS_MAX, "a stream's number fits sim_op");
+static_assert((int)DEVICES_MAX * STREAM_KIND_COUNT <= (int)SIM_STREAMS_MAX, "a stream's number fits sim_op");
+static_assert((int)DEVICES_MAX <= (int)SIM_JOINED_MAX, "members of a collective are counted in sim_op");
 
 /* --- the plan ------------------------------------------------------------------------------- */
 

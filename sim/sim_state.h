@@ -33,7 +33,7 @@ struct stream {
     uint32_t running;       /* low number, unless idle */
     uint32_t owner;         /* of its events in the queue */
     uint32_t device;
-    uint16_t next_waiter;   /* the next stream that waits for the same operation */
+    uint32_t next_waiter;   /* the next stream that waits for the same operation */
     uint8_t kind;           /* enum plan_stream_kind */
     uint8_t state;          /* enum stream_state */
     bool lacks;             /* it is counted in `lacking` */

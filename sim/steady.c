@@ -123,7 +123,7 @@ static void write_op(const struct sim *sim, uint32_t low, struct sim_words *out)
         return;
     }
     sim_words_put(out, (uint64_t)op->group << 32 | op->peer);
-    for (uint16_t waiter = op->waiter; waiter != SIM_NO_STREAM; waiter = sim->streams[waiter].next_waiter)
+    for (uint32_t waiter = op->waiter; waiter != SIM_NO_STREAM; waiter = sim->streams[waiter].next_waiter)
         sim_words_put(out, waiter);
     uint32_t end = sim_window_behind(window, low)->first_wait;
     for (uint32_t at = op->first_wait; at != end; at++) {

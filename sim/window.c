@@ -199,8 +199,8 @@ enum status sim_window_issue(struct sim_window *window, bool *some, uint32_t *lo
     record->group = PLAN_NONE; /* not what an operation left there: sim/steady.h compares records */
     record->peer = op.peer;
     if (op.op->kind == OP_COLLECTIVE) join(window, &op, record);
-    record->minibatch = op.minibatch < UINT32_MAX ? (uint32_t)op.minibatch : UINT32_MAX;
-    record->stream = (uint16_t)op.stream;
+    record->minibatch = (op.minibatch < SIM_MINIBATCH_LAST ? op.minibatch : SIM_MINIBATCH_LAST) & SIM_MINIBATCH_LAST;
+    record->stream = op.stream & SIM_NO_STREAM;
     record->waiter = SIM_NO_STREAM;
     struct sim_op *behind = sim_window_op(window, *low + 1);
     behind->first_wait = window->wait_end;

@@ -16,20 +16,28 @@
 #include "sim/joining.h"
 #include "sim/lifetime.h"
 
+/* Stream, waiter and minibatch of a record take 64 bits together. */
+enum { SIM_STREAM_BITS = 18, SIM_MINIBATCH_BITS = 28 };
+
 /* 32 bytes: two in a cache line. */
 struct sim_op {
     uint32_t op;          /* index into plan->ops */
     uint32_t group;       /* COLLECTIVE: what joins its devices, as sim_collectives_group() numbers them */
     uint32_t peer;        /* P2P: the device that is copied from; COLLECTIVE: see SIM_JOINS */
-    uint32_t minibatch;
     uint32_t next;        /* low number of the next one of its stream, once that is issued */
     uint32_t first_wait;  /* in the ring of waits; up to that of the next record */
     uint32_t first_use;   /* likewise */
-    uint16_t stream;
-    uint16_t waiter;      /* a stream whose first waits for this one, SIM_NO_STREAM or SIM_DONE */
+    uint64_t stream : SIM_STREAM_BITS;
+    uint64_t waiter : SIM_STREAM_BITS; /* a stream whose first waits for this one, SIM_NO_STREAM or SIM_DONE */
+    uint64_t minibatch : SIM_MINIBATCH_BITS; /* of later ones SIM_MINIBATCH_LAST */
 };
 
-enum { SIM_NO_STREAM = UINT16_MAX, SIM_DONE = UINT16_MAX - 1, SIM_STREAMS_MAX = UINT16_MAX - 2 };
+enum {
+    SIM_NO_STREAM = (1 << SIM_STREAM_BITS) - 1,
+    SIM_DONE = SIM_NO_STREAM - 1,
+    SIM_STREAMS_MAX = SIM_DONE - 1,
+    SIM_MINIBATCH_LAST = (1 << SIM_MINIBATCH_BITS) - 1
+};
 
 /*
  * The operations of a collective that are one follow each other. The first of them counts: its `peer` is how

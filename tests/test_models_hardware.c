@@ -400,7 +400,7 @@ static void impossible_changes_are_refused(void **state)
     } rows[] = {
         {"2x t4-16gb", {.device_count = 3},
          "machine '2x t4-16gb' has 2 devices and not 3 (name several as '3x NAME')"},
-        {"host-2-cores", {.device_count = 4097}, "too many devices (limit is 4096)"},
+        {"host-2-cores", {.device_count = 24577}, "too many devices (limit is 24576)"},
         {"t4-16gb", {.device_memory_bytes = UINT64_C(15) << 30},
          "device memory 15 GiB is more than the 14.5 GiB usable on 't4-16gb'"},
         {"t4-16gb", {.threads = 2}, "threads are a host machine's, and 't4-16gb' has back end 'cuda'"},

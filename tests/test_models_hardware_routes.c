@@ -142,7 +142,7 @@ static void bad_direct_links_are_refused(void **state)
          "test:5:91: link 'dram' is on the path twice"},
         {"\"networks\": [{\"path\": []}]", "test:5:61: missing key 'group'"},
         {"\"networks\": [{\"group\": 1}]", "test:5:61: missing key 'path'"},
-        {"\"networks\": [" NETWORK("0", "") "]", "test:5:71: 'group' is 0 (expected 1 to 8192)"},
+        {"\"networks\": [" NETWORK("0", "") "]", "test:5:71: 'group' is 0 (expected 1 to 49152)"},
         {"\"networks\": [" NETWORK("3", "") ", " NETWORK("3", "") "]",
          "test:5:97: network 3 is listed twice"},
         {"\"networks\": [" NETWORK("1", "") ", " NETWORK("2", "") ", " NETWORK("3", "") ", " NETWORK(
@@ -212,7 +212,7 @@ static void the_largest_cluster(void **state)
     struct hardware h, again = {0};
     struct error err = {0};
     size_t length;
-    support_machine("512x dgx-h100 4:1", &h);
+    support_machine("3072x dgx-h100 4:1", &h);
     assert_int_equal(h.device_count, DEVICES_MAX);
     assert_int_equal(hardware_check(&h, &err), STATUS_OK);
     struct json_out *out = json_out_create(NULL);
@@ -234,8 +234,8 @@ static void clusters_that_are_refused(void **state)
     static const struct {
         const char *name, *message;
     } rows[] = {
-        {"513x dgx-h100", "'513x dgx-h100' has 513 nodes (expected 1 to 512)"},
-        {"0x dgx-h100", "'0x dgx-h100' has 0 nodes (expected 1 to 512)"},
+        {"3073x dgx-h100", "'3073x dgx-h100' has 3073 nodes (expected 1 to 3072)"},
+        {"0x dgx-h100", "'0x dgx-h100' has 0 nodes (expected 1 to 3072)"},
         {"2x hydra-8x2080ti", "'2x hydra-8x2080ti' has 2 nodes (expected 1 to 1)"},
         {"2x p3dn.24xlarge 2:1", "'2x p3dn.24xlarge 2:1': nodes 'p3dn.24xlarge' meet in one switch, which "
                                  "nothing is oversubscribed behind"},

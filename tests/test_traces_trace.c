@@ -390,7 +390,7 @@ static void bad_files_are_refused_with_their_place(void **state)
         {"\"device\": 0, \"kind\": \"h2d\"", "\"device\": 0, \"host\": 0, \"kind\": \"h2d\"", "t:5:", STATUS_BAD_INPUT},
         {"{\"name\": \"gpu0 h2d\", \"device\": 0, \"kind\": \"h2d\"}", "7", "t:5:3: ",
          STATUS_BAD_INPUT},
-        {"\"device\": 0, \"kind\": \"h2d\"", "\"device\": 9999, \"kind\": \"h2d\"", "t:5:34: ",
+        {"\"device\": 0, \"kind\": \"h2d\"", "\"device\": 99999, \"kind\": \"h2d\"", "t:5:34: ",
          STATUS_BAD_INPUT},
         {"\"pass\", \"index\"", "\"index\", \"pass\"",
          "t:10:50: column 'index' of 'operation_columns' (expected 'pass')", STATUS_BAD_INPUT},
@@ -444,16 +444,16 @@ static void too_many_streams_are_refused(void **state)
 {
     (void)state;
     const char *at = strstr(small, "\"streams\": [") + strlen("\"streams\": [");
-    char *text = malloc(sizeof small + 45000 * 3);
+    char *text = malloc(sizeof small + 260000 * 3);
     assert_non_null(text);
     size_t length = (size_t)(at - small);
     memcpy(text, small, length);
-    for (int i = 0; i < 45000; i++, length += 3) memcpy(text + length, "{},", 3);
+    for (int i = 0; i < 260000; i++, length += 3) memcpy(text + length, "{},", 3);
     strcpy(text + length, at);
     struct trace trace = {0};
     struct error err = {0};
     assert_int_equal(trace_parse("t", text, strlen(text), &trace, &err), STATUS_LIMIT);
-    assert_string_equal(err.text, "t:4:13: too many streams (limit is 40960)");
+    assert_string_equal(err.text, "t:4:13: too many streams (limit is 245760)");
     trace_release(&trace);
     free(text);
 }
