@@ -83,6 +83,75 @@ static _Noreturn void be_child(contain_work work, void *context, const struct co
     _exit(0);
 }
 
+/* --- the guard ------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t asked_to_end;
+
+static void on_term(int number)
+{
+    (void)number;
+    asked_to_end = 1;
+}
+
+/* Only calls that are safe after fork(). */
+static void kill_children(pid_t self)
+{
+    char name[64], text[4096];
+    snprintf(name, sizeof name, "/proc/%ld/task/%ld/children", (long)self, (long)self);
+    const int file = open(name, O_RDONLY | O_CLOEXEC);
+    const ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : 0;
+    if (file >= 0) close(file);
+    text[length > 0 ? length : 0] = '\0';
+    for (char *next = text; *next;) {
+        char *end;
+        const long process = strtol(next, &end, 10);
+        if (end == next) break;
+        if (process > 1) kill((pid_t)process, SIGKILL);
+        next = end + strspn(end, " \n");
+    }
+}
+
+/* Waits for the child, ends what is left, tells the child's wait status. */
+static _Noreturn void be_guard(pid_t child, int told)
+{
+    const pid_t self = getpid();
+    int how = 0, other = 0;
+    pid_t ended = 0;
+    while (!asked_to_end && (ended = waitpid(child, &how, 0)) < 0 && errno == EINTR) {}
+    if (ended != child) kill(child, SIGKILL);
+    for (;;) {
+        kill_children(self);
+        const pid_t any = waitpid(-1, &other, 0);
+        if (any == child) how = other;
+        if (any < 0 && errno != EINTR) break;
+    }
+    if (write(told, &how, sizeof how) != (ssize_t)sizeof how) _exit(126);
+    _exit(0);
+}
+
+/* In the guard's process. */
+static _Noreturn void stand_between(contain_work work, void *context, const struct contain_limits *limits, pid_t parent,
+                                    double mark, int file, int told)
+{
+    const struct sigaction action = {.sa_handler = on_term};
+    sigset_t none;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (getppid() != parent) _exit(126);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGINT, SIG_IGN);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    const pid_t guard = getpid(), child = fork();
+    if (child == 0) {
+        close(told);
+        be_child(work, context, limits, guard, mark, file);
+    }
+    close(file);
+    if (child < 0) _exit(126);
+    be_guard(child, told);
+}
+
 /* --- the parent ------------------------------------------------------------------------------ */
 
 struct received {
@@ -121,44 +190,68 @@ static bool receive(int file, double until_s, size_t length_max, struct received
     }
 }
 
+static bool wait_until(pid_t process, int *how, double until_s)
+{
+    pid_t ended;
+    while ((ended = waitpid(process, how, WNOHANG)) == 0 && clock_s() < until_s) usleep(200);
+    return ended == process;
+}
+
+/* The guard takes the child and all that it started along; one that was stopped is ended itself, and its child with it. */
+static void end_guard(pid_t guard, int *how)
+{
+    static const double patience_s = 2;
+    kill(guard, SIGTERM);
+    if (wait_until(guard, how, clock_s() + patience_s)) return;
+    kill(guard, SIGKILL);
+    while (waitpid(guard, how, 0) < 0 && errno == EINTR) {}
+}
+
 enum status contain_run(contain_work work, void *context, const struct contain_limits *limits,
                         size_t length_max, void **result, size_t *length, struct contain_end *end,
                         struct error *err)
 {
-    int ends[2];
+    int ends[2], told[2];
     struct received r = {0};
     *result = NULL;
     *length = 0;
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return error_set(err, STATUS_DEVICE, "cannot make a pipe to a child process");
-    double started_s = clock_s();
-    pid_t parent = getpid(), pid = fork();
-    if (pid == 0) {
+    if (pipe2(ends, O_CLOEXEC) != 0) return error_set(err, STATUS_DEVICE, "cannot make a pipe to a child process");
+    if (pipe2(told, O_CLOEXEC) != 0) {
         close(ends[0]);
-        be_child(work, context, limits, parent, started_s, ends[1]);
+        close(ends[1]);
+        return error_set(err, STATUS_DEVICE, "cannot make a pipe to a child process");
+    }
+    double started_s = clock_s();
+    pid_t parent = getpid(), guard = fork();
+    if (guard == 0) {
+        close(ends[0]);
+        close(told[0]);
+        stand_between(work, context, limits, parent, started_s, ends[1], told[1]);
     }
     close(ends[1]);
-    if (pid < 0) {
+    close(told[1]);
+    if (guard < 0) {
         close(ends[0]);
+        close(told[0]);
         return error_set(err, STATUS_DEVICE, "cannot start a child process");
     }
     bool closed = receive(ends[0], started_s + limits->seconds, length_max, &r, err);
     close(ends[0]);
     /* closed and not gone: whoever closes the pipe and goes on gets what is left of the time */
-    int wait_status = 0;
-    pid_t ended = 0;
-    while (closed && (ended = waitpid(pid, &wait_status, WNOHANG)) == 0 &&
-           clock_s() < started_s + limits->seconds)
-        usleep(200);
-    if (ended != pid) {
-        kill(pid, SIGKILL);
-        while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {}
+    int guard_status = 0, wait_status = 0;
+    bool in_time = closed && wait_until(guard, &guard_status, started_s + limits->seconds);
+    if (!in_time) end_guard(guard, &guard_status);
+    bool is_told = read(told[0], &wait_status, sizeof wait_status) == (ssize_t)sizeof wait_status;
+    close(told[0]);
+    *end = (struct contain_end){.in_time = in_time, .seconds = clock_s() - started_s};
+    if (in_time && !is_told) {
+        wait_status = guard_status;
+        end->killed_parent = WIFSIGNALED(guard_status);
     }
-    *end = (struct contain_end){.in_time = ended == pid, .seconds = clock_s() - started_s};
-    if (ended == pid && WIFSIGNALED(wait_status)) end->signal = WTERMSIG(wait_status);
-    if (ended == pid && WIFEXITED(wait_status)) end->exit_code = WEXITSTATUS(wait_status);
+    if (in_time && WIFSIGNALED(wait_status)) end->signal = WTERMSIG(wait_status);
+    if (in_time && WIFEXITED(wait_status)) end->exit_code = WEXITSTATUS(wait_status);
     bool complete =
-        ended == pid && WIFEXITED(wait_status) && end->exit_code == 0 && r.length >= sizeof started_s &&
+        in_time && is_told && WIFEXITED(wait_status) && end->exit_code == 0 && r.length >= sizeof started_s &&
         memcmp(r.bytes + r.length - sizeof started_s, &started_s, sizeof started_s) == 0;
     if (complete && !err->status) {
         *result = r.bytes;
@@ -175,6 +268,8 @@ const char *contain_text(const struct contain_end *end, const struct contain_lim
     const char *name = end->signal ? sigabbrev_np(end->signal) : NULL;
     if (!end->in_time)
         snprintf(text, CONTAIN_TEXT_BYTES, "was not done within %.3g s", limits->seconds);
+    else if (end->killed_parent)
+        snprintf(text, CONTAIN_TEXT_BYTES, "killed its parent process (SIG%s)", name ? name : "?");
     else if (end->signal)
         snprintf(text, CONTAIN_TEXT_BYTES, "was ended by SIG%s (%s)", name ? name : "?",
                  strsignal(end->signal));

@@ -3,6 +3,8 @@
  *
  * The child begins as a copy of this process, runs `work`, and what that writes comes back; nothing
  * else of what it does. It has no standard output of its own: what it prints goes to standard error.
+ * A guard process stands between the two: the child can kill its parent without reaching this process, and processes that
+ * the child starts end with it, whether they outlive the child or not.
  */
 #ifndef SPILLWAY_BASE_CONTAIN_H
 #define SPILLWAY_BASE_CONTAIN_H
@@ -22,6 +24,7 @@ struct contain_limits {
 struct contain_end {
     bool in_time;  /* false: it was ended at the limit */
     int signal;    /* that ended it otherwise; 0: none */
+    bool killed_parent; /* the guard was ended by the signal */
     int exit_code; /* when none did */
     double seconds;
 };

@@ -8,10 +8,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/contain.h"
@@ -26,8 +28,28 @@
 /* --- children -------------------------------------------------------------------------------- */
 
 struct order {
-    enum { SAY, SAY_MUCH, SAY_AND_LEAVE, CRASH, SLEEP, CLOSE_AND_SLEEP, EAT } what;
+    enum { SAY, SAY_MUCH, SAY_AND_LEAVE, CRASH, SLEEP, CLOSE_AND_SLEEP, EAT, KILL_PARENT, LEAVE_ORPHAN } what;
 };
+
+static const char orphan_name[] = "spw-orphan";
+
+/* Is a process of that name left? */
+static bool orphan_lives(void)
+{
+    char name[300], text[32] = "";
+    DIR *processes = opendir("/proc");
+    bool lives = false;
+    assert_non_null(processes);
+    for (struct dirent *entry; (entry = readdir(processes)) && !lives;) {
+        snprintf(name, sizeof name, "/proc/%.200s/comm", entry->d_name);
+        FILE *file = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? fopen(name, "r") : NULL;
+        if (!file) continue;
+        lives = fgets(text, sizeof text, file) && strncmp(text, orphan_name, strlen(orphan_name)) == 0;
+        fclose(file);
+    }
+    closedir(processes);
+    return lives;
+}
 
 static void obey(void *context, struct contain_sink *sink)
 {
@@ -44,6 +66,15 @@ static void obey(void *context, struct contain_sink *sink)
     case CLOSE_AND_SLEEP:
         closefrom(3);
         for (;;) pause();
+    case KILL_PARENT: kill(getppid(), SIGKILL); for (;;) pause();
+    case LEAVE_ORPHAN: /* in a session of its own, with the pipe open */
+        if (fork() == 0) {
+            setsid();
+            prctl(PR_SET_NAME, orphan_name);
+            for (;;) pause();
+        }
+        contain_write(sink, text, 4);
+        return;
     case EAT: {
         void *memory = malloc((size_t)1 << 33);
         contain_write(sink, memory ? "much" : "none", 4);
@@ -65,6 +96,8 @@ static void children(void **state)
                  {{CRASH}, "was ended by SIGSEGV (Segmentation fault)", 0},
                  {{SLEEP}, "was not done within 0.3 s", 0},
                  {{CLOSE_AND_SLEEP}, "was not done within 0.3 s", 0},
+                 {{KILL_PARENT}, "killed its parent process (SIGKILL)", 0},
+                 {{LEAVE_ORPHAN}, "said", 4},
                  {{EAT}, "none", 4}};
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         bool hangs = cases[i].order.what == SLEEP || cases[i].order.what == CLOSE_AND_SLEEP;
@@ -88,6 +121,7 @@ static void children(void **state)
         if (cases[i].length == 0) assert_null(result);
         if (hangs) assert_true(end.seconds >= 0.3);
         free(result);
+        assert_false(orphan_lives());
     }
     struct order much = {SAY_MUCH};
     struct contain_limits limits = {.seconds = 60};
