@@ -50,6 +50,7 @@ static enum status make(const struct planning *planning, struct planned *out, st
     struct cli_source source = {.jobs_path = planning->path,
                                 .machine = planning->bench->options.machine,
                                 .parallel = CLI_PARALLEL_NONE,
+                                .contained = policy_is_file(planning->policy),
                                 .order = planning->seed == 1 ? 0 : planning->seed};
     bool live = planning->bench->options.dispatch > 0;
     options.live = live;

@@ -3,9 +3,14 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json_in.h"
 #include "base/random.h"
+#include "cli/cli_apart.h"
+#include "cli/cli_child.h"
+#include "planner/plan_io.h"
+#include "planner/policy_load.h"
 
 /* Fisher and Yates. */
 static void reorder(struct job_set *jobs, uint64_t seed)
@@ -24,7 +29,7 @@ enum status cli_source_jobs(const struct cli_source *source, struct job_set *out
     return job_set_parse(source->jobs, json_input_root(source->jobs), ".", out, err);
 }
 
-enum status cli_candidate_plan(const struct cli_source *source, const struct planner_options *options,
+static enum status plan_here(const struct cli_source *source, const struct planner_options *options,
                                struct cli_candidate *out, struct error *err)
 {
     struct hardware hardware = {0};
@@ -39,6 +44,44 @@ enum status cli_candidate_plan(const struct cli_source *source, const struct pla
     hardware_release(&hardware);
     job_set_release(&jobs);
     return status;
+}
+
+struct planning {
+    const struct cli_source *source;
+    const struct planner_options *options;
+    const char *path; /* of the plan */
+};
+
+static enum status plan_and_write(void *context, struct error *err)
+{
+    const struct planning *planning = context;
+    struct cli_candidate candidate = {0};
+    if (plan_here(planning->source, planning->options, &candidate, err) == STATUS_OK)
+        (void)!plan_write(&candidate.plan, planning->path, err);
+    cli_candidate_release(&candidate);
+    return err->status;
+}
+
+/* The user's code is never loaded here: a child plans, and its plan is read, and checked, as a file's is. */
+static enum status plan_apart(const struct cli_source *source, const struct planner_options *options,
+                              struct cli_candidate *out, struct error *err)
+{
+    char path[CLI_PATH_BYTES];
+    struct planning planning = {source, options, path};
+    if (cli_child_file(path, err) != STATUS_OK) return err->status;
+    if (cli_try_apart(options->policy, plan_and_write, &planning, err) == STATUS_OK &&
+        plan_read(path, &out->plan, err) != STATUS_OK)
+        error_add(err, "%s: the process of the policy left a plan that is wrong", options->policy);
+    unlink(path);
+    return err->status;
+}
+
+/* Swapping asks no policy. */
+enum status cli_candidate_plan(const struct cli_source *source, const struct planner_options *options,
+                               struct cli_candidate *out, struct error *err)
+{
+    const bool apart = options->policy && policy_is_file(options->policy) && !options->swap && !source->contained;
+    return apart ? plan_apart(source, options, out, err) : plan_here(source, options, out, err);
 }
 
 enum status cli_candidate_make(const struct cli_source *source, const struct planner_options *options,

@@ -16,6 +16,7 @@ struct cli_source {
     struct cli_machine machine;
     struct cli_parallel parallel;
     uint64_t order; /* a seed by which the jobs are put in another order; 0: as they stand */
+    bool contained; /* this process is a child with limits: a policy of the user's plans in it */
 };
 
 /* A plan and what the simulator says of it. */

@@ -122,7 +122,7 @@ static const char make_text[] =
     "\n"
     "# the folder in which spillway/policy.h lies\n"
     "INCLUDE ?= @INCLUDE@\n"
-    "SPILLWAY ?= spillway\n"
+    "SPILLWAY ?= @SPILLWAY@\n"
     "CFLAGS ?= -O2 -g\n"
     "FLAGS = -std=c11 -Wall -Wextra -I$(INCLUDE) $(CFLAGS)\n"
     "\n"
@@ -172,12 +172,12 @@ const char *cli_skeleton_name(const char *policy, uint32_t index, char name[CLI_
     return name;
 }
 
-/* The text with its two words replaced. */
-static void fill_in(struct file_out *file, const char *text, const char *name, const char *include)
+/* The text with its words replaced. */
+static void fill_in(struct file_out *file, const char *text, const char *name, const char *include, const char *program)
 {
     const struct {
         const char *mark, *word;
-    } words[] = {{"@NAME@", name}, {"@INCLUDE@", include}};
+    } words[] = {{"@NAME@", name}, {"@INCLUDE@", include}, {"@SPILLWAY@", program}};
     while (*text) {
         const char *next = strchr(text, '@');
         size_t length = next ? (size_t)(next - text) : strlen(text);
@@ -197,12 +197,15 @@ static void fill_in(struct file_out *file, const char *text, const char *name, c
 
 static enum status write_file(const char *policy, const char *folder, uint32_t index, struct error *err)
 {
-    char path[2 * CLI_PATH_BYTES], name[CLI_PATH_BYTES], include[CLI_PATH_BYTES];
+    char path[2 * CLI_PATH_BYTES], name[CLI_PATH_BYTES], include[CLI_PATH_BYTES], program[CLI_PATH_BYTES];
     struct file_out *file;
+    struct error unknown = {0};
     cli_include_folder(include);
+    /* the very program that writes this: in a build tree it is not on PATH */
+    if (path_from_program("", program, sizeof program, &unknown) != STATUS_OK) snprintf(program, sizeof program, "spillway");
     snprintf(path, sizeof path, "%s/%s", folder, cli_skeleton_name(policy, index, name));
     if (file_out_create(path, &file, err) != STATUS_OK) return err->status;
-    fill_in(file, files[index].text, policy, include);
+    fill_in(file, files[index].text, policy, include, program);
     return file_out_commit(file, err);
 }
 

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/progress.h"
+#include "cli/cli_apart.h"
 #include "cli/cli_document.h"
 #include "cli/cli_history.h"
 #include "cli/cli_predict.h"
@@ -101,6 +102,31 @@ static enum status find_machine(const struct cli_simulate_request *request, cons
     return cli_machine_read(&wanted, out, err);
 }
 
+struct attempt {
+    const struct instance *in;
+    const struct cli_simulate_request *request;
+    const struct hardware *hardware;
+};
+
+static enum status simulate_and_release(void *context, struct error *err)
+{
+    const struct attempt *attempt = context;
+    struct policy_handle handle = {0};
+    struct sim_result result = {0};
+    struct trace trace = {0};
+    const struct cli_simulate_request *request = attempt->request;
+    struct sim_live_options options = {.hardware = attempt->hardware, .seed = request->seed,
+                                       .timed_copies = !request->machine.name};
+    if (policy_open(request->policy, &handle, err) == STATUS_OK) {
+        options.policy = handle.policy;
+        (void)!sim_live_run(attempt->in, &options, &result, &trace, err);
+    }
+    sim_result_release(&result);
+    trace_release(&trace);
+    policy_close(&handle);
+    return err->status;
+}
+
 enum status simulate_live(struct cli *cli, const struct cli_simulate_request *request, struct error *err)
 {
     struct instance in = {0};
@@ -112,8 +138,10 @@ enum status simulate_live(struct cli *cli, const struct cli_simulate_request *re
                             .instance = &in,
                             .simulated = {.hardware = &hardware, .result = &result, .trace = &trace}};
     enum status status = instance_read(request->path, &in, err);
-    if (status == STATUS_OK) status = policy_open(request->policy, &handle, err);
+    struct attempt attempt = {&in, request, &hardware};
     if (status == STATUS_OK) status = find_machine(request, &in, &hardware, err);
+    if (status == STATUS_OK) status = cli_try_apart(request->policy, simulate_and_release, &attempt, err);
+    if (status == STATUS_OK) status = policy_open(request->policy, &handle, err);
     if (status == STATUS_OK) {
         report.policy = handle.policy;
         status = simulate(&in, request, request->trace_path || cli->document, handle.policy, &report.simulated, &result,

@@ -14,6 +14,7 @@
 #include "base/json_in.h"
 #include "base/size.h"
 #include "cli/cli.h"
+#include "cli/cli_apart.h"
 #include "cli/cli_candidate.h"
 #include "cli/cli_default.h"
 #include "cli/cli_document.h"
@@ -93,10 +94,17 @@ static bool asks_for(const struct request *request, const char *policy)
     return request->policy && strcmp(request->policy, policy) == 0;
 }
 
+static enum status open_and_close(void *context, struct error *err)
+{
+    struct policy_handle handle = {0};
+    (void)!policy_open(*(const char **)context, &handle, err);
+    policy_close(&handle);
+    return err->status;
+}
+
 /* Before anything is read; what is to be loaded is looked at when it is. */
 static enum status check_policy(const char *policy, struct error *err)
 {
-    struct policy_handle handle = {0};
     const char *others[SATURN_RULES + 2] = {NULL};
     enum saturn_rule rule;
     if (!policy || strcmp(policy, "all") == 0 || saturn_rule_find(policy, &rule)) return STATUS_OK;
@@ -106,9 +114,7 @@ static enum status check_policy(const char *policy, struct error *err)
         return error_set(err, STATUS_BAD_INPUT, "jobs settle where that is better than streaming them: '%s' is no policy "
                          "(expected no '--policy')", cli_settled_name);
     if (!policy_is_file(policy) && !policy_find(policy)) return policy_unknown(policy, others, err);
-    enum status status = policy_open(policy, &handle, err);
-    policy_close(&handle);
-    return status;
+    return cli_try_apart(policy, open_and_close, &policy, err);
 }
 
 /* What is planned without a policy, where jobs have devices for themselves: else it is a policy's. */

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/progress.h"
 #include "base/size.h"
 #include "cli/cli.h"
@@ -98,7 +99,7 @@ static enum status keep_case(const struct request *request, const struct instanc
     const char *slash = strrchr(request->policy, '/'), *name = slash ? slash + 1 : request->policy;
     snprintf(path, CLI_PATH_BYTES, "%s%s%.*s-case-%" PRIu32 ".json", request->keep ? request->keep : "",
              request->keep ? "/" : "", (int)strcspn(name, "."), name, number + 1);
-    return instance_write(in, path, err);
+    return request->keep && path_make_folders(path, err) != STATUS_OK ? err->status : instance_write(in, path, err);
 }
 
 static enum status note(const struct request *request, const struct instance *in, uint32_t number,
