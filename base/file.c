@@ -31,6 +31,7 @@
 #include <zlib.h>
 
 #include "base/alloc.h"
+#include "base/file_in.h"
 #include "base/outputs.h"
 #include "base/text.h"
 
@@ -394,127 +395,12 @@ void file_out_discard(struct file_out *file)
 
 /* --- bytes in ------------------------------------------------------------------------------- */
 
-struct bytes {
-    char *data; /* the caller frees it with free(); capacity > length: room for the NUL */
-    size_t length, capacity;
-};
-
-static enum status bytes_reserve(struct bytes *bytes, size_t more, struct error *err)
+enum status file_read(const char *path, size_t limit, char **text, size_t *length, struct error *err)
 {
-    if (more < bytes->capacity - bytes->length) return STATUS_OK;
-    size_t capacity = bytes->length + more + 1;
-    if (capacity < 2 * bytes->capacity) capacity = 2 * bytes->capacity;
-    char *larger = alloc_resize(bytes->data, capacity);
-    if (!larger) return error_memory(err, "the contents of a file", capacity);
-    bytes->data = larger;
-    bytes->capacity = capacity;
-    return STATUS_OK;
-}
-
-static enum status too_large(const char *name, size_t limit, struct error *err)
-{
-    return error_set(err, STATUS_LIMIT, "'%s' is too large (limit is %zu bytes)", name, limit);
-}
-
-static enum status read_all(int fd, const char *name, size_t limit, struct bytes *bytes,
-                            struct error *err)
-{
-    struct stat info;
-    size_t expected = BUFFER_BYTES;
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
-        if ((uint64_t)info.st_size > limit) return too_large(name, limit, err);
-        expected = (size_t)info.st_size + 1;
-    }
-    for (;;) {
-        enum status status = bytes_reserve(bytes, expected, err);
-        if (status != STATUS_OK) return status;
-        ssize_t got = read(fd, bytes->data + bytes->length, expected);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return error_io(err, "cannot read '%s'", name);
-        if (got == 0) return STATUS_OK;
-        bytes->length += (size_t)got;
-        if (bytes->length > limit) return too_large(name, limit, err);
-        expected = BUFFER_BYTES;
-    }
-}
-
-static bool is_gzip(const char *data, size_t length)
-{
-    return length >= 2 && (unsigned char)data[0] == 0x1f && (unsigned char)data[1] == 0x8b;
-}
-
-/* Inflate every member of `packed`, one after the other. */
-static enum status inflate_all(const struct bytes *packed, const char *name, size_t limit,
-                               struct bytes *plain, struct error *err)
-{
-    z_stream z = {.zalloc = zlib_allocate, .zfree = zlib_free};
-    if (inflateInit2(&z, GZIP_WINDOW) != Z_OK) return error_memory(err, "inflating", 64 << 10);
-    enum status status = STATUS_OK;
-    size_t taken = 0;
-    while (status == STATUS_OK) {
-        status = bytes_reserve(plain, BUFFER_BYTES, err);
-        if (status != STATUS_OK) break;
-        size_t left = packed->length - taken, room = plain->capacity - plain->length - 1;
-        z.next_in = (Bytef *)packed->data + taken;
-        z.avail_in = left < UINT_MAX / 2 ? (uInt)left : UINT_MAX / 2;
-        z.next_out = (Bytef *)plain->data + plain->length;
-        z.avail_out = room < UINT_MAX / 2 ? (uInt)room : UINT_MAX / 2;
-        uInt in_before = z.avail_in, out_before = z.avail_out;
-        int code = inflate(&z, Z_NO_FLUSH);
-        taken += in_before - z.avail_in;
-        plain->length += out_before - z.avail_out;
-        if (plain->length > limit) {
-            status = too_large(name, limit, err);
-        } else if (code == Z_STREAM_END) {
-            if (taken == packed->length) break;
-            if (!is_gzip(packed->data + taken, packed->length - taken))
-                status = error_set(err, STATUS_BAD_INPUT, "'%s' has text behind its gzip data",
-                                   name);
-            inflateReset(&z);
-        } else if (code == Z_MEM_ERROR) {
-            status = error_memory(err, "inflating", 64 << 10);
-        } else if (code != Z_OK && code != Z_BUF_ERROR) {
-            status = error_set(err, STATUS_BAD_INPUT, "'%s' is damaged gzip data", name);
-        } else if (taken == packed->length && z.avail_out > 0) {
-            status = error_set(err, STATUS_BAD_INPUT, "'%s' is truncated gzip data", name);
-        }
-    }
-    inflateEnd(&z);
-    return status;
-}
-
-enum status file_read(const char *path, size_t limit, char **text, size_t *length,
-                      struct error *err)
-{
-    assert(limit < SIZE_MAX / 4);
-    bool standard = strcmp(path, "-") == 0;
-    const char *name = standard ? "standard input" : path;
-    int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return error_io(err, "cannot open '%s'", path);
-    if (outputs_read(path, err) != STATUS_OK) {
-        if (!standard) close(fd);
-        return err->status;
-    }
-
-    struct bytes raw = {0}, plain = {0};
-    enum status status = read_all(fd, name, limit, &raw, err);
-    if (!standard) close(fd);
-    if (status != STATUS_OK) goto out;
-    bool packed = is_gzip(raw.data, raw.length);
-    if (!packed && text_ends_in(path, ".gz")) {
-        status = error_set(err, STATUS_BAD_INPUT, "'%s' is not gzip data", path);
-        goto out;
-    }
-    if (packed) status = inflate_all(&raw, name, limit, &plain, err);
-    if (status != STATUS_OK) goto out;
-
-    struct bytes *result = packed ? &plain : &raw;
-    result->data[result->length] = '\0';
-    *text = result->data;
-    *length = result->length;
-    result->data = NULL;
-out:
-    free(raw.data);
-    free(plain.data);
+    struct file_in *file;
+    enum status status = file_in_open(path, &file, err);
+    if (status != STATUS_OK) return status;
+    status = file_in_rest(file, limit, text, length, err);
+    file_in_close(file);
     return status;
 }

@@ -40,6 +40,8 @@ struct json_input {
     char *text;
     size_t length;
     json_t *root;
+    struct json_anchor anchors[JSON_ANCHORS_MAX];
+    size_t anchor_count;
 };
 
 /* --- places --------------------------------------------------------------------------------- */
@@ -113,10 +115,14 @@ static bool find_place(const struct place *wanted, const json_t *value, const ch
 }
 
 /* Lines and columns count from 1; a column is a character, not a byte. */
-static void line_and_column(const char *text, const char *at, size_t *line, size_t *column)
+static void line_and_column(const struct json_input *input, const char *at, size_t *line, size_t *column)
 {
-    *line = *column = 1;
-    for (const char *c = text; c < at; c++) {
+    const struct json_anchor *anchor = &input->anchors[0];
+    for (size_t i = 1; i < input->anchor_count && input->text + input->anchors[i].offset <= at; i++)
+        anchor = &input->anchors[i];
+    *line = anchor->line;
+    *column = anchor->column;
+    for (const char *c = input->text + anchor->offset; c < at; c++) {
         if (*c == '\n') {
             ++*line;
             *column = 1;
@@ -130,7 +136,7 @@ static enum status fail_offset(const struct json_input *input, const char *at, c
                                struct error *err)
 {
     size_t line, column;
-    line_and_column(input->text, at, &line, &column);
+    line_and_column(input, at, &line, &column);
     return error_set(err, STATUS_BAD_INPUT, "%s:%zu:%zu: %s", input->name, line, column, message);
 }
 
@@ -211,17 +217,27 @@ static int first_column(const json_error_t *error)
     return column > 0 ? column : 1;
 }
 
-static enum status fail_syntax(const char *name, const json_error_t *error, struct error *err)
+/* The character at this line and column of the text. */
+static const char *character_at(const struct json_input *input, int line, int column)
 {
-    bool nul = strstr(error->text, "JSON_ALLOW_NUL") != NULL; /* a flag of the library */
-    return error_set(err, STATUS_BAD_INPUT, "%s:%d:%d: %s", name, error->line > 0 ? error->line : 1,
-                     first_column(error), nul ? "a string contains \\u0000" : error->text);
+    const char *c = input->text, *end = input->text + input->length;
+    for (; line > 1 && c < end; c++) line -= *c == '\n';
+    for (; c < end && (column > 1 || ((unsigned char)*c & 0xc0) == 0x80); c++)
+        column -= ((unsigned char)*c & 0xc0) != 0x80;
+    return c;
 }
 
-/* Takes `text` over, also on failure. */
-static enum status parse(const char *name, char *text, size_t length, struct json_input **out,
-                         struct error *err)
+static enum status fail_syntax(const struct json_input *input, const json_error_t *error, struct error *err)
 {
+    bool nul = strstr(error->text, "JSON_ALLOW_NUL") != NULL; /* a flag of the library */
+    return fail_offset(input, character_at(input, error->line, first_column(error)),
+                       nul ? "a string contains \\u0000" : error->text, err);
+}
+
+enum status json_input_parse_cut(const char *name, char *text, size_t length, const struct json_anchor *anchors,
+                                 size_t anchor_count, bool any, struct json_input **out, struct error *err)
+{
+    assert(anchor_count > 0 && anchor_count <= JSON_ANCHORS_MAX);
     struct json_input *input = alloc_zeroed(1, sizeof *input);
     size_t name_bytes = strlen(name) + 1;
     char *name_copy = alloc_zeroed(1, name_bytes);
@@ -232,19 +248,20 @@ static enum status parse(const char *name, char *text, size_t length, struct jso
         return error_memory(err, "JSON input", sizeof *input + name_bytes);
     }
     memcpy(name_copy, name, name_bytes);
-    *input = (struct json_input){.name = name_copy, .text = text, .length = length};
+    *input = (struct json_input){.name = name_copy, .text = text, .length = length, .anchor_count = anchor_count};
+    memcpy(input->anchors, anchors, anchor_count * sizeof *anchors);
 
     enum status status = check_brackets(input, err);
     if (status != STATUS_OK) goto fail;
     json_object_seed(1);
     json_error_t error = {.text = ""};
-    input->root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    input->root = json_loadb(text, length, JSON_REJECT_DUPLICATES | (any ? JSON_DECODE_ANY : 0), &error);
     if (!input->root) {
         /* jansson says nothing when its own allocation failed */
         if (!error.text[0])
             status = error_memory(err, "parsed JSON", length);
         else
-            status = fail_syntax(name, &error, err);
+            status = fail_syntax(input, &error, err);
         goto fail;
     }
     *out = input;
@@ -252,6 +269,11 @@ static enum status parse(const char *name, char *text, size_t length, struct jso
 fail:
     json_input_destroy(input);
     return status;
+}
+
+static enum status parse(const char *name, char *text, size_t length, struct json_input **out, struct error *err)
+{
+    return json_input_parse_cut(name, text, length, &(struct json_anchor){.line = 1, .column = 1}, 1, false, out, err);
 }
 
 enum status json_input_read(const char *path, struct json_input **out, struct error *err)

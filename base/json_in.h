@@ -35,6 +35,19 @@ MUST_CHECK enum status json_input_read(const char *path, struct json_input **out
 MUST_CHECK enum status json_input_parse(const char *name, const char *text, size_t length,
                                         struct json_input **out, struct error *err);
 
+/* From this byte of a text on, the file has it at this line and column. */
+struct json_anchor {
+    size_t offset, line, column;
+};
+enum { JSON_ANCHORS_MAX = 9 };
+
+/* Parses a text from which parts of the file are left out: anchors, ascending, the first at offset 0, say where the
+ * rest stands. `text` is malloc'ed and NUL-terminated, and is taken over, also on failure. With `any`, the root may be
+ * a number, a string, true, false or null. */
+MUST_CHECK enum status json_input_parse_cut(const char *name, char *text, size_t length,
+                                            const struct json_anchor *anchors, size_t anchor_count, bool any,
+                                            struct json_input **out, struct error *err);
+
 void json_input_destroy(struct json_input *input);
 
 const char *json_input_name(const struct json_input *input);
