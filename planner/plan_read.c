@@ -3,8 +3,8 @@
  *
  * Files are written by us, edited by people and damaged by accidents, so nothing in them is
  * trusted: every name, index and range is checked where it stands, and the message says where that
- * is. Two passes over the parsed tree: the first only counts, so that each table is allocated once,
- * at its length; the second fills the tables in the order of the file and checks each element. A
+ * is. The tables are long arrays (base/json_stream.h), which are passed over twice: the first time only counts, so
+ * that each table is allocated once, at its length; the second fills it and checks each element. A
  * table is read before those that refer to it:
  *
  *     hardware, jobs -> shards, works -> buffers, slots -> units -> segments
@@ -39,34 +39,46 @@ static enum status read_activations(struct plan_reader *r, const json_t *array)
     return STATUS_OK;
 }
 
-static enum status read_shards(struct plan_reader *r, const json_t *array)
+/* The shards that were read, and the job of the last one. */
+struct shards_read {
+    uint32_t count, job;
+};
+
+static enum status read_shard(struct plan_reader *r, const json_t *row, void *context)
+{
+    static const char *const held[] = {"all", "inputs"};
+    struct shards_read *read = context;
+    struct plan *plan = r->plan;
+    struct plan_shard *shard = &plan->shards[read->count];
+    uint32_t inputs = 0;
+    size_t length = json_array_size(row);
+    TRY(plan_reader_row(r, row, length == 4 ? 4 : 3));
+    if (length == 4) TRY(plan_reader_choice(r, row, 3, "way of activations", held, 2, &inputs));
+    shard->inputs_only = inputs;
+    TRY(plan_reader_index(r, row, 0, "job", plan->jobs.count, &shard->job));
+    TRY(json_item_u64(r->in, row, 1, 0, LAYERS_MAX, &shard->first_layer, r->err));
+    TRY(json_item_u64(r->in, row, 2, 1, LAYERS_MAX, &shard->layer_count, r->err));
+    if (shard->job < read->job)
+        return json_fail_index(r->in, row, 0, r->err,
+                               "a shard of job %u behind one of job %u (expected in order)",
+                               shard->job, read->job);
+    while (read->job < shard->job) plan->job_first_shard[++read->job] = read->count;
+    read->count++;
+    return STATUS_OK;
+}
+
+static enum status read_shards(struct plan_reader *r)
 {
     struct plan *plan = r->plan;
-    size_t count = json_array_size(array);
-    TRY(plan_reader_limit(r, array, count, PLAN_SHARDS_MAX, "shards"));
+    struct shards_read read = {0};
+    size_t count, inner;
+    TRY(plan_reader_count(r, TABLE_SHARDS, &count, &inner));
+    TRY(plan_reader_limit(r, r->tables[TABLE_SHARDS], count, PLAN_SHARDS_MAX, "shards"));
     TRY(plan_reader_allocate(r, count, sizeof *plan->shards, &plan->shards));
     TRY(plan_reader_allocate(r, (size_t)plan->jobs.count + 1, sizeof *plan->job_first_shard,
                              &plan->job_first_shard));
-    uint32_t job = 0;
-    for (size_t i = 0; i < count; i++) {
-        const json_t *row;
-        struct plan_shard *shard = &plan->shards[i];
-        static const char *const held[] = {"all", "inputs"};
-        uint32_t inputs = 0;
-        size_t length = json_array_size(json_array_get(array, i));
-        TRY(json_item_array(r->in, array, i, length == 4 ? 4 : 3, &row, r->err));
-        if (length == 4) TRY(plan_reader_choice(r, row, 3, "way of activations", held, 2, &inputs));
-        shard->inputs_only = inputs;
-        TRY(plan_reader_index(r, row, 0, "job", plan->jobs.count, &shard->job));
-        TRY(json_item_u64(r->in, row, 1, 0, LAYERS_MAX, &shard->first_layer, r->err));
-        TRY(json_item_u64(r->in, row, 2, 1, LAYERS_MAX, &shard->layer_count, r->err));
-        if (shard->job < job)
-            return json_fail_index(r->in, row, 0, r->err,
-                                   "a shard of job %u behind one of job %u (expected in order)",
-                                   shard->job, job);
-        while (job < shard->job) plan->job_first_shard[++job] = (uint32_t)i;
-    }
-    while (job < plan->jobs.count) plan->job_first_shard[++job] = (uint32_t)count;
+    TRY(plan_reader_each(r, TABLE_SHARDS, read_shard, &read));
+    while (read.job < plan->jobs.count) plan->job_first_shard[++read.job] = (uint32_t)count;
     plan->shard_count = (uint32_t)count;
     return STATUS_OK;
 }
@@ -86,70 +98,86 @@ static enum status read_work_item(struct plan_reader *r, const json_t *array, si
     return STATUS_OK;
 }
 
-static enum status read_works(struct plan_reader *r, const json_t *array)
+static enum status read_work(struct plan_reader *r, const json_t *row, void *context)
+{
+    (void)context;
+    struct plan *plan = r->plan;
+    struct plan_work *work = &plan->works[plan->work_count];
+    TRY(plan_reader_row(r, row, SIZE_MAX));
+    work->first_item = plan->item_count;
+    work->item_count = (uint32_t)json_array_size(row);
+    for (size_t i = 0; i < json_array_size(row); i++)
+        TRY(read_work_item(r, row, i, &plan->items[plan->item_count++]));
+    plan->work_count++;
+    return STATUS_OK;
+}
+
+static enum status read_works(struct plan_reader *r)
 {
     struct plan *plan = r->plan;
-    size_t count = json_array_size(array), item_count = plan_reader_inner(array);
-    TRY(plan_reader_limit(r, array, count, PLAN_OPS_MAX, "works"));
-    TRY(plan_reader_limit(r, array, item_count, PLAN_ITEMS_MAX, "work items"));
+    size_t count, item_count;
+    TRY(plan_reader_count(r, TABLE_WORKS, &count, &item_count));
+    TRY(plan_reader_limit(r, r->tables[TABLE_WORKS], count, PLAN_OPS_MAX, "works"));
+    TRY(plan_reader_limit(r, r->tables[TABLE_WORKS], item_count, PLAN_ITEMS_MAX, "work items"));
     TRY(plan_reader_allocate(r, count, sizeof *plan->works, &plan->works));
     TRY(plan_reader_allocate(r, item_count, sizeof *plan->items, &plan->items));
-    for (size_t w = 0; w < count; w++) {
-        const json_t *row;
-        TRY(json_item_array(r->in, array, w, SIZE_MAX, &row, r->err));
-        plan->works[w].first_item = plan->item_count;
-        plan->works[w].item_count = (uint32_t)json_array_size(row);
-        for (size_t i = 0; i < json_array_size(row); i++)
-            TRY(read_work_item(r, row, i, &plan->items[plan->item_count++]));
-    }
-    plan->work_count = (uint32_t)count;
-    return STATUS_OK;
+    return plan_reader_each(r, TABLE_WORKS, read_work, NULL);
 }
 
-static enum status read_buffers(struct plan_reader *r, const json_t *array)
+static enum status read_buffer(struct plan_reader *r, const json_t *row, void *context)
 {
+    (void)context;
     static const char *const places[] = {"host", "device", "storage"};
     struct plan *plan = r->plan;
-    size_t count = json_array_size(array);
-    TRY(plan_reader_limit(r, array, count, PLAN_BUFFERS_MAX, "buffers"));
-    TRY(plan_reader_allocate(r, count, sizeof *plan->buffers, &plan->buffers));
-    for (size_t b = 0; b < count; b++) {
-        const json_t *row;
-        uint32_t place;
-        struct plan_buffer *buffer = &plan->buffers[b];
-        TRY(json_item_array(r->in, array, b, 6, &row, r->err));
-        TRY(plan_reader_choice(r, row, 0, "buffer kind", plan_buffer_names, BUFFER_KIND_COUNT,
-                               &buffer->kind));
-        TRY(plan_reader_index(r, row, 1, "job", plan->jobs.count, &buffer->job));
-        TRY(plan_reader_shard(r, row, 2, buffer->job, &buffer->shard));
-        TRY(plan_reader_u32(r, row, 3, 0, UINT32_MAX, &buffer->variant));
-        TRY(plan_reader_choice(r, row, 4, "place", places, 3, &place));
-        if ((buffer->kind == BUFFER_STORED) != (place == 2))
-            return json_fail_index(r->in, row, 4, r->err, "a %s in place '%s' (%s)",
-                                   plan_buffer_names[buffer->kind], places[place],
-                                   place == 2 ? "on storage are stored states alone"
-                                              : "expected 'storage'");
-        TRY(json_item_u64(r->in, row, 5, 0, UINT64_MAX, &buffer->bytes, r->err));
-        buffer->on_device = place == 1;
-    }
-    plan->buffer_count = (uint32_t)count;
+    uint32_t place;
+    struct plan_buffer *buffer = &plan->buffers[plan->buffer_count];
+    TRY(plan_reader_row(r, row, 6));
+    TRY(plan_reader_choice(r, row, 0, "buffer kind", plan_buffer_names, BUFFER_KIND_COUNT,
+                           &buffer->kind));
+    TRY(plan_reader_index(r, row, 1, "job", plan->jobs.count, &buffer->job));
+    TRY(plan_reader_shard(r, row, 2, buffer->job, &buffer->shard));
+    TRY(plan_reader_u32(r, row, 3, 0, UINT32_MAX, &buffer->variant));
+    TRY(plan_reader_choice(r, row, 4, "place", places, 3, &place));
+    if ((buffer->kind == BUFFER_STORED) != (place == 2))
+        return json_fail_index(r->in, row, 4, r->err, "a %s in place '%s' (%s)",
+                               plan_buffer_names[buffer->kind], places[place],
+                               place == 2 ? "on storage are stored states alone"
+                                          : "expected 'storage'");
+    TRY(json_item_u64(r->in, row, 5, 0, UINT64_MAX, &buffer->bytes, r->err));
+    buffer->on_device = place == 1;
+    plan->buffer_count++;
     return STATUS_OK;
 }
 
-static enum status read_slots(struct plan_reader *r, const json_t *array)
+static enum status read_buffers(struct plan_reader *r)
 {
     struct plan *plan = r->plan;
-    size_t count = json_array_size(array);
-    TRY(plan_reader_limit(r, array, count, PLAN_SLOTS_MAX, "slots"));
-    TRY(plan_reader_allocate(r, count, sizeof *plan->slots, &plan->slots));
-    for (size_t s = 0; s < count; s++) {
-        const json_t *row;
-        TRY(json_item_array(r->in, array, s, 2, &row, r->err));
-        TRY(json_item_u64(r->in, row, 0, 0, UINT64_MAX, &plan->slots[s].offset_bytes, r->err));
-        TRY(json_item_u64(r->in, row, 1, 0, UINT64_MAX, &plan->slots[s].bytes, r->err));
-    }
-    plan->slot_count = (uint32_t)count;
+    size_t count, inner;
+    TRY(plan_reader_count(r, TABLE_BUFFERS, &count, &inner));
+    TRY(plan_reader_limit(r, r->tables[TABLE_BUFFERS], count, PLAN_BUFFERS_MAX, "buffers"));
+    TRY(plan_reader_allocate(r, count, sizeof *plan->buffers, &plan->buffers));
+    return plan_reader_each(r, TABLE_BUFFERS, read_buffer, NULL);
+}
+
+static enum status read_slot(struct plan_reader *r, const json_t *row, void *context)
+{
+    (void)context;
+    struct plan_slot *slot = &r->plan->slots[r->plan->slot_count];
+    TRY(plan_reader_row(r, row, 2));
+    TRY(json_item_u64(r->in, row, 0, 0, UINT64_MAX, &slot->offset_bytes, r->err));
+    TRY(json_item_u64(r->in, row, 1, 0, UINT64_MAX, &slot->bytes, r->err));
+    r->plan->slot_count++;
     return STATUS_OK;
+}
+
+static enum status read_slots(struct plan_reader *r)
+{
+    struct plan *plan = r->plan;
+    size_t count, inner;
+    TRY(plan_reader_count(r, TABLE_SLOTS, &count, &inner));
+    TRY(plan_reader_limit(r, r->tables[TABLE_SLOTS], count, PLAN_SLOTS_MAX, "slots"));
+    TRY(plan_reader_allocate(r, count, sizeof *plan->slots, &plan->slots));
+    return plan_reader_each(r, TABLE_SLOTS, read_slot, NULL);
 }
 
 /* --- gangs ---------------------------------------------------------------------------------- */
@@ -290,24 +318,23 @@ static enum status read_devices(struct plan_reader *r, const json_t *row, struct
 }
 
 /* [unit, device, slot ...] */
-static enum status read_instance(struct plan_reader *r, const json_t *array, size_t index,
-                                 struct plan_instance *instance)
+static enum status read_instance_row(struct plan_reader *r, const json_t *row, void *context)
 {
     struct plan *plan = r->plan;
-    const json_t *row;
-    TRY(json_item_array(r->in, array, index, SIZE_MAX, &row, r->err));
+    struct plan_instance *instance = context;
+    TRY(plan_reader_row(r, row, SIZE_MAX));
     if (json_array_size(row) < 2)
-        return json_fail_index(r->in, array, index, r->err,
-                               "an instance of %zu elements (expected unit, device, slots)",
-                               json_array_size(row));
+        return json_fail_key(r->in, row, NULL, r->err,
+                             "an instance of %zu elements (expected unit, device, slots)",
+                             json_array_size(row));
     TRY(plan_reader_index(r, row, 0, "unit", plan->unit_count, &instance->unit));
     TRY(read_devices(r, row, instance));
     size_t slot_count = json_array_size(row) - 2;
     uint32_t acquire_count = plan->units[instance->unit].acquire_count;
     if (slot_count != acquire_count)
-        return json_fail_index(r->in, array, index, r->err,
-                               "%zu slots for unit %u (it acquires %u buffers)", slot_count,
-                               instance->unit, acquire_count);
+        return json_fail_key(r->in, row, NULL, r->err,
+                             "%zu slots for unit %u (it acquires %u buffers)", slot_count,
+                             instance->unit, acquire_count);
     instance->layout = plan->layout_count;
     for (uint32_t a = 0; a < acquire_count; a++)
         TRY(plan_reader_index(r, row, a + 2, "slot", plan->slot_count,
@@ -315,46 +342,115 @@ static enum status read_instance(struct plan_reader *r, const json_t *array, siz
     return STATUS_OK;
 }
 
-static enum status read_segment(struct plan_reader *r, const json_t *array, size_t index,
-                                struct plan_segment *segment)
+/* Takes the row of an instance on one device, as most are. False, and nothing is changed, when it is anything else. */
+static bool take_plain_instance(struct plan *plan, const struct json_element *element, struct plan_instance *instance)
+{
+    enum { ROW_MAX = 64 };
+    uint32_t row[ROW_MAX];
+    size_t count;
+    if (!json_element_wholes(element, ROW_MAX, row, &count) || count < 2 || row[0] >= plan->unit_count ||
+        row[1] >= plan->hardware.device_count || count - 2 != plan->units[row[0]].acquire_count)
+        return false;
+    for (size_t i = 2; i < count; i++)
+        if (row[i] >= plan->slot_count) return false;
+    *instance = (struct plan_instance){.unit = row[0], .device = row[1], .layout = plan->layout_count,
+                                       .peer = PLAN_NONE, .gang = PLAN_NONE};
+    for (size_t i = 2; i < count; i++) plan->layouts[plan->layout_count++] = row[i];
+    return true;
+}
+
+/* The instances that a stream has next. */
+static enum status read_instances(struct plan_reader *r, struct json_stream *stream)
 {
     struct plan *plan = r->plan;
+    struct json_element element;
+    bool more;
+    for (;;) {
+        TRY(json_stream_next(stream, &element, &more, r->err));
+        if (!more) return STATUS_OK;
+        struct plan_instance *instance = &plan->instances[plan->instance_count];
+        if (!take_plain_instance(plan, &element, instance))
+            TRY(plan_reader_parse(r, stream, &element, read_instance_row, instance));
+        plan->instance_count++;
+    }
+}
+
+/* Segments are objects, each with a long array. */
+static const char *const segment_arrays[] = {"instances", NULL};
+
+struct segment_sizes {
+    size_t segments, instances, slots;
+};
+
+static enum status count_instances(struct plan_reader *r, struct json_stream *segment, struct segment_sizes *sizes)
+{
+    struct json_element element;
+    bool more;
+    TRY(json_stream_begin(segment, 0, r->err));
+    for (;; sizes->instances++) {
+        TRY(json_stream_next(segment, &element, &more, r->err));
+        if (!more) return STATUS_OK;
+        sizes->slots += json_element_size(&element);
+    }
+}
+
+static enum status read_segment(struct plan_reader *r, struct json_stream *stream, struct plan_segment *segment)
+{
+    struct plan *plan = r->plan;
+    const struct json_input *in = json_stream_head(stream);
     struct json_object object;
     const json_t *instances;
-    TRY(json_object_open_at(&object, r->in, array, index, "a segment", r->err));
+    TRY(json_object_open(&object, in, json_input_root(in), "a segment", r->err));
     TRY(json_take_u32(&object, "repeat", JSON_REQUIRED, 1, UINT32_MAX, &segment->repeat_count,
                       r->err));
     TRY(json_take_array(&object, "instances", JSON_REQUIRED, &instances, r->err));
-    if (json_array_size(instances) == 0)
-        return json_fail_key(r->in, object.value, "instances", r->err,
-                             "a segment without instances");
+    TRY(json_object_close(&object, r->err));
     segment->first_instance = plan->instance_count;
-    segment->instance_count = (uint32_t)json_array_size(instances);
-    for (size_t i = 0; i < json_array_size(instances); i++)
-        TRY(read_instance(r, instances, i, &plan->instances[plan->instance_count++]));
-    return json_object_close(&object, r->err);
+    TRY(json_stream_begin(stream, 0, r->err));
+    TRY(read_instances(r, stream));
+    segment->instance_count = plan->instance_count - segment->first_instance;
+    if (segment->instance_count == 0)
+        return json_fail_key(in, object.value, "instances", r->err, "a segment without instances");
+    return STATUS_OK;
 }
 
-static enum status read_segments(struct plan_reader *r, const json_t *array)
+/* Counts the segments, or reads them where there is no `sizes`. */
+static enum status each_segment(struct plan_reader *r, struct segment_sizes *sizes)
+{
+    struct json_element element;
+    bool more;
+    TRY(json_stream_begin(r->file, TABLE_SEGMENTS, r->err));
+    for (size_t s = 0;; s++) {
+        struct json_stream *segment = NULL;
+        TRY(json_stream_next(r->file, &element, &more, r->err));
+        if (!more) return STATUS_OK;
+        TRY(json_stream_of_element(r->file, &element, segment_arrays, &segment, r->err));
+        enum status status = sizes ? count_instances(r, segment, sizes) : read_segment(r, segment, &r->plan->segments[s]);
+        json_stream_close(segment);
+        if (status != STATUS_OK) return status;
+        if (sizes) sizes->segments++;
+    }
+}
+
+static enum status read_segments(struct plan_reader *r)
 {
     struct plan *plan = r->plan;
-    size_t count = json_array_size(array), choice_count = json_array_size(r->choices);
-    size_t instance_count = choice_count, layout_count = plan_reader_inner(r->choices);
-    for (size_t s = 0; s < count; s++) {
-        const json_t *instances = json_object_get(json_array_get(array, s), "instances");
-        instance_count += json_array_size(instances);
-        layout_count += plan_reader_inner(instances);
-    }
-    TRY(plan_reader_limit(r, array, count, PLAN_SEGMENTS_MAX, "segments"));
-    TRY(plan_reader_limit(r, array, instance_count, PLAN_INSTANCES_MAX, "instances"));
-    TRY(plan_reader_limit(r, array, layout_count, PLAN_ACCESSES_MAX, "slots of instances"));
-    TRY(plan_reader_allocate(r, count, sizeof *plan->segments, &plan->segments));
-    TRY(plan_reader_allocate(r, instance_count, sizeof *plan->instances, &plan->instances));
-    TRY(plan_reader_allocate(r, layout_count, sizeof *plan->layouts, &plan->layouts));
-    for (size_t s = 0; s < count; s++) TRY(read_segment(r, array, s, &plan->segments[s]));
-    plan->segment_count = (uint32_t)count;
-    for (size_t i = 0; i < choice_count; i++)
-        TRY(read_instance(r, r->choices, i, &plan->instances[plan->instance_count++]));
+    struct segment_sizes sizes = {0};
+    size_t choice_count, choice_slots;
+    TRY(plan_reader_count(r, TABLE_CHOICES, &choice_count, &choice_slots));
+    TRY(each_segment(r, &sizes));
+    sizes.instances += choice_count;
+    sizes.slots += choice_slots;
+    TRY(plan_reader_limit(r, r->tables[TABLE_SEGMENTS], sizes.segments, PLAN_SEGMENTS_MAX, "segments"));
+    TRY(plan_reader_limit(r, r->tables[TABLE_SEGMENTS], sizes.instances, PLAN_INSTANCES_MAX, "instances"));
+    TRY(plan_reader_limit(r, r->tables[TABLE_SEGMENTS], sizes.slots, PLAN_ACCESSES_MAX, "slots of instances"));
+    TRY(plan_reader_allocate(r, sizes.segments, sizeof *plan->segments, &plan->segments));
+    TRY(plan_reader_allocate(r, sizes.instances, sizeof *plan->instances, &plan->instances));
+    TRY(plan_reader_allocate(r, sizes.slots, sizeof *plan->layouts, &plan->layouts));
+    TRY(each_segment(r, NULL));
+    plan->segment_count = (uint32_t)sizes.segments;
+    TRY(json_stream_begin(r->file, TABLE_CHOICES, r->err));
+    TRY(read_instances(r, r->file));
     plan->choice_count = (uint32_t)choice_count;
     return STATUS_OK;
 }
@@ -426,28 +522,39 @@ static enum status read_machine_and_jobs(struct plan_reader *r, struct json_obje
     return STATUS_OK;
 }
 
-static enum status read_tables(struct plan_reader *r, struct json_object *root)
+static const char *const table_keys[TABLE_COUNT + 1] = {
+    [TABLE_SHARDS] = "shards", [TABLE_WORKS] = "works", [TABLE_BUFFERS] = "buffers", [TABLE_SLOTS] = "slots",
+    [TABLE_UNITS] = "units", [TABLE_SEGMENTS] = "segments", [TABLE_CHOICES] = "choices",
+};
+
+/* Finds the tables in the head, where they have no elements. */
+static enum status find_tables(struct plan_reader *r, struct json_object *root)
 {
-    static const struct {
-        const char *key;
-        enum status (*read)(struct plan_reader *r, const json_t *array);
-    } tables[] = {
-        {"activations", read_activations}, {"shards", read_shards}, {"works", read_works},
-        {"buffers", read_buffers},         {"slots", read_slots},   {"units", plan_reader_units},
-        {"segments", read_segments},
-    };
-    TRY(json_take_array(root, "choices", JSON_OPTIONAL, &r->choices, r->err));
-    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
-        const json_t *array;
-        TRY(json_take_array(root, tables[t].key, JSON_REQUIRED, &array, r->err));
-        TRY(tables[t].read(r, array));
+    for (size_t t = 0; t < TABLE_COUNT; t++) {
+        TRY(json_take_array(root, table_keys[t], t == TABLE_CHOICES ? JSON_OPTIONAL : JSON_REQUIRED, &r->tables[t], r->err));
+        if (json_array_size(r->tables[t]) > 0)
+            return json_fail_key(r->in, root->value, table_keys[t], r->err, "the key '%s' is written with escapes",
+                                 table_keys[t]);
     }
     return STATUS_OK;
 }
 
-static enum status read_plan(const struct json_input *in, struct plan *plan, struct error *err)
+static enum status read_tables(struct plan_reader *r, struct json_object *root)
 {
-    struct plan_reader r = {.in = in, .plan = plan, .err = err};
+    static enum status (*const readers[])(struct plan_reader *r) = {read_shards, read_works, read_buffers,
+                                                                    read_slots, plan_reader_units, read_segments};
+    const json_t *activations;
+    TRY(find_tables(r, root));
+    TRY(json_take_array(root, "activations", JSON_REQUIRED, &activations, r->err));
+    TRY(read_activations(r, activations));
+    for (size_t t = 0; t < sizeof readers / sizeof readers[0]; t++) TRY(readers[t](r));
+    return STATUS_OK;
+}
+
+static enum status read_plan(struct json_stream *file, struct plan *plan, struct error *err)
+{
+    const struct json_input *in = json_stream_head(file);
+    struct plan_reader r = {.in = in, .plan = plan, .err = err, .file = file};
     struct json_object root;
     TRY(json_object_open(&root, in, json_input_root(in), "a plan", err));
     TRY(read_header(&r, &root));
@@ -462,21 +569,25 @@ static enum status read_plan(const struct json_input *in, struct plan *plan, str
     return STATUS_OK;
 }
 
+/* Takes `file` over. */
+static enum status read_and_close(struct json_stream *file, struct plan *plan, struct error *err)
+{
+    enum status status = read_plan(file, plan, err);
+    json_stream_close(file);
+    return status;
+}
+
 enum status plan_read(const char *path, struct plan *out, struct error *err)
 {
-    struct json_input *in;
-    TRY(json_input_read(path, &in, err));
-    enum status status = read_plan(in, out, err);
-    json_input_destroy(in);
-    return status;
+    struct json_stream *file;
+    TRY(json_stream_open(path, table_keys, &file, err));
+    return read_and_close(file, out, err);
 }
 
 enum status plan_parse(const char *name, const char *text, size_t length, struct plan *out,
                        struct error *err)
 {
-    struct json_input *in;
-    TRY(json_input_parse(name, text, length, &in, err));
-    enum status status = read_plan(in, out, err);
-    json_input_destroy(in);
-    return status;
+    struct json_stream *file;
+    TRY(json_stream_of_text(name, text, length, table_keys, &file, err));
+    return read_and_close(file, out, err);
 }

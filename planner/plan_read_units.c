@@ -190,14 +190,15 @@ static enum status read_op(struct plan_reader *r, const json_t *array, size_t in
 
 /* --- units ---------------------------------------------------------------------------------- */
 
-static enum status read_unit(struct plan_reader *r, const json_t *array, size_t index,
-                             struct plan_unit *unit)
+static enum status read_unit(struct plan_reader *r, const json_t *element, void *context)
 {
+    (void)context;
     struct plan *plan = r->plan;
+    struct plan_unit *unit = &plan->units[plan->unit_count];
     struct json_object object;
     const json_t *ops;
     size_t pass = 0;
-    TRY(json_object_open_at(&object, r->in, array, index, "a unit", r->err));
+    TRY(json_object_open(&object, r->in, element, "a unit", r->err));
     TRY(json_take_u32(&object, "job", JSON_REQUIRED, 0, plan->jobs.count - 1, &unit->job, r->err));
     unit->shard = PLAN_NONE;
     TRY(json_take_u32(&object, "shard", JSON_OPTIONAL, 0, PLAN_NONE - 1, &unit->shard, r->err));
@@ -218,42 +219,41 @@ static enum status read_unit(struct plan_reader *r, const json_t *array, size_t 
         for (uint32_t a = 0; a < op->access_count; a++)
             if (plan->accesses[op->first_access + a].flags & ACCESS_ACQUIRE) unit->acquire_count++;
     }
+    plan->unit_count++;
     return json_object_close(&object, r->err);
 }
 
 struct unit_sizes {
-    size_t ops, accesses, afters;
+    size_t units, ops, accesses, afters;
 };
 
-static struct unit_sizes count_unit_parts(const json_t *units)
+static enum status count_unit(struct plan_reader *r, const json_t *element, void *context)
 {
-    struct unit_sizes sizes = {0};
-    for (size_t u = 0; u < json_array_size(units); u++) {
-        const json_t *ops = json_object_get(json_array_get(units, u), "ops");
-        sizes.ops += json_array_size(ops);
-        for (size_t o = 0; o < json_array_size(ops); o++) {
-            const json_t *op = json_array_get(ops, o);
-            sizes.accesses += 2 + json_array_size(json_object_get(op, "access")); /* copies, collectives: 2 */
-            sizes.afters += json_array_size(json_object_get(op, "after"));
-        }
+    (void)r;
+    struct unit_sizes *sizes = context;
+    const json_t *ops = json_object_get(element, "ops");
+    sizes->units++;
+    sizes->ops += json_array_size(ops);
+    for (size_t o = 0; o < json_array_size(ops); o++) {
+        const json_t *op = json_array_get(ops, o);
+        sizes->accesses += 2 + json_array_size(json_object_get(op, "access")); /* copies, collectives: 2 */
+        sizes->afters += json_array_size(json_object_get(op, "after"));
     }
-    return sizes;
+    return STATUS_OK;
 }
 
-enum status plan_reader_units(struct plan_reader *r, const json_t *array)
+enum status plan_reader_units(struct plan_reader *r)
 {
     struct plan *plan = r->plan;
-    size_t count = json_array_size(array);
-    struct unit_sizes sizes = count_unit_parts(array);
-    TRY(plan_reader_limit(r, array, count, PLAN_UNITS_MAX, "units"));
-    TRY(plan_reader_limit(r, array, sizes.ops, PLAN_OPS_MAX, "operations"));
-    TRY(plan_reader_limit(r, array, sizes.accesses, PLAN_ACCESSES_MAX, "accesses"));
-    TRY(plan_reader_limit(r, array, sizes.afters, PLAN_ACCESSES_MAX, "orderings"));
-    TRY(plan_reader_allocate(r, count, sizeof *plan->units, &plan->units));
+    struct unit_sizes sizes = {0};
+    TRY(plan_reader_each(r, TABLE_UNITS, count_unit, &sizes));
+    TRY(plan_reader_limit(r, r->tables[TABLE_UNITS], sizes.units, PLAN_UNITS_MAX, "units"));
+    TRY(plan_reader_limit(r, r->tables[TABLE_UNITS], sizes.ops, PLAN_OPS_MAX, "operations"));
+    TRY(plan_reader_limit(r, r->tables[TABLE_UNITS], sizes.accesses, PLAN_ACCESSES_MAX, "accesses"));
+    TRY(plan_reader_limit(r, r->tables[TABLE_UNITS], sizes.afters, PLAN_ACCESSES_MAX, "orderings"));
+    TRY(plan_reader_allocate(r, sizes.units, sizeof *plan->units, &plan->units));
     TRY(plan_reader_allocate(r, sizes.ops, sizeof *plan->ops, &plan->ops));
     TRY(plan_reader_allocate(r, sizes.accesses, sizeof *plan->accesses, &plan->accesses));
     TRY(plan_reader_allocate(r, sizes.afters, sizeof *plan->afters, &plan->afters));
-    for (size_t u = 0; u < count; u++) TRY(read_unit(r, array, u, &plan->units[u]));
-    plan->unit_count = (uint32_t)count;
-    return STATUS_OK;
+    return plan_reader_each(r, TABLE_UNITS, read_unit, NULL);
 }

@@ -1,6 +1,7 @@
 /* See plan_reader.h. */
 #include "planner/plan_reader.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/suggest.h"
@@ -72,18 +73,61 @@ enum status plan_reader_allocate(struct plan_reader *r, size_t count, size_t siz
 }
 
 enum status plan_reader_limit(struct plan_reader *r, const json_t *array, size_t count, size_t limit,
-                                     const char *what)
+                              const char *what)
 {
     if (count <= limit) return STATUS_OK;
     return json_fail_index(r->in, array, JSON_SELF, r->err, "too many %s (limit is %zu)", what,
                            limit);
 }
 
-/* Elements of all the arrays in `array`, those of other types counted as empty. */
-size_t plan_reader_inner(const json_t *array)
+/* --- tables element by element -------------------------------------------------------------- */
+
+enum status plan_reader_count(struct plan_reader *r, enum plan_table table, size_t *count, size_t *inner)
 {
-    size_t total = 0;
-    for (size_t i = 0; i < json_array_size(array); i++)
-        total += json_array_size(json_array_get(array, i));
-    return total;
+    struct json_element element;
+    bool more;
+    *count = *inner = 0;
+    TRY(json_stream_begin(r->file, table, r->err));
+    for (;; ++*count) {
+        TRY(json_stream_next(r->file, &element, &more, r->err));
+        if (!more) return STATUS_OK;
+        *inner += json_element_size(&element);
+    }
+}
+
+enum status plan_reader_parse(struct plan_reader *r, const struct json_stream *stream, const struct json_element *element,
+                              plan_reader_take take, void *context)
+{
+    const struct json_input *outer = r->in;
+    struct json_input *in = NULL;
+    TRY(json_stream_parse(stream, element, &in, r->err));
+    r->in = in;
+    r->element = element->index;
+    enum status status = take(r, json_input_root(in), context);
+    r->in = outer;
+    json_input_destroy(in);
+    return status;
+}
+
+enum status plan_reader_each(struct plan_reader *r, enum plan_table table, plan_reader_take take, void *context)
+{
+    struct json_element element;
+    bool more;
+    TRY(json_stream_begin(r->file, table, r->err));
+    for (;;) {
+        TRY(json_stream_next(r->file, &element, &more, r->err));
+        if (!more) return STATUS_OK;
+        TRY(plan_reader_parse(r, r->file, &element, take, context));
+    }
+}
+
+enum status plan_reader_row(struct plan_reader *r, const json_t *element, size_t length)
+{
+    size_t found = json_array_size(element);
+    if (!json_is_array(element))
+        return json_fail_key(r->in, element, NULL, r->err, "element %" PRIu64 " is not an array", r->element);
+    if (length != SIZE_MAX && found != length)
+        return json_fail_key(r->in, element, NULL, r->err, "element %" PRIu64 " has %zu elements (expected %zu)",
+                             r->element, found, length);
+    return STATUS_OK;
 }

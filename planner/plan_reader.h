@@ -5,14 +5,19 @@
 #ifndef SPILLWAY_PLANNER_PLAN_READER_H
 #define SPILLWAY_PLANNER_PLAN_READER_H
 
-#include "base/json_in.h"
+#include "base/json_stream.h"
 #include "planner/plan.h"
 
+/* The long arrays of a plan's file. */
+enum plan_table { TABLE_SHARDS, TABLE_WORKS, TABLE_BUFFERS, TABLE_SLOTS, TABLE_UNITS, TABLE_SEGMENTS, TABLE_CHOICES, TABLE_COUNT };
+
 struct plan_reader {
-    const struct json_input *in;
+    const struct json_input *in; /* the head of the file, or an element of a table while it is read */
     struct plan *plan; /* being filled */
     struct error *err;
-    const json_t *choices; /* NULL: there are none */
+    struct json_stream *file;
+    const json_t *tables[TABLE_COUNT]; /* in the head, without elements; NULL: not there */
+    uint64_t element; /* its number, while an element is read */
 };
 
 /* --- elements of rows ------------------------------------------------------------------------ */
@@ -43,12 +48,25 @@ MUST_CHECK enum status plan_reader_allocate(struct plan_reader *r, size_t count,
 MUST_CHECK enum status plan_reader_limit(struct plan_reader *r, const json_t *array, size_t count, size_t limit,
                                          const char *what);
 
-/* Elements of all the arrays in `array`, those of other types counted as empty. */
-size_t plan_reader_inner(const json_t *array);
+/* --- tables element by element ---------------------------------------------------------------- */
+
+/* Elements of a table; *inner: of all the arrays in it, those of other types counted as empty. */
+MUST_CHECK enum status plan_reader_count(struct plan_reader *r, enum plan_table table, size_t *count, size_t *inner);
+
+/* Takes an element, the root of r->in, which is number r->element; `context` is the caller's. */
+typedef enum status (*plan_reader_take)(struct plan_reader *r, const json_t *element, void *context);
+MUST_CHECK enum status plan_reader_each(struct plan_reader *r, enum plan_table table, plan_reader_take take, void *context);
+
+/* One element, parsed. */
+MUST_CHECK enum status plan_reader_parse(struct plan_reader *r, const struct json_stream *stream,
+                                         const struct json_element *element, plan_reader_take take, void *context);
+
+/* Is the element an array of `length` elements (any number with SIZE_MAX)? */
+MUST_CHECK enum status plan_reader_row(struct plan_reader *r, const json_t *element, size_t length);
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
 /* The units, with operations, accesses and orderings, when works, buffers and slots have been read. */
-MUST_CHECK enum status plan_reader_units(struct plan_reader *r, const json_t *array);
+MUST_CHECK enum status plan_reader_units(struct plan_reader *r);
 
 #endif

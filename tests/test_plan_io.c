@@ -231,7 +231,7 @@ static const struct fault faults[] = {
     {"\"segments\"", "\"segments\": [", "\"segments\": [{\"repeat\": 1, \"instances\": []},",
      "plan.json:213:43: a segment without instances"},
     {"\"segments\"", "\"segments\": [", "\"segments\": [3,",
-     "plan.json:213:16: element 0 is a number (expected a segment)"},
+     "plan.json:213:16: found a number (expected a segment)"},
     /* what only plan_check() knows */
     {"\"slots\"", "[0, 136]", "[0, 135]",
      "plan.json: instance 0, operation 1 (h2d of batch of job-0): memory: slot 0 has 135 "
