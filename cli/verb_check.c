@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json_in.h"
+#include "base/json_stream.h"
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_check_figure.h"
@@ -28,7 +28,7 @@
 #include "serving/serving_io.h"
 #include "swarm/swarm_io.h"
 #include "traces/chrome_read.h"
-#include "traces/trace.h"
+#include "traces/trace_reader.h"
 
 enum { HOLDS_BYTES = 256 };
 static const size_t CHROME_BYTES_MAX = (size_t)1 << 30; /* as much as JSON of ours may have */
@@ -69,12 +69,15 @@ static enum status check_plan(const char *path, char *text, size_t bytes, struct
 
 static enum status check_trace(const char *path, char *text, size_t bytes, struct error *err)
 {
-    struct trace trace = {0};
-    enum status status = trace_read(path, &trace, err);
+    struct trace_reader *reader = NULL;
+    uint64_t spans = 0;
+    enum status status = trace_reader_open(path, &reader, err);
+    if (status == STATUS_OK) status = trace_reader_finish(reader, &spans, err);
     if (status == STATUS_OK)
         snprintf(text, bytes, "%s, %" PRIu64 " operations on %" PRIu32 " streams",
-                 trace.source == TRACE_PREDICTED ? "predicted" : "measured", trace.span_count, trace.stream_count);
-    trace_release(&trace);
+                 trace_reader_head(reader)->source == TRACE_PREDICTED ? "predicted" : "measured", spans,
+                 trace_reader_head(reader)->stream_count);
+    trace_reader_close(reader);
     return status;
 }
 
@@ -196,10 +199,12 @@ static bool ends_in_csv(const char *path)
 
 static enum status find_kind(const char *path, const struct kind **out, struct error *err)
 {
-    struct json_input *in = NULL;
+    static const char *const long_arrays[] = {"spans", "levels", "traceEvents", "units", "segments", "buffers", NULL};
+    struct json_stream *file = NULL;
     *out = &kinds[0];
     if (ends_in_csv(path)) return STATUS_OK;
-    if (json_input_read(path, &in, err) != STATUS_OK) return err->status;
+    if (json_stream_open(path, long_arrays, &file, err) != STATUS_OK) return err->status;
+    const struct json_input *in = json_stream_head(file);
     const json_t *root = json_input_root(in);
     const struct kind *kind = kinds + 1;
     while (kind < kinds + ARRAY_COUNT(kinds) && !json_object_get(root, kind->key)) kind++;
@@ -214,7 +219,7 @@ static enum status find_kind(const char *path, const struct kind **out, struct e
                       "'spillway_plan', 'spillway_figure', 'spillway_instance', 'spillway_spase', 'spillway_swarm', "
                       "'spillway_chain', 'spillway_serving', 'spillway_failures' or 'spillway_trace', a timeline's "
                       "'traceEvents', or a price list named .csv)");
-    json_input_destroy(in);
+    json_stream_close(file);
     return err->status;
 }
 

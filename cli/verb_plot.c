@@ -12,7 +12,7 @@
 #include "cli/cli.h"
 #include "cli/cli_trace.h"
 #include "plots/plot.h"
-#include "traces/trace.h"
+#include "traces/trace_reader.h"
 
 enum { WIDTH_MIN_PX = 600, WIDTH_MAX_PX = 20000 };
 
@@ -71,12 +71,14 @@ static void pair_release(struct trace_pair *pair)
     for (size_t i = 0; i < ARRAY_COUNT(pair->traces); i++) trace_release(&pair->traces[i]);
 }
 
-static enum status read_pair(const struct options *options, struct trace_pair *pair,
+/* Only the part that is drawn is kept. */
+static enum status read_pair(const struct options *options, const struct plot_options *plot, struct trace_pair *pair,
                              struct error *err)
 {
+    const struct trace_part part = {.from_s = plot->from_s, .to_s = plot->to_s};
     for (size_t i = 0; i < options->operand_count; i++) {
         struct trace *trace = &pair->traces[i];
-        if (trace_read(options->operands[i], trace, err) != STATUS_OK) return err->status;
+        if (trace_read_part(options->operands[i], &part, trace, err) != STATUS_OK) return err->status;
         const struct trace **place =
             trace->source == TRACE_PREDICTED ? &pair->predicted : &pair->measured;
         if (*place)
@@ -116,7 +118,7 @@ static enum status plot_traces(struct cli *cli, int argc, char **argv, draw_trac
         return err->status;
     struct trace_pair pair = {0};
     enum status status = check_request(&request, err);
-    if (status == STATUS_OK) status = read_pair(&options, &pair, err);
+    if (status == STATUS_OK) status = read_pair(&options, &request.plot, &pair, err);
     if (status == STATUS_OK)
         status = draw(pair.predicted, pair.measured, request.output, &request.plot, err);
     if (status == STATUS_OK) status = report(cli, &request, err);

@@ -12,7 +12,7 @@
 #include "cli/cli.h"
 #include "cli/cli_trace.h"
 #include "traces/chrome.h"
-#include "traces/trace.h"
+#include "traces/trace_reader.h"
 
 static const off_t large_bytes = 100 * 1000 * 1000;
 
@@ -23,7 +23,7 @@ static const char *source_name(const struct trace *trace)
 
 /* --- show ------------------------------------------------------------------------------------ */
 
-static enum status show_text(struct cli *cli, const char *path, const struct trace *trace,
+static enum status show_text(struct cli *cli, const char *path, const struct trace *trace, uint64_t span_count,
                              struct error *err)
 {
     FILE *out = cli->out;
@@ -32,7 +32,7 @@ static enum status show_text(struct cli *cli, const char *path, const struct tra
             trace->complete ? "" : " (stopped before its end)", trace->policy, trace->hardware);
     fprintf(out, "makespan %s, %s operations, plan %016" PRIx64 "\n\n",
             quantity_text(trace->makespan_s, DIMENSION_SECONDS, text),
-            quantity_text((double)trace->span_count, DIMENSION_COUNT_OF, count),
+            quantity_text((double)span_count, DIMENSION_COUNT_OF, count),
             trace->plan_fingerprint);
     if (cli_trace_jobs(out, trace, err) != STATUS_OK) return err->status;
     fputc('\n', out);
@@ -41,7 +41,7 @@ static enum status show_text(struct cli *cli, const char *path, const struct tra
     return STATUS_OK;
 }
 
-static enum status show_json(struct cli *cli, const char *path, const struct trace *trace,
+static enum status show_json(struct cli *cli, const char *path, const struct trace *trace, uint64_t span_count,
                              struct error *err)
 {
     struct json_out *json;
@@ -53,7 +53,7 @@ static enum status show_json(struct cli *cli, const char *path, const struct tra
     json_out_string(json, "policy", trace->policy);
     cli_fingerprint(json, trace->plan_fingerprint);
     json_out_double(json, "makespan_s", trace->makespan_s);
-    json_out_u64(json, "operations", trace->span_count);
+    json_out_u64(json, "operations", span_count);
     cli_trace_jobs_json(json, trace);
     cli_trace_places_json(json, trace);
     return cli_report_end(cli, json, err);
@@ -72,11 +72,13 @@ enum status verb_trace_show(struct cli *cli, int argc, char **argv, struct error
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
         return err->status;
     const char *path = options.operands[0];
-    struct trace trace = {0};
-    enum status status = trace_read(path, &trace, err);
+    struct trace_reader *reader = NULL;
+    uint64_t spans = 0;
+    enum status status = trace_reader_open(path, &reader, err);
+    if (status == STATUS_OK) status = trace_reader_finish(reader, &spans, err);
     if (status == STATUS_OK)
-        status = cli->json ? show_json(cli, path, &trace, err) : show_text(cli, path, &trace, err);
-    trace_release(&trace);
+        status = (cli->json ? show_json : show_text)(cli, path, trace_reader_head(reader), spans, err);
+    trace_reader_close(reader);
     return status;
 }
 
@@ -138,10 +140,11 @@ enum status verb_trace_export(struct cli *cli, int argc, char **argv, struct err
                          "option '--output' needs a file: standard output gets the report");
     struct trace traces[CHROME_TRACES_MAX] = {0};
     const struct trace *list[CHROME_TRACES_MAX];
+    const struct trace_part part = {.minibatches = minibatches};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < options.operand_count && status == STATUS_OK; i++) {
         list[i] = &traces[i];
-        status = trace_read(options.operands[i], &traces[i], err);
+        status = trace_read_part(options.operands[i], &part, &traces[i], err);
     }
     if (status == STATUS_OK)
         status = chrome_write(list, (uint32_t)options.operand_count, minibatches, output, err);

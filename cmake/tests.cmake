@@ -44,6 +44,10 @@ spillway_test(test_sim_families_many slow tests/test_sim_families.c COMMAND $<TA
               FOLDER ${CMAKE_SOURCE_DIR})
 set_tests_properties(test_sim_families_many PROPERTIES TIMEOUT 7200)
 
+# A trace of 1.2 GB, more than JSON that is read whole may have: a few minutes of a core, and the room on the disk.
+spillway_test(test_traces_long_many slow tests/test_traces_long.c COMMAND $<TARGET_FILE:test_traces_long> 15000000
+              FOLDER ${CMAKE_SOURCE_DIR})
+
 # In the place of a driver, for the real cuDNN on a machine without one.
 if(SPILLWAY_CUDNN_HEADER AND NOT SPILLWAY_CUDA_MISSING)
     add_library(described_driver MODULE tests/emulator/cudnn/described_driver.c)

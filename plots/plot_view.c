@@ -47,11 +47,19 @@ static enum status match(const struct trace *a, const struct trace *b, struct er
     return STATUS_OK;
 }
 
+/* By the jobs: the spans may be a part of the trace. */
 static double last_end_s(const struct trace *trace)
 {
     double end_s = 0;
-    for (uint64_t i = 0; i < trace->span_count; i++) end_s = fmax(end_s, trace->spans[i].end_s);
+    for (uint32_t j = 0; j < trace->job_count; j++) end_s = fmax(end_s, trace->jobs[j].end_s);
     return end_s;
+}
+
+static bool has_spans(const struct plot_view *view)
+{
+    bool any = false;
+    for (uint32_t side = 0; side < PLOT_SIDES; side++) any |= view->traces[side] && view->traces[side]->span_count > 0;
+    return any;
 }
 
 static enum status choose_window(struct plot_view *view, const struct plot_options *options,
@@ -62,7 +70,8 @@ static enum status choose_window(struct plot_view *view, const struct plot_optio
     bool to_the_end = options->to_s <= 0; /* false for NaN */
     window->from_s = options->from_s;
     window->to_s = to_the_end ? end_s : options->to_s;
-    if (end_s <= 0)
+    bool whole = to_the_end && window->from_s <= 0;
+    if (end_s <= 0 || (whole && !has_spans(view)))
         return error_set(err, STATUS_BAD_INPUT, "the trace has no spans: there is nothing to draw");
     if (window->from_s >= end_s)
         return error_set(err, STATUS_BAD_INPUT,

@@ -14,11 +14,6 @@
  * sorted by time, two runs of one plan differ. A stream runs its operations in plan order, so one
  * pass by number with the end of the last span of each stream at hand is enough to prove that
  * nothing overlaps.
- *
- * trace_check() is a judge: it repeats the sums of trace_finish() instead of calling it. Its
- * comparison of totals allows a relative 1e-9, far above the rounding of one subtraction and far
- * below anything worth reporting; the order of spans is compared exactly, since whoever writes them
- * takes both ends from one clock.
  */
 #include "traces/trace.h"
 
@@ -31,10 +26,9 @@
 
 #include "base/size.h"
 #include "planner/plan.h"
+#include "traces/trace_judge.h"
 
 const char *const trace_source_names[2] = {"predicted", "measured"};
-
-static const double total_tolerance = 1e-9; /* relative to the makespan */
 
 /* --- an empty trace for a plan -------------------------------------------------------------- */
 
@@ -256,174 +250,20 @@ double trace_tokens_per_s(const struct trace *trace)
 
 /* --- the judge ------------------------------------------------------------------------------ */
 
-static bool time_ok(double time_s)
+static enum status judge_all(struct trace_judge *judge, const struct trace *trace, struct error *err)
 {
-    return time_s >= 0 && time_s <= TRACE_TIME_MAX_S; /* false for NaN */
-}
-
-static enum status check_tables(const struct trace *trace, struct error *err)
-{
-    if (trace->source > TRACE_MEASURED)
-        return error_set(err, STATUS_CHECK, "source %" PRIu32 " is neither predicted nor measured",
-                         trace->source);
-    if (trace->place_count == 0) return error_set(err, STATUS_CHECK, "there is no place");
-    if (trace->more_hosts >= trace->place_count)
-        return error_set(err, STATUS_CHECK, "%" PRIu32 " hosts behind the first among %" PRIu32 " places", trace->more_hosts,
-                         trace->place_count);
-    uint32_t devices = trace_device_count(trace);
-    for (uint32_t i = 0; i < trace->stream_count; i++) {
-        const struct trace_stream *stream = &trace->streams[i];
-        bool host = plan_stream_is_host(stream->kind);
-        if (stream->kind >= STREAM_KIND_COUNT ||
-            (host ? stream->device != PLAN_NONE : stream->device >= devices))
-            return error_set(err, STATUS_CHECK,
-                             "stream '%s' has kind %" PRIu32 " and device %" PRIu32
-                             " (there are %" PRIu32 " devices)",
-                             stream->name, stream->kind, stream->device, devices);
-        if (stream->host > (host ? trace->more_hosts : 0))
-            return error_set(err, STATUS_CHECK, "stream '%s' is of host %" PRIu32 " (there are %" PRIu32 ")", stream->name,
-                             stream->host, trace->more_hosts + 1);
-    }
-    for (uint32_t j = 0; j < trace->job_count; j++) {
-        const struct trace_job *job = &trace->jobs[j];
-        if (!time_ok(job->start_s) || !time_ok(job->end_s) || job->end_s < job->start_s ||
-            !isfinite(job->final_loss))
-            return error_set(err, STATUS_CHECK, "job '%s' has no sensible times or loss", job->name);
-    }
-    if (!time_ok(trace->makespan_s))
-        return error_set(err, STATUS_CHECK, "the makespan is %g s", trace->makespan_s);
-    return STATUS_OK;
-}
-
-static enum status check_span(const struct trace *trace, const struct trace_span *span,
-                              struct error *err)
-{
-    uint64_t n = span->number;
-    if (!time_ok(span->start_s) || !time_ok(span->end_s) || span->end_s < span->start_s)
-        return error_set(err, STATUS_CHECK, "span %" PRIu64 " runs from %.9g s to %.9g s", n,
-                         span->start_s, span->end_s);
-    if (span->stream >= trace->stream_count)
-        return error_set(err, STATUS_CHECK,
-                         "span %" PRIu64 " is on stream %" PRIu32 " (there are %" PRIu32 ")", n,
-                         span->stream, trace->stream_count);
-    if (span->job >= trace->job_count)
-        return error_set(err, STATUS_CHECK,
-                         "span %" PRIu64 " is of job %" PRIu32 " (there are %" PRIu32 ")", n,
-                         span->job, trace->job_count);
-    if (span->kind >= OP_KIND_COUNT || span->pass >= PLAN_PASS_COUNT)
-        return error_set(err, STATUS_CHECK, "span %" PRIu64 " has kind %d and pass %d", n,
-                         span->kind, span->pass);
-    uint32_t stream_kind = trace->streams[span->stream].kind;
-    bool copies = plan_stream_copies(stream_kind);
-    if (span->kind == OP_COLLECTIVE && span->bytes == 0)
-        return error_set(err, STATUS_CHECK, "span %" PRIu64 " is a collective of 0 bytes", n);
-    if ((span->kind == OP_COPY) != copies)
-        return error_set(err, STATUS_CHECK, "span %" PRIu64 " is a %s on stream '%s'", n,
-                         span->kind == OP_COPY ? "copy" : "computation",
-                         trace->streams[span->stream].name);
-    if (span->kind == OP_COMPUTE && span->bytes != 0)
-        return error_set(err, STATUS_CHECK,
-                         "span %" PRIu64 " is a computation and copies %" PRIu64 " bytes", n,
-                         span->bytes);
-    return STATUS_OK;
-}
-
-/* `stream_end_s`: scratch, stream_count zeros. */
-static enum status check_spans(const struct trace *trace, double *stream_end_s, struct error *err)
-{
-    for (uint64_t i = 0; i < trace->span_count; i++) {
-        const struct trace_span *span = &trace->spans[i];
-        enum status status = check_span(trace, span, err);
-        if (status != STATUS_OK) return status;
-        if (i > 0 && span->number <= trace->spans[i - 1].number)
-            return error_set(err, STATUS_CHECK, "span %" PRIu64 " comes after span %" PRIu64,
-                             span->number, trace->spans[i - 1].number);
-        if (span->start_s < stream_end_s[span->stream])
-            return error_set(err, STATUS_CHECK,
-                             "span %" PRIu64 " starts at %.9g s on stream '%s', where the one "
-                             "before it ends at %.9g s",
-                             span->number, span->start_s, trace->streams[span->stream].name,
-                             stream_end_s[span->stream]);
-        stream_end_s[span->stream] = span->end_s;
-    }
-    return STATUS_OK;
-}
-
-static enum status check_levels(const struct trace *trace, struct error *err)
-{
-    for (uint64_t i = 0; i < trace->level_count; i++) {
-        const struct trace_level *level = &trace->levels[i];
-        if (!time_ok(level->time_s) || (i > 0 && level->time_s < trace->levels[i - 1].time_s))
-            return error_set(err, STATUS_CHECK, "memory level %" PRIu64 " is at %.9g s", i,
-                             level->time_s);
-        if (level->place >= trace->place_count)
-            return error_set(err, STATUS_CHECK,
-                             "memory level %" PRIu64 " is at place %" PRIu32 " (there are %" PRIu32
-                             ")",
-                             i, level->place, trace->place_count);
-        const struct trace_place *place = &trace->places[level->place];
-        if (level->bytes > place->peak_bytes)
-            return error_set(err, STATUS_CHECK,
-                             "memory level %" PRIu64 " of '%s' is %" PRIu64
-                             " bytes, above the peak of %" PRIu64,
-                             i, place->name, level->bytes, place->peak_bytes);
-    }
-    for (uint32_t p = 0; p < trace->place_count; p++) {
-        const struct trace_place *place = &trace->places[p];
-        if (place->peak_bytes > place->capacity_bytes)
-            return error_set(err, STATUS_CHECK,
-                             "the peak of '%s' is %" PRIu64 " bytes, above its capacity of %" PRIu64,
-                             place->name, place->peak_bytes, place->capacity_bytes);
-        if (!time_ok(place->peak_time_s))
-            return error_set(err, STATUS_CHECK, "the peak of '%s' is at %g s", place->name,
-                             place->peak_time_s);
-    }
-    return STATUS_OK;
-}
-
-/* `bounds_s`: scratch, first and last time of each job; job_count pairs. */
-static enum status check_totals(const struct trace *trace, double (*bounds_s)[2],
-                                struct error *err)
-{
-    if (trace->span_count == 0) return STATUS_OK;
-    double first_s = trace->spans[0].start_s, last_s = 0;
-    for (uint32_t j = 0; j < trace->job_count; j++) bounds_s[j][0] = -1; /* no span yet */
-    for (uint64_t i = 0; i < trace->span_count; i++) {
-        const struct trace_span *span = &trace->spans[i];
-        double *bounds = bounds_s[span->job];
-        if (bounds[0] < 0 || span->start_s < bounds[0]) bounds[0] = span->start_s;
-        if (span->end_s > bounds[1]) bounds[1] = span->end_s;
-        if (span->start_s < first_s) first_s = span->start_s;
-        if (span->end_s > last_s) last_s = span->end_s;
-    }
-    double slack_s = total_tolerance * last_s;
-    if (fabs(last_s - first_s - trace->makespan_s) > slack_s)
-        return error_set(err, STATUS_CHECK, "the makespan is %.9g s, but the spans take %.9g s",
-                         trace->makespan_s, last_s - first_s);
-    for (uint32_t j = 0; j < trace->job_count; j++) {
-        const struct trace_job *job = &trace->jobs[j];
-        if (bounds_s[j][0] >= 0 && (fabs(job->start_s - bounds_s[j][0]) > slack_s ||
-                                    fabs(job->end_s - bounds_s[j][1]) > slack_s))
-            return error_set(err, STATUS_CHECK,
-                             "job '%s' runs from %.9g s to %.9g s, but its spans from %.9g s to "
-                             "%.9g s",
-                             job->name, job->start_s, job->end_s, bounds_s[j][0], bounds_s[j][1]);
-    }
-    return STATUS_OK;
+    enum status status = trace_judge_begin(judge, trace, err);
+    for (uint64_t i = 0; i < trace->span_count && status == STATUS_OK; i++)
+        status = trace_judge_span(judge, &trace->spans[i], err);
+    for (uint64_t i = 0; i < trace->level_count && status == STATUS_OK; i++)
+        status = trace_judge_level(judge, &trace->levels[i], err);
+    return status == STATUS_OK ? trace_judge_end(judge, err) : status;
 }
 
 enum status trace_check(const struct trace *trace, struct error *err)
 {
-    struct arena scratch = {0};
-    void *stream_end_s, *bounds_s;
-    enum status status = arena_array(&scratch, trace->stream_count, sizeof(double), &stream_end_s,
-                                     err);
-    if (status == STATUS_OK)
-        status = arena_array(&scratch, trace->job_count, 2 * sizeof(double), &bounds_s, err);
-    if (status == STATUS_OK) status = check_tables(trace, err);
-    if (status == STATUS_OK) status = check_spans(trace, stream_end_s, err);
-    if (status == STATUS_OK) status = check_levels(trace, err);
-    if (status == STATUS_OK) status = check_totals(trace, bounds_s, err);
-    arena_release(&scratch);
+    struct trace_judge judge = {0};
+    enum status status = judge_all(&judge, trace, err);
+    trace_judge_release(&judge);
     return status;
 }

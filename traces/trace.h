@@ -7,7 +7,7 @@
  * so a predicted and a measured span of one plan are matched by number.
  *
  * File: {"spillway_trace": 1, "source": "predicted" | "measured", ..., "spans": [[...], ...]}, .gz
- * when the name ends so; trace_io.c describes it.
+ * when the name ends so; trace_write.c describes it.
  */
 #ifndef SPILLWAY_TRACES_TRACE_H
 #define SPILLWAY_TRACES_TRACE_H
