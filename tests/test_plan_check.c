@@ -76,7 +76,7 @@ struct breakage {
     struct draft_shape shape;
     void (*in_draft)(struct draft *d);
     void (*in_plan)(struct plan *plan);
-    const char *complaint;
+    const char *complaint; /* or how it begins, up to a blank, where the number of a table's kinds follows */
 };
 
 static struct draft_op *find(struct draft *d, uint32_t shard, uint32_t pass, uint32_t stream,
@@ -84,6 +84,14 @@ static struct draft_op *find(struct draft *d, uint32_t shard, uint32_t pass, uin
 {
     struct draft_unit *unit = draft_unit(d, 0, shard, pass);
     return &unit->ops[draft_find(unit, stream, kind)];
+}
+
+/* The first operation on streams of this kind. */
+static uint32_t in_units(const struct plan *plan, uint32_t stream)
+{
+    uint32_t o = 0;
+    while (plan->ops[o].stream != stream) assert_true(++o < plan->op_count);
+    return o;
 }
 
 /* The access of `kind` in the computation. */
@@ -143,6 +151,51 @@ static void all_activations(struct plan *plan)
 {
     plan->job_activations[0] = ACTIVATIONS_KEEP;
     plan->shards[1].inputs_only = false;
+}
+
+/* Numbers past the end of the table that they are of. */
+
+static void buffer_of_no_kind(struct plan *plan)
+{
+    plan->buffers[0].kind = BUFFER_KIND_COUNT;
+}
+
+static void buffer_of_no_job(struct plan *plan)
+{
+    plan->buffers[0].job = plan->jobs.count;
+}
+
+static void kernel_of_no_kind(struct plan *plan)
+{
+    plan->items[plan->item_count - 1].kernel = KERNEL_COUNT;
+}
+
+static void kernel_that_runs_never(struct plan *plan)
+{
+    plan->items[0].count = 0;
+}
+
+static void work_past_the_last(struct plan *plan)
+{
+    plan->ops[in_units(plan, STREAM_COMPUTE)].work = plan->work_count;
+}
+
+/* Back before forward, through the same shard. */
+static void backward_first(struct plan *plan)
+{
+    const struct plan_instance forward = plan->instances[1];
+    plan->instances[1] = plan->instances[3];
+    plan->instances[3] = forward;
+}
+
+static void unit_of_no_job(struct plan *plan)
+{
+    plan->units[1].job = plan->jobs.count;
+}
+
+static void unit_of_no_pass(struct plan *plan)
+{
+    plan->units[1].pass = PLAN_PASS_COUNT;
 }
 
 static void activations_of_no_kind(struct plan *plan)
@@ -782,6 +835,15 @@ static const struct breakage breakages[] = {
      NULL, all_activations,
      "unit 2, operation 2 (job-0 shard 1 forward): memory: the activations of job-0 shard 1 has 2048 "
      "bytes (expected 51200)"}, /* (32 rows, 8) of two layers; 3 (16 * 8 + 4 + heads) - 8 numbers a row */
+    {STREAMED, NULL, buffer_of_no_kind, "form: buffer 0 is of kind "},
+    {STREAMED, NULL, buffer_of_no_job, "form: buffer 0 is of kind 4 and job 1"},
+    {STREAMED, NULL, kernel_of_no_kind, "form: work item 40 has kernel "},
+    {STREAMED, NULL, kernel_that_runs_never, "form: work item 0 has kernel 11, 0 times"},
+    {STREAMED, NULL, work_past_the_last, "unit 0, operation 3 (job-0 shard 0 forward): form: work 5 does not exist"},
+    {STREAMED, NULL, unit_of_no_job, "unit 1 (no job shard 0 backward): form: job 1 and pass 2"},
+    {STREAMED, NULL, unit_of_no_pass, "unit 1 (job-0 shard 0 pass): form: job 0 and pass "},
+    {STREAMED, NULL, backward_first,
+     "instance 1 (job-0 shard 1 backward): training: expected forward of job-0 shard 1, minibatch 0"},
     {STREAMED, NULL, activations_of_no_kind, "form: job-0 treats activations in no known way"},
     {{.devices = 1, .jobs = 1, .middle = 1, .blocks = 3, .minibatches = 2,
       .activations = ACTIVATIONS_KEEP_INPUTS},
@@ -984,6 +1046,12 @@ static const struct breakage breakages[] = {
      "form: seed 18446744073709551615 (limit is 2^63 - 1: JSON integers)"},
 };
 
+static bool is_said(const char *complaint, const char *text)
+{
+    size_t length = strlen(complaint);
+    return length > 0 && complaint[length - 1] == ' ' ? strncmp(text, complaint, length) == 0 : strcmp(text, complaint) == 0;
+}
+
 static void test_breakages(void **state)
 {
     (void)state;
@@ -997,7 +1065,7 @@ static void test_breakages(void **state)
         draft_build(draft, &plan);
         if (b->in_plan) b->in_plan(&plan);
         enum status status = plan_check(&plan, &err);
-        if (status != STATUS_CHECK || strcmp(err.text, b->complaint) != 0) {
+        if (status != STATUS_CHECK || !is_said(b->complaint, err.text)) {
             print_message("breakage %zu, expected: %s\n                found: %s\n", i,
                           b->complaint, err.text);
             wrong++;
