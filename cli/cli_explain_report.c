@@ -19,7 +19,7 @@ static const char *const doing[STREAM_KIND_COUNT] = {
     [STREAM_P2P] = "copying from other devices", [STREAM_GROUP] = "collectives of tensor groups",
     [STREAM_DATA] = "collectives of data-parallel groups", [STREAM_HOST] = "gathering input",
     [STREAM_CPU] = "computing on the host's processor", [STREAM_READ] = "reading from storage",
-    [STREAM_WRITE] = "writing to storage",
+    [STREAM_WRITE] = "writing to storage", [STREAM_FILE] = "opening and closing jobs",
 };
 
 static double share(double part, double whole)

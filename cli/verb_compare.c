@@ -61,7 +61,7 @@ static enum status print_classes(FILE *out, const struct comparison *comparison,
     for (uint32_t c = 0; c < COMPARE_CLASS_COUNT; c++) {
         const struct compare_class_result *result = &comparison->classes[c];
         bool everywhere = c != COMPARE_P2P && c != COMPARE_CPU && c != COMPARE_READ &&
-                          c != COMPARE_WRITE;
+                          c != COMPARE_WRITE && c != COMPARE_FILE;
         if (!everywhere && result->predicted_s <= 0 && result->measured_s <= 0) continue;
         cli_table_cell(&table, "%s", compare_class_names[c]);
         cli_table_cell(&table, "%s", quantity_text(result->predicted_s, DIMENSION_SECONDS, text));
@@ -173,6 +173,7 @@ static enum status print_json(struct cli *cli, const struct request *request,
     json_out_object_begin(json, "by_class", false);
     for (uint32_t c = 0; c < COMPARE_CLASS_COUNT; c++) {
         const struct compare_class_result *result = &comparison->classes[c];
+        if (c == COMPARE_FILE && result->predicted_s <= 0 && result->measured_s <= 0) continue;
         json_out_object_begin(json, compare_class_names[c], true);
         json_out_double(json, "predicted_s", result->predicted_s);
         json_out_double(json, "measured_s", result->measured_s);

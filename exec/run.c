@@ -32,6 +32,7 @@
 #include "exec/run_result.h"
 #include "exec/run_saver.h"
 #include "models/cost.h"
+#include "planner/plan_files.h"
 
 /* --- the walk ----------------------------------------------------------------------------------- */
 
@@ -88,6 +89,8 @@ static void predict(struct run_loop *loop)
         } else if (op->kind == OP_COPY && op->stream != STREAM_P2P) {
             seconds = cost_copy_s(&plan->hardware, 0,
                                   op->stream == STREAM_H2D ? COPY_H2D : COPY_D2H, op->bytes);
+        } else if (plan_op_of_files(op)) {
+            seconds = plan_file_s(plan, &plan->hardware, op);
         } else if (op->kind == OP_COMPUTE && op->work != PLAN_NONE) {
             const struct plan_work *const work = &plan->works[op->work];
             const bool host = plan_stream_is_host(op->stream);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "exec/run_calls.h"
+#include "exec/run_files.h"
 #include "exec/run_newer.h"
 #include "exec/run_saver.h"
 #include "exec/run_storage.h"
@@ -83,7 +84,9 @@ static struct unit_arguments unit_arguments_of(const struct run_loop *loop,
 static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op,
                             struct flight *flight)
 {
-    if (op->op->pass == PLAN_KEEP) {
+    if (op->op->pass == PLAN_OPEN || op->op->pass == PLAN_CLOSE) {
+        run_files_enqueue(loop->run, op, &flight->timing);
+    } else if (op->op->pass == PLAN_KEEP) {
         run_call_keep(loop->run, op, &flight->timing);
     } else if (op->op->pass == PLAN_BATCH) {
         run_call_batch(loop->run, op, (int32_t *)(void *)address_of(loop, &op->uses[0]),

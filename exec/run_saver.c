@@ -51,6 +51,7 @@
 #include "base/random.h"
 #include "exec/checkpoint.h"
 #include "exec/run_faults.h"
+#include "exec/run_files.h"
 #include "exec/run_storage.h"
 #include "models/evaluation.h"
 
@@ -69,7 +70,7 @@ struct saved {
     uint64_t minibatch;  /* of this run, in the newest checkpoint or cut */
     double at_s;         /* when that was */
     uint64_t due_since;  /* a counter; 0: it is not due */
-    bool final_asked, final_reached;
+    bool final_asked, final_reached, final_over;
     bool gave_up;
 };
 
@@ -261,6 +262,7 @@ static void serve_final(struct run_saver *saver, uint32_t job)
     if (!gave_up) write_final(saver, job, minibatch);
     pthread_mutex_lock(&saver->lock);
     saver->phase = PHASE_IDLE;
+    saver->jobs[job].final_over = true;
     saver->finals--;
     pthread_cond_broadcast(&saver->changed);
 }
@@ -354,6 +356,7 @@ static void call_ended(void *argument)
     pthread_mutex_lock(&saver->lock);
     saver->jobs[call->job].final_reached = there;
     if (!there) saver->finals--;
+    saver->jobs[call->job].final_over = !there;
     pthread_cond_broadcast(&saver->changed);
     pthread_mutex_unlock(&saver->lock);
 }
@@ -549,8 +552,8 @@ static void consider_final(struct run_saver *saver, const struct plan_walk_op *o
     if (goes_on_to_storage(saver, op)) return;
     for (uint32_t d = 0; d < saver->run->plan->hardware.device_count; d++)
         if (device_has_newer(saver, d, job)) return;
-    saver->jobs[job].final_asked = true;
     pthread_mutex_lock(&saver->lock);
+    saver->jobs[job].final_asked = true;
     saver->finals++;
     pthread_mutex_unlock(&saver->lock);
     const struct saver_call call = {
@@ -694,6 +697,28 @@ enum status run_saver_create(struct run *run, const struct device_state *states,
     return STATUS_OK;
 }
 
+/* Unless it has one of all that it did, or lost a part of its state. */
+static void write_last(struct run_saver *saver, uint32_t job)
+{
+    const struct run *const run = saver->run;
+    const struct run_progress *const progress = &run->jobs[job];
+    const uint64_t first = run->plan->jobs.jobs[job].first_minibatch;
+    if (progress->losses > 0 && !progress->diverged && !progress->damaged && !saver->jobs[job].gave_up &&
+        run->result->jobs[job].checkpoint < first + progress->losses)
+        write_final(saver, job, progress->losses);
+}
+
+void run_saver_close_job(struct run_saver *saver, uint32_t job)
+{
+    if (!saver) return;
+    pthread_mutex_lock(&saver->lock);
+    while (!saver->quit && ((saver->phase != PHASE_IDLE && saver->cut_job == job) ||
+                            (saver->jobs[job].final_asked && !saver->jobs[job].final_over)))
+        pthread_cond_wait(&saver->changed, &saver->lock);
+    pthread_mutex_unlock(&saver->lock);
+    write_last(saver, job);
+}
+
 void run_saver_finish(struct run_saver *saver)
 {
     if (!saver) return;
@@ -702,13 +727,8 @@ void run_saver_finish(struct run_saver *saver)
     while (saver->phase != PHASE_IDLE || saver->finals > 0)
         pthread_cond_wait(&saver->changed, &saver->lock);
     pthread_mutex_unlock(&saver->lock);
-    for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
-        const struct run_progress *const progress = &run->jobs[j];
-        const uint64_t first = run->plan->jobs.jobs[j].first_minibatch;
-        if (progress->losses > 0 && !progress->diverged && !progress->damaged && !saver->jobs[j].gave_up &&
-            run->result->jobs[j].checkpoint < first + progress->losses)
-            write_final(saver, j, progress->losses);
-    }
+    for (uint32_t j = 0; j < run->plan->jobs.count; j++)
+        if (run_job_is_open(run, j)) write_last(saver, j);
 }
 
 void run_saver_stop(struct run_saver *saver)

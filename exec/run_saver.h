@@ -31,6 +31,9 @@ void run_saver_before(struct run_saver *saver, const struct plan_walk_op *op);
 /* Behind it, its event recorded. */
 void run_saver_after(struct run_saver *saver, const struct plan_walk_op *op, uint64_t walked);
 
+/* The job has ended, and its state on the host is about to go: its last checkpoint, when it is written. From any thread. */
+void run_saver_close_job(struct run_saver *saver, uint32_t job);
+
 /* When everything has ended and all state is on the host: the last checkpoint of each job. */
 void run_saver_finish(struct run_saver *saver);
 

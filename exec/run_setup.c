@@ -28,6 +28,7 @@
 #include "exec/host_memory.h"
 #include "exec/run_attention.h"
 #include "exec/run_faults.h"
+#include "exec/run_files.h"
 #include "exec/run_policy.h"
 #include "exec/run_result.h"
 #include "exec/run_saver.h"
@@ -121,6 +122,27 @@ static enum status check_memory(const struct run *run, struct error *err)
 
 /* --- host buffers ----------------------------------------------------------------------------- */
 
+/* Buffers of jobs that have ranges, each job's one behind the other: plan_check() knows that they have room. */
+static enum status lay_out_ranges(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    run->ranges_offset = run->host_bytes;
+    if (!plan->host_ranges) return STATUS_OK;
+    uint64_t *const used = alloc_zeroed(plan->jobs.count, sizeof *used);
+    if (!used) return error_memory(err, "the host buffers", plan->jobs.count * sizeof *used);
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const struct plan_buffer *const buffer = &plan->buffers[b];
+        if (buffer->on_device || !plan_has_range(plan, buffer->job)) continue;
+        const struct plan_host_range *const range = &plan->host_ranges[buffer->job];
+        run->host_offset[b] = run->ranges_offset + range->offset_bytes + used[buffer->job];
+        used[buffer->job] += size_align(buffer->bytes, PLAN_HOST_ALIGNMENT);
+        assert(used[buffer->job] <= range->bytes);
+    }
+    free(used);
+    return size_add(run->host_bytes, plan_ranges_bytes(plan), &run->host_bytes)
+               ? STATUS_OK : error_memory(err, "the host buffers", UINT64_MAX);
+}
+
 static enum status lay_out_host(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -131,7 +153,7 @@ static enum status lay_out_host(struct run *run, struct error *err)
     run->host_offset = memory;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *const buffer = &plan->buffers[b];
-        if (plan_buffer_lives(buffer) || buffer->kind == BUFFER_STORED) continue;
+        if (plan_buffer_lives(buffer) || buffer->kind == BUFFER_STORED || plan_has_range(plan, buffer->job)) continue;
         uint64_t end;
         if (!size_add(run->host_bytes, plan->buffers[b].bytes, &end) ||
             end > UINT64_MAX - BUFFER_ALIGNMENT)
@@ -139,6 +161,8 @@ static enum status lay_out_host(struct run *run, struct error *err)
         run->host_offset[b] = run->host_bytes;
         run->host_bytes = size_align(end, BUFFER_ALIGNMENT);
     }
+    status = lay_out_ranges(run, err);
+    if (status != STATUS_OK) return status;
     run->stage_offset = run->host_bytes;
     run->stage_bytes = plan_staged_bytes(plan);
     if (!size_add(run->host_bytes, size_align(run->stage_bytes, BUFFER_ALIGNMENT), &run->host_bytes))
@@ -296,6 +320,14 @@ static void note_resumed(struct run *run, uint32_t job, const struct checkpoint_
              plan->hardware.backend, run->threads);
 }
 
+enum status run_fill_shards(struct run *run, uint32_t job, uint32_t first_shard, uint32_t shard_count, struct error *err)
+{
+    struct weight_item item = {.job = job, .first_shard = first_shard, .shard_count = shard_count};
+    const enum status status = fill_weights(run, &item, err);
+    if (status == STATUS_OK && item.found.step > 0) note_resumed(run, job, &item.found);
+    return status;
+}
+
 static void *fill_some_weights(void *pointer)
 {
     struct weight_work *const work = pointer;
@@ -321,6 +353,7 @@ static enum status fill_all_weights(struct run *run, struct error *err)
         const struct job *const job = &plan->jobs.jobs[j];
         const uint32_t step = job->weights_in || job->first_minibatch > 0 ? end - first : 1;
         if (run_job_failed(run, j) && job->first_minibatch == 0) continue;
+        if (plan_has_range(plan, j)) continue; /* at its OPEN */
         for (uint32_t s = first; s < end; s += step)
             work.items[work.count++] =
                 (struct weight_item){.job = j, .first_shard = s, .shard_count = step};
@@ -677,6 +710,7 @@ enum status run_setup(struct run *run, struct error *err)
     if (status == STATUS_OK) pin_host(run);
     if (status == STATUS_OK) status = open_devices(run, err);
     if (status == STATUS_OK) status = run_storage_start(run, err);
+    if (status == STATUS_OK) status = run_files_start(run, err);
     if (status == STATUS_OK)
         status = note_libraries(run, err);
     if (status == STATUS_OK) status = fill_all_weights(run, err);
@@ -695,7 +729,10 @@ static enum status keep_values(struct run *run, uint32_t j, const struct state_t
     const char *const target = complete ? path : job_partial_path(path, partial);
     if (weights_write(job, tables, count, values, target, err) != STATUS_OK) return err->status;
     if (complete) job_partial_remove(path);
-    return arena_string(&run->result->arena, target, out, err);
+    pthread_mutex_lock(&run->lock); /* the arena is used by one thread at a time */
+    const enum status status = arena_string(&run->result->arena, target, out, err);
+    pthread_mutex_unlock(&run->lock);
+    return status;
 }
 
 /* The weights of the best evaluation, of a job that keeps them. */
@@ -739,14 +776,32 @@ static enum status keep_job(struct run *run, uint32_t j, struct error *err)
     return status;
 }
 
+static void note_unwritten(struct run *run, const struct error *why)
+{
+    pthread_mutex_lock(&run->lock);
+    run_result_unwritten(run->result, why);
+    pthread_mutex_unlock(&run->lock);
+}
+
+void run_count_minibatches(struct run *run, uint32_t job)
+{
+    pthread_mutex_lock(&run->lock);
+    run->result->jobs[job].minibatches = run->plan->jobs.jobs[job].first_minibatch + run->jobs[job].losses;
+    pthread_mutex_unlock(&run->lock);
+}
+
+void run_keep_job(struct run *run, uint32_t job)
+{
+    struct error unwritten[2] = {{0}, {0}};
+    if (keep_job(run, job, &unwritten[0]) != STATUS_OK) note_unwritten(run, &unwritten[0]);
+    if (!run->jobs[job].damaged && keep_best(run, job, &unwritten[1]) != STATUS_OK) note_unwritten(run, &unwritten[1]);
+}
+
 void run_keep_weights(struct run *run)
 {
     for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
         const struct run_job_result *const result = &run->result->jobs[j];
-        struct error unwritten[2] = {{0}, {0}};
-        if (keep_job(run, j, &unwritten[0]) != STATUS_OK) run_result_unwritten(run->result, &unwritten[0]);
-        if (!run->jobs[j].damaged && keep_best(run, j, &unwritten[1]) != STATUS_OK)
-            run_result_unwritten(run->result, &unwritten[1]);
+        if (run_job_is_open(run, j)) run_keep_job(run, j);
         if (run->result->stopped)
             run_log_kept(run->log, j, result->minibatches, result->weights_path);
     }
@@ -758,7 +813,9 @@ void run_teardown(struct run *run)
         for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_stop(run->devices[d]);
         device_stop(run->cpu);
         run_storage_stop(run->storage);
+        run_files_stop(run);
         device_close(run->cpu);
+        device_close(run->files);
         for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_close(run->devices[d]);
     }
     run_storage_close(run->storage);

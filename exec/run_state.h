@@ -34,6 +34,7 @@ struct run_progress {
     uint64_t improved;    /* minibatches up to the one of the best evaluation; 0: of an earlier run, or
                              there is none */
     bool kept;            /* the best weights were kept at least once */
+    bool opened, closed;  /* of a job with a range of host memory: its state is, or was, there; it was kept */
 };
 
 struct run_storage; /* run_storage.h */
@@ -73,6 +74,8 @@ struct run {
     float **states;              /* per shard: its state on the host; NULL: it is on storage */
     struct run_storage *storage; /* NULL: no state is */
     uint64_t stage_offset, stage_bytes; /* in `host`: the arena of staged states */
+    uint64_t ranges_offset;      /* in `host`: where the jobs' ranges begin */
+    struct device *files;        /* the stream of OPENs and CLOSEs; NULL: the plan has no ranges */
     struct data_source **sources; /* per job */
     struct data_source **held_out; /* per job; NULL: it is not evaluated */
     float **kept;                /* per shard: its best values on the host; NULL: not kept */
@@ -106,8 +109,18 @@ struct checkpoint_subject run_checkpoint_subject(const struct run *run, uint32_t
 /* Everything before the clock starts: checks, memory, devices, data, initial weights, the log. */
 MUST_CHECK enum status run_setup(struct run *run, struct error *err);
 
-/* Fingerprints, and the weights of jobs that completed a minibatch. What fails is told in the result: the weights of
- * other jobs are written all the same. */
+/* Make the states of a job's shards [first_shard, + shard_count), numbered as in the plan: all of a job that comes from a
+ * file. From one thread at a time per job. */
+MUST_CHECK enum status run_fill_shards(struct run *run, uint32_t job, uint32_t first_shard, uint32_t shard_count,
+                                       struct error *err);
+
+/* Note how many minibatches the job has completed. */
+void run_count_minibatches(struct run *run, uint32_t job);
+
+/* Fingerprint and weights of a job that has ended, from any thread. What fails is told in the result. */
+void run_keep_job(struct run *run, uint32_t job);
+
+/* The same of all jobs that are in host memory: the weights of those that completed a minibatch. */
 void run_keep_weights(struct run *run);
 
 /* Fine on a half-built one. */

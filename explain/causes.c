@@ -23,6 +23,7 @@ const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT] = {
     "copies between devices",
     "the host's processor",
     "storage",
+    "opening and closing jobs",
     "collectives",
     "batches",
 };
@@ -38,6 +39,7 @@ const char *const explain_cause_remedies[EXPLAIN_CAUSE_COUNT] = {
     "check that peer access is on and which way it goes (spillway measure); plan without it (--no-p2p) to compare",
     "optimizers go at the speed of host memory: fill its channels, keep them on the devices (--optimizer device)",
     "a faster disk, or more host memory, so that fewer states are stored",
+    "a faster disk, or more host memory, so that more jobs are in it at a time",
     "measure the network of the devices again: it is slower than its figure",
     "input that comes faster: data on a local disk",
 };
@@ -149,6 +151,7 @@ static uint8_t cause_of(const struct finder *f, const struct trace_span *span)
     case STREAM_CPU: return EXPLAIN_CPU;
     case STREAM_READ:
     case STREAM_WRITE: return EXPLAIN_STORAGE_COPY;
+    case STREAM_FILE: return EXPLAIN_FILES;
     case STREAM_HOST: return EXPLAIN_BATCH;
     default: return EXPLAIN_COLLECTIVE;
     }

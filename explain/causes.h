@@ -22,6 +22,7 @@ enum explain_cause {
     EXPLAIN_COPY_PEERS,          /* between devices */
     EXPLAIN_CPU,                 /* on the host's processor: optimizers, embeddings */
     EXPLAIN_STORAGE_COPY,
+    EXPLAIN_FILES,               /* jobs from files to host memory and back */
     EXPLAIN_COLLECTIVE,
     EXPLAIN_BATCH,               /* input */
     EXPLAIN_CAUSE_COUNT

@@ -246,6 +246,7 @@ struct hardware {
     const char *note;          /* may be NULL: what is assumed */
     struct figure host_bytes;  /* DRAM that plans may use, of all hosts */
     struct figure host_bandwidth; /* bytes/s of all cores of all hosts; 0: unknown, see hardware_cpu() */
+    struct figure file_read, file_write; /* bytes/s of files, of all hosts; 0: unknown (models/host_files.h) */
     uint32_t host_cores;       /* of all hosts */
     uint32_t host_nodes, node_devices; /* how many hosts that is, and devices of each, in order; 0, 0: one */
     uint32_t threads;          /* per host device; 0 for GPUs */

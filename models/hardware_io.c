@@ -77,6 +77,8 @@ static const struct figure_spec host_figures[] = {
     {"memory", offsetof(struct hardware, host_bytes), DIMENSION_BYTES, JSON_REQUIRED, 1, bytes_max},
     {"memory_bandwidth", offsetof(struct hardware, host_bandwidth), DIMENSION_BYTES_PER_S,
      JSON_OPTIONAL, 1, rate_max},
+    {"file_read", offsetof(struct hardware, file_read), DIMENSION_BYTES_PER_S, JSON_OPTIONAL, 1, rate_max},
+    {"file_write", offsetof(struct hardware, file_write), DIMENSION_BYTES_PER_S, JSON_OPTIONAL, 1, rate_max},
 };
 
 static const struct figure_spec load_figures[] = {

@@ -131,7 +131,7 @@ static double link_bound(const struct hardware *hw, const struct job_set *jobs, 
 
 /* --- storage --------------------------------------------------------------------------------- */
 
-/* *bytes: in each direction. */
+/* Of jobs that memory does not hold alone: others may be in it one after the other. *bytes: in each direction. */
 static double storage_bound(const struct hardware *hw, const struct job_set *jobs, double *bytes)
 {
     double memory = hw->host_bytes.value, states = 0, again = 0;
@@ -141,10 +141,11 @@ static double storage_bound(const struct hardware *hw, const struct job_set *job
     for (uint32_t j = 0; j < jobs->count; j++) {
         const struct job *job = &jobs->jobs[j];
         double state = touched_bytes(job, false);
+        if (state <= memory) continue;
         states += state;
-        if (state > memory) again += (state - memory) * (double)(job->minibatches - 1);
+        again += (state - memory) * (double)(job->minibatches - 1);
     }
-    *bytes = (states > memory ? states - memory : 0) + again;
+    *bytes = states > memory ? states - memory + again : 0;
     double share = *bytes / hardware_host_count(hw); /* of each node's storage, at the best */
     double each = share / cost_storage_bandwidth(hw, STORAGE_READ);
     double other = share / cost_storage_bandwidth(hw, STORAGE_WRITE);

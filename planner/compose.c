@@ -31,7 +31,8 @@ struct piece {
     const struct compose_part *part;
     const struct plan *plan;
     uint32_t *buffers, *units, *gangs, *works; /* of the part: theirs in the whole */
-    uint64_t staged_base; /* where its staged buffers begin in the host's arena */
+    uint64_t staged_base; /* where its staged buffers begin in the host's arena ... */
+    uint64_t range_base;  /* ... and its jobs' ranges of host memory */
     double *unit_s;       /* what an instance of each takes (unit_seconds()) */
     double all_s;         /* all instances, all repetitions */
     bool uses_host;       /* has operations on the host's streams ... */
@@ -157,6 +158,26 @@ static enum status take_jobs(struct composition *c)
             plan_builder_shard(c->builder, j, part->shards[s].first_layer, part->shards[s].layer_count,
                                part->shards[s].inputs_only);
     }
+    return STATUS_OK;
+}
+
+/* Where some part's jobs take turns in host memory. */
+static enum status take_ranges(struct composition *c)
+{
+    struct plan *whole = c->whole;
+    void *memory;
+    bool any = false;
+    for (uint32_t i = 0; i < c->count; i++) any |= c->pieces[i].plan->host_ranges != NULL;
+    if (!any) return STATUS_OK;
+    TRY(arena_array(&whole->arena, whole->jobs.count, sizeof *whole->host_ranges, &memory, c->err));
+    whole->host_ranges = memory;
+    for (uint32_t i = 0; i < c->count; i++)
+        for (uint32_t k = 0; k < c->pieces[i].plan->jobs.count; k++) {
+            if (!plan_has_range(c->pieces[i].plan, k)) continue;
+            struct plan_host_range *range = &whole->host_ranges[c->pieces[i].part->jobs[k]];
+            *range = c->pieces[i].plan->host_ranges[k];
+            range->offset_bytes += c->pieces[i].range_base;
+        }
     return STATUS_OK;
 }
 
@@ -468,11 +489,11 @@ static enum status describe(struct composition *c, const struct compose_options 
 
 /* --- the whole ------------------------------------------------------------------------------ */
 
-/* Behind those of earlier parts on the hosts that it is on. */
-static uint64_t base_staged(const struct composition *c, const struct compose_part *part, uint64_t *staged)
+/* `bytes` behind those of earlier parts on the hosts that the part is on. */
+static uint64_t base_of(const struct composition *c, const struct compose_part *part, uint64_t bytes, uint64_t *staged)
 {
     const struct hardware_device *devices = c->whole->hardware.devices;
-    uint64_t base = 0, bytes = size_align(plan_staged_bytes(part->plan), MEMORY_ALIGNMENT);
+    uint64_t base = 0;
     uint32_t count = part->plan->hardware.device_count;
     for (uint32_t d = 0; d < count; d++)
         if (staged[devices[part->devices[d]].host] > base) base = staged[devices[part->devices[d]].host];
@@ -486,15 +507,21 @@ static enum status compose(struct composition *c, const struct compose_part *par
     void *memory;
     TRY(arena_array(&c->scratch, hardware_host_count(&c->whole->hardware), sizeof(uint64_t), &memory, c->err));
     uint64_t *staged = memory;
+    TRY(arena_array(&c->scratch, hardware_host_count(&c->whole->hardware), sizeof(uint64_t), &memory, c->err));
+    uint64_t *ranges = memory;
     TRY(arena_array(&c->scratch, c->count, sizeof *c->pieces, &memory, c->err));
     c->pieces = memory;
     for (uint32_t i = 0; i < c->count; i++) {
         c->pieces[i].part = &parts[i];
         c->pieces[i].plan = parts[i].plan;
-        c->pieces[i].staged_base = base_staged(c, &parts[i], staged);
+        uint64_t bytes = size_align(plan_staged_bytes(parts[i].plan), MEMORY_ALIGNMENT);
+        c->pieces[i].staged_base = base_of(c, &parts[i], bytes, staged);
+        bytes = size_align(plan_ranges_bytes(parts[i].plan), PLAN_HOST_ALIGNMENT);
+        c->pieces[i].range_base = base_of(c, &parts[i], bytes, ranges);
     }
     TRY(take_leases(c));
     TRY(take_jobs(c));
+    TRY(take_ranges(c));
     for (uint32_t i = 0; i < c->count; i++) TRY(number_gangs(c, &c->pieces[i]));
     for (uint32_t i = 0; i < c->count; i++) {
         TRY(number_tables(c, &c->pieces[i]));

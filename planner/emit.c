@@ -175,18 +175,18 @@ static void add_choices(struct emitter *e, const uint32_t *last_device)
     }
 }
 
-/* A unit of this pass for each shard of the job beside a scheduled one: of LOAD and STORE for those whose
+/* A unit of this pass for each shard of the job, before or after a scheduled one: of LOAD and STORE for those whose
  * states stay, the last of others ends the minibatch if the scheduled one does. */
 static void add_beside(struct emitter *e, const struct scheduled_unit *unit, enum plan_pass pass)
 {
     const struct partition *p = e->partition;
     uint32_t first = p->job_first_shard[unit->job], count = shard_count_of(e, unit->job);
-    bool moves = pass == PLAN_LOAD || pass == PLAN_STORE;
+    bool moves = pass == PLAN_LOAD || pass == PLAN_STORE, files = pass == PLAN_OPEN || pass == PLAN_CLOSE;
     for (uint32_t s = 0; s < count; s++) {
         if (moves && !p->persistent[first + s]) continue;
         struct shard_view v = view_of(e, unit->job, s, pass);
         if (e->status) return;
-        uint32_t id = write_unit(e, &v, !moves && unit->ends && s + 1 == count);
+        uint32_t id = write_unit(e, &v, !moves && !files && unit->ends && s + 1 == count);
         add_instance(e, id, p->resident ? p->shard_device[first + s] : unit->device, unit->seat);
     }
 }
@@ -221,6 +221,7 @@ static void emit_schedule(struct emitter *e, const struct schedule *schedule, bo
                              : continued[i] ? ORIGIN_HERE
                                             : ORIGIN_HOST;
         if (here_out) continued[unit->next_here] = true;
+        if (unit->first && plan_has_range(e->plan, unit->job)) add_beside(e, unit, PLAN_OPEN);
         if (unit->first) add_beside(e, unit, PLAN_LOAD);
         add_instance(e, unit_of(e, unit, origin, here_out || unit->fetched), unit->device, unit->seat);
         if (unit->fetches && !e->status) plan_builder_peer(e->builder, last_device[unit->job]);
@@ -228,6 +229,7 @@ static void emit_schedule(struct emitter *e, const struct schedule *schedule, bo
         if (updates_behind(e, unit)) add_beside(e, unit, PLAN_UPDATE);
         if (keeps_behind(e, unit)) add_beside(e, unit, PLAN_KEEP);
         if (unit->last) add_beside(e, unit, PLAN_STORE);
+        if (unit->last && plan_has_range(e->plan, unit->job)) add_beside(e, unit, PLAN_CLOSE);
     }
 }
 

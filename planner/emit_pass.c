@@ -256,6 +256,21 @@ static void write_store(struct emitter *e, const struct shard_view *v)
                       v->footprint->state_bytes);
 }
 
+/* Of a job that has a range of host memory. */
+static void write_open(struct emitter *e, const struct shard_view *v)
+{
+    emit_use(e, emit_host_state(e, v, v->shard), ACCESS_WRITE);
+    emit_files(e, PLAN_OPEN);
+}
+
+static void write_close(struct emitter *e, const struct shard_view *v)
+{
+    emit_use(e, emit_host_state(e, v, v->shard), ACCESS_READ);
+    if (v->job->keep_best)
+        emit_use(e, emit_buffer(e, v, BUFFER_KEPT, v->shard, 0, false, v->footprint->gradient_bytes), ACCESS_READ);
+    emit_files(e, PLAN_CLOSE);
+}
+
 void emit_pass(struct emitter *e, const struct shard_view *v)
 {
     switch (v->pass) {
@@ -265,6 +280,8 @@ void emit_pass(struct emitter *e, const struct shard_view *v)
     case PLAN_BACKWARD: write_backward(e, v); break;
     case PLAN_UPDATE: emit_update(e, v); break;
     case PLAN_KEEP: write_keep(e, v); break;
+    case PLAN_OPEN: write_open(e, v); break;
+    case PLAN_CLOSE: write_close(e, v); break;
     default: /* forward, of the training or an evaluation */
         if (v->pass == PLAN_EVALUATE && v->last) write_evaluation(e, v);
         else write_forward(e, v);

@@ -145,3 +145,8 @@ void emit_host(struct emitter *e, enum plan_pass pass)
 {
     add_op(e, (struct plan_op){.stream = STREAM_HOST, .pass = (uint8_t)pass, .work = PLAN_NONE});
 }
+
+void emit_files(struct emitter *e, enum plan_pass pass)
+{
+    add_op(e, (struct plan_op){.stream = STREAM_FILE, .pass = (uint8_t)pass, .work = PLAN_NONE});
+}

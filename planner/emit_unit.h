@@ -119,5 +119,6 @@ void emit_compute(struct emitter *e, const struct shard_view *v, enum plan_pass 
 void emit_cpu(struct emitter *e, const struct shard_view *v, enum plan_pass pass,
               uint64_t workspace);
 void emit_host(struct emitter *e, enum plan_pass pass);
+void emit_files(struct emitter *e, enum plan_pass pass); /* likewise on the file stream */
 
 #endif

@@ -14,6 +14,7 @@
 #include "models/try.h"
 #include "planner/compose.h"
 #include "planner/part.h"
+#include "planner/host_need.h"
 #include "planner/settle.h"
 
 const char leased_policy[] = "leases";
@@ -221,10 +222,13 @@ static enum status plan_groups(struct leasing *g)
 {
     uint32_t busy;
     TRY(busy_devices(g, &busy));
+    bool turns = host_states_exceed(g->hardware, g->jobs, hardware_host_count(g->hardware));
     TRY(part_hosts_begin(&g->arena, g->hardware, &g->hosts, g->err));
     for (uint32_t i = 0; i < g->count; i++) {
         struct group *group = &g->groups[i];
-        TRY(plan_group(g, group, busy, part_hosts_left(&g->hosts, &group->part)));
+        double left = part_hosts_left(&g->hosts, &group->part);
+        if (turns && !group->spread) left /= g->count - i; /* each has its share, in which its jobs take turns */
+        TRY(plan_group(g, group, busy, left));
         TRY(part_hosts_take(&g->hosts, &group->plan, g->err));
         for (uint32_t d = 0; d < group->part.device_count; d++)
             if (g->free_s[group->part.devices[d]] > group->begin_s)

@@ -16,10 +16,13 @@ struct replay {
     struct placing *placing;
     struct schedule *out;
     uint32_t placed;
+    bool lacks_memory; /* of the host, for more jobs at a time: nothing is placed any more */
 };
 
 static void put(struct replay *r, uint32_t job, uint32_t device)
 {
+    r->lacks_memory |= !r->placing->view_jobs[job].admitted;
+    if (r->lacks_memory) return;
     assert(r->placed < r->out->count);
     placing_put(r->placing, job, device, &r->out->units[r->placed++]);
 }
@@ -28,7 +31,7 @@ static void put(struct replay *r, uint32_t job, uint32_t device)
 static void put_unknown(struct replay *r, uint32_t job, uint32_t device)
 {
     uint32_t known = unit_count_of(job_shard_count(r->times->partition, job));
-    while (r->placing->jobs[job].minibatch < r->times->jobs->jobs[job].minibatches) {
+    while (!r->lacks_memory && r->placing->jobs[job].minibatch < r->times->jobs->jobs[job].minibatches) {
         uint32_t position = r->placing->jobs[job].position;
         bool on_host = unit_time_at(r->times, device, job, position)->cpu_alone;
         if (position < known && !on_host) return;
@@ -49,6 +52,7 @@ static enum status replay(const struct unit_times *times, const struct instance 
                           const struct dispatch_step *steps, struct schedule *out, struct error *err)
 {
     struct replay r = {.times = times, .out = out};
+    enum status status = STATUS_OK;
     uint32_t *devices = alloc_zeroed(times->hardware->device_count, sizeof *devices);
     if (!devices) return error_memory(err, "an order", times->hardware->device_count * sizeof *devices);
     if (!schedule_init(out, times, err) && !placing_create(times, false, &r.placing, err)) {
@@ -58,12 +62,19 @@ static enum status replay(const struct unit_times *times, const struct instance 
             put(&r, steps[s].job, devices[steps[s].device]);
         }
         for (uint32_t j = 0; j < times->jobs->count; j++) put_unknown(&r, j, 0);
-        assert(r.placed == out->count);
+        assert(r.lacks_memory || r.placed == out->count);
         out->makespan_s = r.placing->makespan_s;
+        if (r.lacks_memory)
+            status = error_set(err, STATUS_BAD_INPUT,
+                               "the order has more jobs under way at a time than host memory has room for");
+        else
+            status = schedule_take_ranges(out, r.placing, err);
+    } else {
+        status = err->status;
     }
     placing_destroy(r.placing);
     free(devices);
-    return err->status;
+    return status;
 }
 
 enum status order_of_instance(const struct unit_times *times, uint64_t seed, uint32_t iterations,

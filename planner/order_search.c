@@ -103,7 +103,8 @@ static double left(const struct search *s, const struct rule *rule, uint32_t job
 
 static bool may_run(const struct search *s, uint32_t job)
 {
-    return s->now->view_jobs[job].remaining_s > 0 && s->quota[job] > 0;
+    const struct placing_view *view = &s->now->view_jobs[job];
+    return view->admitted && view->remaining_s > 0 && s->quota[job] > 0;
 }
 
 /* The device that is free first, of equal ones the lowest; *ready_s: when it can start something. */
@@ -150,22 +151,25 @@ static void set_noise(struct search *s, const struct rule *rule)
             rule->noise > 0 ? exp(rule->noise * (2 * random_unit(rule->seed, j) - 1)) : 1;
 }
 
-/* Place trial[from .. to) by the rule. */
-static void place_by_rule(struct search *s, const struct rule *rule, uint32_t from, uint32_t to)
+/* Place trial[from .. to) by the rule. False: of the jobs that have units left there, host memory has room for none. */
+static bool place_by_rule(struct search *s, const struct rule *rule, uint32_t from, uint32_t to)
 {
     set_noise(s, rule);
     for (uint32_t i = from; i < to; i++) {
         uint32_t device = 0, job = choose(s, rule, &device);
-        assert(job != PLAN_NONE);
+        if (job == PLAN_NONE) return false;
         s->quota[job]--;
         placing_put(s->now, job, device, &s->trial[i]);
     }
+    return true;
 }
 
-/* Place order[from ..] as it stands; false: what comes of it is worse than the best. */
+/* Place order[from ..] as it stands; false: what comes of it is worse than the best, or more than host memory has room
+ * for. */
 static bool place_order(struct search *s, const struct scheduled_unit *order, uint32_t from)
 {
     for (uint32_t i = from; i < s->best->count; i++) {
+        if (!s->now->view_jobs[order[i].job].admitted) return false;
         placing_put(s->now, order[i].job, order[i].device, &s->trial[i]);
         if (s->now->makespan_s > s->best->makespan_s) return false;
     }
@@ -198,7 +202,7 @@ static void try_rule(struct search *s, const struct rule *rule)
     placing_copy(s->now, s->snapshots[0]);
     for (uint32_t j = 0; j < s->times->jobs->count; j++)
         s->quota[j] = (uint32_t)unit_times_count(s->times, j);
-    place_by_rule(s, rule, 0, s->best->count);
+    if (!place_by_rule(s, rule, 0, s->best->count)) return;
     if (s->now->makespan_s >= s->best->makespan_s) return;
     s->rule = *rule;
     keep_trial(s);
@@ -214,7 +218,7 @@ static void try_window(struct search *s, const struct rule *rule, uint32_t from,
         placing_put(s->now, s->best->units[i].job, s->best->units[i].device, &s->trial[i]);
     memset(s->quota, 0, s->times->jobs->count * sizeof *s->quota);
     for (uint32_t i = from; i < to; i++) s->quota[s->best->units[i].job]++;
-    place_by_rule(s, rule, from, to);
+    if (!place_by_rule(s, rule, from, to)) return;
     if (place_order(s, s->best->units, to)) keep_trial(s);
 }
 
@@ -364,6 +368,15 @@ static enum status search_create(struct search *s, struct error *err)
     return STATUS_OK;
 }
 
+/* As the best order gives them out. */
+static enum status take_ranges(struct search *s, struct error *err)
+{
+    placing_copy(s->now, s->snapshots[0]);
+    for (uint32_t i = 0; i < s->best->count; i++)
+        placing_put(s->now, s->best->units[i].job, s->best->units[i].device, &s->trial[i]);
+    return schedule_take_ranges(s->best, s->now, err);
+}
+
 enum status order_search(const struct unit_times *times, const struct order_search_options *options,
                          struct schedule *out, uint64_t *tried, struct error *err)
 {
@@ -378,7 +391,8 @@ enum status order_search(const struct unit_times *times, const struct order_sear
         try_grid(&s);
         while (more(&s)) try_near(&s);
         *tried += s.iterations;
-        status = schedule_link(out, times->jobs->count, s.now->device_count, err);
+        status = take_ranges(&s, err);
+        if (!status) status = schedule_link(out, times->jobs->count, s.now->device_count, err);
     }
     search_release(&s);
     if (status) schedule_release(out);

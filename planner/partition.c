@@ -9,6 +9,7 @@
 
 #include "models/memory.h"
 #include "planner/homes.h"
+#include "planner/host_need.h"
 
 static uint64_t smallest_device(const struct hardware *hardware)
 {
@@ -29,8 +30,7 @@ static uint64_t edge_bytes_of(const struct job *job)
     return 4 * padded(widest) + padded(job_batch_bytes(job)) + padded(sizeof(double));
 }
 
-/* Host memory of a job without spilled activations; a boundary and its gradient per layer, at most. */
-static double host_bytes_of(const struct job *job)
+double cutter_host_bytes(const struct job *job)
 {
     uint64_t layers = job->network.layer_count;
     uint64_t bytes = job_state(job, 0, layers).bytes;
@@ -140,8 +140,10 @@ struct cutter cutter_make(const struct hardware *hardware, const struct job_set 
             cutter.edge_bytes = max_u64(cutter.edge_bytes, edge_bytes_of(job));
         if (job_has_table(job))
             cutter.table_bytes = max_u64(cutter.table_bytes, cutter_table_bytes(job));
-        cutter.host_fixed_bytes += host_bytes_of(job);
+        cutter.host_fixed_bytes += cutter_host_bytes(job);
     }
+    cutter.turns = options->host == HOST_TURNS ||
+                   (!hardware_has_storage(hardware) && host_states_exceed(hardware, jobs, cutter.hosts));
     return cutter;
 }
 

@@ -38,6 +38,13 @@ struct partition_storage {
     uint64_t stored_bytes;
 };
 
+/* Host memory where not all jobs are in it at the same time (host_need.h). */
+struct partition_host {
+    uint64_t *need;            /* per job: bytes of its range; NULL: all jobs are in it for the whole run */
+    double *open_s, *close_s;  /* per job: seconds of bringing it from its files, and of writing its weights */
+    uint64_t room;             /* of each host */
+};
+
 struct partition {
     struct arena arena;
     struct plan_shard *shards;
@@ -49,6 +56,7 @@ struct partition {
     bool *persistent;            /* per shard: its state is on its device from LOAD to STORE; resident:
                                     all of them */
     struct partition_storage storage;
+    struct partition_host host;
     uint32_t shard_count;
     bool resident;
     bool apart;                  /* nothing stays on a device between units: what a job hands on goes through

@@ -22,6 +22,7 @@ struct cutter {
     double copy_slows_s; /* seconds that a copied byte takes from computations: host devices */
     bool shares_cpu;     /* the host's processor is what the devices compute with */
     double host_fixed_bytes; /* states, table gradients, boundaries: whatever the cut */
+    bool turns;            /* jobs take turns in host memory (host_need.h) */
     /* where the least hopeless failure was, for the message */
     uint32_t failed_job;
     uint64_t failed_layer;
@@ -48,6 +49,9 @@ void cutter_note_fixed(struct cutter *cutter, uint64_t taken);
 /* The arrays of a partition, with room for every layer of every job. */
 MUST_CHECK enum status partition_allocate(const struct job_set *jobs, struct partition *out,
                                           struct error *err);
+
+/* Host memory of a job without spilled activations; a boundary and its gradient per layer, at most. */
+double cutter_host_bytes(const struct job *job);
 
 /* Token table and its gradient, side by side. */
 uint64_t cutter_table_bytes(const struct job *job);

@@ -13,8 +13,7 @@
  *
  *     position by the golden ratio:   0 . . 3 . 1 . . 4 . 2 . . 5      (numbers: taken when)
  *
- * How much room is missing is estimated from above: every boundary and gradient is counted as a host
- * buffer though some never leave their device. An embedding whose passes run on the host's processor
+ * How much room is missing is estimated from above (host_need.h). An embedding whose passes run on the host's processor
  * stays: they go to single rows of it, and storage would have to move all of it for that.
  *
  * So do the states of a job that keeps the weights of its best evaluation: a KEEP copies them, whole.
@@ -36,6 +35,7 @@
 #include "models/cost.h"
 #include "models/memory.h"
 #include "planner/homes.h"
+#include "planner/host_need.h"
 
 enum { TURNS_MOST = 4, TURNS_LEAST = 2, BLOCK = 4096 };
 
@@ -73,49 +73,6 @@ static bool is_embedding(const struct chooser *c, uint32_t shard)
 static enum status no_memory(struct error *err)
 {
     return error_memory(err, "choosing states for storage", 1);
-}
-
-/* --- what host memory has to hold ------------------------------------------------------------- */
-
-struct need {
-    uint64_t states, others;
-};
-
-/* All but the states, from above. */
-static enum status add_job(const struct chooser *c, uint32_t j, struct need *need, struct error *err)
-{
-    const struct job *job = &c->jobs->jobs[j];
-    const struct partition *p = c->p;
-    uint64_t gradients[GRADIENT_TURNS] = {0}, workspaces = 0;
-    need->others += job_batch_bytes(job) + sizeof(double);
-    if (job_has_table(job)) need->others += job_table_gradient_bytes(job);
-    if (job->evaluation.every > 0) need->others += sizeof(double);
-    if (job_clips(job))
-        need->others +=
-            memory_tensor_count(&job->network, 0, job->network.layer_count) * sizeof(double);
-    uint32_t first = p->job_first_shard[j], end = p->job_first_shard[j + 1];
-    for (uint32_t s = first; s < end; s++) {
-        const struct footprint *f = footprint_at(c, s);
-        if (!f) return no_memory(err);
-        need->states += f->state_bytes;
-        need->others += 2 * f->input_bytes;
-        if (job->keep_best) need->others += f->gradient_bytes;
-        if (job_clips(job)) need->others += f->gradient_bytes; /* its gradient */
-        if (is_embedding(c, s)) {
-            if (p->on_cpu[s])
-                workspaces = f->workspace_bytes[UNIT_FORWARD][UNIT_KEEP] +
-                             f->workspace_bytes[UNIT_BACKWARD][UNIT_KEEP];
-            continue;
-        }
-        uint64_t *gradient = &gradients[(s - first) % GRADIENT_TURNS];
-        if (p->on_cpu[s] && !job_clips(job)) *gradient = max_u64(*gradient, f->gradient_bytes);
-        uint32_t activations = partition_activations(p, s);
-        if (plan_activations_spill(activations) && s + 1 < end)
-            need->others += f->kept_bytes[activations];
-    }
-    for (uint32_t i = 0; i < GRADIENT_TURNS; i++) need->others += gradients[i];
-    need->others += workspaces;
-    return STATUS_OK;
 }
 
 /* --- candidates ------------------------------------------------------------------------------- */
@@ -229,7 +186,7 @@ static enum status too_small(const char *what, uint64_t missing, struct error *e
 static enum status choose_all(struct chooser *c, const struct planner_options *options,
                               struct error *err)
 {
-    struct need need = {0};
+    struct host_need need = {0};
     uint32_t hosts = c->p->resident      ? hardware_hosts_in_use(c->hardware)
                      : c->p->interleaved ? homes_count(c->hardware, c->jobs) : 1;
     c->devices = hosts * hardware_most_on_host(c->hardware, 0, c->hardware->device_count);
@@ -237,7 +194,7 @@ static enum status choose_all(struct chooser *c, const struct planner_options *o
     uint64_t capacity = hosts * hardware_storage_bytes(c->hardware);
     bool all = options->storage == STORAGE_ALL;
     for (uint32_t j = 0; j < c->jobs->count; j++) {
-        enum status status = add_job(c, j, &need, err);
+        enum status status = host_need_add(c->jobs, c->footprints, c->p, j, &need, err);
         if (status) return status;
     }
     uint64_t wanted = need.states + need.others;

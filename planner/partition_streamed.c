@@ -27,6 +27,7 @@
 #include "planner/partition_persistent.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +77,27 @@ static void total(const struct cutter *cutter, const struct job_cut *cuts, uint6
         *keep = cutter->interleaved ? *keep + cut->keep_bytes : max_u64(*keep, cut->keep_bytes);
         *spilled += (double)cut->spilled_bytes;
     }
+}
+
+/* How many jobs like the largest are in the memory of a host at the same time, up to one for each device that works. */
+static double jobs_at_a_time(const struct cutter *cutter, const struct job_cut *cuts, bool with_spilled)
+{
+    double largest = 1, host_bytes = (double)hardware_host_bytes(cutter->hardware);
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        double spilled = (double)cuts[footprint_twin(cutter->footprints, j)].spilled_bytes;
+        largest = max_s(largest, cutter_host_bytes(&cutter->jobs->jobs[j]) + (with_spilled ? spilled : 0));
+    }
+    return fmin(floor(host_bytes / largest), cutter->host_devices);
+}
+
+/* Do spilled activations leave room for all jobs; where these take turns, for one, and for one on each device if it is there
+ * without them? */
+static bool host_has_room(const struct cutter *cutter, const struct job_cut *cuts, double spilled)
+{
+    double host_bytes = cutter->hosts * (double)hardware_host_bytes(cutter->hardware);
+    if (!cutter->turns) return spilled + cutter->host_fixed_bytes <= host_bytes;
+    double with_spilled = jobs_at_a_time(cutter, cuts, true);
+    return with_spilled >= 1 && with_spilled >= jobs_at_a_time(cutter, cuts, false);
 }
 
 /* What the others leave to job `j` and those like it, of `bytes` for workspace and kept activations. */
@@ -163,10 +185,7 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
         all.device += cut->minibatch.device * (double)cutter->jobs->jobs[j].minibatches;
         all.cpu += cut->minibatch.cpu * (double)cutter->jobs->jobs[j].minibatches;
     }
-    /* a plan that would exceed host memory by its spilled activations alone is none */
-    double host_bytes = cutter->hosts * (double)hardware_host_bytes(cutter->hardware);
-    if (spilled > 0 && spilled + cutter->host_fixed_bytes > host_bytes)
-        return STATUS_OK;
+    if (spilled > 0 && !host_has_room(cutter, cuts, spilled)) return STATUS_OK;
     out->job_first_shard[cutter->jobs->count] = out->shard_count;
     out->persistent_bytes = persistent;
     out->workspace_bytes = workspace;

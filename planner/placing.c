@@ -1,6 +1,8 @@
 /* See placing.h. */
 #include "planner/placing.h"
 
+#include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,14 +35,92 @@ static double load_s(const struct placing *p, uint32_t job)
     return slowest;
 }
 
-/* Give seats to the next jobs in order; `at` is when the seat became free. */
+/* --- host memory ------------------------------------------------------------------------------ */
+
+static bool takes_turns(const struct placing *p) { return p->times->partition->host.need != NULL; }
+
+static uint32_t home_of(const struct placing *p, uint32_t job) { return p->homes ? p->homes[job] : 0; }
+
+/* When a job could be in host memory whose range is free from free_s on. */
+static double opened_s(const struct placing *p, uint32_t job, double free_s)
+{
+    return max_s(p->hosts[home_of(p, job)].file_free_s, free_s) + p->times->partition->host.open_s[job];
+}
+
+/* Which of the jobs without a range could have one now. Resident ones are given theirs in order (admit()). */
+static void look_for_ranges(struct placing *p)
+{
+    const struct partition *cut = p->times->partition;
+    uint64_t known = 0; /* jobs are often equal */
+    uint32_t known_home = PLAN_NONE;
+    bool found = false;
+    double ready = 0;
+    for (uint32_t j = 0; takes_turns(p) && !cut->resident && j < p->times->jobs->count; j++) {
+        struct placing_view *view = &p->view_jobs[j];
+        if (p->jobs[j].has_range || view->last_device != PLAN_NONE) continue;
+        if (cut->host.need[j] != known || home_of(p, j) != known_home)
+            found = host_ranges_find(&p->ranges, home_of(p, j), cut->host.need[j], &ready);
+        known = cut->host.need[j];
+        known_home = home_of(p, j);
+        view->admitted = found;
+        view->ready_s = found ? opened_s(p, j, ready) : 0;
+    }
+}
+
+/* Returns when the job is in host memory. */
+static double take_range(struct placing *p, uint32_t job)
+{
+    struct placing_host *host = &p->hosts[home_of(p, job)];
+    double ready;
+    p->jobs[job].has_range = true;
+    p->jobs[job].range_offset =
+        host_ranges_take(&p->ranges, home_of(p, job), p->times->partition->host.need[job], job, &ready);
+    return host->file_free_s = opened_s(p, job, ready);
+}
+
+void placing_take_range(struct placing *p, uint32_t job)
+{
+    const struct partition *cut = p->times->partition;
+    if (!takes_turns(p) || p->jobs[job].has_range) return;
+    assert(p->view_jobs[job].admitted);
+    double ready = p->view_jobs[job].ready_s = take_range(p, job);
+    for (uint32_t i = cut->job_first_shard[job]; i < cut->job_first_shard[job + 1]; i++) p->state_ready_s[i] = ready;
+    look_for_ranges(p);
+}
+
+/* The job has ended, all but for what is on its way to host memory, which is there at home_s. */
+static double give_range_back(struct placing *p, uint32_t job, double home_s)
+{
+    struct placing_host *host = &p->hosts[home_of(p, job)];
+    double horizon = HUGE_VAL;
+    for (uint32_t d = 0; d < p->device_count; d++) horizon = fmin(horizon, p->lanes[d].compute_free_s);
+    host->file_free_s = max_s(host->file_free_s, home_s) + p->times->partition->host.close_s[job];
+    host_ranges_give_back(&p->ranges, job, host->file_free_s, horizon);
+    return host->file_free_s;
+}
+
+void placing_set_homes(struct placing *p, const uint32_t *homes)
+{
+    p->homes = homes;
+    look_for_ranges(p);
+}
+
+/* --- seats ------------------------------------------------------------------------------------ */
+
+/* Give seats, and ranges of host memory, to the next jobs in order; `at` is when a seat became free. */
 static void admit(struct placing *p, double at)
 {
     while (p->seats_free_count > 0 && p->next_admitted < p->times->jobs->count) {
-        uint32_t job = p->next_admitted++;
+        uint32_t job = p->next_admitted;
+        double ready = 0;
+        if (takes_turns(p)) {
+            if (!host_ranges_find(&p->ranges, 0, p->times->partition->host.need[job], &ready)) return;
+            ready = take_range(p, job);
+        }
+        p->next_admitted++;
         p->jobs[job].seat = p->seats_free[--p->seats_free_count];
         p->view_jobs[job].admitted = true;
-        p->view_jobs[job].ready_s = at + load_s(p, job);
+        p->view_jobs[job].ready_s = max_s(at, ready) + load_s(p, job);
     }
 }
 
@@ -63,6 +143,8 @@ static void start_jobs(struct placing *p)
                                    .admitted = !cut->resident};
         if (job->remaining_s <= 0) job->remaining_s = 1e-12;
     }
+    if (takes_turns(p)) host_ranges_begin(&p->ranges, hardware_host_count(t->hardware), cut->host.room);
+    look_for_ranges(p);
     if (!cut->resident) return;
     for (uint32_t seat = cut->seat_count; seat-- > 0;)
         p->seats_free[p->seats_free_count++] = seat;
@@ -277,6 +359,7 @@ double placing_put(struct placing *p, uint32_t job, uint32_t device, struct sche
     uint32_t position = own->position;
     const struct unit_time *time = unit_time_at(t, device, job, position);
     bool first = own->minibatch == 0 && position == 0;
+    if (first) placing_take_range(p, job);
     if (first && !resident) load_states(p, job, device);
     bool fetches = false;
     double start = time->cpu_alone ? place_on_cpu(p, job, device, time)
@@ -301,7 +384,11 @@ double placing_put(struct placing *p, uint32_t job, uint32_t device, struct sche
     j->remaining_s -= time->compute_s;
     unit->last = own->minibatch == t->jobs->jobs[job].minibatches;
     if (unit->last) {
+        const struct placing_host *host = host_of(p, device);
+        double home = max_s(max_s(end, p->lanes[device].d2h_free_s), max_s(host->cpu_free_s, host->write_free_s));
         j->remaining_s = 0;
+        if (takes_turns(p)) p->makespan_s = max_s(p->makespan_s, give_range_back(p, job, home));
+        look_for_ranges(p);
         if (resident) {
             p->seats_free[p->seats_free_count++] = own->seat;
             admit(p, end);
@@ -326,13 +413,16 @@ static size_t lay_out(struct placing *p, char *memory)
     size_t own = jobs * sizeof *p->jobs, states = cut->shard_count * sizeof *p->state_ready_s;
     size_t hosts = hardware_host_count(p->times->hardware) * sizeof *p->hosts;
     size_t seats = cut->seat_count * sizeof *p->seats_free;
-    if (!memory) return lanes + views + own + states + hosts + seats;
+    size_t segments = cut->host.need ? host_ranges_most(hardware_host_count(p->times->hardware), jobs) *
+                                           sizeof *p->ranges.segments : 0;
+    if (!memory) return lanes + views + own + states + hosts + segments + seats;
     p->lanes = (struct placing_lane *)memory; /* in falling order of alignment */
     p->view_jobs = (struct placing_view *)(memory + lanes);
     p->jobs = (struct placing_job *)(memory + lanes + views);
     p->state_ready_s = (double *)(memory + lanes + views + own);
     p->hosts = (struct placing_host *)(memory + lanes + views + own + states);
-    p->seats_free = (uint32_t *)(memory + lanes + views + own + states + hosts);
+    p->ranges.segments = (struct host_segment *)(memory + lanes + views + own + states + hosts);
+    p->seats_free = (uint32_t *)(memory + lanes + views + own + states + hosts + segments);
     return 0;
 }
 

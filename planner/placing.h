@@ -14,6 +14,7 @@
 #ifndef SPILLWAY_PLANNER_PLACING_H
 #define SPILLWAY_PLANNER_PLACING_H
 
+#include "planner/host_ranges.h"
 #include "planner/unit_times.h"
 
 struct placing_lane {
@@ -26,7 +27,7 @@ struct placing_lane {
 };
 
 struct placing_host {
-    double cpu_free_s, host_free_s, read_free_s, write_free_s;
+    double cpu_free_s, host_free_s, read_free_s, write_free_s, file_free_s;
 };
 
 struct placing_view {    /* of a job: what decisions are made by */
@@ -34,7 +35,8 @@ struct placing_view {    /* of a job: what decisions are made by */
     double remaining_s;   /* computation of all its units not yet started */
     uint32_t last_device; /* PLAN_NONE before its first unit */
     uint32_t next_device; /* residence fixes it; PLAN_NONE: any */
-    bool admitted;        /* resident: it has a seat */
+    bool admitted;        /* resident: it has a seat; where jobs take turns in host memory: it has a range there, or
+                             would be given one now */
     bool reserved;        /* chosen ahead by a device */
 };
 
@@ -44,6 +46,8 @@ struct placing_job {
     uint32_t position;   /* ... and the position of the next unit */
     uint32_t seat;
     uint32_t edge_turn;  /* of its last output on its device; PLAN_NONE: it is on the host alone */
+    bool has_range;      /* of host memory, from range_offset on, since its first unit was chosen */
+    uint64_t range_offset;
 };
 
 /* Open: schedulers read it, placing_put() alone changes it (but for view_jobs[].reserved). */
@@ -57,6 +61,8 @@ struct placing {
     double *state_ready_s;         /* (shard count): the state is in host memory, updated */
     uint32_t *seats_free;          /* a stack */
     uint32_t seats_free_count, next_admitted;
+    struct host_ranges ranges;     /* where jobs take turns in host memory */
+    const uint32_t *homes;         /* per job: the host that it is on; borrowed; NULL: the first */
     double makespan_s;             /* of what was placed so far */
     void *memory;                  /* of all arrays */
     size_t bytes;
@@ -70,7 +76,14 @@ void placing_destroy(struct placing *placing); /* NULL is fine */
 /* Both of the same times and devices. */
 void placing_copy(struct placing *to, const struct placing *from);
 
-/* Place the next unit of a job, which must have one left and may run there. Returns when it starts
+/* Give the job its range of host memory, if jobs take turns and it has none: nobody else is promised that any more.
+ * placing_put() does so for a job's first unit. The job must be admitted. */
+void placing_take_range(struct placing *placing, uint32_t job);
+
+/* The jobs' homes are these; before anything is placed. */
+void placing_set_homes(struct placing *placing, const uint32_t *homes);
+
+/* Place the next unit of a job, which must be admitted, must have one left and may run there. Returns when it starts
  * to compute; *unit: what was placed, without its neighbour. */
 double placing_put(struct placing *placing, uint32_t job, uint32_t device,
                    struct scheduled_unit *unit);

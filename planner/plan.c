@@ -36,6 +36,7 @@ const char *const plan_stream_names[STREAM_KIND_COUNT] = {
     [STREAM_CPU] = "cpu",
     [STREAM_READ] = "read",
     [STREAM_WRITE] = "write",
+    [STREAM_FILE] = "file",
 };
 
 const char *const plan_pass_names[PLAN_PASS_COUNT] = {
@@ -47,6 +48,7 @@ const char *const plan_pass_names[PLAN_PASS_COUNT] = {
     [PLAN_BACKWARD_WEIGHT] = "backward-weight",
     [PLAN_GATHER] = "gather",   [PLAN_REDUCE] = "reduce",
     [PLAN_REFRESH] = "refresh", [PLAN_JOIN] = "join",
+    [PLAN_OPEN] = "open",       [PLAN_CLOSE] = "close",
 };
 
 const char *const plan_axis_names[AXIS_COUNT] = {[AXIS_TENSOR] = "tensor", [AXIS_DATA] = "data",
@@ -194,12 +196,38 @@ static bool add_ranks(const struct plan *plan, const struct plan_buffer *buffer,
     return size_mul(buffer->bytes, plan_buffer_ranks(plan, buffer), &all) && size_add(*total, all, total);
 }
 
+/* Of each host: the end of its highest range, in ends[]. */
+static void find_range_ends(const struct plan *plan, uint64_t *ends)
+{
+    for (uint32_t i = 0; plan->host_ranges && i < plan->instance_count; i++) {
+        uint32_t job = plan->units[plan->instances[i].unit].job;
+        const struct plan_host_range *range = &plan->host_ranges[job];
+        uint64_t *end = &ends[plan->hardware.devices[plan->instances[i].device].host];
+        if (range->bytes > 0 && range->offset_bytes + range->bytes > *end) *end = range->offset_bytes + range->bytes;
+    }
+}
+
+uint64_t plan_ranges_bytes(const struct plan *plan)
+{
+    uint32_t hosts = hardware_host_count(&plan->hardware);
+    if (!plan->host_ranges) return 0;
+    uint64_t *ends = alloc_zeroed(hosts, sizeof *ends), total = 0;
+    if (!ends) return UINT64_MAX;
+    find_range_ends(plan, ends);
+    for (uint32_t h = 0; h < hosts; h++)
+        if (!size_add(total, ends[h], &total)) total = UINT64_MAX;
+    free(ends);
+    return total;
+}
+
 uint64_t plan_host_bytes(const struct plan *plan)
 {
-    uint64_t total = plan_staged_bytes(plan);
+    uint64_t total;
+    if (!size_add(plan_staged_bytes(plan), plan_ranges_bytes(plan), &total)) return UINT64_MAX;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *buffer = &plan->buffers[b];
-        if (buffer->on_device || buffer->kind == BUFFER_STORED || buffer->kind == BUFFER_STAGED)
+        if (buffer->on_device || buffer->kind == BUFFER_STORED || buffer->kind == BUFFER_STAGED ||
+            plan_has_range(plan, buffer->job))
             continue;
         if (!add_ranks(plan, buffer, &total)) return UINT64_MAX;
     }
@@ -512,6 +540,14 @@ static void add_leases(uint64_t *hash, const struct plan *plan)
     for (uint32_t j = 0; plan->lease_count > 0 && j < plan->jobs.count; j++) add(hash, plan->job_lease[j]);
 }
 
+static void add_ranges(uint64_t *hash, const struct plan *plan)
+{
+    for (uint32_t j = 0; plan->host_ranges && j < plan->jobs.count; j++) {
+        add(hash, plan->host_ranges[j].offset_bytes);
+        add(hash, plan->host_ranges[j].bytes);
+    }
+}
+
 static void add_units(uint64_t *hash, const struct plan *plan)
 {
     add(hash, plan->unit_count);
@@ -562,6 +598,7 @@ uint64_t plan_fingerprint(const struct plan *plan)
     add_tables(&hash, plan);
     add_gangs(&hash, plan);
     add_leases(&hash, plan);
+    add_ranges(&hash, plan);
     add_units(&hash, plan);
     add_order(&hash, plan);
     return hash;

@@ -42,6 +42,11 @@
  * Host memory of a job that is spread is its ranks': a host buffer of such a job exists once for each place of the
  * gang, and so does what it has on storage. The host's processor and storage serve them in their turn.
  *
+ * Jobs in files. Where host memory does not hold all jobs at once, a job has a *range* of it (host_ranges) and is in its
+ * files before and after: an OPEN of each shard, first to last, makes its state in the range from the weights' file, a
+ * checkpoint or the seed, and a CLOSE of each shard, after everything else of the job, writes the weights and gives the
+ * range back. Jobs whose ranges overlap follow each other. OPENs and CLOSEs are operations of the host's file stream.
+ *
  * A state on storage is STORED, once for the whole run, and used through STAGED buffers: these are in
  * host memory and have lives and slots like those of a device, in an arena of their own behind the
  * host's other buffers. A staged buffer lives within one instance, and of two accesses that follow
@@ -65,11 +70,13 @@
  *        - where it acquires a slot: every user of the earlier lifetimes of overlapping slots (of
  *          staged buffers: who released them),
  *        - where it is its lease's first on a stream of a device: every operation on devices of the
- *          leases that this one begins behind.
+ *          leases that this one begins behind,
+ *        - where its job has a range of host memory: the job's first OPEN, if it is the job's first operation on its
+ *          stream; if it is the job's first CLOSE, every operation of the job.
  *   3. All of these come earlier in plan order. Hence no deadlock is possible, and a plan within
  *      memory when walked in plan order is within memory in every legal timing.
- *   4. Host memory is, on each host, the sum of the host buffers and the end of the highest slot of a staged one;
- *      device memory the end of the highest slot; storage the sum of the stored states.
+ *   4. Host memory is, on each host, the sum of the host buffers of jobs without a range, the end of the highest range
+ *      and the end of the highest slot of a staged buffer; device memory the end of the highest slot; storage the sum of the stored states.
  *
  * This departs from a first design in which memory was granted when an operation starts, first
  * come first served in plan order: fixed ranges cannot fragment, need no allocator while running,
@@ -156,6 +163,7 @@ enum plan_stream_kind {
     STREAM_CPU,  /* computations on host memory */
     STREAM_READ, /* from storage */
     STREAM_WRITE, /* to storage */
+    STREAM_FILE,  /* jobs from files to host memory and back */
     STREAM_KIND_COUNT
 };
 extern const char *const plan_stream_names[STREAM_KIND_COUNT]; /* "compute", "h2d", ... */
@@ -187,6 +195,8 @@ enum plan_pass {
     PLAN_REDUCE,          /* ... and of their gradients (and down to the host, where states are) */
     PLAN_REFRESH,         /* spread jobs: weights that the host has updated, on the device */
     PLAN_JOIN,            /* spread jobs: the gradients that the first and the last stage have of a tied table */
+    PLAN_OPEN,            /* file stream: the state of a shard to host memory, at the job's start ... */
+    PLAN_CLOSE,           /* ... and its weights to a file, at the job's end */
     PLAN_PASS_COUNT
 };
 extern const char *const plan_pass_names[PLAN_PASS_COUNT];
@@ -312,6 +322,13 @@ struct plan_lease {
                               the LOAD of each stage's first run takes, of jobs that are spread; else 0 */
 };
 
+/* Host memory that a job has from its first OPEN to its last CLOSE, for all of its host buffers, each of which takes a
+ * multiple of PLAN_HOST_ALIGNMENT bytes there. No bytes: the job has its buffers for the whole run. */
+struct plan_host_range {
+    uint64_t offset_bytes, bytes;
+};
+enum { PLAN_HOST_ALIGNMENT = 4096 };
+
 struct plan_segment {
     uint32_t first_instance, instance_count;
     uint32_t repeat_count; /* at least 1; one segment's repetitions follow each other */
@@ -428,6 +445,7 @@ struct plan {
     struct plan_lease *leases;
     uint32_t lease_count;        /* 0: jobs share all devices */
     uint32_t *job_lease;         /* per job, where there are leases; else NULL */
+    struct plan_host_range *host_ranges; /* per job, on the host of its devices; NULL: no job has one */
     struct plan_instance *instances;
     uint32_t instance_count;
     uint32_t choice_count;       /* of these, the last so many are choices; 0: the order is the only one */
@@ -438,8 +456,8 @@ struct plan {
 void plan_release(struct plan *plan);
 
 /* Streams are numbered device by device {compute, h2d, d2h, p2p where devices copy directly or there are
- * gangs, group and data where there are gangs}; then come, host by host, its two, and its storage's two where there
- * is storage. */
+ * gangs, group and data where there are gangs}; then come, host by host, its two, its storage's two where there
+ * is storage, and that of files where jobs have ranges of host memory. */
 static inline uint32_t plan_device_streams(const struct plan *plan)
 {
     if (plan->gang_count > 0) return STREAM_HOST;
@@ -448,17 +466,24 @@ static inline uint32_t plan_device_streams(const struct plan *plan)
 static inline bool plan_has_stream(const struct plan *plan, uint32_t kind)
 {
     if (kind < STREAM_HOST) return kind < plan_device_streams(plan);
-    return kind < (hardware_has_storage(&plan->hardware) ? STREAM_KIND_COUNT : STREAM_READ);
+    if (kind == STREAM_FILE) return plan->host_ranges != NULL;
+    return kind < (hardware_has_storage(&plan->hardware) ? STREAM_FILE : STREAM_READ);
+}
+/* Streams of each host that come before its file stream. */
+static inline uint32_t plan_host_streams_before_files(const struct plan *plan)
+{
+    return (hardware_has_storage(&plan->hardware) ? STREAM_FILE : STREAM_READ) - STREAM_HOST;
 }
 /* Of each host. */
 static inline uint32_t plan_host_streams(const struct plan *plan)
 {
-    return (hardware_has_storage(&plan->hardware) ? STREAM_KIND_COUNT : STREAM_READ) - STREAM_HOST;
+    return plan_host_streams_before_files(plan) + (plan->host_ranges ? 1 : 0);
 }
 static inline uint32_t plan_host_stream(const struct plan *plan, uint32_t host, uint32_t kind)
 {
     uint32_t first = plan->hardware.device_count * plan_device_streams(plan);
-    return first + host * plan_host_streams(plan) + (kind - STREAM_HOST);
+    uint32_t own = kind == STREAM_FILE ? plan_host_streams_before_files(plan) : kind - STREAM_HOST;
+    return first + host * plan_host_streams(plan) + own;
 }
 /* The device's, or its host's. */
 static inline uint32_t plan_stream(const struct plan *plan, uint32_t device, uint32_t kind)
@@ -479,6 +504,12 @@ static inline bool plan_stream_copies(uint32_t kind)
 {
     return kind == STREAM_H2D || kind == STREAM_D2H || kind == STREAM_P2P || kind == STREAM_READ ||
            kind == STREAM_WRITE;
+}
+
+/* Does the job have a range of host memory? */
+static inline bool plan_has_range(const struct plan *plan, uint32_t job)
+{
+    return plan->host_ranges && plan->host_ranges[job].bytes > 0;
 }
 
 /* How many there are of a buffer that is not on a device: one, of a job that is spread one for each place of its
@@ -529,11 +560,12 @@ static inline uint32_t plan_first_choice(const struct plan *plan)
 /* Operations over all repetitions, those of a gang's instances for each of its devices. */
 uint64_t plan_operations(const struct plan *plan);
 
-/* Of all hosts together: bytes of all host buffers, of each rank, with those of staged ones, which are
- * plan_staged_bytes(); the end of the highest slot used on `device`; bytes on storage. UINT64_MAX: more than that, or no
+/* Of all hosts together: bytes of all host buffers of jobs without a range, of each rank, with those of staged ones,
+ * which are plan_staged_bytes(), and of ranges; the end of the highest slot used on `device`; bytes on storage. UINT64_MAX: more than that, or no
  * memory to count. */
 uint64_t plan_host_bytes(const struct plan *plan);
 uint64_t plan_staged_bytes(const struct plan *plan);
+uint64_t plan_ranges_bytes(const struct plan *plan); /* of these, the ends of the hosts' highest ranges */
 uint64_t plan_device_bytes(const struct plan *plan, uint32_t device);
 uint64_t plan_stored_bytes(const struct plan *plan);
 

@@ -5,7 +5,7 @@
  * whether a plan may be believed. Nothing here was taken over from them: where they keep tables of
  * who waits for whom, the judge follows what each byte of each buffer *holds*.
  *
- *   1. Tables (here): indexes, sizes, names, the partition into shards, host memory.
+ *   1. Tables (here): indexes, sizes, names, the partition into shards; host memory (plan_check_hosts.c).
  *   2. Units (plan_check_unit.c): each operation by itself: streams, ends of copies, access flags;
  *      and for each computation (plan_check_claims.c) the list of *claims*: what it must find and
  *      what it leaves, derived from the job. Its work, asked of models/ again.
@@ -43,7 +43,6 @@
 #include "models/try.h"
 #include "models/network_traits.h"
 #include "planner/plan_checker.h"
-#include "planner/plan_hosts.h"
 
 /* --- messages ------------------------------------------------------------------------------- */
 
@@ -339,32 +338,6 @@ static enum status check_buffers(struct checker *c)
     return check_names_differ(c);
 }
 
-/* When the slots of all instances are known to exist. */
-static enum status check_host_memory(struct checker *c)
-{
-    const struct plan *plan = c->plan;
-    const struct hardware *hardware = &plan->hardware;
-    uint32_t hosts = hardware_host_count(hardware);
-    struct plan_host_use *uses = alloc_zeroed(hosts, sizeof *uses);
-    struct error why = {0};
-    if (!uses) return error_memory(c->err, "checking a plan", hosts * sizeof *uses);
-    enum status status = plan_host_uses(plan, uses, &why);
-    if (status == STATUS_CHECK) status = check_fail(c, RULE_MEMORY, "%s", why.text);
-    else if (status) error_set(c->err, status, "%s", why.text);
-    for (uint32_t h = 0; h < hosts && !status; h++) {
-        char node[32] = "";
-        if (hosts > 1) snprintf(node, sizeof node, " of node %" PRIu32, h);
-        if (uses[h].memory_bytes > hardware_host_bytes(hardware))
-            status = check_fail(c, RULE_MEMORY, "the host buffers%s are %" PRIu64 " bytes (host memory is %" PRIu64 ")", node,
-                                uses[h].memory_bytes, hardware_host_bytes(hardware));
-        else if (uses[h].stored_bytes > hardware_storage_bytes(hardware))
-            status = check_fail(c, RULE_MEMORY, "the stored states%s are %" PRIu64 " bytes (the storage has %" PRIu64 ")", node,
-                                uses[h].stored_bytes, hardware_storage_bytes(hardware));
-    }
-    free(uses);
-    return status;
-}
-
 /* --- slots, works, order -------------------------------------------------------------------- */
 
 static enum status check_slots(struct checker *c)
@@ -503,6 +476,7 @@ static enum status check_tables(struct checker *c)
     TRY(check_leases(c));
     TRY(check_jobs(c));
     TRY(check_buffers(c));
+    TRY(check_ranges(c));
     TRY(check_slots(c));
     return check_works(c);
 }

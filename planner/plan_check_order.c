@@ -105,10 +105,13 @@ enum status check_unit_begins(struct check_walk *r)
     struct job_progress *progress = &r->jobs[job];
     if (check_is_spread(r->c, job)) return STATUS_OK;
     uint64_t minibatches = r->plan->jobs.jobs[job].minibatches;
-    bool outside = unit->pass == PLAN_LOAD || unit->pass == PLAN_STORE || unit->pass == PLAN_BATCH;
+    bool files = unit->pass == PLAN_OPEN || unit->pass == PLAN_CLOSE;
+    bool outside = files || unit->pass == PLAN_LOAD || unit->pass == PLAN_STORE || unit->pass == PLAN_BATCH;
     if (outside && unit->ends_minibatch)
         return check_fail(r->c, RULE_FORM, "ends the minibatch too early");
     switch (unit->pass) {
+    case PLAN_OPEN:
+    case PLAN_CLOSE: return STATUS_OK; /* check_range_turn() knows */
     case PLAN_LOAD:
         return move_unit(r, job, progress->minibatch == 0 && progress->position == 0, LOADED);
     case PLAN_STORE:
@@ -187,7 +190,8 @@ enum status check_unit_ends(struct check_walk *r)
     r->c->op = NULL;
     if (check_is_spread(r->c, unit->job)) return end_spread_unit(r);
     bool last = unit->shard + 1 == r->c->jobs[unit->job].shard_count;
-    if (unit->pass == PLAN_LOAD || unit->pass == PLAN_STORE || unit->pass == PLAN_BATCH)
+    if (unit->pass == PLAN_LOAD || unit->pass == PLAN_STORE || unit->pass == PLAN_BATCH || unit->pass == PLAN_OPEN ||
+        unit->pass == PLAN_CLOSE)
         return STATUS_OK;
     if (unit->pass == PLAN_EVALUATE && last) TRY(check_loss(r, unit->job, true));
     progress->position++;
@@ -214,6 +218,9 @@ enum status check_job_done(struct check_walk *r, uint32_t job)
                           "%s ends in minibatch %" PRIu64 ", before %s of shard %u", about->name,
                           progress->minibatch, plan_pass_names[pass], shard);
     }
+    if (plan_has_range(r->plan, job) && progress->closed < r->c->jobs[job].shard_count)
+        return check_fail(r->c, RULE_TRAINING, "%s is in host memory at the end (%u of %u shards are closed)", about->name,
+                          progress->closed, r->c->jobs[job].shard_count);
     if (progress->minibatch != about->minibatches)
         return check_fail(r->c, RULE_TRAINING,
                           "%s ends after %" PRIu64 " of %" PRIu64 " minibatches", about->name,

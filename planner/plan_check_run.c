@@ -217,6 +217,7 @@ static enum status run_instance(struct check_walk *r)
     c->op = NULL;
     r->acquire = 0;
     TRY(check_lease_turn(r));
+    TRY(check_range_turn(r));
     TRY(check_unit_begins(r));
     for (uint32_t o = 0; o < c->unit->op_count; o++) {
         c->op = &r->plan->ops[c->unit->first_op + o];
@@ -341,7 +342,8 @@ static enum status fill_sum(struct check_walk *r, uint32_t b)
     return STATUS_OK;
 }
 
-/* At the beginning host memory and storage have all states, version 0, and nothing else but that. */
+/* At the beginning host memory and storage have all states, version 0, but of jobs that are in their files, and nothing
+ * else but that. */
 static enum status fill_hosts(struct check_walk *r)
 {
     for (uint32_t j = 0; j < r->plan->jobs.count; j++)
@@ -354,7 +356,7 @@ static enum status fill_hosts(struct check_walk *r)
         if (buffer->variant != 0) continue;
         if (buffer->kind == BUFFER_LOSS) r->jobs[buffer->job].loss = b;
         TRY(fill_sum(r, b));
-        if (!keeps_state(buffer)) continue;
+        if (!keeps_state(buffer) || plan_has_range(r->plan, buffer->job)) continue;
         uint32_t global = r->c->jobs[buffer->job].first_shard + buffer->shard;
         struct extent extent = {.end = buffer->bytes,
                                 .thing = check_shard_thing(global, THING_STATE)};
@@ -469,7 +471,8 @@ static enum status prepare(struct check_walk *r)
     TRY(count_turns(r));
     r->holders = alloc_zeroed(plan->hardware.device_count, sizeof *r->holders);
     r->lease_states = alloc_zeroed(plan->lease_count, sizeof *r->lease_states);
-    if (!r->holders || !r->lease_states) return check_no_memory(r);
+    r->under_way = alloc_zeroed(plan->jobs.count, sizeof *r->under_way);
+    if (!r->holders || !r->lease_states || !r->under_way) return check_no_memory(r);
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) r->holders[d] = PLAN_NONE;
     if (!r->hosts || !r->live_at || !r->ranges || !r->jobs || !r->moved || !r->segment_start)
         return check_no_memory(r);
@@ -492,6 +495,7 @@ static void run_release(struct check_walk *r)
     free(r->spread);
     free(r->holders);
     free(r->lease_states);
+    free(r->under_way);
     free(r->first_turn);
     free(r->smallest);
     free(r->peers);

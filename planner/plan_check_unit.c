@@ -94,6 +94,7 @@ static bool stream_fits(const struct checker *c)
                      (op->pass == PLAN_FORWARD || op->pass == PLAN_BACKWARD ||
                       op->pass == PLAN_EVALUATE);
     if (op->pass == PLAN_BATCH || op->pass == PLAN_KEEP) return op->stream == STREAM_HOST;
+    if (op->pass == PLAN_OPEN || op->pass == PLAN_CLOSE) return op->stream == STREAM_FILE;
     bool steps = op->pass == PLAN_UPDATE || op->pass == PLAN_NORM;
     if (op->stream == STREAM_CPU) return steps || embedding;
     /* gathering rows, not adding them up */
@@ -114,6 +115,7 @@ static enum status check_compute(struct checker *c)
                           plan_stream_names[op->stream]);
     if (op->pass == PLAN_BATCH) return check_batch_op(c);
     if (op->pass == PLAN_KEEP) return check_keep_op(c);
+    if (op->pass == PLAN_OPEN || op->pass == PLAN_CLOSE) return check_file_op(c);
     for (uint32_t a = 0; a < op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[op->first_access + a];
         char text[PLAN_TEXT_BYTES];
@@ -263,7 +265,8 @@ static enum status check_op(struct checker *c)
                           CHECK_ACCESSES_MAX);
     bool spread = check_is_spread(c, c->unit->job);
     if (op->kind >= OP_KIND_COUNT || !plan_has_stream(plan, op->stream) ||
-        (op->kind == OP_COLLECTIVE && !spread) || (op->kind == OP_COMPUTE && !spread && op->pass > PLAN_KEEP))
+        (op->kind == OP_COLLECTIVE && !spread) ||
+        (op->kind == OP_COMPUTE && !spread && op->pass > PLAN_KEEP && op->pass != PLAN_OPEN && op->pass != PLAN_CLOSE))
         return check_fail(c, RULE_FORM, "kind %u on stream %u, pass %u", op->kind, op->stream,
                           op->pass);
     for (uint32_t a = 0; a < op->access_count; a++)
@@ -312,11 +315,15 @@ static enum status check_computes(struct checker *c)
     const struct job_facts *job = &c->jobs[unit->job];
     uint32_t whole = 0, slices = 0, batches = 0, keeps = 0;
     uint64_t next_row = 0;
+    bool files = unit->pass == PLAN_OPEN || unit->pass == PLAN_CLOSE;
+    if (files && (unit->op_count != 1 || c->plan->ops[unit->first_op].kind != OP_COMPUTE ||
+                  c->plan->ops[unit->first_op].pass != unit->pass))
+        return check_fail(c, RULE_FORM, "a unit that is about %s and does something else", plan_pass_names[unit->pass]);
     for (uint32_t o = 0; o < unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[unit->first_op + o];
         if (op->kind != OP_COMPUTE) continue;
         /* what states and norms hold tells whether it was done */
-        if (op->pass == PLAN_UPDATE || op->pass == PLAN_NORM) continue;
+        if (op->pass == PLAN_UPDATE || op->pass == PLAN_NORM || op->pass == PLAN_OPEN || op->pass == PLAN_CLOSE) continue;
         if (op->pass == PLAN_KEEP) {
             keeps++;
         } else if (op->pass == PLAN_BATCH) {

@@ -37,6 +37,8 @@ struct job_progress {
     uint64_t held_out;  /* held-out minibatches that have begun */
     uint64_t minibatch; /* completed ones */
     bool batch_made;    /* by a BATCH unit, for the next minibatch */
+    uint32_t opened, closed; /* shards of a job that has a range of host memory ... */
+    uint32_t host;      /* ... which is this host's */
     uint32_t loss, held_out_loss; /* their buffers on the host; PLAN_NONE: it has none */
 };
 
@@ -70,6 +72,8 @@ struct check_walk {
     struct plan_gang_peers *peers; /* then per gang: whose ways between devices were looked at */
     uint32_t *holders;        /* per device: the lease that has it, or PLAN_NONE; NULL without leases */
     uint8_t *lease_states;    /* per lease: LEASE_* */
+    uint32_t *under_way;      /* jobs that have a range of host memory now */
+    uint32_t under_way_count;
     uint32_t device, peer;    /* of the operation at hand ... */
     uint32_t rank;            /* ... and the device's place in the gang */
     uint32_t own_first, own_end; /* accesses of the operation that it makes there ... */
@@ -89,6 +93,9 @@ static inline enum status check_no_memory(struct check_walk *r)
 /* The walk's unit may run: its lease has its devices, and took them over with nothing on them. */
 enum { LEASE_TO_COME, LEASE_RUNS, LEASE_OVER };
 MUST_CHECK enum status check_lease_turn(struct check_walk *r);
+
+/* Is the job of the walk's unit in host memory, or does the unit bring it there or back to its files? */
+MUST_CHECK enum status check_range_turn(struct check_walk *r);
 
 /* A buffer that is live on a device; PLAN_NONE: none is. */
 uint32_t check_live_on(const struct check_walk *r, uint32_t device);

@@ -219,6 +219,12 @@ static inline bool check_is_spread(const struct checker *c, uint32_t job)
 MUST_CHECK enum status check_leases(struct checker *c);
 MUST_CHECK enum status check_lease_place(struct checker *c, const struct plan_instance *instance, uint32_t index);
 
+/* Ranges of host memory, as tables; what each host and its storage have, when the slots of all instances are known to
+ * exist; operations that open and close jobs. */
+MUST_CHECK enum status check_ranges(struct checker *c);
+MUST_CHECK enum status check_host_memory(struct checker *c);
+MUST_CHECK enum status check_file_op(struct checker *c);
+
 /* Form, claims and work of all units. */
 MUST_CHECK enum status check_units(struct checker *c);
 

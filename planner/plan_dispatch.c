@@ -36,6 +36,8 @@ struct chain {
     uint32_t segment, segment_at, repeat; /* that entry's segment, the first entry in it, its repetition */
     uint32_t device;       /* of the unit that runs */
     bool holds_slot;
+    bool under_way;        /* it has its range of host memory */
+    bool closes;           /* it was dropped: only its CLOSEs are left */
 };
 
 struct device {
@@ -52,6 +54,7 @@ struct plan_dispatch {
     uint32_t device_count;          /* that it may use */
     uint32_t running;
     uint32_t following;             /* job whose unit was decided last; PLAN_NONE: nothing follows it */
+    struct policy_choice opening;   /* decided, behind the OPENs of its job; job PLAN_NONE: none is */
     struct chain *chains;           /* (job count) */
     uint32_t *entries;              /* instances of jobs, job by job, in plan order */
     struct device *devices;
@@ -101,7 +104,16 @@ static void advance(const struct plan_dispatch *d, struct chain *chain)
 /* Does it follow the unit in front of it, with no decision? */
 static bool follows(const struct plan_unit *unit)
 {
-    return unit->pass == PLAN_UPDATE || unit->pass == PLAN_KEEP;
+    return unit->pass == PLAN_UPDATE || unit->pass == PLAN_KEEP || unit->pass == PLAN_CLOSE;
+}
+
+/* What is decided about next: the unit behind the OPENs of a job that has not begun. */
+static const struct plan_unit *unit_to_decide(const struct plan_dispatch *d, const struct chain *chain)
+{
+    const struct plan_unit *unit = unit_at(d, chain);
+    for (uint32_t at = chain->at; unit->pass == PLAN_OPEN; at++)
+        unit = &d->plan->units[d->plan->instances[d->entries[chain->first + at]].unit];
+    return unit;
 }
 
 static bool runs_on_device(const struct plan *plan, const struct plan_unit *unit)
@@ -174,6 +186,28 @@ static void show_device(struct plan_dispatch *d, uint32_t device)
     shown->asks = shown->slots > 0;
 }
 
+static bool ranges_overlap(const struct plan_host_range *a, const struct plan_host_range *b)
+{
+    return a->offset_bytes < b->offset_bytes + b->bytes && b->offset_bytes < a->offset_bytes + a->bytes;
+}
+
+/* Is the job in host memory, or is its range there free? */
+static bool has_room(const struct plan_dispatch *d, uint32_t job)
+{
+    if (!plan_has_range(d->plan, job) || d->chains[job].under_way) return true;
+    for (uint32_t j = 0; j < d->view.job_count; j++)
+        if (d->chains[j].under_way && d->homes[j] == d->homes[job] &&
+            ranges_overlap(&d->plan->host_ranges[j], &d->plan->host_ranges[job]))
+            return false;
+    return true;
+}
+
+/* A job came to host memory or left it. */
+static void show_room(struct plan_dispatch *d)
+{
+    for (uint32_t j = 0; d->plan->host_ranges && j < d->view.job_count; j++) d->jobs[j].admitted = has_room(d, j);
+}
+
 /* Of several nodes: its devices and jobs alone. */
 static void show_node(struct plan_dispatch *d, uint32_t node)
 {
@@ -181,7 +215,7 @@ static void show_node(struct plan_dispatch *d, uint32_t node)
     if (hardware_host_count(hardware) == 1) return;
     for (uint32_t i = 0; i < hardware->device_count; i++)
         d->shown[i].asks = d->shown[i].slots > 0 && hardware->devices[i].host == node;
-    for (uint32_t j = 0; j < d->view.job_count; j++) d->jobs[j].admitted = d->homes[j] == node;
+    for (uint32_t j = 0; j < d->view.job_count; j++) d->jobs[j].admitted = d->homes[j] == node && has_room(d, j);
 }
 
 /* The unit that the job is at; none where it is done. */
@@ -193,7 +227,7 @@ static void show_unit(struct plan_dispatch *d, uint32_t job)
         shown->remaining = 0;
         return;
     }
-    const struct plan_unit *unit = unit_at(d, chain);
+    const struct plan_unit *unit = unit_to_decide(d, chain);
     uint32_t index = (uint32_t)(unit - d->plan->units);
     shown->shard = unit->shard;
     shown->memory = runs_on_device(d->plan, unit) ? d->devices[0].slot_bytes : 0;
@@ -248,6 +282,46 @@ static void take(struct plan_dispatch *d, struct policy_choice choice, struct pl
     d->following = choice.job;
 }
 
+/* An operation of files, on whatever device of the job's node. */
+static void take_files(struct plan_dispatch *d, uint32_t job, uint32_t device, struct plan_dispatched *out)
+{
+    struct chain *chain = &d->chains[job];
+    uint32_t unit = (uint32_t)(unit_at(d, chain) - d->plan->units);
+    *out = (struct plan_dispatched){choose_place(d, unit, device), false};
+    advance(d, chain);
+}
+
+/* The OPENs of a job whose first unit was decided, then that unit. */
+static bool take_opening(struct plan_dispatch *d, struct plan_dispatched *out)
+{
+    uint32_t job = d->opening.job;
+    if (job == PLAN_NONE) return false;
+    if (unit_at(d, &d->chains[job])->pass == PLAN_OPEN) {
+        take_files(d, job, d->opening.device, out);
+    } else {
+        const struct policy_choice choice = d->opening;
+        d->opening.job = PLAN_NONE;
+        take(d, choice, out);
+    }
+    return true;
+}
+
+/* The CLOSEs of a job that was dropped. */
+static bool take_closing(struct plan_dispatch *d, struct plan_dispatched *out)
+{
+    for (uint32_t j = 0; d->plan->host_ranges && j < d->view.job_count; j++) {
+        struct chain *chain = &d->chains[j];
+        if (!chain->closes) continue;
+        if (!is_done(chain)) {
+            take_files(d, j, chain->device, out);
+            return true;
+        }
+        chain->closes = chain->under_way = false;
+        show_room(d);
+    }
+    return false;
+}
+
 /* What comes behind the last decision, if anything does. */
 static bool take_follower(struct plan_dispatch *d, struct plan_dispatched *out)
 {
@@ -265,13 +339,28 @@ static bool take_follower(struct plan_dispatch *d, struct plan_dispatched *out)
     return true;
 }
 
+/* The decided unit, or what comes before it. */
+static void begin(struct plan_dispatch *d, struct policy_choice choice, struct plan_dispatched *out)
+{
+    struct chain *chain = &d->chains[choice.job];
+    if (unit_at(d, chain)->pass != PLAN_OPEN) {
+        take(d, choice, out);
+        return;
+    }
+    d->opening = choice;
+    chain->device = choice.device;
+    chain->under_way = true;
+    show_room(d);
+    (void)take_opening(d, out);
+}
+
 enum status plan_dispatch_next(struct plan_dispatch *dispatch, double now_s, struct plan_dispatched *out,
                                bool *found, struct error *err)
 {
     struct plan_dispatch *d = dispatch;
     struct policy_choice choice;
     bool waited = false;
-    *found = take_follower(d, out);
+    *found = take_opening(d, out) || take_follower(d, out) || take_closing(d, out);
     if (*found) return STATUS_OK;
     d->view.now = fmax(d->view.now, now_s);
     for (uint32_t node = 0; node < hardware_host_count(&d->plan->hardware); node++) {
@@ -286,7 +375,7 @@ enum status plan_dispatch_next(struct plan_dispatch *dispatch, double now_s, str
         }
         waited |= waits;
         if (waits) continue;
-        take(d, choice, out);
+        begin(d, choice, out);
         *found = true;
         return STATUS_OK;
     }
@@ -307,12 +396,23 @@ void plan_dispatch_over(struct plan_dispatch *dispatch, uint32_t job, double now
     d->jobs[job].taken = false;
     d->jobs[job].ready = d->view.now;
     show_device(d, chain->device);
+    if (!is_done(chain) || !chain->under_way) return;
+    chain->under_way = false;
+    show_room(d);
 }
 
 void plan_dispatch_drop_job(struct plan_dispatch *dispatch, uint32_t job)
 {
-    dispatch->chains[job].at = dispatch->chains[job].count;
-    show_unit(dispatch, job);
+    struct chain *chain = &dispatch->chains[job];
+    if (chain->closes || is_done(chain)) return;
+    if (chain->under_way)
+        while (unit_at(dispatch, chain)->pass != PLAN_CLOSE) chain->at++;
+    else
+        chain->at = chain->count;
+    chain->closes = !is_done(chain);
+    if (dispatch->opening.job == job) dispatch->opening.job = PLAN_NONE;
+    enter_segment(dispatch, chain);
+    dispatch->jobs[job].remaining = 0;
 }
 
 void plan_dispatch_end_policy(struct plan_dispatch *dispatch)
@@ -502,6 +602,7 @@ enum status plan_dispatch_create(const struct plan *plan, const struct plan_disp
     d->plan = plan;
     d->asks = true;
     d->following = PLAN_NONE;
+    d->opening.job = PLAN_NONE;
     if (!allocate(d)) {
         plan_dispatch_destroy(d);
         return error_memory(err, "live dispatch", plan->instance_count * sizeof *d->choices);

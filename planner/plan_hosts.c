@@ -21,6 +21,7 @@ struct survey {
     bool *has;               /* [row][host] */
     uint64_t *staged_end;    /* per device: of ranks' arenas */
     uint64_t *end_byte;      /* per host: of the arena of jobs that are not spread */
+    uint64_t *range_end;     /* per host: of the highest range of a job */
     struct plan_host_use *uses;
     bool overflows;
     struct error *err;
@@ -50,6 +51,12 @@ static void add_buffer(struct survey *s, uint32_t buffer, uint32_t host)
     const struct plan_buffer *about = &s->plan->buffers[buffer];
     struct plan_host_use *use = &s->uses[host];
     if (about->kind == BUFFER_STAGED) return;
+    if (plan_has_range(s->plan, about->job) && about->kind != BUFFER_STORED) {
+        const struct plan_host_range *range = &s->plan->host_ranges[about->job];
+        uint64_t end = range->offset_bytes + range->bytes;
+        if (end > s->range_end[host]) s->range_end[host] = end;
+        return;
+    }
     add(s, about->kind == BUFFER_STORED ? &use->stored_bytes : &use->memory_bytes, about->bytes);
 }
 
@@ -147,6 +154,8 @@ static enum status survey_instances(struct survey *s, uint32_t *seen, bool stage
         add(s, &s->uses[host_of(s, d)].memory_bytes, s->staged_end[d]);
     for (uint32_t h = 0; h < hardware_host_count(&plan->hardware); h++)
         add(s, &s->uses[h].memory_bytes, s->end_byte[h]);
+    for (uint32_t h = 0; h < hardware_host_count(&plan->hardware); h++)
+        add(s, &s->uses[h].memory_bytes, s->range_end[h]);
     return s->overflows ? error_set(s->err, STATUS_LIMIT, "host buffers of more than 2^64 bytes") : STATUS_OK;
 }
 
@@ -167,6 +176,7 @@ static enum status survey(const struct plan *plan, struct plan_host_use *uses, s
     s.own = alloc_zeroed(plan->buffer_count, sizeof *s.own);
     s.staged_end = alloc_zeroed(devices, sizeof *s.staged_end);
     s.end_byte = alloc_zeroed(hosts, sizeof *s.end_byte);
+    s.range_end = alloc_zeroed(hosts, sizeof *s.range_end);
     for (uint32_t b = 0; s.own && b < plan->buffer_count; b++) {
         const struct plan_buffer *buffer = &plan->buffers[b];
         staged |= buffer->kind == BUFFER_STAGED;
@@ -174,7 +184,7 @@ static enum status survey(const struct plan *plan, struct plan_host_use *uses, s
     }
     s.has = alloc_zeroed((size_t)s.own_count * hosts, sizeof *s.has);
     enum status status = STATUS_OK;
-    if (!seen || !s.first || !s.own || !s.staged_end || !s.end_byte || !s.has)
+    if (!seen || !s.first || !s.own || !s.staged_end || !s.end_byte || !s.range_end || !s.has)
         status = error_memory(err, "what hosts have", plan->buffer_count * sizeof *s.first);
     else
         status = survey_instances(&s, seen, staged);
@@ -184,6 +194,7 @@ static enum status survey(const struct plan *plan, struct plan_host_use *uses, s
     free(s.has);
     free(s.staged_end);
     free(s.end_byte);
+    free(s.range_end);
     return status;
 }
 

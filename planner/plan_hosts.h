@@ -12,7 +12,7 @@
 #include "planner/plan.h"
 
 struct plan_host_use {
-    uint64_t memory_bytes; /* host buffers, and the arenas of staged ones */
+    uint64_t memory_bytes; /* host buffers, ranges of jobs, and the arenas of staged buffers */
     uint64_t stored_bytes;
 };
 

@@ -290,6 +290,29 @@ static enum status read_leases(struct plan_reader *r, struct json_object *root)
 
 /* --- plan order ----------------------------------------------------------------------------- */
 
+/* --- ranges of host memory ------------------------------------------------------------------ */
+
+/* [offset, bytes], or null. */
+static enum status read_ranges(struct plan_reader *r, struct json_object *root)
+{
+    struct plan *plan = r->plan;
+    const json_t *array = NULL, *row;
+    TRY(json_take_array(root, "host_ranges", JSON_OPTIONAL, &array, r->err));
+    if (!array) return STATUS_OK;
+    if (json_array_size(array) != plan->jobs.count)
+        return json_fail_key(r->in, root->value, "host_ranges", r->err, "%zu ranges of host memory (expected %" PRIu32
+                             ", one for each job)", json_array_size(array), plan->jobs.count);
+    TRY(plan_reader_allocate(r, plan->jobs.count, sizeof *plan->host_ranges, &plan->host_ranges));
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        struct plan_host_range *range = &plan->host_ranges[j];
+        if (json_is_null(json_array_get(array, j))) continue;
+        TRY(json_item_array(r->in, array, j, 2, &row, r->err));
+        TRY(json_item_u64(r->in, row, 0, 0, INT64_MAX, &range->offset_bytes, r->err));
+        TRY(json_item_u64(r->in, row, 1, 1, INT64_MAX, &range->bytes, r->err));
+    }
+    return STATUS_OK;
+}
+
 /* ["gang", gang] or ["gang", gang, peer]. */
 static enum status read_gang_places(struct plan_reader *r, const json_t *row, struct plan_instance *instance)
 {
@@ -563,6 +586,7 @@ static enum status read_plan(struct json_stream *file, struct plan *plan, struct
     TRY(read_machine_and_jobs(&r, &root));
     TRY(read_gangs(&r, &root));
     TRY(read_leases(&r, &root));
+    TRY(read_ranges(&r, &root));
     TRY(read_tables(&r, &root));
     TRY(json_object_close(&root, err));
     if (plan_check(plan, err) != STATUS_OK) return error_add(err, "%s", json_input_name(in));

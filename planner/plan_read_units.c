@@ -140,7 +140,8 @@ static enum status read_compute(struct plan_reader *r, struct json_object *objec
     TRY(json_take_bool(object, "cpu", JSON_OPTIONAL, &cpu, r->err));
     TRY(json_take_bool(object, "host", JSON_OPTIONAL, &host, r->err));
     bool of_host = host || pass == PLAN_BATCH || pass == PLAN_KEEP;
-    op->stream = cpu ? STREAM_CPU : of_host ? STREAM_HOST : STREAM_COMPUTE;
+    bool of_files = pass == PLAN_OPEN || pass == PLAN_CLOSE;
+    op->stream = of_files ? STREAM_FILE : cpu ? STREAM_CPU : of_host ? STREAM_HOST : STREAM_COMPUTE;
     TRY(json_take_u32(object, "work", JSON_OPTIONAL, 0, PLAN_NONE - 1, &op->work, r->err));
     if (op->work != PLAN_NONE && op->work >= r->plan->work_count)
         return json_fail_key(r->in, object->value, "work", r->err,

@@ -37,7 +37,8 @@
  * The devices of a gang follow each other in each operation. Which of them do it, and in which order, is a
  * list for each gang and set of axes, made once; where one device stands for others it is shorter.
  *
- * Leases begin behind others: planner/plan_walk_lease.h knows the last operations of these.
+ * Leases begin behind others: planner/plan_walk_lease.h knows the last operations of these. Jobs with ranges of host
+ * memory wait for it: planner/plan_walk_range.h knows for whom.
  *
  * "after" names an operation by instances back, in plans without gangs. Its number comes from prefix sums of operations, a
  * binary search over segments only when it lies before the current segment.
@@ -390,6 +391,16 @@ static void wait_for_leases(struct plan_walk *w, const struct plan_unit *unit, c
     for (uint32_t i = 0; i < count; i++) wait_for(w, ends[i].stream, ends[i].time);
 }
 
+/* --- ranges of host memory ------------------------------------------------------------------- */
+
+static void wait_for_range(struct plan_walk *w, const struct plan_unit *unit)
+{
+    const uint64_t *times;
+    uint32_t count = range_users_note(w->ranges, unit, w->stream, w->at.number + 1, &times);
+    if (count == UINT32_MAX) w->failed = true;
+    for (uint32_t s = 0; !w->failed && s < count; s++) wait_for(w, s, times[s]);
+}
+
 /* --- the walk ------------------------------------------------------------------------------- */
 
 /* Of an operation that nobody did. */
@@ -576,6 +587,7 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
     for (uint32_t i = 0; i < op->after_count; i++)
         wait_for_after(walk, &plan->afters[op->first_after + i]);
     if (walk->leases) wait_for_leases(walk, unit, op);
+    if (walk->ranges) wait_for_range(walk, unit);
     if (walk->failed) return false;
     end_waits(walk);
 

@@ -142,6 +142,7 @@ static bool allocate(struct plan_walk *w)
         !w->waits || !w->wait_stream || !w->wait_at || !w->uses)
         return false;
     if (plan->lease_count > 0 && !(w->leases = lease_ends_create(plan))) return false;
+    if (plan->host_ranges && !(w->ranges = range_users_create(plan))) return false;
     if (plan->after_count == 0) return true;
     w->ops_before = alloc_zeroed((size_t)plan->instance_count + 1, sizeof *w->ops_before);
     w->segment_positions = alloc_zeroed(plan->segment_count, sizeof *w->segment_positions);
@@ -185,6 +186,7 @@ void plan_walk_destroy(struct plan_walk *walk)
         free(walk->members[m].of);
     free(walk->members);
     lease_ends_destroy(walk->leases);
+    range_users_destroy(walk->ranges);
     free(walk->minibatches);
     free(walk->held_out);
     free(walk->place_of);
@@ -219,6 +221,7 @@ void plan_walk_rewind(struct plan_walk *walk)
     memset(walk->minibatches, 0, plan->jobs.count * sizeof *walk->minibatches);
     memset(walk->held_out, 0, plan->jobs.count * sizeof *walk->held_out);
     if (walk->leases) lease_ends_clear(walk->leases);
+    if (walk->ranges) range_users_clear(walk->ranges);
     walk->at = (struct cursor){0};
     walk->pushed = NULL;
     if (walk->skipped && walk->ops_before) sum_operations(walk);

@@ -27,6 +27,7 @@
  *
  * Where jobs have leases, "leases" stands there too, {"devices": [...], "jobs": [...], "begin_s", "end_s"} each,
  * "follows", the number of another, where it begins behind that one, and "restart_s", where it has some.
+ * Where jobs have ranges of host memory, "host_ranges" follows the leases, [offset, bytes] or null for each job.
  * Behind the segments may come "choices", [[unit, device, slot, slot], ...].
  *
  * An access has its buffer's number and letters: r read, w write, a acquire, x release. What
@@ -269,6 +270,23 @@ static void write_leases(const struct plan *plan, struct json_out *out)
     json_out_array_end(out);
 }
 
+static void write_ranges(const struct plan *plan, struct json_out *out)
+{
+    if (!plan->host_ranges) return;
+    json_out_array_begin(out, "host_ranges", false);
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        if (!plan_has_range(plan, j)) {
+            json_out_null(out, NULL);
+            continue;
+        }
+        json_out_array_begin(out, NULL, true);
+        json_out_u64(out, NULL, plan->host_ranges[j].offset_bytes);
+        json_out_u64(out, NULL, plan->host_ranges[j].bytes);
+        json_out_array_end(out);
+    }
+    json_out_array_end(out);
+}
+
 static void write_units(const struct plan *plan, struct json_out *out)
 {
     json_out_array_begin(out, "units", false);
@@ -369,6 +387,7 @@ void plan_write_json(const struct plan *plan, struct json_out *out)
     write_slots(plan, out);
     write_gangs(plan, out);
     write_leases(plan, out);
+    write_ranges(plan, out);
     write_units(plan, out);
     write_segments(plan, out);
     if (plan->choice_count > 0)

@@ -14,6 +14,7 @@
 #include "planner/bound.h"
 #include "planner/emit.h"
 #include "planner/homes.h"
+#include "planner/host_need.h"
 #include "planner/instance_of_cut.h"
 #include "planner/leased.h"
 #include "planner/order_bound.h"
@@ -260,9 +261,37 @@ static enum status plan_swapped(struct hardware *hardware, struct job_set *jobs,
     return status;
 }
 
-enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
-                         const struct planner_options *options, struct plan *out,
-                         struct error *err)
+/* Where jobs may wait in their files: their devices are of one host, or each job is streamed on one. */
+static bool may_take_turns(const struct hardware *hardware, const struct partition *partition)
+{
+    return !partition->storage.stored && (!partition->resident || hardware_host_count(hardware) == 1);
+}
+
+static enum status share_host(const struct hardware *hardware, const struct job_set *jobs, struct footprints *footprints,
+                              const struct planner_options *options, struct partition *partition, struct error *err)
+{
+    uint32_t hosts = partition->resident ? 1 : partition->interleaved ? homes_count(hardware, jobs) : 1;
+    TRY(storage_choose(hardware, jobs, footprints, options, partition, err));
+    if (!may_take_turns(hardware, partition)) return STATUS_OK;
+    if (options->host != HOST_TURNS && !host_states_exceed(hardware, jobs, hosts)) return STATUS_OK;
+    return host_take_turns(hardware, jobs, footprints, partition, err);
+}
+
+static enum status write_ranges(struct plan *plan, const struct partition *partition, const struct schedule *schedule,
+                                struct error *err)
+{
+    void *memory;
+    if (!partition->host.need) return STATUS_OK;
+    TRY(arena_array(&plan->arena, plan->jobs.count, sizeof *plan->host_ranges, &memory, err));
+    plan->host_ranges = memory;
+    for (uint32_t j = 0; j < plan->jobs.count; j++)
+        plan->host_ranges[j] = (struct plan_host_range){schedule->ranges[j], partition->host.need[j]};
+    return STATUS_OK;
+}
+
+/* *short_of_memory: the plan is complete, and host memory does not hold all of its jobs at the same time. */
+static enum status plan_by_policy(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                                  bool *short_of_memory, struct plan *out, struct error *err)
 {
     const char *name = options->policy ? options->policy : policy_sharded_lrtf.name;
     struct policy_handle handle = {0};
@@ -271,17 +300,6 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
     struct schedule schedule = {0};
     struct plan_order order = {0};
     struct plan_builder *builder = NULL;
-    if (leased_applies(hardware, jobs)) return leased_plan(hardware, jobs, options, out, err);
-    if (all_alone(hardware, jobs)) return plan_alone(hardware, jobs, options, out, err);
-    bool spread = any_spread(jobs);
-    if (!spread && refuse_wishes(jobs, err) != STATUS_OK) {
-        job_set_release(jobs);
-        hardware_release(hardware);
-        return err->status;
-    }
-    if (options->swap) return plan_swapped(hardware, jobs, options, out, err);
-    if (spread) return plan_spread(hardware, jobs, options, out, err);
-    if (settle_applies(jobs, options)) return settle_plan(hardware, jobs, options, out, err);
     enum status status = policy_open(name, &handle, err);
     const struct policy *policy = handle.policy;
     if (!status && options->regions > REGIONS_MAX)
@@ -290,8 +308,7 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
     if (!status) status = footprints_create(hardware, jobs, &footprints, err);
     if (!status)
         status = partition_for(policy, hardware, jobs, footprints, options, &partition, err);
-    if (!status)
-        status = storage_choose(hardware, jobs, footprints, options, &partition, err);
+    if (!status) status = share_host(hardware, jobs, footprints, options, &partition, err);
     if (!status)
         status = schedule_for(hardware, jobs, footprints, &partition, policy, options, &schedule,
                               &order, err);
@@ -304,16 +321,19 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
     if (status) goto out;
     struct plan *plan = plan_builder_plan(builder);
     footprints_rebind(footprints, &plan->hardware, &plan->jobs);
-    status = emit_plan(builder, footprints, &partition, &schedule, err);
+    status = write_ranges(plan, &partition, &schedule, err);
+    if (!status) status = emit_plan(builder, footprints, &partition, &schedule, err);
     if (!status)
         status = describe(plan, policy, options, &partition, schedule.makespan_s, &order, err);
     if (!status) status = plan_builder_finish(builder, out, err);
+    bool turns = partition.host.need != NULL, could = may_take_turns(&out->hardware, &partition);
     if (!status) status = plan_host_fits(out, err);
+    *short_of_memory = status == STATUS_INFEASIBLE && !turns && could && out->jobs.count > 1;
     if (!status) {
         status = plan_check(out, err);
         if (status) error_add(err, "the planner made a plan that is wrong");
     }
-    if (status) plan_release(out);
+    if (status && !*short_of_memory) plan_release(out);
 out:
     footprints_destroy(footprints);
     plan_builder_destroy(builder);
@@ -321,4 +341,40 @@ out:
     partition_release(&partition);
     policy_close(&handle);
     return status;
+}
+
+/* All jobs in host memory if they fit; else in turns. */
+static enum status plan_streamed(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                                 struct plan *out, struct error *err)
+{
+    bool short_of_memory = false;
+    struct planner_options turns = *options;
+    enum status status = plan_by_policy(hardware, jobs, options, &short_of_memory, out, err);
+    if (!short_of_memory) return status;
+    *err = (struct error){0};
+    struct hardware machine = out->hardware;
+    struct job_set all = out->jobs;
+    out->hardware = (struct hardware){0};
+    out->jobs = (struct job_set){0};
+    plan_release(out);
+    turns.host = HOST_TURNS;
+    return plan_by_policy(&machine, &all, &turns, &short_of_memory, out, err);
+}
+
+enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
+                         const struct planner_options *options, struct plan *out,
+                         struct error *err)
+{
+    if (leased_applies(hardware, jobs)) return leased_plan(hardware, jobs, options, out, err);
+    if (all_alone(hardware, jobs)) return plan_alone(hardware, jobs, options, out, err);
+    bool spread = any_spread(jobs);
+    if (!spread && refuse_wishes(jobs, err) != STATUS_OK) {
+        job_set_release(jobs);
+        hardware_release(hardware);
+        return err->status;
+    }
+    if (options->swap) return plan_swapped(hardware, jobs, options, out, err);
+    if (spread) return plan_spread(hardware, jobs, options, out, err);
+    if (settle_applies(jobs, options)) return settle_plan(hardware, jobs, options, out, err);
+    return plan_streamed(hardware, jobs, options, out, err);
 }

@@ -21,6 +21,9 @@ extern const char *const planner_place_names[PLACE_COUNT]; /* "device", "cpu", "
 /* Which states may live on storage: those that host memory has no room for, none, or all. */
 enum planner_storage { STORAGE_AUTO, STORAGE_NONE, STORAGE_ALL, STORAGE_COUNT };
 
+/* Host memory: for all jobs if they fit, else in turns; in turns (host_need.h). */
+enum planner_host { HOST_AUTO, HOST_TURNS };
+
 /* Boundaries of streamed shards: each as large as fits, or balanced (partition_job.h). */
 enum planner_cuts { CUTS_GREEDY, CUTS_BALANCED, CUTS_COUNT };
 
@@ -49,6 +52,7 @@ struct planner_options {
                                 on a device between units */
     bool no_persistence;     /* no state stays on a device beyond its unit; for streamed states */
     uint32_t storage;        /* enum planner_storage */
+    uint32_t host;           /* enum planner_host */
     uint32_t iterations;     /* of the search of policy "optimal"; 0: 400, or what time_limit_s allows */
     double time_limit_s;     /* of the same; 0: none; of proving a timetable's bound again; 0: 5 s */
     struct instance *instance; /* zeroed: becomes the jobs, cut (instance_of_cut.h), even if what follows

@@ -8,6 +8,9 @@
  * Streamed over several nodes, each job has one of them for a home (planner/homes.h): when devices of a node ask, only its
  * jobs are shown as admitted, so that no policy need know of nodes.
  *
+ * Where jobs take turns in host memory, those that it has no room for are not admitted. Which are changes when a job begins
+ * or ends, so that all are looked at again then.
+ *
  * Cost per unit: O(log jobs + log devices) where the policy ranks jobs, else O(jobs + devices).
  */
 #include "planner/schedule.h"
@@ -111,7 +114,7 @@ static void show_devices(struct scheduler *s, uint32_t device)
     bool alone = s->resident || s->view.ahead, other = host_of(s, device) != host_of(s, s->view.device);
     s->view.device = device;
     for (uint32_t j = 0; s->homes && other && j < s->view.job_count; j++)
-        s->jobs[j].admitted = s->homes[j] == host_of(s, device);
+        s->jobs[j].admitted = s->placing->view_jobs[j].admitted && s->homes[j] == host_of(s, device);
     for (uint32_t d = 0; d < s->view.device_count; d++) {
         double free_s = s->placing->lanes[d].compute_free_s;
         s->devices[d].free = free_s;
@@ -139,7 +142,7 @@ static bool is_bound(const struct scheduler *s)
 /* When the job can be chosen; HUGE_VAL: when something else happens. */
 static double choosable_s(const struct placing_view *job)
 {
-    return !job->reserved && job->remaining_s > 0 ? job->ready_s : HUGE_VAL;
+    return job->admitted && !job->reserved && job->remaining_s > 0 ? job->ready_s : HUGE_VAL;
 }
 
 /* Where a device of the resident ones asks: the earliest time at which a job that may run there is ready. */
@@ -148,7 +151,7 @@ static double earliest_ready(const struct scheduler *s, uint32_t device)
     double earliest = HUGE_VAL;
     for (uint32_t j = 0; j < s->view.job_count; j++) {
         const struct placing_view *job = &s->placing->view_jobs[j];
-        if (job->admitted && job->next_device == device) earliest = min_s(earliest, choosable_s(job));
+        if (job->next_device == device) earliest = min_s(earliest, choosable_s(job));
     }
     return earliest;
 }
@@ -204,10 +207,27 @@ static void note_ready(struct scheduler *s, uint32_t job)
     if (!is_bound(s)) tournament_set(&s->job_ready_s, job, choosable_s(&s->placing->view_jobs[job]));
 }
 
+/* Do streamed jobs take turns in host memory? */
+static bool takes_turns(const struct scheduler *s)
+{
+    return s->placing->times->partition->host.need && !s->resident;
+}
+
+/* A job was given a range of host memory, or gave it back: others may begin, or may not any more. */
+static void show_all(struct scheduler *s)
+{
+    for (uint32_t j = 0; takes_turns(s) && j < s->view.job_count; j++) {
+        show_job(s, j);
+        note_ready(s, j);
+    }
+}
+
 static void reserve(struct scheduler *s, uint32_t job, bool reserved)
 {
     s->placing->view_jobs[job].reserved = s->jobs[job].taken = reserved;
+    if (reserved) placing_take_range(s->placing, job);
     note_ready(s, job);
+    if (reserved) show_all(s);
 }
 
 /* Choose the device's next unit while its current one, of `own`, runs from start_s on. */
@@ -280,6 +300,7 @@ static enum status run(struct scheduler *s, struct schedule *out, struct error *
         struct scheduled_unit *unit = &out->units[out->count - left--];
         double start = put(s, job, device, unit);
         note_ready(s, job);
+        if (unit->first || unit->last) show_all(s);
         for (uint32_t d = 0; d < s->view.device_count; d++) /* may be asked again, from now on */
             if (s->turns[d].not_before_s > s->view.now) s->turns[d].not_before_s = s->view.now;
         if (s->policy->commit_ahead && left > 0) status = choose_ahead(s, device, job, start, err);
@@ -368,6 +389,7 @@ static enum status find_homes(struct scheduler *s, struct error *err)
     if (!seconds || !s->homes || !s->ready_s) status = error_memory(err, "the schedule", jobs * sizeof *seconds);
     for (uint32_t j = 0; !status && j < jobs; j++) seconds[j] = s->placing->view_jobs[j].remaining_s;
     if (!status) status = homes_choose(times->hardware, devices, times->jobs, seconds, s->homes, err);
+    if (!status) placing_set_homes(s->placing, s->homes);
     free(seconds);
     return status;
 }
@@ -388,6 +410,17 @@ enum status schedule_init(struct schedule *schedule, const struct unit_times *ti
     schedule->units = calloc(count + 1, sizeof *schedule->units);
     if (!schedule->units) return error_memory(err, "the schedule", count * sizeof *schedule->units);
     schedule->count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+enum status schedule_take_ranges(struct schedule *schedule, const struct placing *placing, struct error *err)
+{
+    uint32_t jobs = placing->times->jobs->count;
+    if (!placing->times->partition->host.need) return STATUS_OK;
+    free(schedule->ranges);
+    schedule->ranges = calloc(jobs + 1u, sizeof *schedule->ranges);
+    if (!schedule->ranges) return error_memory(err, "the schedule", jobs * sizeof *schedule->ranges);
+    for (uint32_t j = 0; j < jobs; j++) schedule->ranges[j] = placing->jobs[j].range_offset;
     return STATUS_OK;
 }
 
@@ -438,12 +471,13 @@ enum status schedule_make(const struct unit_times *times, const struct policy *p
     show_first(&s);
     show_devices(&s, 0);
     status = policy_session_begin(&s.session, policy, &s.view, err);
-    bool ranks = !policy->choose && policy->rank && !policy->commit_ahead;
+    bool ranks = !policy->choose && policy->rank && !policy->commit_ahead && !takes_turns(&s);
     if (!status) status = (ranks ? run_ranked : run)(&s, out, err);
     policy_session_end(&s.session);
     if (status) goto out;
     out->makespan_s = s.placing->makespan_s;
-    status = schedule_link(out, times->jobs->count, devices, err);
+    status = schedule_take_ranges(out, s.placing, err);
+    if (!status) status = schedule_link(out, times->jobs->count, devices, err);
 out:
     free(s.turns);
     free(s.devices);
@@ -461,5 +495,6 @@ out:
 void schedule_release(struct schedule *schedule)
 {
     free(schedule->units);
+    free(schedule->ranges);
     *schedule = (struct schedule){0};
 }

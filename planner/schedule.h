@@ -29,6 +29,7 @@ struct schedule {
     struct scheduled_unit *units;
     uint32_t count;
     double makespan_s; /* by the scheduler's clock */
+    uint64_t *ranges;  /* per job: where its range of host memory begins; NULL: jobs do not take turns there */
 };
 
 static inline uint32_t unit_count_of(uint32_t shards) { return 2 * shards - 1; }
@@ -60,6 +61,11 @@ MUST_CHECK enum status schedule_make(const struct unit_times *times, const struc
 /* Room for all units of the jobs. The same errors. */
 MUST_CHECK enum status schedule_init(struct schedule *schedule, const struct unit_times *times,
                                      struct error *err);
+
+struct placing;
+
+/* When all is placed: the jobs' ranges of host memory, where they take turns there. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status schedule_take_ranges(struct schedule *schedule, const struct placing *placing, struct error *err);
 
 /* Fill in next_here and fetched. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status schedule_link(struct schedule *schedule, uint32_t jobs, uint32_t devices,

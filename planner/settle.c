@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/size.h"
 #include "models/try.h"
+#include "planner/host_need.h"
 #include "planner/leased.h"
 #include "planner/partition.h"
 #include "planner/policies.h"
@@ -42,6 +43,7 @@ struct settling {
     uint32_t *slots;        /* 1 + a part, by hash; (slot_count), a power of two, at most half of them taken */
     uint32_t slot_count;
     uint32_t part_count, busy;
+    double part_bytes;      /* of host memory, for each part */
     struct error *err;
 };
 
@@ -186,7 +188,7 @@ static enum status time_part(struct settling *s, const struct part *part, double
     struct error why = {0};
     *seconds = HUGE_VAL;
     *host_bytes = 0;
-    enum status status = settle_part(s->hardware, s->jobs->jobs, part, s->busy, s->hardware->host_bytes.value,
+    enum status status = settle_part(s->hardware, s->jobs->jobs, part, s->busy, s->part_bytes,
                                      s->options, &plan, &why);
     if (status == STATUS_INFEASIBLE) return STATUS_OK;
     if (status) {
@@ -534,6 +536,8 @@ enum status settle_plan(struct hardware *hardware, struct job_set *jobs, const s
     TRY(planner_plan(hardware, jobs, &streamed, out, err));
     struct settling s = {.hardware = &out->hardware, .jobs = &out->jobs, .options = options,
                          .busy = min_u32(out->jobs.count, out->hardware.device_count), .err = err};
+    bool turns = host_states_exceed(s.hardware, s.jobs, hardware_host_count(s.hardware));
+    s.part_bytes = s.hardware->host_bytes.value / (turns ? s.busy : 1);
     struct choice best = {.estimate_s = out->estimated_makespan_s};
     enum status status = choose(&s, &best);
     footprints_destroy(s.footprints);

@@ -66,7 +66,7 @@ struct timeline {
     uint32_t device_kinds[STREAM_HOST], device_kind_count; /* rows of a device and side */
     const char *middle_shade; /* what has it; NULL: nothing drawn */
     bool joins;               /* there are collectives */
-    uint32_t host_kinds[3], host_kind_count; /* the last rows are hosts' streams, side by side */
+    uint32_t host_kinds[4], host_kind_count; /* the last rows are hosts' streams, side by side */
     double rows_height_px;
     uint32_t *row_of_stream[PLOT_SIDES]; /* per side; NULL without that trace */
     struct plot_box *boxes;
@@ -107,7 +107,7 @@ static bool runs_anything(const struct plot_view *view, uint32_t kind)
 
 static void find_host_kinds(struct timeline *t)
 {
-    const uint32_t kinds[] = {STREAM_CPU, STREAM_READ, STREAM_WRITE};
+    const uint32_t kinds[] = {STREAM_CPU, STREAM_FILE, STREAM_READ, STREAM_WRITE};
     for (size_t k = 0; k < ARRAY_COUNT(kinds); k++)
         if (runs_anything(&t->view, kinds[k])) t->host_kinds[t->host_kind_count++] = kinds[k];
 }
@@ -383,6 +383,10 @@ static void draw_rows(struct timeline *t, const struct plot_area *area)
         plot_script_box(&t->script, area->left_px, top_px, area->right_px, bottom_px, PLOT_TRACK);
         if (side == 0 && kind == STREAM_READ)
             plot_script_text(&t->script, 16, middle_px, PLOT_LEFT, device_font, "storage");
+        if (kind == STREAM_FILE) {
+            plot_script_text(&t->script, area->left_px - 5, middle_px, PLOT_RIGHT, copy_font, "files");
+            continue;
+        }
         if (plan_stream_copies(kind) || kind == STREAM_GROUP || kind == STREAM_DATA) {
             plot_script_text(&t->script, area->left_px - 5, middle_px, PLOT_RIGHT, copy_font,
                              plan_stream_names[kind]);

@@ -18,6 +18,7 @@
 #include <math.h>
 
 #include "models/cost.h"
+#include "planner/plan_files.h"
 #include "sim/take.h"
 
 static const double not_computed = -1;
@@ -162,6 +163,8 @@ double sim_durations_alone_s(struct sim_durations *durations, uint32_t device, u
         *seconds = cost_copy_s(durations->hardware, class->device,
                                template->stream == STREAM_H2D ? COPY_H2D : COPY_D2H,
                                template->bytes);
+    else if (plan_op_of_files(template))
+        *seconds = plan_file_s(durations->plan, durations->hardware, template);
     else if (template->pass == PLAN_BATCH)
         *seconds = 0; /* tokens are read ahead by a thread of their own */
     else

@@ -305,9 +305,11 @@ static void fill_streams(struct sim *sim, const struct sim_path *paths)
         struct stream *stream = &sim->streams[s];
         bool host = s >= first_host;
         stream->device = host ? hardware_cpu(sim->hardware) : s / own;
-        stream->kind = (uint8_t)(host ? STREAM_HOST + (s - first_host) % of_host : s % own);
+        uint32_t kind = host ? STREAM_HOST + (s - first_host) % of_host : s % own;
+        bool files = host && (s - first_host) % of_host == plan_host_streams_before_files(sim->plan);
+        stream->kind = (uint8_t)(files ? STREAM_FILE : kind);
         bool joins = stream->kind == STREAM_GROUP || stream->kind == STREAM_DATA;
-        if (stream->kind != STREAM_HOST && !joins) fill_stream(sim, stream, host ? (s - first_host) / of_host : 0, paths);
+        if (stream->kind != STREAM_HOST && !files && !joins) fill_stream(sim, stream, host ? (s - first_host) / of_host : 0, paths);
         if (joins) stream->slowed = sim_interference_by_collectives(sim->interference, stream->device);
     }
     for (uint32_t i = 0; i < sim->pair_count; i++) {

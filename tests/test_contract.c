@@ -5,7 +5,7 @@
  * The same jobs, planned by each policy for devices of several sizes and numbers, with and without
  * double buffering, with activations or the inputs of blocks kept and spilled, or recomputed, or kept by
  * some shards alone, with
- * states in host memory, some of them on storage or all, carried out with random pauses on every stream
+ * states in host memory, some of them on storage or all, or jobs in files until their turn, carried out with random pauses on every stream
  * and with every released range filled with NaN: the losses of each step and of each evaluation, the
  * final weights and those of the best evaluation have the same bits as when each job runs alone on a
  * device that holds all of it, whether two devices copy to each other directly or through the host. The
@@ -94,6 +94,7 @@ struct shape {
     uint32_t shards;
     uint64_t stored_bytes; /* of states on storage */
     bool direct;           /* it copies from device to device */
+    bool turns;            /* jobs take turns in host memory */
     uint32_t losses[2]; /* that hold all activations of several layers, or only their inputs */
     uint32_t kept;      /* shards that keep their activations when others of their job do not */
 };
@@ -122,7 +123,7 @@ static void host_devices(struct hardware *hardware, uint32_t devices, uint64_t m
  * does. */
 static bool keeps_best(const struct planner_options *options, uint64_t host_bytes)
 {
-    return options->storage != STORAGE_ALL && host_bytes == 0;
+    return options->storage == STORAGE_NONE || (options->storage != STORAGE_ALL && host_bytes == 0);
 }
 
 /* Plan and run; false when nothing fits. host_bytes 0: plenty. */
@@ -170,7 +171,8 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
             out->evaluations[j][i] = result.jobs[j].evaluations[i].loss;
         }
     }
-    *shape = (struct shape){.shards = plan.shard_count, .stored_bytes = plan_stored_bytes(&plan)};
+    *shape = (struct shape){.shards = plan.shard_count, .stored_bytes = plan_stored_bytes(&plan),
+                            .turns = plan.host_ranges != NULL};
     for (uint32_t o = 0; o < plan.op_count; o++)
         shape->direct |= plan.ops[o].stream == STREAM_P2P;
     for (uint32_t j = 0; j < JOBS; j++) {
@@ -238,8 +240,38 @@ static void check_clipping(const struct subject *subject, const struct planner_o
 /* What the draws of all subjects covered. */
 static struct coverage {
     uint32_t place[PLACE_COUNT], mode[ACTIVATIONS_COUNT], all_stored, some_stored, direct;
-    uint32_t losses[2], mixed;
+    uint32_t losses[2], mixed, turns;
 } covered;
+
+/* Host memory for one job, for two, for nearly all: the others are in their files. Returns how many plans there were. */
+static uint32_t check_turns(const struct subject *subject, const struct outcome *alone, uint64_t seed)
+{
+    uint32_t ran = 0;
+    for (uint64_t host_bytes = 500000; host_bytes < 3000000; host_bytes = host_bytes * 8 / 7) {
+        uint64_t draw = random_mix(seed ^ host_bytes);
+        const struct policy *policy = policy_at((uint32_t)random_below(draw, 0, 9));
+        struct planner_options options = {.policy = policy->name,
+                                          .seed = draw >> 1,
+                                          .no_persistence = random_below(draw, 1, 2) == 0,
+                                          .activations = PLANNER_AUTO,
+                                          .optimizer = clips_at_all(subject) ? PLANNER_AUTO : PLACE_DEVICE,
+                                          .storage = STORAGE_NONE,
+                                          .shards = (uint32_t)random_below(draw, 2, 6)};
+        struct outcome outcome;
+        struct shape shape;
+        if (policy->resident && clips_at_all(subject)) continue;
+        uint32_t devices = 1 + (uint32_t)random_below(draw, 3, 2);
+        if (!outcome_of(subject, devices, policy->resident ? 1200000 : 500000, host_bytes, &options, draw, &outcome, &shape))
+            continue;
+        covered.turns += shape.turns;
+        ran++;
+        if (memcmp(&outcome, alone, sizeof outcome) != 0)
+            fail_msg("%s: %s on %u devices, host memory of %llu bytes: other bits than alone (first loss %.17g, %.17g)",
+                     subject->config, options.policy, devices, (unsigned long long)host_bytes, outcome.losses[0][1],
+                     alone->losses[0][1]);
+    }
+    return ran;
+}
 
 static void check_same_bits(const struct subject *subject, size_t size_step, uint64_t seed)
 {
@@ -336,6 +368,7 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
         covered.mixed += shape.kept > 0;
         ran++;
     }
+    ran += check_turns(subject, &alone, seed);
     print_message("%.22s...: %u plans with up to %u shards, %u losses from all activations, %u from "
                   "inputs, all states on storage in %u of them, some in %u: the same bits\n",
                   subject->config, ran, shards_most, losses[0], losses[1], all_stored, some_stored);
@@ -362,6 +395,8 @@ static void test_same_bits(void **state)
     print_message("%u plans in which some shards of a job keep their activations\n", covered.mixed);
     assert_true(covered.mixed >= 3);
     assert_true(covered.direct >= 5);
+    print_message("%u plans in which jobs take turns in host memory\n", covered.turns);
+    assert_true(covered.turns >= 9);
 }
 
 int main(void)

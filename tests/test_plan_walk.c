@@ -130,7 +130,7 @@ static uint32_t draw_stream(struct writer *w)
 {
     uint32_t stream = below(&w->draw, STREAM_KIND_COUNT);
     bool of_gangs = stream == STREAM_GROUP || stream == STREAM_DATA;
-    return stream == STREAM_P2P || of_gangs ? STREAM_H2D : stream;
+    return stream == STREAM_P2P || stream == STREAM_FILE || of_gangs ? STREAM_H2D : stream;
 }
 
 /* Fetch a buffer that lives on another device and not on this one; false: there is none, or no room. */

@@ -185,7 +185,7 @@ static void each_broken_rule_is_named(void **state)
         {break_number, "span 3 comes after span 3"},
         {break_stream, "span 7 is on stream 7 (there are 7)"},
         {break_job, "span 7 is of job 2 (there are 2)"},
-        {break_pass, "span 7 has kind 1 and pass 16"},
+        {break_pass, "span 7 has kind 1 and pass 18"},
         {break_copy, "span 7 is a copy on stream 'gpu1 compute'"},
         {break_compute, "span 1 is a computation on stream 'gpu0 h2d'"},
         {break_bytes, "span 2 is a computation and copies 5 bytes"},
@@ -379,7 +379,7 @@ static void bad_files_are_refused_with_their_place(void **state)
         {"\"complete\": true", "\"complete\": true, \"compleat\": true", "t:3:20: ",
          STATUS_BAD_INPUT},
         {"\"kind\": \"h2d\"", "\"kind\": \"h2h\"",
-         "t:5:45: unknown kind 'h2h' (expected compute, h2d, d2h, p2p, group, data, host, cpu, read or write)",
+         "t:5:45: unknown kind 'h2h' (expected compute, h2d, d2h, p2p, group, data, host, cpu, read, write or file)",
          STATUS_BAD_INPUT},
         {" \"places\"", " \"hosts\": 3, \"places\"", "t: 2 hosts behind the first among 2 places", STATUS_CHECK},
         {" \"places\"", " \"hosts\": 2, \"places\"",
@@ -444,16 +444,16 @@ static void too_many_streams_are_refused(void **state)
 {
     (void)state;
     const char *at = strstr(small, "\"streams\": [") + strlen("\"streams\": [");
-    char *text = malloc(sizeof small + 260000 * 3);
+    char *text = malloc(sizeof small + 280000 * 3);
     assert_non_null(text);
     size_t length = (size_t)(at - small);
     memcpy(text, small, length);
-    for (int i = 0; i < 260000; i++, length += 3) memcpy(text + length, "{},", 3);
+    for (int i = 0; i < 280000; i++, length += 3) memcpy(text + length, "{},", 3);
     strcpy(text + length, at);
     struct trace trace = {0};
     struct error err = {0};
     assert_int_equal(trace_parse("t", text, strlen(text), &trace, &err), STATUS_LIMIT);
-    assert_string_equal(err.text, "t:4:13: too many streams (limit is 245760)");
+    assert_string_equal(err.text, "t:4:13: too many streams (limit is 270336)");
     trace_release(&trace);
     free(text);
 }

@@ -36,6 +36,7 @@ const char *const compare_class_names[COMPARE_CLASS_COUNT] = {
     [COMPARE_CPU] = "cpu",
     [COMPARE_READ] = "read",
     [COMPARE_WRITE] = "write",
+    [COMPARE_FILE] = "files",
     [COMPARE_WAITING] = "waiting",
 };
 
@@ -129,7 +130,8 @@ static void sum_classes(const struct trace *predicted, struct stream_sum *const 
                                       [STREAM_P2P] = COMPARE_P2P,
                                       [STREAM_CPU] = COMPARE_CPU,
                                       [STREAM_READ] = COMPARE_READ,
-                                      [STREAM_WRITE] = COMPARE_WRITE};
+                                      [STREAM_WRITE] = COMPARE_WRITE,
+                                      [STREAM_FILE] = COMPARE_FILE};
         uint32_t kind = predicted->streams[i].kind;
         const struct stream_sum *p = &sums[0][i], *m = &sums[1][i];
         bool executed = kind != STREAM_HOST && kind != STREAM_GROUP && kind != STREAM_DATA;

@@ -17,6 +17,7 @@ enum compare_class {
     COMPARE_CPU,
     COMPARE_READ,
     COMPARE_WRITE,
+    COMPARE_FILE, /* jobs from files to host memory and back */
     COMPARE_WAITING,
     COMPARE_CLASS_COUNT
 };

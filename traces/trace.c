@@ -64,7 +64,8 @@ static enum status name_host_streams(struct trace *trace, struct trace_stream *s
     char name[NAME_BYTES], *kind_name = device_name(name, "host", host);
     enum status status = STATUS_OK;
     *kind_name++ = ' ';
-    for (uint32_t kind = STREAM_HOST; plan_has_stream(plan, kind) && status == STATUS_OK; kind++) {
+    for (uint32_t kind = STREAM_HOST; kind < STREAM_KIND_COUNT && status == STATUS_OK; kind++) {
+        if (!plan_has_stream(plan, kind)) continue;
         struct trace_stream *stream = &streams[plan_host_stream(plan, host, kind)];
         *stream = (struct trace_stream){
             .name = plan_stream_names[kind], .device = PLAN_NONE, .host = host, .kind = kind};
