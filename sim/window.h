@@ -17,7 +17,7 @@
 #include "sim/lifetime.h"
 
 /* Stream, waiter and minibatch of a record take 64 bits together. */
-enum { SIM_STREAM_BITS = 18, SIM_MINIBATCH_BITS = 28 };
+enum { SIM_STREAM_BITS = 19, SIM_MINIBATCH_BITS = 26 };
 
 /* 32 bytes: two in a cache line. */
 struct sim_op {
