@@ -326,6 +326,7 @@ static inline uint32_t parallel_slice_of_pass(const struct parallel *parallel, u
  * models/parallel_work.h and models/parallel_memory.h say of it is of that slice. The job itself where it is not cut.
  * A layer of a profile takes its tokens' share.
  */
+struct hardware;
 struct job;
 struct job parallel_slice(const struct job *job, uint32_t slice);
 
@@ -390,9 +391,10 @@ MUST_CHECK enum status parallel_check(const struct job *job, struct error *err);
 /*
  * Is it spread over a single device, in no way that differs from a job that is not spread? Such a job computes what
  * the resident policies compute, and plans of them can be carried out. Of networks that are listed layer by layer, and
- * of jobs that clip, which no resident policy takes: false.
+ * of jobs that clip, which no resident policy takes: false. On machines with a kernel model, which predictions of
+ * published runs rest on, too: resident plans do not count its gaps and dispatches.
  */
-bool parallel_is_alone(const struct job *job);
+bool parallel_is_alone(const struct hardware *hardware, const struct job *job);
 
 /* May a group of `tensor` devices divide the rows of norms and sums ("sequence")? */
 bool parallel_divides_tokens(const struct job *job, uint32_t tensor);

@@ -49,7 +49,7 @@ bool leased_applies(const struct hardware *hardware, const struct job_set *jobs)
     uint32_t spread = 0;
     for (uint32_t j = 0; j < jobs->count; j++) {
         if (jobs->jobs[j].devices) return true;
-        if (hardware->device_count > 1 && parallel_is_alone(&jobs->jobs[j])) return true;
+        if (hardware->device_count > 1 && parallel_is_alone(hardware, &jobs->jobs[j])) return true;
         spread += parallel_is_set(&jobs->jobs[j].parallel);
     }
     return spread > 0 && spread < jobs->count;

@@ -171,7 +171,7 @@ static bool any_spread(const struct job_set *jobs)
 static bool all_alone(const struct hardware *hardware, const struct job_set *jobs)
 {
     bool all = hardware->device_count == 1;
-    for (uint32_t j = 0; j < jobs->count && all; j++) all = parallel_is_alone(&jobs->jobs[j]);
+    for (uint32_t j = 0; j < jobs->count && all; j++) all = parallel_is_alone(hardware, &jobs->jobs[j]);
     return all;
 }
 

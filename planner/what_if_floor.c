@@ -390,7 +390,7 @@ enum status what_if_floor(const struct hardware *hardware, const struct job *job
     own.microbatches = way->microbatches;
     own.parallel = way->fit.parallel;
     *out = (struct what_if_floor){0};
-    bool single = parallel_is_alone(&own);
+    bool single = parallel_is_alone(hardware, &own);
     if (parallel_is_set(&own.parallel) && !single) return spread_floor(hardware, &own, out, err);
     alone_floor(hardware, &own, single ? 1 : way->fit.devices, out);
     return STATUS_OK;

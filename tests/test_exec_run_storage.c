@@ -77,11 +77,13 @@ static struct run_options options_for(struct faults *faults, bool keep_going)
                                 .storage = {.folder = BINARY_DIR, .calls = &faults->calls}};
 }
 
-static void check_job(const struct run_job_result *found, const struct run_job_result *expected)
+/* `unread`: the states could not be read for the weights, after all was trained. */
+static void check_job(const struct run_job_result *found, const struct run_job_result *expected, bool unread)
 {
     if (!found->failure) {
         assert_int_equal(found->minibatches, STEPS);
-        assert_true(found->weights_fingerprint == expected->weights_fingerprint);
+        assert_true(found->weights_fingerprint == expected->weights_fingerprint ||
+                    (unread && found->weights_fingerprint == 0));
     } else {
         assert_non_null(strstr(found->failure, " the storage in '" BINARY_DIR "' at byte "));
         assert_non_null(strstr(found->failure, ": Input/output error"));
@@ -114,10 +116,11 @@ static void check_faults(bool resident, uint64_t seed)
         struct run_result result = {0};
         trace = (struct trace){0};
         const enum status status = run_plan(&plan, &options, &result, &trace, &err);
-        if (options.keep_going) {
+        const bool unread = strstr(result.unwritten, ": Input/output error") != NULL;
+        if (options.keep_going || unread) {
             assert_int_equal(status, STATUS_OK);
-            assert_true(faults.count < faults.fail_at || result.failed == 1);
-            for (uint32_t j = 0; j < JOBS; j++) check_job(&result.jobs[j], &whole.jobs[j]);
+            assert_true(faults.count < faults.fail_at || (result.failed == 1) != unread);
+            for (uint32_t j = 0; j < JOBS; j++) check_job(&result.jobs[j], &whole.jobs[j], unread);
         } else if (faults.count >= faults.fail_at) {
             assert_int_equal(status, STATUS_IO);
             assert_non_null(strstr(err.text, ": Input/output error"));
