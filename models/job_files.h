@@ -2,12 +2,11 @@
 #ifndef SPILLWAY_MODELS_JOB_FILES_H
 #define SPILLWAY_MODELS_JOB_FILES_H
 
-#include <limits.h>
 #include <stdbool.h>
 
 #include "models/job.h"
 
-enum { JOB_PATH_BYTES = 4 * PATH_MAX + 32 };
+enum { JOB_PATH_BYTES = 4 * 4096 + 32 }; /* four times the longest path of Linux, as names in it may be filled in */
 
 /*
  * The path for weights of a training that has not come to its end, which never replace complete ones: "a.safetensors"
