@@ -20,6 +20,7 @@
 #include "cli/cli_document.h"
 #include "cli/cli_load.h"
 #include "cli/cli_history.h"
+#include "cli/cli_ignored.h"
 #include "cli/cli_optimal.h"
 #include "cli/cli_saturn.h"
 #include "cli/cli_swap.h"
@@ -288,6 +289,7 @@ static enum status report(struct cli *cli, const struct request *request,
     if (job_set_files_declare(&candidate->plan.jobs, false, err) != STATUS_OK) return err->status;
     warn_missing_data(cli, &candidate->plan);
     cli_load_warn_profile(cli, &candidate->plan.hardware);
+    cli_warn_ignored(cli, &candidate->plan.jobs);
     if (request->output && plan_write(&candidate->plan, request->output, err) != STATUS_OK)
         return err->status;
     const struct cli_prediction *prediction = &candidate->prediction;

@@ -16,6 +16,7 @@
 #include "cli/cli_document.h"
 #include "cli/cli_history.h"
 #include "cli/cli_load.h"
+#include "cli/cli_ignored.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_predict_live.h"
 #include "cli/cli_run_report.h"
@@ -25,6 +26,7 @@
 #include "planner/policies.h"
 
 static const char *const nan_choices[] = {"continue", "stop", "skip", NULL};
+enum { NAN_STOP = 1 }; /* index into these */
 
 /* --- before the run -------------------------------------------------------------------------- */
 
@@ -122,10 +124,8 @@ static enum status start(const struct cli *cli, const struct cli_run_request *re
         words[count++] = "--keep";
         words[count++] = keep;
     }
-    if (request->on_nan > 0) {
-        words[count++] = "--on-nan";
-        words[count++] = nan_choices[request->on_nan];
-    }
+    words[count++] = "--on-nan";
+    words[count++] = nan_choices[request->on_nan];
     if (request->dispatch) {
         words[count++] = "--dispatch";
         words[count++] = cli_dispatches[request->dispatch];
@@ -338,6 +338,7 @@ static enum status run(struct cli *cli, const struct cli_run_request *request, s
     if (status == STATUS_OK && !request->no_weights) status = job_set_files_declare(&plan.jobs, true, err);
     if (status == STATUS_OK) warn_other_machine(cli, &plan);
     if (status == STATUS_OK) cli_load_warn_profile(cli, &plan.hardware);
+    if (status == STATUS_OK) cli_warn_ignored(cli, &plan.jobs);
     if (status == STATUS_OK)
         status = request->resume ? run_on(cli, &report, err)
                                  : run_plan_file(cli, &report, request->plan_path, err);
@@ -354,7 +355,7 @@ static enum status refuse_dash(const char *option, const char *path, struct erro
 
 enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct cli_run_request request = {.device_memory_bytes = CLI_NOT_GIVEN};
+    struct cli_run_request request = {.device_memory_bytes = CLI_NOT_GIVEN, .on_nan = NAN_STOP};
     const struct option_spec specs[] = {
         OPTION_OUTPUT("trace", 0, "FILE", FILE_KIND_TRACE, &request.trace_path,
                       "write the measured trace there, compressed when it ends in .gz"),
@@ -384,7 +385,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
         OPTION_FLAG("resume", 0, &request.resume,
                     "go on from the checkpoints; jobs that are complete are not run again"),
         OPTION_CHOICE("on-nan", 0, "WHAT", nan_choices, &request.on_nan,
-                      "what a loss that is not finite does to its job, or its step; default continue"),
+                      "what a loss that is not finite does to its job, or its step; default stop"),
         OPTION_FLAG("keep-going", 0, &request.keep_going,
                     "a job that fails does not end the others"),
         OPTION_U64("devices", 0, "N", 1, DEVICES_MAX, &request.devices,

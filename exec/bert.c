@@ -86,7 +86,8 @@ static struct table_rows words_of(const struct unit *unit)
     return (struct table_rows){.tokens = unit->arguments->batch,
                                .token_stride = BATCH_PARTS * unit->t,
                                .vocabulary = unit->v,
-                               .row_count = text_rows(unit)};
+                               .row_count = text_rows(unit),
+                               .padded = family_padded(unit->network)};
 }
 
 /* Token types. */

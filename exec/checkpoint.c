@@ -125,6 +125,7 @@ static bool network_text(const struct network *network, char out[VALUE_BYTES])
 {
     struct network nameless = *network;
     strcpy(nameless.name, "network");
+    memset(nameless.ignored, 0, sizeof nameless.ignored);
     struct json_out *const json = json_out_create(NULL);
     if (json) network_write(&nameless, json, NULL);
     const bool whole = json && keep_text(json, out);

@@ -1,6 +1,7 @@
 /* spillway-exec run: a plan from its file, carried out, with its trace, log, checkpoints and report. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,8 @@ static void show_run(void *context, double done, double total, uint32_t job, dou
     struct run_bar *const bar = context;
     char note[96] = "";
     if (job != PLAN_NONE)
-        snprintf(note, sizeof note, "%.60s loss %.4g", bar->plan->jobs.jobs[job].name, loss);
+        snprintf(note, sizeof note, isfinite(loss) ? "%.60s loss %.4g" : "%.60s loss not finite",
+                 bar->plan->jobs.jobs[job].name, loss);
     bar->progress.total = total;
     progress_update(&bar->progress, done, note);
 }
@@ -205,7 +207,7 @@ static enum status carry_out(const struct run_command *command, const struct pla
 
 enum status command_run(int argc, char **argv, const volatile bool *stop, struct error *err)
 {
-    struct run_command command = {.keep = 2};
+    struct run_command command = {.keep = 2, .on_nan = RUN_NAN_STOP};
     const struct option_spec specs[] = {
         OPTION_OUTPUT("trace", 't', "FILE", FILE_KIND_TRACE, &command.trace, "write what ran, where and when"),
         OPTION_OUTPUT("log", 'l', "FILE", FILE_KIND_LOG, &command.log,
@@ -232,7 +234,7 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
         OPTION_STRING("storage", 0, "DIR", &command.storage,
                       "states that the plan has on storage go into a file there"),
         OPTION_CHOICE("on-nan", 0, "WHAT", nan_choices, &command.on_nan,
-                      "what a loss that is not finite does to its job, or its step; default continue"),
+                      "what a loss that is not finite does to its job, or its step; default stop"),
         OPTION_FLAG("keep-going", 0, &command.keep_going,
                     "a job that fails does not end the others"),
         OPTION_FLAG("tf32", 0, &command.tf32,

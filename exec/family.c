@@ -38,6 +38,8 @@
 #include "exec/family.h"
 
 #include <assert.h>
+#include <float.h>
+#include <math.h>
 
 #include "base/random.h"
 #include "models/learning_rate.h"
@@ -272,6 +274,39 @@ static struct kernel_parameters parameters_of(const struct unit_arguments *a, ui
     return out;
 }
 
+static void shut(struct unit_guard *guard, enum unit_guard_state why)
+{
+    int open = GUARD_OPEN;
+    atomic_compare_exchange_strong(&guard->state, &open, why);
+}
+
+static void shut_by_loss(const struct unit_arguments *a)
+{
+    if (a->guard && a->loss && !isfinite(*a->loss)) shut(a->guard, GUARD_LOSS);
+}
+
+/* Does a step with gradients of these squares' sum stay finite? AdamW squares them in float, the others multiply them by
+ * the rate; a power of ten is left for what they are added to. */
+static bool fits(const struct unit *unit, double squares)
+{
+    const double most = (double)FLT_MAX / 10, rate = unit->optimizer.learning_rate;
+    if (unit->optimizer.kind == OPTIMIZER_ADAMW) return squares <= most;
+    return squares <= most * most && squares * rate * rate <= most * most;
+}
+
+/* Is the guard open, and does it stay open with this gradient of `count` numbers? A job that clips has looked at its norm
+ * already. */
+static bool may_step(const struct unit *unit, const float *gradient, int64_t count)
+{
+    const struct unit_arguments *a = unit->arguments;
+    if (!a->guard) return true;
+    shut_by_loss(a);
+    if (atomic_load(&a->guard->state) == GUARD_OPEN && !job_clips(a->job) &&
+        !fits(unit, unit->kernels->squares(unit->kernels, gradient, count)))
+        shut(a->guard, GUARD_GRADIENT);
+    return atomic_load(&a->guard->state) == GUARD_OPEN;
+}
+
 void family_step(const struct unit *unit, const struct tensor *tensor, bool decays)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -282,6 +317,7 @@ void family_step(const struct unit *unit, const struct tensor *tensor, bool deca
         unit->kernels->residual(unit->kernels, sum, sum, tensor->g, count);
     }
     if (unit->sums || (a->gradient && a->pass != PLAN_UPDATE)) return;
+    if (!may_step(unit, tensor->g, count)) return;
     const struct kernel_parameters parameters = parameters_of(a, tensor->index);
     const struct kernels *k = unit->kernels;
     if (unit->scale >= 1)
@@ -441,6 +477,10 @@ void family_step_rows(const struct unit *unit, const struct table_rows *rows,
 {
     const struct unit_arguments *a = unit->arguments;
     const struct state_layout layout = rows_layout(unit);
+    int64_t words = rows->vocabulary - rows->first_row; /* rows that the head's gradient is for */
+    if (words > rows->row_count) words = rows->row_count;
+    if (!may_step(unit, dx, unit->r * unit->c)) return;
+    if (head_gradient && words > 0 && !may_step(unit, head_gradient, words * unit->c)) return;
     void *const master = rows_in_part(unit, &layout, STATE_MASTER, rows->first);
     void *const weights = rows_in_part(unit, &layout, STATE_WEIGHTS, rows->first);
     const struct kernel_parameters parameters = {
@@ -449,11 +489,17 @@ void family_step_rows(const struct unit *unit, const struct table_rows *rows,
         .m = rows_in_part(unit, &layout, STATE_FIRST, rows->first),
         .v = rows_in_part(unit, &layout, STATE_SECOND, rows->first),
         .key = rounding_key(a, 0),
-        .place = (a->first_row + (uint64_t)rows->first) * unit->network->width};
+        .place = (a->first_row + (uint64_t)rows->first) * unit->network->width,
+        .padded = rows->padded};
     unit->kernels->embed_update(unit->kernels, &parameters, head_gradient, dx, rows->tokens,
                                 rows->token_stride, unit->b, unit->t, unit->c, rows->vocabulary,
                                 rows->first_row, rows->row_count, &unit->optimizer,
                                 a->minibatch + 1, scratch);
+}
+
+int64_t family_padded(const struct network *network)
+{
+    return network->has_padding ? (int64_t)network->padding_token + 1 : 0;
 }
 
 static struct table_rows all_rows(const struct unit *unit)
@@ -463,7 +509,8 @@ static struct table_rows all_rows(const struct unit *unit)
                                .token_stride = unit->t + 1,
                                .vocabulary = unit->v,
                                .first_row = (int64_t)a->first_row,
-                               .row_count = table_rows(unit)};
+                               .row_count = table_rows(unit),
+                               .padded = family_padded(unit->network)};
 }
 
 void family_tables_forward(const struct unit *unit)
@@ -478,7 +525,7 @@ void family_tables_backward(const struct unit *unit)
     if (a->gradient) {
         unit->kernels->embed_gradient(unit->kernels, a->gradient, a->table_gradient, a->gradient_in,
                                       a->batch, unit->t + 1, unit->b, unit->t, unit->c, unit->v,
-                                      table_rows(unit), unit->scratch);
+                                      table_rows(unit), family_padded(unit->network), unit->scratch);
         return;
     }
     const struct table_rows rows = all_rows(unit);
@@ -751,6 +798,7 @@ void family_compute(const struct family *family, const struct kernels *kernels,
     if (a->pass == PLAN_UPDATE) unit.scale = clip_scale(a);
     if (unit.turns == 1 || a->pass == PLAN_UPDATE || a->pass == PLAN_NORM) {
         compute_once(&unit);
+        if (a->pass == PLAN_LOSS) shut_by_loss(a);
         return;
     }
     float *sums = a->gradient ? a->gradient : piece(a, workspace_of(a), "sums");
@@ -761,6 +809,7 @@ void family_compute(const struct family *family, const struct kernels *kernels,
         one.sums = back ? sums : NULL;
         compute_once(&one);
     }
+    if (a->pass == PLAN_LOSS) shut_by_loss(a);
     if (!back || a->gradient) return;
     struct unit_arguments update = *a;
     update.pass = PLAN_UPDATE;

@@ -135,10 +135,14 @@ struct table_rows {
     int64_t first;      /* in the state */
     const int32_t *tokens;
     int64_t token_stride, vocabulary, first_row, row_count;
+    int64_t padded;     /* as in struct kernel_parameters */
 };
 void family_gather(const struct unit *unit, float *x, const struct table_rows *rows);
 void family_step_rows(const struct unit *unit, const struct table_rows *rows,
                       const float *head_gradient, const float *dx, float *scratch);
+
+/* The network's padding token, as kernels take it. */
+int64_t family_padded(const struct network *network);
 
 /* Embeddings that are tables of rows and nothing else. */
 void family_tables_forward(const struct unit *unit);

@@ -57,8 +57,8 @@ struct kernels {
                           const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
                           int64_t c, int64_t v, int64_t first_row, int64_t row_count);
     /* One optimizer step on a range of rows: gradient = head (may be NULL; rows of the token table
-     * only, offset to first_row) + scattered dx, each row's terms added in token order. `rows`: from
-     * first_row on. */
+     * only, offset to first_row) + scattered dx, each row's terms added in token order, but for the row of
+     * rows->padded, which takes none. `rows`: from first_row on. */
     void (*embed_update)(const struct kernels *kernels, const struct kernel_parameters *rows,
                          const float *head_gradient, const float *dx, const int32_t *tokens,
                          int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
@@ -128,11 +128,11 @@ struct kernels {
 
     /* --- clipping, of the host's processor only ------------------------------------------- */
 
-    /* The whole gradient that embed_update would apply: rows [0, row_count). */
+    /* The whole gradient that embed_update would apply: rows [0, row_count); `padded` as in kernel_parameters. */
     void (*embed_gradient)(const struct kernels *kernels, float *gradient,
                            const float *head_gradient, const float *dx, const int32_t *tokens,
                            int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
-                           int64_t row_count, float *scratch);
+                           int64_t row_count, int64_t padded, float *scratch);
     /* The sum of the squares of n numbers, in an order that n alone decides. */
     double (*squares)(const struct kernels *kernels, const float *g, int64_t n);
     /* As update, with g times `scale`. */

@@ -5,7 +5,7 @@
  * that is this row, in the order of the tokens; it never exists as a table. Which tokens belong to a
  * row is settled by sorting pairs (row, token's place), row in the upper half of 64 bits: CUB's radix
  * sort over the row's bits alone is stable, so equal rows keep the order of the tokens. Tokens outside
- * the range of rows get the row behind the vocabulary and end up last.
+ * the range of rows, and the padding token, get the row behind the vocabulary and end up last.
  *
  * Then a block takes a row. Its threads find the row's first pair together: each looks at one of
  * THREADS evenly spaced pairs, and the count of those in front of the row cuts the range to a
@@ -62,7 +62,7 @@ __global__ static void make_pairs(unsigned long long *pairs, struct cuda_embed e
     if (r >= e.b * e.t) return;
     const int64_t token = e.tokens[r / e.t * e.token_stride + r % e.t];
     const bool inside = token >= e.first_row && token < e.first_row + e.row_count &&
-                        token < e.vocabulary;
+                        token < e.vocabulary && token + 1 != e.rows.padded;
     pairs[r] = (unsigned long long)(inside ? token : e.vocabulary) << 32 | (unsigned long long)r;
 }
 

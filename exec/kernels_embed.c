@@ -229,7 +229,7 @@ static void update_rows(const struct sweep *s, int64_t from, int64_t to)
     if (row < to) update_idle(s, row, to); /* positions past the sequence */
 }
 
-/* Pairs of the tokens in the sweep's range, sorted; `scratch` has room for two per token. */
+/* Pairs of the tokens in the sweep's range, without the padding token, sorted; `scratch` has room for two per token. */
 static void sort_tokens(struct sweep *s, const int32_t *tokens, int64_t token_stride,
                         int64_t row_count, float *scratch)
 {
@@ -238,7 +238,7 @@ static void sort_tokens(struct sweep *s, const int32_t *tokens, int64_t token_st
     assert((uintptr_t)pairs % sizeof *pairs == 0 && all <= UINT32_MAX);
     for (int64_t r = 0; r < all; r++) {
         int64_t token = tokens[r / s->t * token_stride + r % s->t];
-        if (token >= s->first_row && token < s->first_row + row_count)
+        if (token >= s->first_row && token < s->first_row + row_count && token + 1 != s->rows.padded)
             pairs[count++] = pair(token, r);
     }
     s->pairs = sort_pairs(pairs, pairs + all, count, s->vocabulary);
@@ -256,11 +256,12 @@ static void sweep_rows(const struct sweep *s, const struct kernels *kernels, int
 
 void host_embed_gradient(const struct kernels *kernels, float *gradient, const float *head_gradient,
                          const float *dx, const int32_t *tokens, int64_t token_stride, int64_t b,
-                         int64_t t, int64_t c, int64_t v, int64_t row_count, float *scratch)
+                         int64_t t, int64_t c, int64_t v, int64_t row_count, int64_t padded,
+                         float *scratch)
 {
     struct sweep sweep = {
-        .gradient = gradient, .head = head_gradient, .dx = dx, .b = b, .t = t, .c = c,
-        .vocabulary = v};
+        .rows.padded = padded, .gradient = gradient, .head = head_gradient, .dx = dx, .b = b, .t = t,
+        .c = c, .vocabulary = v};
     sort_tokens(&sweep, tokens, token_stride, row_count, scratch);
     sweep_rows(&sweep, kernels, row_count);
 }

@@ -65,7 +65,7 @@ void host_linear_weight_bf16(const struct kernels *kernels, float *dw, float *db
 
 void host_embed_gradient(const struct kernels *kernels, float *gradient, const float *head_gradient,
                          const float *dx, const int32_t *tokens, int64_t token_stride, int64_t b,
-                         int64_t t, int64_t c, int64_t v, int64_t row_count, float *scratch);
+                         int64_t t, int64_t c, int64_t v, int64_t row_count, int64_t padded, float *scratch);
 double host_squares(const struct kernels *kernels, const float *g, int64_t n);
 void host_update_scaled(const struct kernels *kernels, const struct kernel_parameters *parameters,
                         const float *g, int64_t n, const struct optimizer *optimizer, bool decays,

@@ -36,6 +36,7 @@ struct kernel_parameters {
                       layer */
     uint64_t place; /* the first parameter's number within the layer: its bits', so that they do not
                        depend on where a range begins */
+    int64_t padded; /* embed_update: 1 + the token whose row takes no gradient from lookups; 0: none */
 };
 
 /* The parameters from the n-th on. */

@@ -45,7 +45,9 @@ struct run_checkpoints {
 
 enum run_on_nan {
     RUN_NAN_CONTINUE, /* a loss that is not finite is told in the log and stops nothing */
-    RUN_NAN_STOP,     /* the job ends with the minibatches it has begun and counts as failed */
+    RUN_NAN_STOP,     /* the job ends with that minibatch, whose step is left out, and counts as failed; its weights are
+                         those of the minibatch before. On GPUs steps may be made before the loss is known: weights
+                         that are not finite are not written */
     RUN_NAN_SKIP      /* the optimizer's step is left out, of jobs that clip: they know in time */
 };
 

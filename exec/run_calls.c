@@ -63,11 +63,23 @@ static void log_minibatch(struct run *run, const struct run_log_entry *part, boo
  * stream, and the norm is there before the first step is. */
 static bool skips_step(struct run *run, uint32_t job, uint64_t minibatch, const double *norms)
 {
-    if (run->options->on_nan != RUN_NAN_SKIP) return false;
+    if (run->options->on_nan == RUN_NAN_CONTINUE) return false;
     pthread_mutex_lock(&run->lock);
     const bool skips = run->jobs[job].nonfinite == minibatch + 1;
     pthread_mutex_unlock(&run->lock);
     return skips || !isfinite(unit_norm(&run->plan->jobs.jobs[job], norms));
+}
+
+/* Ends the job with this minibatch, of which something is not finite. */
+static void diverge(struct run *run, uint32_t job, uint64_t minibatch, const char *what)
+{
+    struct error why = {0};
+    error_set(&why, STATUS_CHECK, "%s of minibatch %" PRIu64 " is not finite", what,
+              run->plan->jobs.jobs[job].first_minibatch + minibatch + 1);
+    pthread_mutex_lock(&run->lock);
+    run->jobs[job].diverged = true;
+    pthread_mutex_unlock(&run->lock);
+    run_fail_job(run, job, true, &why);
 }
 
 /* The first step of a minibatch was made or left out: the norm of its gradients is known. */
@@ -76,15 +88,7 @@ static void take_norm(struct run *run, uint32_t job, uint64_t minibatch, const d
 {
     const struct job *const about = &run->plan->jobs.jobs[job];
     const double norm = unit_norm(about, norms);
-    if (!isfinite(norm) && run->options->on_nan == RUN_NAN_STOP) {
-        struct error why = {0};
-        error_set(&why, STATUS_CHECK, "the norm of the gradients of minibatch %" PRIu64 " is %g",
-                  about->first_minibatch + minibatch + 1, norm);
-        pthread_mutex_lock(&run->lock);
-        run->jobs[job].diverged = true;
-        pthread_mutex_unlock(&run->lock);
-        run_fail_job(run, job, true, &why);
-    }
+    if (!isfinite(norm) && run->options->on_nan == RUN_NAN_STOP) diverge(run, job, minibatch, "the norm of the gradients");
     if (skipped) {
         pthread_mutex_lock(&run->lock);
         run->result->jobs[job].skipped++;
@@ -107,6 +111,15 @@ struct compute_call {
 };
 static_assert(sizeof(struct compute_call) <= DEVICE_ARGUMENT_MAX, "goes through a stream's queue");
 
+/* Before the job's next minibatch can begin, for that needs what this one steps. */
+static void look_at_guard(const struct compute_call *call)
+{
+    struct unit_guard *const guard = call->arguments.guard;
+    const int state = guard ? atomic_load(&guard->state) : GUARD_OPEN;
+    if (state == GUARD_LOSS) diverge(call->run, call->unit->job, call->minibatch, "the loss");
+    if (state == GUARD_GRADIENT) diverge(call->run, call->unit->job, call->minibatch, "the step");
+}
+
 static void call_compute(const struct kernels *kernels, void *argument)
 {
     const struct compute_call *const call = argument;
@@ -117,6 +130,7 @@ static void call_compute(const struct kernels *kernels, void *argument)
         const double *const norms = call->op->pass == PLAN_UPDATE ? call->arguments.norms : NULL;
         const bool skips = norms && skips_step(call->run, job, call->minibatch, norms);
         if (!skips) unit_compute(kernels, &call->arguments);
+        look_at_guard(call);
         if (norms && call->unit->shard == 0)
             take_norm(call->run, job, call->minibatch, norms, skips);
     } else {
@@ -264,16 +278,11 @@ static void call_loss(void *argument)
         run->last_loss = loss;
     }
     const bool diverges = counts && !isfinite(loss) && run->options->on_nan == RUN_NAN_STOP;
-    progress->diverged |= diverges;
     if (!isfinite(loss)) progress->nonfinite = call->minibatch + 1;
     pthread_mutex_unlock(&run->lock);
     if (!counts) return;
     const uint64_t step = job->first_minibatch + call->minibatch + 1;
-    if (diverges) {
-        struct error why = {0};
-        error_set(&why, STATUS_CHECK, "the loss of minibatch %" PRIu64 " is %g", step, loss);
-        run_fail_job(run, call->job, true, &why);
-    }
+    if (diverges) diverge(run, call->job, call->minibatch, "the loss");
     const struct run_log_entry entry = {
         .job = call->job,
         .step = step,

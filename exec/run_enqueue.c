@@ -31,7 +31,10 @@ static struct unit_arguments unit_arguments_of(const struct run_loop *loop,
     const struct plan *const plan = loop->plan;
     const uint32_t shard = op->unit->shard;
     const uint32_t shard_index = plan->job_first_shard[op->unit->job] + shard;
+    struct run *const run = loop->run;
+    const bool guarded = run->options->on_nan == RUN_NAN_STOP && run->backend->arena_on_host;
     struct unit_arguments arguments = {
+        .guard = guarded ? &run->jobs[op->unit->job].guard : NULL,
         .job = &plan->jobs.jobs[op->unit->job],
         .shard = &plan->shards[shard_index],
         .tables = &loop->run->tables[shard_index],

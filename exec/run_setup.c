@@ -724,7 +724,8 @@ static enum status keep_values(struct run *run, uint32_t j, const struct state_t
 {
     const struct job *const job = &run->plan->jobs.jobs[j];
     const uint32_t first = run->plan->job_first_shard[j], count = run->plan->job_first_shard[j + 1] - first;
-    const bool complete = run->result->jobs[j].minibatches == job->first_minibatch + job->minibatches;
+    const bool complete = run->result->jobs[j].minibatches == job->first_minibatch + job->minibatches &&
+                          !run->jobs[j].diverged;
     char partial[JOB_PATH_BYTES];
     const char *const target = complete ? path : job_partial_path(path, partial);
     if (weights_write(job, tables, count, values, target, err) != STATUS_OK) return err->status;
@@ -750,6 +751,31 @@ static enum status keep_best(struct run *run, uint32_t j, struct error *err)
     return keep_values(run, j, &run->value_tables[first], &run->kept[first], job->weights_best, &result->kept_path, err);
 }
 
+/* Nobody wants weights with numbers that are not finite in place of those that a file may have. */
+static void fail_not_finite(struct run *run, uint32_t j)
+{
+    struct error *const failure = &run->jobs[j].failure;
+    if (failure->status == STATUS_OK) error_set(failure, STATUS_CHECK, "the last step left weights that are not finite");
+    const size_t used = strlen(failure->text);
+    snprintf(failure->text + used, sizeof failure->text - used, "; no weights are written: %s",
+             run->result->jobs[j].checkpoint > 0 ? "the last checkpoint has those before" : "they are not finite");
+}
+
+/* Of a job that ended because something was not finite, but not its weights. */
+static void say_what_is_left(struct run *run, uint32_t j)
+{
+    struct error *const failure = &run->jobs[j].failure;
+    const uint64_t last = run->result->jobs[j].minibatches;
+    const bool whole = job_clips(&run->plan->jobs.jobs[j]) || atomic_load(&run->jobs[j].guard.state) == GUARD_LOSS;
+    const size_t used = strlen(failure->text), room = sizeof failure->text - used;
+    if (whole && last > 1)
+        snprintf(failure->text + used, room, "; its weights are those after minibatch %" PRIu64, last - 1);
+    else if (whole)
+        snprintf(failure->text + used, room, "; its weights are those that it began with");
+    else
+        snprintf(failure->text + used, room, "; its weights are finite, those of some layers after minibatch %" PRIu64, last);
+}
+
 /* A job whose state is damaged has nothing to keep. */
 static enum status keep_job(struct run *run, uint32_t j, struct error *err)
 {
@@ -758,8 +784,7 @@ static enum status keep_job(struct run *run, uint32_t j, struct error *err)
     struct run_job_result *const result = &run->result->jobs[j];
     const uint32_t first = plan->job_first_shard[j];
     const uint32_t count = plan->job_first_shard[j + 1] - first;
-    const bool write = run->options->save_weights && job->weights_out && result->minibatches > 0 &&
-                       !run->jobs[j].diverged;
+    const bool wanted = run->options->save_weights && job->weights_out && result->minibatches > 0;
     struct run_states lent;
     struct error ignored = {0};
     if (run->jobs[j].damaged) return STATUS_OK;
@@ -768,8 +793,13 @@ static enum status keep_job(struct run *run, uint32_t j, struct error *err)
     if (status == STATUS_OK)
         result->weights_fingerprint =
             weights_fingerprint(job, &run->state_tables[first], count, lent.states);
+    const bool finite = status == STATUS_OK && (run->options->on_nan == RUN_NAN_CONTINUE ||
+                                                weights_are_finite(job, &run->state_tables[first], count, lent.states));
+    if (status == STATUS_OK && !finite) fail_not_finite(run, j);
+    const bool write = wanted && finite;
     if (status == STATUS_OK && write)
         status = keep_values(run, j, &run->state_tables[first], lent.states, job->weights_out, &result->weights_path, err);
+    if (status == STATUS_OK && finite && run->jobs[j].diverged) say_what_is_left(run, j);
     const enum status given_back = run_states_give_back(run, &lent, false, &ignored);
     if (status == STATUS_OK && given_back != STATUS_OK)
         status = error_set(err, given_back, "%s", ignored.text);

@@ -21,7 +21,8 @@ struct run_progress {
     atomic_uint_fast64_t limit; /* those from here on are left out; lowered once, by a stop */
     uint64_t losses;  /* on the host */
     double last_loss_s;
-    bool diverged;    /* a loss is not finite and the job stops for that */
+    bool diverged;    /* a loss or gradient is not finite and the job stops for that */
+    struct unit_guard guard;
     bool damaged;     /* a part of its state is lost, or of several steps: nothing of it is kept */
     bool home;        /* it is complete, and its state on the host; see run_note_lost_devices() */
     uint64_t nonfinite;   /* minibatches up to the last one whose loss is not finite; 0: none */

@@ -6,6 +6,8 @@
 #ifndef SPILLWAY_EXEC_UNIT_H
 #define SPILLWAY_EXEC_UNIT_H
 
+#include <stdatomic.h>
+
 #include "exec/kernels.h"
 #include "models/memory.h"
 #include "planner/plan.h"
@@ -22,6 +24,17 @@ struct unit_tables {
 MUST_CHECK enum status unit_tables_init(const struct job *job, const struct plan_shard *shard,
                                         struct arena *arena, struct unit_tables *out,
                                         struct error *err);
+
+/*
+ * Shut by the first loss of a job that is not finite, or gradient of a tensor that is not or whose step would not be:
+ * from then on no step of the job is made, so that its weights, moments and all, stay those that the last whole step
+ * left. A loss is known before the first step of its minibatch; a gradient may be found out after steps of later
+ * layers. Shared by all devices of a job.
+ */
+enum unit_guard_state { GUARD_OPEN, GUARD_LOSS, GUARD_GRADIENT };
+struct unit_guard {
+    atomic_int state; /* enum unit_guard_state */
+};
 
 struct unit_arguments {
     const struct job *job;
@@ -51,6 +64,8 @@ struct unit_arguments {
     bool inputs_only;           /* of activations, only the inputs of layers are kept, and a layer is
                                    recomputed at a time: UNIT_INPUTS (models/memory.h) */
     float *workspace;
+    struct unit_guard *guard;   /* NULL: steps are made in any case. Only where kernels end before they return and leave
+                                   their results in host memory */
 };
 
 void unit_compute(const struct kernels *kernels, const struct unit_arguments *arguments);

@@ -234,6 +234,25 @@ enum status weights_write(const struct job *job, const struct state_tables *tabl
     return status;
 }
 
+/* --- finite --------------------------------------------------------------------------------- */
+
+CLONES static bool all_finite(const float *x, uint64_t n)
+{
+    float sum = 0; /* 0 as long as every number is finite: infinity times 0 is none */
+    for (uint64_t i = 0; i < n; i++) sum += x[i] * 0.0f;
+    return sum == 0;
+}
+
+bool weights_are_finite(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
+                        float *const *states)
+{
+    struct weights_walk walk = {.job = job, .tables = tables, .shard_count = shard_count, .states = states};
+    struct weights_tensor tensor;
+    bool finite = true;
+    while (finite && weights_walk_next(&walk, &tensor)) finite = all_finite(tensor.values, tensor.spec->elements);
+    return finite;
+}
+
 /* --- fingerprint ------------------------------------------------------------------------------ */
 
 enum { LANES = 8 };

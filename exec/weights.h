@@ -60,6 +60,10 @@ MUST_CHECK enum status weights_write(const struct job *job, const struct state_t
                                      uint32_t shard_count, float *const *states, const char *path,
                                      struct error *err);
 
+/* Are all values finite? */
+bool weights_are_finite(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
+                        float *const *states);
+
 /* A fingerprint of all values, for comparing runs bit by bit. */
 uint64_t weights_fingerprint(const struct job *job, const struct state_tables *tables,
                              uint32_t shard_count, float *const *states);

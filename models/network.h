@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json_in.h"
+#include "models/network_ignored.h"
 #include "models/precision.h"
 #include "models/work.h"
 
@@ -123,6 +124,9 @@ struct network {
     bool gelu_tanh;     /* GELU's tanh form ("gelu_new"), else the exact one */
     double initializer_range;
     struct rope rope;   /* llama */
+    bool has_padding;   /* bert, llama: lookups of `padding_token` leave no gradient in its row, as torch.nn.Embedding's */
+    uint64_t padding_token; /* padding_idx; heads that are tied to the table reach the row all the same */
+    double ignored[NETWORK_IGNORED_MAX]; /* values of the family's keys that training leaves out; 0: not there */
     const struct layer_profile *profile; /* layer_count entries; NULL unless NETWORK_PROFILE */
     uint64_t profile_samples; /* what of it holds for, as many times as a microbatch has; 0: for a microbatch */
     const struct network_graph *graph; /* of operations; NULL for a network of blocks, and a profile */
@@ -174,7 +178,7 @@ enum { LAYER_TENSORS_MAX = 32 };
  * of 5 (rope_parameters).
  * Beyond Hugging Face's keys: "name" (else the path), for bert "mask_token_id" (103, as in BERT's own
  * vocabulary, or the last token of a smaller one), and for bert and vit "head_dim" where it is
- * not hidden_size / num_attention_heads. Dropout is not modelled: training runs without.
+ * not hidden_size / num_attention_heads. Dropout is not modelled: training runs without (models/network_ignored.h).
  *
  *     {"model_type": "profile", "name": "resnet50", "layers": [
  *         {"parameter_bytes": 9408, "activation_bytes": 8388608, "boundary_bytes": 4194304,

@@ -3,8 +3,8 @@
  *
  * A key that is missing has the default of its class in transformers, so each family starts from
  * those defaults and overwrites what the file says. Keys that change neither shapes nor arithmetic
- * are accepted and ignored ("torch_dtype" in version 4, "dtype" in 5, dropout rates, token ids); a
- * key that would make another network of it (a relu, a cross attention, scores scaled by layer) is
+ * are accepted and ignored ("torch_dtype" in version 4, "dtype" in 5, token ids); dropout rates are kept for a message
+ * (models/network_ignored.h); a key that would make another network of it (a relu, a cross attention, scores scaled by layer) is
  * refused, since a plan for the wrong network is worse than none.
  *
  * Products of shapes are bounded here once (NETWORK_*_MAX), so that no code behind has to check
@@ -71,6 +71,7 @@ static enum status parse_family(struct json_object *o, struct arena *arena, stru
         TRY(families[n->family].parse_listed(o, arena, n, err));
     } else {
         TRY(families[n->family].parse(o, n, err));
+        TRY(network_ignored_parse(o, n, err));
         n->layer_count = n->blocks + 2;
     }
     return check_size(o, n, err);
@@ -125,5 +126,6 @@ void network_write(const struct network *network, struct json_out *out, const ch
     json_out_string(out, "model_type", network_family_names[network->family]);
     json_out_string(out, "name", network->name);
     families[network->family].write(network, out);
+    network_ignored_write(network, out);
     json_out_object_end(out);
 }

@@ -43,6 +43,14 @@ static void write_encoder(const struct network *n, struct json_out *out)
     json_out_double(out, "initializer_range", n->initializer_range);
 }
 
+/* Losses of regressions and of several labels at once are not computed. */
+static enum status check_problem(struct json_object *o, struct error *err)
+{
+    static const char *const problems[] = {"single_label_classification"};
+    size_t problem;
+    return json_take_choice(o, "problem_type", JSON_OPTIONAL, problems, ARRAY_COUNT(problems), &problem, err);
+}
+
 /* --- bert ----------------------------------------------------------------------------------- */
 
 enum { BERT_CLASSIFIER = 3 };
@@ -66,6 +74,8 @@ enum status config_parse_bert(struct json_object *o, struct network *n, struct e
                       &n->positions, err));
     TRY(json_take_u64(o, "type_vocab_size", JSON_OPTIONAL, 0, NETWORK_VOCABULARY_MAX,
                       &n->token_types, err));
+    n->has_padding = true; /* token 0, unless the file names another */
+    TRY(config_padding(o, n, err));
     n->mask_token = n->vocabulary > NETWORK_BERT_MASK ? NETWORK_BERT_MASK : n->vocabulary - 1;
     TRY(json_take_u64(o, "mask_token_id", JSON_OPTIONAL, 0, n->vocabulary - 1, &n->mask_token,
                       err));
@@ -74,6 +84,7 @@ enum status config_parse_bert(struct json_object *o, struct network *n, struct e
         n->tied_head = false; /* there is no head of words */
         n->classes = 2;
         TRY(config_classes(o, &n->classes, err));
+        TRY(check_problem(o, err));
     }
     static const char *const positions[] = {"absolute"};
     size_t position;
@@ -93,6 +104,8 @@ void config_write_bert(const struct network *n, struct json_out *out)
     json_out_u64(out, "max_position_embeddings", n->positions);
     json_out_u64(out, "type_vocab_size", n->token_types);
     json_out_u64(out, "mask_token_id", n->mask_token);
+    if (n->has_padding) json_out_u64(out, "pad_token_id", n->padding_token);
+    else json_out_null(out, "pad_token_id");
     if (n->classes > 0) json_out_u64(out, "num_labels", n->classes);
     json_out_bool(out, "tie_word_embeddings", n->tied_head);
 }
@@ -115,6 +128,7 @@ enum status config_parse_vit(struct json_object *o, struct network *n, struct er
                       err));
     TRY(json_take_bool(o, "qkv_bias", JSON_OPTIONAL, &n->biases, err));
     TRY(config_classes(o, &n->classes, err));
+    TRY(check_problem(o, err));
     if (n->image % n->patch != 0)
         return json_fail_key(o->input, o->value, "patch_size", err,
                              "'image_size' %" PRIu64 " is not a multiple of 'patch_size' %" PRIu64,

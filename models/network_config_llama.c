@@ -55,7 +55,12 @@ static enum status parse_rope(const struct json_input *in, const json_t *value, 
 static enum status take_rope(struct json_object *o, double theta, struct rope *rope, struct error *err)
 {
     static const char *const keys[] = {"rope_scaling", "rope_parameters"};
+    double rotated = 1;
     *rope = (struct rope){.kind = ROPE_DEFAULT, .theta = theta};
+    TRY(json_take_double(o, "partial_rotary_factor", JSON_OPTIONAL, 0, 1, &rotated, err));
+    if (rotated < 1)
+        return json_fail_key(o->input, o->value, "partial_rotary_factor", err,
+                             "'partial_rotary_factor' is %g (only 1 is supported)", rotated);
     TRY(json_take_double(o, "rope_theta", JSON_OPTIONAL, 1, theta_max, &rope->theta, err));
     for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
         const json_t *value = NULL;
@@ -199,6 +204,7 @@ enum status config_parse_llama(struct json_object *o, struct network *n, struct 
     TRY(json_take_bool(o, "tie_word_embeddings", JSON_OPTIONAL, &n->tied_head, err));
     TRY(json_take_choice(o, activation_key(n), JSON_OPTIONAL, d->activations, d->activations[1] ? 2 : 1, &activation,
                          err));
+    if (n->family == NETWORK_LLAMA) TRY(config_padding(o, n, err));
     TRY(take_experts(o, n, err));
     TRY(config_fixed(o, "attention_bias", false, err));
     TRY(config_fixed(o, "mlp_bias", false, err));
@@ -225,6 +231,7 @@ void config_write_llama(const struct network *n, struct json_out *out)
     json_out_double(out, "rms_norm_eps", n->norm_epsilon);
     json_out_double(out, "initializer_range", n->initializer_range);
     json_out_bool(out, "tie_word_embeddings", n->tied_head);
+    if (n->has_padding) json_out_u64(out, "pad_token_id", n->padding_token);
     json_out_double(out, "rope_theta", rope->theta);
     if (rope->kind == ROPE_DEFAULT) return;
     json_out_object_begin(out, "rope_scaling", true);

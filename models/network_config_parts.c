@@ -22,6 +22,23 @@ enum status config_activation(struct json_object *object, const char *key, bool 
     return STATUS_OK;
 }
 
+enum status config_padding(struct json_object *object, struct network *n, struct error *err)
+{
+    const json_t *value = json_object_get(object->value, "pad_token_id");
+    json_int_t words = (json_int_t)n->vocabulary, token = json_integer_value(value);
+    json_take_any(object, "pad_token_id");
+    if (!value) return STATUS_OK;
+    n->has_padding = !json_is_null(value);
+    n->padding_token = 0;
+    if (!n->has_padding) return STATUS_OK;
+    if (!json_is_integer(value) || token < -words || token >= words)
+        return json_fail_key(object->input, object->value, "pad_token_id", err,
+                             "'pad_token_id' is no token of the vocabulary (expected -%" PRIu64 " to %" PRIu64 ", or null)",
+                             n->vocabulary, n->vocabulary - 1);
+    n->padding_token = (uint64_t)(token < 0 ? token + words : token);
+    return STATUS_OK;
+}
+
 enum status config_fixed(struct json_object *object, const char *key, bool expected,
                               struct error *err)
 {

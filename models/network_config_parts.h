@@ -12,6 +12,9 @@ enum { CONFIG_BLOCKS_MAX = LAYERS_MAX - 2 };
 MUST_CHECK enum status config_activation(struct json_object *object, const char *key, bool *tanh_form,
                                          struct error *err);
 
+/* "pad_token_id", a token of the vocabulary, negative ones counted from its end; null: none. What *n has is the default. */
+MUST_CHECK enum status config_padding(struct json_object *object, struct network *n, struct error *err);
+
 /* A switch that must have this value, or be absent. */
 MUST_CHECK enum status config_fixed(struct json_object *object, const char *key, bool expected, struct error *err);
 

@@ -119,12 +119,13 @@ static void test_embed_gradient(void **state)
         memcpy(fused, p, (size_t)n * sizeof *p);
         memcpy(apart, fused, 3 * (size_t)n * sizeof *p);
         for (int64_t i = 0; i < n; i++) gradient[i] = NAN;
-        const struct kernel_parameters of_fused = {.p = fused, .m = fused + n, .v = fused + 2 * n};
+        const struct kernel_parameters of_fused = {.p = fused, .m = fused + n, .v = fused + 2 * n,
+                                                    .padded = 1 + 7 * head};
         const struct kernel_parameters of_apart = {.p = apart, .m = apart + n, .v = apart + 2 * n};
         one->embed_update(one, &of_fused, head_gradient, dx, tokens, T + 1, B, T, C, V, 0, ROWS,
                           &adamw, 3, scratch);
         two->embed_gradient(two, gradient, head_gradient, dx, tokens, T + 1, B, T, C, V, ROWS,
-                            scratch);
+                            of_fused.padded, scratch);
         two->update(two, &of_apart, gradient, n, &adamw, true, 3);
         assert_memory_equal(fused, apart, 3 * (size_t)n * sizeof *p);
     }

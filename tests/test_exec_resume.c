@@ -464,7 +464,17 @@ static void test_a_loss_that_is_not_finite(void **state)
         assert_in_range(done, 2, 20);
         assert_true(kept < done);
         for (uint64_t m = 0; m < kept; m++) assert_true(isfinite(out.losses[1][m]));
+        for (uint64_t m = 0; m < done; m++) assert_true(!isfinite(out.losses[1][m]) == (m + 1 == done));
         remove_folder(folder);
+        /* its weights, and what steps remember, are those of a run that ends one minibatch sooner */
+        struct outcome sooner;
+        char text[80];
+        snprintf(text, sizeof text, "is not finite; its weights are those after minibatch %llu", (unsigned long long)done - 1);
+        assert_non_null(strstr(out.failures[1], text));
+        assert_true(make_plan(&settings[i], done - 1, NULL, &plan));
+        plan.jobs.jobs[1].optimizer.learning_rate = 1e30;
+        run(&plan, &(struct run_options){.poison = true}, &sooner);
+        assert_int_equal(out.fingerprints[1], sooner.fingerprints[1]);
     }
 }
 
