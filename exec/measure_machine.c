@@ -79,31 +79,16 @@ void machine_look(struct machine *machine)
     read_cpu_model(machine->cpu, sizeof machine->cpu);
 }
 
-/* Time of all processors since the machine was started, and how much of it they worked. */
-static bool read_processor_time(double *all, double *busy)
-{
-    FILE *file = fopen("/proc/stat", "re");
-    if (!file) return false;
-    double user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen;
-    const bool whole = fscanf(file, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &user, &nice, &system,
-                              &idle, &waiting, &interrupts, &soft_interrupts, &stolen) == 8;
-    fclose(file);
-    if (!whole) return false;
-    *busy = user + nice + system + interrupts + soft_interrupts + stolen;
-    *all = *busy + idle + waiting;
-    return true;
-}
-
 /* How much others work while this process sleeps, in [0, 1]; 0 when that cannot be known. The load
- * average would count what ended a minute ago: the build of this very program. */
+ * average would count work that ended a minute ago: the build of this very program. */
 static double others_busy(void)
 {
     const struct timespec pause = {.tv_nsec = 300 * 1000 * 1000};
-    double all_before, busy_before, all, busy;
-    if (!read_processor_time(&all_before, &busy_before)) return 0;
+    const struct load_mark before = load_now();
     nanosleep(&pause, NULL);
-    if (!read_processor_time(&all, &busy) || all <= all_before) return 0;
-    return (busy - busy_before) / (all - all_before);
+    const struct load_mark after = load_now();
+    const struct load load = load_between(&before, &after);
+    return load_taken(&load);
 }
 
 void machine_warn(const struct machine *machine, FILE *notes)
