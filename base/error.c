@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* --- text ----------------------------------------------------------------------------------- */
 
 /* Close the text after `wanted` characters were asked for (as vsnprintf() counts them). */
@@ -21,8 +23,7 @@ static void finish_text(struct error *err, int wanted)
     size_t size = sizeof err->text;
     if (wanted < 0) snprintf(err->text, size, "a message that could not be formatted");
     if (wanted >= (int)size) memcpy(err->text + size - 4, "...", 4);
-    for (char *c = err->text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+    text_clean(err->text, strlen(err->text), "");
 }
 
 static enum status set_text(struct error *err, enum status status, const char *suffix,

@@ -24,6 +24,7 @@
 #include "base/progress.h"
 #include "base/size.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "cli/cli_document.h"
 #include "cli/cli_policy_skeleton.h"
 #include "cli/cli_synonyms.h"
@@ -244,8 +245,7 @@ void cli_warn(struct cli *cli, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof cli->warnings[0], format, arguments);
     va_end(arguments);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?'; /* as in errors: one line, nothing that a terminal obeys */
+    text_clean(text, strlen(text), ""); /* as in errors: one line, nothing that a terminal obeys */
     if (!cli->quiet) fprintf(stderr, "warning: %s\n", text);
     if (cli->warning_count < CLI_WARNINGS_MAX) cli->warning_count++;
 }

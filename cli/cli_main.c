@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/cli.h"
 
 /* The temporary files go, nothing else needs tidying up. Verbs with a child set their own. */
@@ -31,13 +32,6 @@ static enum status put_out(const char *text, size_t length, struct error *err)
         length -= (size_t)written;
     }
     return STATUS_OK;
-}
-
-/* Names in the answer come from files of any kind and from the command line: a terminal would obey control characters. */
-static void clean(char *text, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        if (((unsigned char)text[i] < 0x20 && text[i] != '\n' && text[i] != '\t') || text[i] == 0x7f) text[i] = '?';
 }
 
 static void print_error(const struct error *err)
@@ -69,7 +63,7 @@ int main(int argc, char **argv)
 
     if (complete) {
         struct error write_error = {0};
-        clean(text, length);
+        text_clean(text, length, "\n\t");
         if (put_out(text, length, &write_error) != STATUS_OK && status == STATUS_OK) {
             err = write_error;
             status = err.status;

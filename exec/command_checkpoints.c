@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -11,6 +12,7 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/size.h"
+#include "base/text.h"
 #include "exec/command.h"
 #include "exec/resume.h"
 #include "exec/run_report.h"
@@ -39,6 +41,14 @@ static long writer_of(const char *folder)
     return writer;
 }
 
+static void tell_waiting(const char *who, const char *folder)
+{
+    char text[4096 + 128];
+    snprintf(text, sizeof text, "waiting for %s, which still writes checkpoints into '%s'", who, folder);
+    text_clean(text, strlen(text), "");
+    fprintf(stderr, "%s\n", text);
+}
+
 /*
  * An executor whose parent was killed ends the minibatches that it has begun and writes a last checkpoint. Looked at before
  * that, its jobs would seem to be where they were; hence it is waited for.
@@ -55,7 +65,7 @@ static enum status wait_for_writer(const char *folder, const volatile bool *stop
         if (lock >= 0 || errno != EWOULDBLOCK) return STATUS_OK; /* a folder that is not there is told by who reads it */
         const long writer = writer_of(folder);
         if (writer > 0) snprintf(who, sizeof who, "process %ld", writer);
-        if (!told) fprintf(stderr, "waiting for %s, which still writes checkpoints into '%s'\n", who, folder);
+        if (!told) tell_waiting(who, folder);
         told = true;
         if (*stop) return error_set(err, STATUS_INTERRUPTED, "stopped");
         if (clock_s() - begun_s > WAIT_S)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 static void first_error_wins(void **state)
 {
@@ -67,6 +68,18 @@ static void control_characters_are_replaced(void **state)
     struct error err = {0};
     error_set(&err, STATUS_BAD_INPUT, "unknown key '%s'", "\033[31mred\a\x7f\tone\nend\xc3\xa9");
     assert_string_equal(err.text, "unknown key '?[31mred???one?end\xc3\xa9'");
+    /* U+009B begins a command of a terminal as ESC [ does; U+00A0, and 0x9b within a character, do not */
+    struct error other = {0};
+    error_set(&other, STATUS_BAD_INPUT, "\xc2\x9b" "31m \x9b \xc2\xa0 \xe2\x9b\x84 \xe9 \xc2");
+    assert_string_equal(other.text, "??31m ? \xc2\xa0 \xe2\x9b\x84 \xe9 \xc2");
+}
+
+static void kept_control_characters(void **state)
+{
+    (void)state;
+    char text[] = "a\tb\r\nc\0d\xc2\x85";
+    text_clean(text, sizeof text - 1, "\t\n");
+    assert_memory_equal(text, "a\tb?\nc?d??", sizeof text);
 }
 
 static void exit_codes(void **state)
@@ -92,6 +105,7 @@ int main(void)
         cmocka_unit_test(memory_names_what_and_how_much),
         cmocka_unit_test(long_text_is_cut_with_dots),
         cmocka_unit_test(control_characters_are_replaced),
+        cmocka_unit_test(kept_control_characters),
         cmocka_unit_test(exit_codes),
     };
     return cmocka_run_group_tests_name("base/error.h", tests, NULL, NULL);
