@@ -87,6 +87,13 @@ static uint64_t stored_bytes(const struct plan *plan, uint32_t job)
     return bytes;
 }
 
+static bool plan_stores(const struct plan *plan)
+{
+    bool any = false;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) any |= stored_bytes(plan, j) > 0;
+    return any;
+}
+
 /* "115 MiB" or "115 MiB, 80 MiB stored" */
 static void state_cell(struct cli_table *table, const struct plan *plan, uint32_t job)
 {
@@ -377,8 +384,9 @@ static void print_next(struct cli *cli, const struct cli_plan_report *report)
     const char *words[WORDS_MAX] = {"plan"};
     size_t count = 1;
     if (report->plan_path) {
-        const char *verb = report->plan->gang_count > 0 ? "simulate" : "run";
-        cli_next(cli, (const char *const[]){verb, report->plan_path, NULL});
+        const char *verb = report->refusal->refused ? "simulate" : "run";
+        const bool stores = !report->refusal->refused && plan_stores(report->plan);
+        cli_next(cli, (const char *const[]){verb, report->plan_path, stores ? "--storage" : NULL, ".", NULL});
         return;
     }
     for (int i = 1; i < report->argc && count + 5 < WORDS_MAX; i++) {
@@ -425,6 +433,7 @@ enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
     cli_staleness_print(out, plan, 13);
     print_times(out, report);
     if (report->plan_path) fprintf(out, "written to   %s\n", report->plan_path);
+    if (report->refusal->refused) fprintf(out, "\nrun would refuse this: %s\n", report->refusal->text);
     print_next(cli, report);
     return STATUS_OK;
 }
@@ -566,6 +575,7 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     double makespan_s = prediction->result.makespan_s;
     json_out_string(json, "jobs_file", report->jobs_path);
     if (report->plan_path) json_out_string(json, "plan_file", report->plan_path);
+    if (report->refusal->refused) json_out_string(json, "run_refuses", report->refusal->text);
     cli_fingerprint(json, plan_fingerprint(plan));
     json_out_string(json, "hardware", plan->hardware.name);
     json_out_u64(json, "device_count", plan->hardware.device_count);

@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/cli_predict.h"
+#include "cli/cli_refusal.h"
 #include "planner/order_of_instance.h"
 #include "planner/plan.h"
 #include "planner/saturn.h"
@@ -24,6 +25,7 @@ struct cli_plan_report {
     const struct plan *plan;   /* with --policy all: the best one */
     const struct cli_prediction *prediction; /* of `plan` */
     const struct swap_report *swap; /* of `plan`; without jobs where nothing is swapped layer by layer */
+    const struct cli_refusal *refusal; /* of `plan` */
     const char *jobs_path, *plan_path; /* plan_path: NULL when it was not written */
     const char *policy;        /* as given on the command line, which may be a file; NULL: all */
     const struct order_claim *claim;   /* --schedule-from; else NULL */

@@ -22,6 +22,7 @@
 #include "cli/cli_history.h"
 #include "cli/cli_ignored.h"
 #include "cli/cli_optimal.h"
+#include "cli/cli_refusal.h"
 #include "cli/cli_saturn.h"
 #include "cli/cli_swap.h"
 #include "models/job_files.h"
@@ -160,7 +161,7 @@ static enum status write_instance(const struct request *request, struct error *e
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-/* Planning needs no data; whoever runs the plan does. */
+/* Of plans that the executor here is not asked about: they need their data where they run. */
 static void warn_missing_data(struct cli *cli, const struct plan *plan)
 {
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
@@ -267,7 +268,9 @@ static enum status report(struct cli *cli, const struct request *request,
                           const struct cli_candidate *candidate, const struct cli_field *field,
                           const struct order_claim *claim, const struct saturn_report *saturn, struct error *err)
 {
+    struct cli_refusal refusal;
     struct cli_plan_report content = {
+        .refusal = &refusal,
         .plan = &candidate->plan,
         .prediction = &candidate->prediction,
         .swap = &candidate->swap,
@@ -287,11 +290,12 @@ static enum status report(struct cli *cli, const struct request *request,
     }
     if (check_for_spread(request, &candidate->plan, err) != STATUS_OK) return err->status;
     if (job_set_files_declare(&candidate->plan.jobs, false, err) != STATUS_OK) return err->status;
-    warn_missing_data(cli, &candidate->plan);
     cli_load_warn_profile(cli, &candidate->plan.hardware);
     cli_warn_ignored(cli, &candidate->plan.jobs);
     if (request->output && plan_write(&candidate->plan, request->output, err) != STATUS_OK)
         return err->status;
+    if (cli_refusal_ask(cli, &candidate->plan, request->output, &refusal, err) != STATUS_OK) return err->status;
+    if (!refusal.asked) warn_missing_data(cli, &candidate->plan);
     const struct cli_prediction *prediction = &candidate->prediction;
     cli_history_keep(cli, &(struct cli_outcome){.file = request->source.jobs_path, .policy = candidate->plan.policy,
                                                 .plan = &candidate->plan, .hardware = &candidate->plan.hardware,

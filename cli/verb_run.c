@@ -22,6 +22,7 @@
 #include "cli/cli_run_report.h"
 #include "models/job_files.h"
 #include "planner/plan_io.h"
+#include "planner/plan_runnable.h"
 #include "planner/planner.h"
 #include "planner/policies.h"
 
@@ -316,20 +317,7 @@ static enum status run(struct cli *cli, const struct cli_run_request *request, s
     struct plan plan = {0};
     struct cli_run_report report = {.request = request, .plan = &plan};
     enum status status = plan_read(request->plan_path, &plan, err);
-    if (status == STATUS_OK && plan.gang_count > 0)
-        status = error_set(err, STATUS_BAD_INPUT,
-                           "'%s' spreads jobs over several devices at once, which can be simulated, not run",
-                           request->plan_path);
-    if (status == STATUS_OK && hardware_host_count(&plan.hardware) > 1)
-        status = error_set(err, STATUS_BAD_INPUT,
-                           "'%s' is for %" PRIu32 " nodes, each with a host of its own: it can be simulated, "
-                           "not run",
-                           request->plan_path, hardware_host_count(&plan.hardware));
-    for (uint32_t l = 0; status == STATUS_OK && l < plan.lease_count; l++)
-        if (plan.leases[l].follows != PLAN_NONE)
-            status = error_set(err, STATUS_BAD_INPUT,
-                               "'%s' stops jobs that go on elsewhere, which can be simulated, not run",
-                               request->plan_path);
+    if (status == STATUS_OK) status = plan_runnable(&plan, err);
     if (status == STATUS_OK && request->dispatch && plan.choice_count == 0)
         status = error_set(err, STATUS_BAD_INPUT,
                            "'%s' has one order alone (make another with 'spillway plan --dispatch live')",

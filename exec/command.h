@@ -12,7 +12,7 @@
 
 typedef enum status command_function(int argc, char **argv, const volatile bool *stop, struct error *err);
 
-command_function command_run, command_checkpoints, command_measure, command_detect, command_devices;
+command_function command_run, command_check, command_checkpoints, command_measure, command_detect, command_devices;
 command_function command_gpu_rates; /* with CUDA */
 
 /* A hardware file, whole or not at all; "-" is standard output. */

@@ -1,6 +1,6 @@
 /*
- * main() of spillway-exec: `run` carries a plan out, `checkpoints` says where it could go on, `measure`
- * writes this machine's profile, `detect` what can be told of it without, `devices` says what there is to use
+ * main() of spillway-exec: `run` carries a plan out, `check` says what a run would refuse, `checkpoints` where a run could go
+ * on, `measure` writes this machine's profile, `detect` what can be told of it without, `devices` says what there is to use
  * (exec/command.h).
  *
  * The program is usually started by `spillway run` and `spillway measure`, which share its terminal,
@@ -66,6 +66,7 @@ static const struct {
 } commands[] = {
     {"run", command_run, "carry out a plan on this machine",
      "\nstopping after the minibatches that have begun (again: at once, keeping nothing)\n"},
+    {"check", command_check, "would a run of this plan be refused?", NULL},
     {"checkpoints", command_checkpoints, "the newest whole checkpoint of each job of a plan", NULL},
     {"measure", command_measure, "measure how fast this machine computes and copies", NULL},
     {"detect", command_detect, "a hardware file of what this machine has, with nothing measured", NULL},
@@ -87,7 +88,7 @@ static void print_usage(FILE *stream)
 static enum status dispatch(int argc, char **argv, struct error *err)
 {
     if (argc < 2)
-        return error_set(err, STATUS_BAD_INPUT, "no command (expected run, checkpoints, measure, detect or devices)");
+        return error_set(err, STATUS_BAD_INPUT, "no command (expected run, check, checkpoints, measure, detect or devices)");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_usage(stdout);
         return STATUS_OK;
@@ -102,7 +103,7 @@ static enum status dispatch(int argc, char **argv, struct error *err)
         return commands[i].run(argc - 1, argv + 1, &stop_asked, err);
     }
     return error_set(err, STATUS_BAD_INPUT,
-                     "unknown command '%s' (expected run, checkpoints, measure, detect or devices)", argv[1]);
+                     "unknown command '%s' (expected run, check, checkpoints, measure, detect or devices)", argv[1]);
 }
 
 int main(int argc, char **argv)

@@ -150,4 +150,13 @@ MUST_CHECK enum status run_plan(const struct plan *plan, const struct run_option
                                 struct error *err);
 void run_result_release(struct run_result *result);
 
+/*
+ * Checks what run_plan() checks before it takes memory of the plan's sizes, and ends there: jobs, outputs, memory, data, names
+ * and shapes of weights. Storage and numbers in files of weights are not looked at. Errors: those of run_plan().
+ * *elsewhere: the error is that the plan is for another machine; jobs are then looked at only as far as no machine can train
+ * them.
+ */
+MUST_CHECK enum status run_check(const struct plan *plan, const struct run_options *options, bool *elsewhere,
+                                 struct error *err);
+
 #endif

@@ -1,11 +1,9 @@
 /*
  * Before and after a run.
  *
- * In this order, so that what is wrong is found before anything long is done (and, when the run keeps
- * going, is that job's failure alone): can these jobs be
- * trained here at all; do folders for the weights exist; is there memory for host buffers and
- * arenas together; then the memory is mapped and touched, devices and data are opened, weights are
- * made or read, one shard a thread, and the log begins.
+ * First the checks (run_checks.h), so that what is wrong is found before anything long is done; run_check() ends there.
+ * Then the memory is mapped and touched, devices are opened, weights are made or read, one shard a
+ * thread, and the log begins.
  *
  * Host buffers lie in one block, each at a multiple of 4 KiB: the state of a shard, the batches, the
  * boundary activations that wait for their turn; behind them the arena of staged states. Host state
@@ -27,6 +25,7 @@
 #include "exec/device_p2p.h"
 #include "exec/host_memory.h"
 #include "exec/run_attention.h"
+#include "exec/run_checks.h"
 #include "exec/run_faults.h"
 #include "exec/run_files.h"
 #include "exec/run_policy.h"
@@ -39,86 +38,6 @@
 #include "models/job_files.h"
 
 enum { BUFFER_ALIGNMENT = 4096, SETUP_THREADS_MAX = 16 };
-
-/* --- checks ----------------------------------------------------------------------------------- */
-
-static enum status find_backend(struct run *run, struct error *err)
-{
-    const struct hardware *const hardware = &run->plan->hardware;
-    run->backend = backend_find(hardware->backend);
-    if (!run->backend)
-        return error_set(err, STATUS_DEVICE,
-                         "the plan is for '%s', whose backend is '%s' (this program was built with %s)",
-                         hardware->name, hardware->backend, backend_names());
-    uint32_t count = 0;
-    const enum status status = run->backend->count(&count, err);
-    if (status != STATUS_OK) return error_add(err, "the plan is for '%s'", hardware->name);
-    if (count < hardware->device_count)
-        return error_set(err, STATUS_DEVICE,
-                         "the plan is for '%s' with %" PRIu32 " devices of backend '%s', and there %s "
-                         "%" PRIu32, hardware->name, hardware->device_count, hardware->backend,
-                         count == 1 ? "is" : "are", count);
-    if (hardware_host_count(hardware) > 1)
-        return error_set(err, STATUS_BAD_INPUT, "the plan is for %" PRIu32 " nodes, each with a host of its own (expected 1)",
-                         hardware_host_count(hardware));
-    return STATUS_OK;
-}
-
-static enum status check_jobs(struct run *run, struct error *err)
-{
-    const struct plan *const plan = run->plan;
-    for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        const struct job *const job = &plan->jobs.jobs[j];
-        const char *reason = unit_unsupported(job);
-        if (!reason) reason = run->backend->unsupported(job);
-        if (reason)
-            return error_set(err, STATUS_BAD_INPUT, "job '%s' cannot be trained here: %s", job->name,
-                             reason);
-        if (job->first_minibatch > 0 && !run->options->checkpoints)
-            return error_set(err, STATUS_BAD_INPUT,
-                             "job '%s' begins at minibatch %" PRIu64
-                             ", and there is no folder of checkpoints to take it from",
-                             job->name, job->first_minibatch);
-        if (run->options->on_nan == RUN_NAN_SKIP && !job_clips(job))
-            return error_set(err, STATUS_BAD_INPUT,
-                             "job '%s' has made a part of a step before it is known whether to leave it "
-                             "out (expected \"clip\" in its optimizer, or another --on-nan)",
-                             job->name);
-        if (run->options->save_weights && job_files_declare(job, true, err) != STATUS_OK &&
-            run_fail_early(run, j, err) != STATUS_OK)
-            return err->status;
-    }
-    return STATUS_OK;
-}
-
-static enum status check_memory(const struct run *run, struct error *err)
-{
-    const struct plan *const plan = run->plan;
-    uint64_t arenas = 0, needed = run->host_bytes;
-    for (uint32_t d = 0; d < plan->hardware.device_count && run->backend->arena_on_host; d++) {
-        const uint64_t bytes = plan_device_bytes(plan, d);
-        if (!size_add(arenas, bytes, &arenas) || !size_add(needed, bytes, &needed))
-            return error_memory(err, "the arenas", UINT64_MAX);
-    }
-    const uint64_t available = host_memory_available(), aside = run_storage_bytes_aside(run);
-    if (!size_add(needed, aside, &needed)) return error_memory(err, "states in memory", aside);
-    if (needed <= available) return STATUS_OK;
-    char text[4][QUANTITY_TEXT_BYTES];
-    if (!run->backend->arena_on_host)
-        return error_set(err, STATUS_NO_MEMORY,
-                         "the run needs %s of host memory (%" PRIu64 " bytes), but only %s (%" PRIu64
-                         " bytes) are available",
-                         quantity_text((double)needed, DIMENSION_BYTES, text[0]), needed,
-                         quantity_text((double)available, DIMENSION_BYTES, text[1]), available);
-    return error_set(err, STATUS_NO_MEMORY,
-                     "the run needs %s of host memory (%" PRIu64 " bytes: host buffers %s, arenas of "
-                     "%" PRIu32 " devices %s), but only %s (%" PRIu64 " bytes) are available",
-                     quantity_text((double)needed, DIMENSION_BYTES, text[0]), needed,
-                     quantity_text((double)run->host_bytes, DIMENSION_BYTES, text[1]),
-                     plan->hardware.device_count,
-                     quantity_text((double)arenas, DIMENSION_BYTES, text[2]),
-                     quantity_text((double)available, DIMENSION_BYTES, text[3]), available);
-}
 
 /* --- host buffers ----------------------------------------------------------------------------- */
 
@@ -689,20 +608,33 @@ static enum status note_libraries(struct run *run, struct error *err)
     return arena_string(&run->result->arena, text, &run->result->libraries, err);
 }
 
-enum status run_setup(struct run *run, struct error *err)
+enum status run_prepare(struct run *run, struct error *err)
 {
     run->last_job = PLAN_NONE;
-    enum status status = find_backend(run, err);
-    if (status == STATUS_OK && run->backend->arena_on_host)
-        run->threads = device_threads(&run->plan->hardware);
-    if (status == STATUS_OK) status = make_results(run, err);
-    if (status == STATUS_OK) status = check_jobs(run, err);
+    if (run->backend->arena_on_host) run->threads = device_threads(&run->plan->hardware);
+    enum status status = make_results(run, err);
+    if (status == STATUS_OK) status = run_check_jobs(run, err);
     if (status == STATUS_OK) status = check_no_checkpoints(run, err);
     if (status == STATUS_OK) status = make_tables(run, err);
     if (status == STATUS_OK) status = lay_out_host(run, err);
-    if (status == STATUS_OK) status = run_storage_open(run, err);
-    if (status == STATUS_OK) status = check_memory(run, err);
+    return status;
+}
+
+enum status run_open_inputs(struct run *run, struct error *err)
+{
+    enum status status = run_check_memory(run, err);
     if (status == STATUS_OK) status = open_data(run, err);
+    if (status == STATUS_OK) status = run_check_weights(run, err);
+    return status;
+}
+
+enum status run_setup(struct run *run, struct error *err)
+{
+    enum status status = run_check_plan(run->plan, err);
+    if (status == STATUS_OK) status = run_check_machine(run, err);
+    if (status == STATUS_OK) status = run_prepare(run, err);
+    if (status == STATUS_OK) status = run_storage_open(run, err);
+    if (status == STATUS_OK) status = run_open_inputs(run, err);
     void *host = NULL;
     if (status == STATUS_OK) status = host_memory_map("the host buffers", run->host_bytes, &host, err);
     run->host = host;

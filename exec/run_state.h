@@ -107,6 +107,11 @@ void run_bring_state(struct run *run, uint32_t device, uint32_t buffer,
 struct checkpoint_subject run_checkpoint_subject(const struct run *run, uint32_t job,
                                                  float *const *states);
 
+/* The steps of run_setup() up to the first memory of the plan's sizes, after run_check_machine(). Storage is opened between
+ * the two. */
+MUST_CHECK enum status run_prepare(struct run *run, struct error *err);     /* jobs, outputs, tables, the layout of host memory */
+MUST_CHECK enum status run_open_inputs(struct run *run, struct error *err); /* memory, data, heads of weights */
+
 /* Everything before the clock starts: checks, memory, devices, data, initial weights, the log. */
 MUST_CHECK enum status run_setup(struct run *run, struct error *err);
 

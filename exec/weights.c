@@ -139,10 +139,10 @@ static const struct safetensors_tensor *find(const struct safetensors *file, con
     return tensor;
 }
 
-static enum status read_tensor(const char *path, uint32_t family, const struct safetensors *file,
-                               const struct weights_tensor *wanted, struct error *err)
+/* The tensor of the file that fills a tensor of the network, in *out. */
+static enum status find_tensor(const char *path, uint32_t family, const struct safetensors *file,
+                               const struct tensor_spec *spec, const struct safetensors_tensor **out, struct error *err)
 {
-    const struct tensor_spec *spec = wanted->spec;
     char other[OTHER_NAME_BYTES];
     const struct safetensors_tensor *found = find(file, spec->name);
     other_name(family, spec->name, other);
@@ -162,10 +162,34 @@ static enum status read_tensor(const char *path, uint32_t family, const struct s
         return error_set(err, STATUS_BAD_INPUT,
                          "%s: tensor '%s' has a type that is not read (expected F32, F16 or BF16)",
                          path, found->name);
+    *out = found;
+    return STATUS_OK;
+}
+
+static enum status read_tensor(const char *path, uint32_t family, const struct safetensors *file,
+                               const struct weights_tensor *wanted, struct error *err)
+{
+    const struct safetensors_tensor *found;
+    if (find_tensor(path, family, file, wanted->spec, &found, err) != STATUS_OK) return err->status;
     if (!safetensors_floats(found, wanted->values))
         return error_set(err, STATUS_BAD_INPUT,
                          "%s: tensor '%s' has a number that is not finite", path, found->name);
     return STATUS_OK;
+}
+
+enum status weights_check(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
+                          struct error *err)
+{
+    struct safetensors *file = NULL;
+    enum status status = safetensors_open(job->weights_in, &file, err);
+    struct weights_walk walk = {.job = job, .tables = tables, .shard_count = shard_count};
+    struct weights_tensor tensor;
+    const struct safetensors_tensor *found;
+    while (status == STATUS_OK && weights_walk_next(&walk, &tensor))
+        status = find_tensor(job->weights_in, job->network.family, file, tensor.spec, &found, err);
+    safetensors_close(file);
+    if (status != STATUS_OK) error_add(err, "weights of job '%s'", job->name);
+    return status;
 }
 
 enum status weights_read(const struct job *job, const struct state_tables *tables,

@@ -55,6 +55,10 @@ void weights_init(const struct job *job, const struct state_tables *tables, floa
 MUST_CHECK enum status weights_read(const struct job *job, const struct state_tables *tables,
                                     uint32_t shard_count, float *const *states, struct error *err);
 
+/* Check names, shapes and types in job->weights_in, as weights_read() does; numbers are not looked at. Errors: likewise. */
+MUST_CHECK enum status weights_check(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
+                                     struct error *err);
+
 /* Write job->weights_out, or `path` when not NULL: the values in full, as F32. Atomic. */
 MUST_CHECK enum status weights_write(const struct job *job, const struct state_tables *tables,
                                      uint32_t shard_count, float *const *states, const char *path,

@@ -1,0 +1,68 @@
+/* spillway-exec check: what a run of a plan would refuse before its first step. */
+#include <stdio.h>
+
+#include "base/file.h"
+#include "base/json_out.h"
+#include "base/options.h"
+#include "base/size.h"
+#include "exec/command.h"
+#include "exec/run.h"
+#include "planner/plan_io.h"
+
+enum { ANSWER_VERSION = 1 };
+
+static enum status write_answer(const char *path, bool elsewhere, const struct error *refused, struct error *err)
+{
+    struct file_out *file;
+    if (file_out_create(path, &file, err) != STATUS_OK) return err->status;
+    struct json_out *json = json_out_create(file);
+    if (json) {
+        json_out_object_begin(json, NULL, true);
+        json_out_u64(json, "spillway_check", ANSWER_VERSION);
+        if (refused->status != STATUS_OK) json_out_string(json, "refused", refused->text);
+        if (elsewhere) json_out_bool(json, "elsewhere", true);
+        json_out_object_end(json);
+    }
+    const bool complete = json && json_out_complete(json);
+    json_out_destroy(json);
+    if (complete) return file_out_commit(file, err);
+    file_out_discard(file);
+    return error_memory(err, "the answer", 0);
+}
+
+enum status command_check(int argc, char **argv, const volatile bool *stop, struct error *err)
+{
+    (void)stop;
+    const char *result = NULL;
+    bool force = false;
+    const struct option_spec specs[] = {
+        OPTION_FORCE(&force),
+        OPTION_OUTPUT("result", 0, "FILE", FILE_KIND_RESULT, &result, "write the answer there as JSON"),
+    };
+    struct options options = {
+        .command = "spillway-exec check",
+        .arguments = "PLAN.json",
+        .summary = "would a run of this plan be refused?",
+        .examples = (const char *const[]){"spillway-exec check plan.json", NULL},
+        .details = "Does what 'run' does before it takes memory: looks at jobs, data, names and shapes of weights, outputs and "
+                   "memory. Ends as 'run' would, with 0 when nothing is refused; with --result with 0 in any case.",
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 1,
+    };
+    if (options_parse(&options, argc, argv, err) != STATUS_OK) return err->status;
+    if (options.help) {
+        options_print_help(&options, stdout);
+        return STATUS_OK;
+    }
+    struct plan plan = {0};
+    struct error refused = {0};
+    bool elsewhere = false;
+    const struct run_options run = {.save_weights = true, .on_nan = RUN_NAN_STOP};
+    if (plan_read(options.operands[0], &plan, &refused) == STATUS_OK) (void)!run_check(&plan, &run, &elsewhere, &refused);
+    plan_release(&plan);
+    if (result) return write_answer(result, elsewhere, &refused, err);
+    *err = refused;
+    return err->status;
+}

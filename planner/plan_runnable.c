@@ -1,0 +1,20 @@
+/* See plan_runnable.h. */
+#include "planner/plan_runnable.h"
+
+#include <inttypes.h>
+
+enum status plan_runnable(const struct plan *plan, struct error *err)
+{
+    if (plan->gang_count > 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the plan spreads jobs over several devices at once, which can be simulated, not run");
+    if (hardware_host_count(&plan->hardware) > 1)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the plan is for %" PRIu32 " nodes, each with a host of its own: it can be simulated, not run",
+                         hardware_host_count(&plan->hardware));
+    for (uint32_t l = 0; l < plan->lease_count; l++)
+        if (plan->leases[l].follows != PLAN_NONE)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "the plan stops jobs that go on elsewhere, which can be simulated, not run");
+    return STATUS_OK;
+}
