@@ -3,7 +3,7 @@
  * device, and against what they say of themselves; no cliff with many jobs a device;
  * plans that are never slower than streaming by the planner's clock, nor below the bound when simulated; as many equal
  * jobs as devices take what one takes on one, unequal ones on devices side by side what the longest does; options under
- * which nothing settles; plans that survive writing and reading; too little host memory; memory that ends.
+ * which nothing settles; plans that survive writing and reading; too little host memory, and little that is enough; memory that ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -205,6 +205,38 @@ static void random_case(uint64_t seed, bool single, struct hardware *hardware, s
         if (bytes > needs) needs = bytes;
     }
     test_hardware(hardware, devices, needs * (2 + random_below(seed, 4, 5)), 1e9);
+}
+
+/* Host memory that just holds the states of all jobs: settled parts may not fit together. A set of jobs that can be
+ * streamed has a plan that is not slower; one that cannot is refused. */
+static void never_slower_in_little_host_memory(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("little_host_memory");
+    uint32_t settled = 0;
+    for (uint32_t round = 0; round < 400; round++) {
+        struct hardware hardware, same;
+        struct job_set jobs, same_jobs;
+        struct plan plan = {0}, today = {0};
+        struct error err = {0};
+        struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+        uint64_t key = random_u64(seed, round), states = 0;
+        random_case(key, false, &hardware, &jobs);
+        random_case(key, false, &same, &same_jobs);
+        for (uint32_t j = 0; j < jobs.count; j++) states += job_state(&jobs.jobs[j], 0, LAYERS).bytes;
+        hardware.host_bytes.value = same.host_bytes.value = (double)(states + random_below(key, 900, states / 8));
+        enum status before = planner_plan(&same, &same_jobs, &options, &today, &err);
+        options.settle = true;
+        err = (struct error){0};
+        enum status now = planner_plan(&hardware, &jobs, &options, &plan, &err);
+        if (before == STATUS_OK && now != STATUS_OK) fail_msg("round %u: %s", round, err.text);
+        if (before == STATUS_OK && !(plan.estimated_makespan_s <= today.estimated_makespan_s * (1 + 1e-12)))
+            fail_msg("round %u: %g s, streamed %g s", round, plan.estimated_makespan_s, today.estimated_makespan_s);
+        settled += now == STATUS_OK && strcmp(plan.policy, leased_policy) == 0;
+        plan_release(&plan);
+        plan_release(&today);
+    }
+    assert_true(settled > 40);
 }
 
 /* Never later than streaming, by the clock; never below its bound; nothing else of the machine or the jobs changes. */
@@ -509,6 +541,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_settled),   cmocka_unit_test(some_left),   cmocka_unit_test(never_slower),
+        cmocka_unit_test(never_slower_in_little_host_memory),
         cmocka_unit_test(as_many_as_devices), cmocka_unit_test(side_by_side), cmocka_unit_test(devices_share_a_bridge),
         cmocka_unit_test(round_trip),
         cmocka_unit_test(nothing_settles), cmocka_unit_test(tight_devices),
