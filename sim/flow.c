@@ -22,8 +22,9 @@
  *
  * Flows of a star (star.h) do without clocks and the general solver: there are few of them, all of which
  * an event concerns, and what is left of each is taken off then, which rounds like the textbook's
- * "remaining -= rate * elapsed". A star has one entry in the event queue. It and a class of another kind
- * are called a *bundle*: what ends as one event.
+ * "remaining -= rate * elapsed". Where more meet in one lane they are a crowd (crowd.h), with a clock for each limit
+ * that flows have, whatever their class. A star and a crowd have one entry each in the event queue. They and a class of
+ * another kind are called a *bundle*: what ends as one event.
  *
  * Statistics cost O(path length) per copy: links count the flows that cross them; lanes that several
  * paths share are noted when they become full or no longer are; lanes of one path
@@ -184,20 +185,40 @@ static void own_lanes_note(struct sim_flows *flows, uint32_t index)
     for (uint32_t i = 0; i < count; i++) flows->lanes[lanes[i]].full_s += full_s;
 }
 
-/* Lanes of the paths and trunks of flows that are of a star, and its own lane. */
+static void add_own_lanes(const struct sim_flows *flows, uint32_t path, double seconds, double *full_s)
+{
+    const uint32_t *own;
+    uint32_t count = sim_share_own_lanes(flows->share, path, &own);
+    for (uint32_t i = 0; i < count; i++) full_s[own[i]] += seconds;
+}
+
+static void add_trunks(const struct sim_flows *flows, uint32_t class, double seconds, double *full_s)
+{
+    const struct sim_share_limits limits = sim_share_limits(flows->share, class);
+    for (uint32_t i = 0; i < limits.full_lane_count; i++) full_s[limits.full_lanes[i]] += seconds;
+}
+
+/* Lanes of the paths and trunks of flows that are of a crowd, and its own lane. */
+static void crowd_lanes_note(const struct sim_flows *flows, double *full_s)
+{
+    for (uint32_t i = 0; i < flows->crowd_count; i++) full_s[flows->crowd_lanes[i]] += flows->crowds[i].full_s;
+    for (uint32_t a = 0; a < flows->crowd_arm_count; a++)
+        add_trunks(flows, flows->crowd_arm_classes[a], flows->crowd_arms[a].trunk_full_s, full_s);
+    for (uint32_t i = 0; i < flows->crowd_place_count; i++)
+        add_own_lanes(flows, flows->flows[flows->crowd_flow_indexes[i]].path, flows->crowd_flows[i].capped_s, full_s);
+}
+
+/* The same of a star. */
 static void star_lanes_note(const struct sim_flows *flows, double *full_s)
 {
     for (uint32_t i = 0; i < flows->star_count; i++)
         if (flows->star_lanes[i] != SIM_NO_STAR) full_s[flows->star_lanes[i]] += flows->stars[i].full_s;
     for (uint32_t f = 0; f < flows->flow_count; f++) {
         const struct flow_state *flow = &flows->flows[f];
-        if (flow->star == NO_STAR) continue;
+        if (flow->star >= flows->star_count) continue;
         double flow_full_s = flows->stars[flow->star].flows[flow->member].full_s;
-        const struct sim_share_limits limits = sim_share_limits(flows->share, flow->class);
-        const uint32_t *own;
-        uint32_t count = sim_share_own_lanes(flows->share, flow->path, &own);
-        for (uint32_t i = 0; i < limits.full_lane_count; i++) full_s[limits.full_lanes[i]] += flow_full_s;
-        for (uint32_t i = 0; i < count; i++) full_s[own[i]] += flow_full_s;
+        add_trunks(flows, flow->class, flow_full_s, full_s);
+        add_own_lanes(flows, flow->path, flow_full_s, full_s);
     }
 }
 
@@ -220,6 +241,7 @@ enum status sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *u
     if (status != STATUS_OK) return status;
     for (uint32_t l = 0; l < flows->link_count * 2; l++) full_s[l] = flows->lanes[l].full_s;
     star_lanes_note(flows, full_s);
+    crowd_lanes_note(flows, full_s);
     for (uint32_t l = 0; l < flows->link_count; l++) {
         assert(flows->links[l].flow_count == 0);
         uses[l] = (struct sim_link_use){.busy_s = flows->links[l].busy_s,
@@ -244,6 +266,15 @@ static inline struct sim_star *touch_star(struct sim_flows *flows, uint32_t inde
     return star;
 }
 
+/* `index` behind the stars, as flows have it. */
+static struct sim_crowd *touch_crowd(struct sim_flows *flows, uint32_t index)
+{
+    struct sim_crowd *crowd = &flows->crowds[index - flows->star_count];
+    if (!crowd->touched) flows->touched_crowds[flows->touched_crowd_count++] = index - flows->star_count;
+    crowd->touched = true;
+    return crowd;
+}
+
 void sim_flows_begin(struct sim_flows *flows, uint32_t flow, double volume, uint64_t bytes,
                      uint64_t order, double now_s)
 {
@@ -251,8 +282,10 @@ void sim_flows_begin(struct sim_flows *flows, uint32_t flow, double volume, uint
     assert(volume >= 0);
     struct flow_state *f = &flows->flows[flow];
     struct flow_path *path = &flows->paths[f->path];
-    if (f->star != NO_STAR) {
+    if (f->star < flows->star_count) {
         sim_star_begin(touch_star(flows, f->star), &path->arm, f->member, volume, order);
+    } else if (f->star != NO_STAR) {
+        sim_crowd_begin(touch_crowd(flows, f->star), f->member, volume, order, now_s);
     } else {
         struct class_clock *class = &flows->classes[f->class];
         clock_begin(class, f->member, volume, order, now_s);
@@ -274,6 +307,11 @@ uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t bundle, double now_s
         flow = place->flow;
         path = &flows->paths[place->path];
         sim_star_limit(star, &path->arm);
+    } else if (bundle < flows->star_count + flows->crowd_count) {
+        struct sim_crowd *crowd = touch_crowd(flows, bundle);
+        uint32_t place = sim_crowd_end(crowd, now_s);
+        flow = flows->crowd_flow_indexes[(uint32_t)(crowd->flows - flows->crowd_flows) + place];
+        path = &flows->paths[flows->flows[flow].path];
     } else {
         uint32_t index = flows->bundle_classes[bundle];
         struct class_clock *class = &flows->classes[index];
@@ -302,14 +340,36 @@ static void settle_stars(struct sim_flows *flows, double now_s)
     flows->touched_star_count = 0;
 }
 
+static void settle_crowds(struct sim_flows *flows, double now_s)
+{
+    for (uint32_t i = 0; i < flows->touched_crowd_count; i++) {
+        uint32_t index = flows->touched_crowds[i];
+        double end_s;
+        uint64_t order;
+        flows->crowds[index].touched = false;
+        if (sim_crowd_settle(&flows->crowds[index], now_s, &end_s, &order)) /* else its event has come */
+            sim_queue_set(flows->queue, flows->owners[flows->star_count + index], end_s, order);
+    }
+    flows->touched_crowd_count = 0;
+}
+
 uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const struct sim_rate **changed)
 {
     settle_stars(flows, now_s);
-    if (flows->bundle_count == flows->star_count) return 0;
+    if (flows->crowd_count > 0) settle_crowds(flows, now_s);
+    if (flows->bundle_count == flows->star_count + flows->crowd_count) return 0;
     uint32_t count = sim_share_solve(flows->share, changed);
     if (count == 0) return 0;
+    flows->work += count;
     for (uint32_t i = 0; i < count; i++)
         clock_set(flows, &flows->classes[(*changed)[i].class], (*changed)[i].bytes_per_s, now_s);
     turned_lanes_note(flows, now_s);
     return count;
+}
+
+uint64_t sim_flows_work(const struct sim_flows *flows)
+{
+    uint64_t work = flows->work;
+    for (uint32_t i = 0; i < flows->crowd_count; i++) work += flows->crowds[i].work;
+    return work;
 }

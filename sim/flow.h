@@ -4,7 +4,7 @@
  * As many flows as its limit says may be under way on a path. Flows have numbers: first those of path
  * 0, then those of path 1, and so on; with limits of 1 a flow has the number of its path. A flow is
  * begun with its volume; an event of its bundle in the queue says when the first flow of the bundle ends.
- * A bundle is a star (star.h) or a class of flows that is of none (share.h). Beginning and finishing take
+ * A bundle is a star (star.h), a crowd (crowd.h) or a class of flows that is of neither (share.h). Beginning and finishing take
  * effect on the others at the next sim_flows_settle(), which must come before the next event is taken.
  */
 #ifndef SPILLWAY_SIM_FLOW_H
@@ -55,9 +55,12 @@ struct sim_link_use;
 MUST_CHECK enum status sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *uses,
                                       struct error *err);
 
+/* For tests: how often a flow's or a clock's rate was found, or a flow moved to another clock. Stars are not counted. */
+uint64_t sim_flows_work(const struct sim_flows *flows);
+
 /* For sim/steady.h: all times become earlier by `seconds`; what further flows depend on, orders less `first_order`;
  * what is added up, SIM_FLOWS_METERS of them. */
-enum { SIM_FLOWS_METERS = 5 };
+enum { SIM_FLOWS_METERS = 8 };
 void sim_flows_rebase(struct sim_flows *flows, double seconds);
 void sim_flows_write(const struct sim_flows *flows, uint64_t first_order, struct sim_words *out);
 size_t sim_flows_meters(const struct sim_flows *flows, struct sim_meter *meters);

@@ -1,5 +1,6 @@
 /* See flow_state.h. Which classes are of a star is share.c's to say; whether its flows are few enough, and
- * nobody is going to change their caps, is found out here. */
+ * nobody is going to change their caps, is found out here; whether they are a crowd where they are too many, by
+ * flow_crowds.c. */
 #include "sim/flow_state.h"
 
 #include <math.h>
@@ -147,7 +148,7 @@ static enum status create_clocks(struct arena *arena, struct sim_flows *flows, s
     uint32_t used = 0;
     for (uint32_t c = 0; c < flows->class_count && status == STATUS_OK; c++) {
         struct class_clock *class = &flows->classes[c];
-        if (class->flow_count == 0) continue; /* of a star */
+        if (class->flow_count == 0) continue; /* of a star or a crowd */
         class->full_rate = sim_share_base_cap(flows->share, c) * SIM_FULL;
         class->first_member = used;
         used += class->flow_count;
@@ -201,9 +202,10 @@ enum status sim_flows_create(struct arena *arena, const struct sim_flows_setup *
     copy_hops(flows, setup);
     fill_flows(flows, setup);
     status = create_stars(arena, flows, setup, err);
-    flows->bundle_count = flows->star_count;
+    if (status == STATUS_OK) status = sim_flow_crowds_create(arena, flows, setup, err);
+    flows->bundle_count = flows->star_count + flows->crowd_count;
     flows->bundle_classes =
-        sim_take(arena, flows->star_count + flows->class_count, sizeof(uint32_t), &status, err);
+        sim_take(arena, flows->bundle_count + flows->class_count, sizeof(uint32_t), &status, err);
     if (status == STATUS_OK) status = create_clocks(arena, flows, err);
     if (status == STATUS_OK) *out = flows;
     return status;

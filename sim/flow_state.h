@@ -2,6 +2,7 @@
 #ifndef SPILLWAY_SIM_FLOW_STATE_H
 #define SPILLWAY_SIM_FLOW_STATE_H
 
+#include "sim/crowd.h"
 #include "sim/flow.h"
 #include "sim/star.h"
 #include "sim/take.h"
@@ -27,8 +28,8 @@ struct class_clock {
 
 struct flow_state {
     uint32_t path, class;
-    uint32_t star;      /* or NO_STAR */
-    uint32_t member;    /* number in its class; of a star: its place */
+    uint32_t star;      /* or behind these its crowd; or NO_STAR */
+    uint32_t member;    /* number in its class; of a star or a crowd: its place */
 };
 
 /* In place of a direction, of bytes that go both ways over a simplex link. */
@@ -57,7 +58,7 @@ struct sim_flows {
     struct sim_share *share;
     struct class_clock *classes;
     struct flow_state *flows;
-    double *full_from_s;       /* by flow, of no star: its class's full_s when it began */
+    double *full_from_s;       /* by flow, of no star or crowd: its class's full_s when it began */
     struct flow_path *paths;
     struct link_state *links;
     struct lane_state *lanes;  /* 2 per link */
@@ -69,11 +70,24 @@ struct sim_flows {
     uint32_t *star_lanes;      /* by star; SIM_NO_STAR: a class alone, whose trunk or caps are all that limits it */
     struct sim_star_flow *star_places; /* those of all stars */
     uint32_t *touched_stars;
+    struct sim_crowd *crowds;
+    uint32_t *crowd_lanes;     /* by crowd */
+    struct sim_crowd_arm *crowd_arms; /* those of all crowds, and which class each is ... */
+    uint32_t *crowd_arm_classes;
+    struct sim_crowd_flow *crowd_flows; /* ... and the places of all crowds, and which flow each is */
+    uint32_t *crowd_flow_indexes;
+    uint32_t *touched_crowds;
     struct sim_queue *queue;
     const uint32_t *owners;    /* by bundle: its entry in the queue */
-    uint32_t *bundle_classes;  /* by bundle, of those that are no stars, which are the first ones */
+    uint32_t *bundle_classes;  /* by bundle, of those that are no stars or crowds, which are the first ones */
     uint32_t bundle_count, star_count, touched_star_count, star_place_count;
+    uint32_t crowd_count, touched_crowd_count, crowd_arm_count, crowd_place_count;
     uint32_t class_count, flow_count, path_count, link_count;
+    uint64_t work;             /* rates of classes found */
 };
+
+/* After the stars. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status sim_flow_crowds_create(struct arena *arena, struct sim_flows *flows,
+                                              const struct sim_flows_setup *setup, struct error *err);
 
 #endif

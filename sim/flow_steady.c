@@ -29,6 +29,7 @@ void sim_flows_rebase(struct sim_flows *flows, double seconds)
         star->read_s = star->active ? star->read_s - seconds : 0;
         star->first_s -= seconds;
     }
+    for (uint32_t i = 0; i < flows->crowd_count; i++) sim_crowd_rebase(&flows->crowds[i], seconds);
     for (uint32_t l = 0; l < flows->link_count; l++)
         if (flows->links[l].flow_count > 0) flows->links[l].busy_s += seconds;
     for (uint32_t l = 0; l < 2 * flows->link_count; l++) {
@@ -78,9 +79,10 @@ static void write_star(const struct sim_star *star, uint64_t first_order, struct
 void sim_flows_write(const struct sim_flows *flows, uint64_t first_order, struct sim_words *out)
 {
     for (uint32_t i = 0; i < flows->star_count; i++) write_star(&flows->stars[i], first_order, out);
+    for (uint32_t i = 0; i < flows->crowd_count; i++) sim_crowd_write(&flows->crowds[i], first_order, out);
     for (uint32_t c = 0; c < flows->class_count; c++)
         if (flows->classes[c].ends) write_class(&flows->classes[c], first_order, out);
-    if (flows->bundle_count > flows->star_count) sim_share_write(flows->share, out);
+    if (flows->bundle_count > flows->star_count + flows->crowd_count) sim_share_write(flows->share, out);
 }
 
 size_t sim_flows_meters(const struct sim_flows *flows, struct sim_meter *meters)
@@ -93,6 +95,9 @@ size_t sim_flows_meters(const struct sim_flows *flows, struct sim_meter *meters)
     METER(flows->paths, flows->path_count, bytes, SIM_METER_COUNT);
     METER(flows->stars, flows->star_count, full_s, SIM_METER_REAL);
     METER(flows->star_places, flows->star_place_count, full_s, SIM_METER_REAL);
+    METER(flows->crowds, flows->crowd_count, full_s, SIM_METER_REAL);
+    METER(flows->crowd_arms, flows->crowd_arm_count, trunk_full_s, SIM_METER_REAL);
+    METER(flows->crowd_flows, flows->crowd_place_count, capped_s, SIM_METER_REAL);
 #undef METER
     assert(count == SIM_FLOWS_METERS);
     return count;

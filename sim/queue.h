@@ -50,6 +50,9 @@ static inline void sim_queue_set(struct sim_queue *queue, uint32_t owner, double
 /* Nothing happens when the owner has no entry. O(1). */
 void sim_queue_remove(struct sim_queue *queue, uint32_t owner);
 
+/* The owner's entry, which there is. */
+struct sim_event sim_queue_entry(const struct sim_queue *queue, uint32_t owner);
+
 /* The first entry; false when there is none. O(log owners) for each block of owners set since. */
 bool sim_queue_first(struct sim_queue *queue, struct sim_event *out);
 bool sim_queue_pop(struct sim_queue *queue, struct sim_event *out);
