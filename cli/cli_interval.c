@@ -122,26 +122,27 @@ enum status cli_interval_find(const struct plan *plan, const struct hardware *ha
 /* --- reports --------------------------------------------------------------------------------- */
 
 static void print_line(FILE *out, const char *heading, const struct quantiles *makespan_s,
-                       const struct quantiles *tokens_per_s)
+                       const struct quantiles *tokens_per_s, enum cli_unit unit, double per_token)
 {
     char low[QUANTITY_TEXT_BYTES], median[QUANTITY_TEXT_BYTES], high[QUANTITY_TEXT_BYTES];
-    fprintf(out, "%s 90 %% between %s and %s, median %s; %.5g to %.5g tokens/s", heading,
+    fprintf(out, "%s 90 %% between %s and %s, median %s; %.5g to %.5g %s", heading,
             quantity_text(makespan_s->low, DIMENSION_SECONDS, low), quantity_text(makespan_s->high, DIMENSION_SECONDS, high),
-            quantity_text(makespan_s->median, DIMENSION_SECONDS, median), tokens_per_s->low, tokens_per_s->high);
+            quantity_text(makespan_s->median, DIMENSION_SECONDS, median), per_token * tokens_per_s->low,
+            per_token * tokens_per_s->high, cli_unit_rates[unit]);
 }
 
-void cli_interval_print(FILE *out, const struct cli_interval *interval)
+void cli_interval_print(FILE *out, const struct cli_interval *interval, enum cli_unit unit, double per_token)
 {
     if (interval->seeds == 0) return;
     if (interval->spreads) {
-        print_line(out, "by spreads ", &interval->makespan_s, &interval->tokens_per_s);
+        print_line(out, "by spreads ", &interval->makespan_s, &interval->tokens_per_s, unit, per_token);
         fprintf(out, " (%llu machines within the spreads of its figures, seed %llu)\n", (unsigned long long)interval->seeds,
                 (unsigned long long)interval->seed);
     } else {
         fputs("by spreads  no figure of this machine has a spread\n", out);
     }
     if (interval->by_runs) {
-        print_line(out, "by runs    ", &interval->run_makespan_s, &interval->run_tokens_per_s);
+        print_line(out, "by runs    ", &interval->run_makespan_s, &interval->run_tokens_per_s, unit, per_token);
         fprintf(out, " (%llu runs in the history, newer ones first of all)\n", (unsigned long long)interval->runs);
     } else {
         fprintf(out, "by runs     %llu of them on this machine in the history (%d are needed): what moves runs beside the "

@@ -10,6 +10,7 @@
 #define SPILLWAY_CLI_INTERVAL_H
 
 #include "cli/cli.h"
+#include "cli/cli_predict.h"
 #include "noise/quantiles.h"
 #include "planner/plan.h"
 #include "sim/sim.h"
@@ -33,7 +34,8 @@ MUST_CHECK enum status cli_interval_find(const struct plan *plan, const struct h
                                          const struct sim_options *options, double makespan_s, double tokens_per_s,
                                          struct cli_interval *out, struct error *err);
 
-void cli_interval_print(FILE *out, const struct cli_interval *interval);
+/* Prints rates in `unit`, of which there are `per_token` for each token. */
+void cli_interval_print(FILE *out, const struct cli_interval *interval, enum cli_unit unit, double per_token);
 void cli_interval_json(struct json_out *json, const struct cli_interval *interval); /* the object "interval" */
 
 #endif

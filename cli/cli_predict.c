@@ -139,6 +139,7 @@ struct sim_options cli_predict_sim_options(const struct hardware *hardware, cons
 }
 
 const char *const cli_unit_rates[] = {[CLI_TOKENS] = "tokens/s", [CLI_IMAGES] = "images/s", [CLI_SAMPLES] = "samples/s"};
+const char *const cli_unit_headings[] = {[CLI_TOKENS] = "TOKENS/S", [CLI_IMAGES] = "IMAGES/S", [CLI_SAMPLES] = "SAMPLES/S"};
 
 enum cli_unit cli_unit_of(const struct job_set *jobs)
 {

@@ -21,7 +21,8 @@ struct cli_prediction {
  * profiles, of which nobody says what they read. */
 enum cli_unit { CLI_TOKENS, CLI_IMAGES, CLI_SAMPLES };
 enum cli_unit cli_unit_of(const struct job_set *jobs);
-extern const char *const cli_unit_rates[]; /* by unit: "tokens/s", ... */
+extern const char *const cli_unit_rates[];    /* by unit: "tokens/s", ... */
+extern const char *const cli_unit_headings[]; /* by unit: "TOKENS/S", ... */
 
 struct cli_predict_options {
     const struct plan_dispatch_options *live; /* as in struct sim_options */

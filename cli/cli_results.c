@@ -97,9 +97,11 @@ static void weights_cell(struct cli_table *table, const struct cli_result *resul
     cli_table_cell(table, "%s%s%s", best ? best : "", best && last ? ", " : "", last ? last : "");
 }
 
-enum status cli_results_print(FILE *out, const struct cli_result *results, uint32_t count,
+enum status cli_results_print(FILE *out, const struct cli_result *results, uint32_t count, enum cli_unit unit,
                               struct error *err)
 {
+    char rate[32];
+    snprintf(rate, sizeof rate, ">%s", cli_unit_headings[unit]);
     bool evaluated = false, weights = false;
     for (uint32_t j = 0; j < count; j++) {
         evaluated = evaluated || results[j].evaluation.some;
@@ -115,7 +117,7 @@ enum status cli_results_print(FILE *out, const struct cli_result *results, uint3
         headings[columns++] = ">LAST EVALUATION";
     }
     headings[columns++] = ">LAST LOSS";
-    headings[columns++] = ">TOKENS/S";
+    headings[columns++] = rate;
     headings[columns++] = ">TIME";
     if (weights) headings[columns++] = "WEIGHTS";
     headings[columns] = NULL;
@@ -136,7 +138,7 @@ enum status cli_results_print(FILE *out, const struct cli_result *results, uint3
             cli_table_cell(&table, "before");
             cli_table_cell(&table, "-");
         } else {
-            cli_table_cell(&table, "%.4g", result->tokens_per_s);
+            cli_table_cell(&table, "%.4g", result->rate);
             cli_table_cell(&table, "%s", quantity_text(result->seconds, DIMENSION_SECONDS, text));
         }
         if (weights) weights_cell(&table, result);

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
+#include "cli/cli_predict.h"
 
 /* What evaluations on held-out data came to. */
 struct cli_evaluation {
@@ -37,12 +38,13 @@ struct cli_result {
     double final_loss;
     struct cli_evaluation evaluation;
     double tokens_per_s, seconds;
+    double rate;              /* in the unit of the table */
     const char *weights_path; /* NULL: not written */
 };
 
-/* A table, the best job first; at most CLI_ROWS_MAX rows. STATUS_NO_MEMORY. */
-MUST_CHECK enum status cli_results_print(FILE *out, const struct cli_result *results,
-                                         uint32_t count, struct error *err);
+/* Prints a table, the best job first; at most CLI_ROWS_MAX rows. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status cli_results_print(FILE *out, const struct cli_result *results, uint32_t count,
+                                         enum cli_unit unit, struct error *err);
 
 /* "ranked_by" and "results", the best job first. STATUS_NO_MEMORY, before anything is written. */
 MUST_CHECK enum status cli_results_json(struct json_out *json, const struct cli_result *results,

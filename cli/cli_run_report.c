@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "cli/cli_load.h"
@@ -104,8 +105,32 @@ static void print_load(FILE *out, const struct cli_run_report *report)
             quantity_text(slowed_s, DIMENSION_SECONDS, busy));
 }
 
-static const char *const job_columns[] = {"JOB", ">MINIBATCHES", ">PREDICTED TOKENS/S", ">MEASURED",
-                                          ">FIRST LOSS", ">LAST LOSS", NULL};
+/* The unit of the rates of jobs, those that were complete before included. */
+static enum cli_unit jobs_unit(const struct cli_run_report *report)
+{
+    return cli_unit_of(report->whole ? &report->whole->jobs : &report->plan->jobs);
+}
+
+/* Returns the units per token of a job: its samples have equally many tokens each. */
+static double units_per_token(const struct cli_run_report *report, uint32_t j)
+{
+    const struct trace_job *job = &report->prediction->trace.jobs[j];
+    return jobs_unit(report) == CLI_TOKENS ? 1 : (double)job->samples / (double)job->tokens;
+}
+
+/* Headings of the table of jobs, which have to last as long as the table. */
+struct job_headings {
+    char predicted[32];
+    const char *all[7];
+};
+
+static void jobs_table_begin(struct cli_table *table, const struct cli_run_report *report, struct job_headings *headings)
+{
+    snprintf(headings->predicted, sizeof headings->predicted, ">PREDICTED %s", cli_unit_headings[jobs_unit(report)]);
+    const char *const all[] = {"JOB", ">MINIBATCHES", headings->predicted, ">MEASURED", ">FIRST LOSS", ">LAST LOSS", NULL};
+    memcpy(headings->all, all, sizeof all);
+    cli_table_begin(table, headings->all);
+}
 
 /* Rows of jobs that were complete before. */
 static void complete_rows(struct cli_table *table, const struct cli_run_report *report)
@@ -131,7 +156,8 @@ static enum status print_jobs(FILE *out, const struct cli_run_report *report, st
 {
     const struct plan *plan = report->plan;
     struct cli_table table;
-    cli_table_begin(&table, job_columns);
+    struct job_headings headings;
+    jobs_table_begin(&table, report, &headings);
     uint32_t shown = plan->jobs.count < CLI_ROWS_MAX ? plan->jobs.count : CLI_ROWS_MAX;
     complete_rows(&table, report);
     for (uint32_t j = 0; j < shown; j++) {
@@ -139,8 +165,8 @@ static enum status print_jobs(FILE *out, const struct cli_run_report *report, st
         cli_table_cell(&table, "%s", plan->jobs.jobs[j].name);
         cli_table_cell(&table, "%" PRIu64 " of %" PRIu64, job->minibatches,
                        plan->jobs.jobs[j].first_minibatch + plan->jobs.jobs[j].minibatches);
-        cli_table_cell(&table, "%.4g", trace_job_tokens_per_s(&report->prediction->trace, j));
-        cli_table_cell(&table, "%.4g", job->tokens_per_s);
+        cli_table_cell(&table, "%.4g", units_per_token(report, j) * trace_job_tokens_per_s(&report->prediction->trace, j));
+        cli_table_cell(&table, "%.4g", units_per_token(report, j) * job->tokens_per_s);
         if (job->has_loss) {
             cli_table_cell(&table, "%.4f", job->first_loss);
             cli_table_cell(&table, "%.4f", job->final_loss);
@@ -167,6 +193,7 @@ static struct cli_result result_of(const struct cli_run_report *report, uint32_t
         .nonfinite = job->nonfinite_losses > 0,
         .final_loss = job->final_loss,
         .tokens_per_s = job->tokens_per_s,
+        .rate = units_per_token(report, j) * job->tokens_per_s,
         .seconds = job->seconds,
         .weights_path = job->weights_path,
         .evaluation = job->evaluation,
@@ -199,7 +226,7 @@ static enum status put_results(const struct cli_run_report *report, FILE *out, s
         results[j] = report->whole && was_complete(report, j) ? result_before(report, j)
                                                               : result_of(report, left++);
     enum status status = json ? cli_results_json(json, results, count, err)
-                              : cli_results_print(out, results, count, err);
+                              : cli_results_print(out, results, count, jobs_unit(report), err);
     free(results);
     return status;
 }
@@ -401,7 +428,8 @@ enum status cli_run_report_nothing_left(struct cli *cli, const struct cli_run_re
     }
     fprintf(cli->out, "%s: all of its jobs were complete before\n\n", report->request->plan_path);
     struct cli_table table;
-    cli_table_begin(&table, job_columns);
+    struct job_headings headings;
+    jobs_table_begin(&table, report, &headings);
     complete_rows(&table, report);
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
     fputc('\n', cli->out);

@@ -132,7 +132,10 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     cli_staleness_print(out, report->plan, 12);
     print_slowness(out, report);
     print_times(out, report);
-    cli_interval_print(out, &report->interval);
+    enum cli_unit unit = cli_unit_of(&report->plan->jobs);
+    const struct cli_prediction *prediction = report->prediction;
+    cli_interval_print(out, &report->interval, unit,
+                       unit == CLI_TOKENS ? 1 : prediction->samples_per_s / prediction->tokens_per_s);
     cli_simulated_reserved(out, &report->simulated);
     if (report->survival) cli_failures_print(out, report->survival);
     cli_trace_written(cli, report->trace_path);

@@ -7,35 +7,53 @@
 #include <cmocka.h>
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "cli/cli_results.h"
 
-static char *printed(const struct cli_result *results, uint32_t count)
+static char *printed_in(const struct cli_result *results, uint32_t count, enum cli_unit unit)
 {
     char *text = NULL;
     size_t length = 0;
     struct error err = {0};
     FILE *out = open_memstream(&text, &length);
     assert_non_null(out);
-    assert_int_equal(cli_results_print(out, results, count, &err), STATUS_OK);
+    assert_int_equal(cli_results_print(out, results, count, unit, &err), STATUS_OK);
     assert_int_equal(fclose(out), 0);
     return text;
+}
+
+static char *printed(const struct cli_result *results, uint32_t count)
+{
+    return printed_in(results, count, CLI_TOKENS);
+}
+
+static void images_are_no_tokens(void **state)
+{
+    (void)state;
+    const struct cli_result results[] = {{.name = "vit", .tokens_per_s = 1700, .rate = 100, .seconds = 2}};
+    char *text = printed_in(results, ARRAY_COUNT(results), CLI_IMAGES);
+    assert_non_null(strstr(text, "IMAGES/S"));
+    assert_non_null(strstr(text, " 100 "));
+    assert_null(strstr(text, "TOKENS"));
+    assert_null(strstr(text, "1700"));
+    free(text);
 }
 
 static void the_last_loss_decides(void **state)
 {
     (void)state;
     const struct cli_result results[] = {
-        {.name = "none", .tokens_per_s = 1, .seconds = 2},
+        {.name = "none", .tokens_per_s = 1, .rate = 1, .seconds = 2},
         {.name = "done", .complete_before = true, .has_loss = true, .final_loss = 4.5},
-        {.name = "worse", .has_loss = true, .final_loss = 3.5, .tokens_per_s = 120.5, .seconds = 61},
-        {.name = "diverged", .nonfinite = true, .tokens_per_s = 99, .seconds = 7},
-        {.name = "better", .has_loss = true, .final_loss = 3.25, .tokens_per_s = 80, .seconds = 9,
+        {.name = "worse", .has_loss = true, .final_loss = 3.5, .tokens_per_s = 120.5, .rate = 120.5, .seconds = 61},
+        {.name = "diverged", .nonfinite = true, .tokens_per_s = 99, .rate = 99, .seconds = 7},
+        {.name = "better", .has_loss = true, .final_loss = 3.25, .tokens_per_s = 80, .rate = 80, .seconds = 9,
          .weights_path = "w"},
         {.name = "equal", .has_loss = true, .final_loss = 3.5,
          .evaluation = {.some = true, .last_finite = true, .best = 1, .best_step = 20, .last = 2},
-         .tokens_per_s = 10, .seconds = 8},
+         .tokens_per_s = 10, .rate = 10, .seconds = 8},
     };
     char *text = printed(results, ARRAY_COUNT(results));
     assert_string_equal(
@@ -56,11 +74,11 @@ static void held_out_losses_decide_when_all_have_one(void **state)
     const struct cli_result results[] = {
         {.name = "a", .has_loss = true, .final_loss = 1.5,
          .evaluation = {.some = true, .last_finite = true, .best = 2.5, .best_step = 30, .last = 2.75},
-         .tokens_per_s = 10, .seconds = 8},
+         .tokens_per_s = 10, .rate = 10, .seconds = 8},
         {.name = "b", .has_loss = true, .final_loss = 2.5,
          .evaluation = {.some = true, .last_finite = true, .best = 2.25, .best_step = 20, .last = 2.5,
                         .weights_path = "w.best"},
-         .tokens_per_s = 20, .seconds = 4,
+         .tokens_per_s = 20, .rate = 20, .seconds = 4,
          .weights_path = "w"},
     };
     char *text = printed(results, ARRAY_COUNT(results));
@@ -92,7 +110,7 @@ static void without_evaluations_there_are_no_columns_for_them(void **state)
 {
     (void)state;
     const struct cli_result result = {
-        .name = "a", .has_loss = true, .final_loss = 1.5, .tokens_per_s = 10, .seconds = 8};
+        .name = "a", .has_loss = true, .final_loss = 1.5, .tokens_per_s = 10, .rate = 10, .seconds = 8};
     char *text = printed(&result, 1);
     assert_string_equal(text, "RANK  JOB  LAST LOSS  TOKENS/S  TIME\n"
                               "   1  a       1.5000        10   8 s\n");
@@ -102,6 +120,7 @@ static void without_evaluations_there_are_no_columns_for_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(images_are_no_tokens),
         cmocka_unit_test(the_last_loss_decides),
         cmocka_unit_test(held_out_losses_decide_when_all_have_one),
         cmocka_unit_test(without_evaluations_there_are_no_columns_for_them),
