@@ -158,6 +158,7 @@ enum status calibration_machine(const char *name, uint32_t devices, struct hardw
         TRY(hardware_find(several, out, err));
     }
     lend_memory(out);
+    out->stack = STACK_FRAMEWORKS; /* what was measured ran on one */
     return STATUS_OK;
 }
 

@@ -80,6 +80,7 @@ static enum status read_options(const struct cli_machine *machine, struct hardwa
         .threads = (uint32_t)machine->threads,
         .no_p2p = machine->no_p2p,
         .no_tf32 = machine->no_tf32,
+        .stack = machine->stack == STACK_COUNT ? 0 : 1 + (uint32_t)machine->stack,
     };
     if (machine->matmul_efficiency >= 0) {
         if (!(machine->matmul_efficiency > 0 && machine->matmul_efficiency <= 1))

@@ -14,6 +14,7 @@ struct cli_machine {
     double device_memory_bytes, link_bytes_per_s, host_memory_bytes; /* or CLI_NOT_GIVEN */
     double storage_bytes, storage_bytes_per_s, p2p_bytes_per_s, nic_bytes_per_s; /* likewise */
     double matmul_efficiency; /* or CLI_NOT_GIVEN */
+    size_t stack;             /* enum hardware_stack; STACK_COUNT: as the machine has it */
     bool no_p2p, no_tf32;
     bool is_argument;         /* named by an argument; the verb has no --hw */
 };
@@ -26,7 +27,8 @@ struct cli_machine {
      .storage_bytes_per_s = CLI_NOT_GIVEN,                                                        \
      .p2p_bytes_per_s = CLI_NOT_GIVEN,                                                            \
      .nic_bytes_per_s = CLI_NOT_GIVEN,                                                            \
-     .matmul_efficiency = CLI_NOT_GIVEN}
+     .matmul_efficiency = CLI_NOT_GIVEN,                                                          \
+     .stack = STACK_COUNT}
 
 /* --hw of verbs that take one machine: where several are given, as `whatif` takes them, all are meant. */
 #define CLI_MACHINE_OPTION(out_, help_)                                                           \
@@ -59,6 +61,11 @@ struct cli_machine {
         OPTION_FLAG("no-tf32", 0, &(m)->no_tf32,                                                  \
                     "products in fp32 without matrix cores, as PyTorch does unless told otherwise")
 
+/* Of every verb that costs work. */
+#define CLI_MACHINE_STACK(m)                                                                      \
+    OPTION_CHOICE("stack", 0, "NAME", hardware_stack_names, &(m)->stack,                          \
+                  "software whose overheads count, default spillway")
+
 #define CLI_MACHINE_STORAGE(m)                                                                    \
     OPTION_QUANTITY("storage-memory", 0, "SIZE", DIMENSION_BYTES, &(m)->storage_bytes,            \
                     "storage for states that host memory has no room for"),                       \
@@ -69,7 +76,7 @@ struct cli_machine {
 static inline bool cli_machine_speeds_given(const struct cli_machine *machine)
 {
     return machine->link_bytes_per_s >= 0 || machine->p2p_bytes_per_s >= 0 || machine->nic_bytes_per_s >= 0 ||
-           machine->no_p2p || machine->no_tf32 || machine->threads > 0 ||
+           machine->no_p2p || machine->no_tf32 || machine->threads > 0 || machine->stack != STACK_COUNT ||
            machine->matmul_efficiency >= 0;
 }
 

@@ -139,6 +139,7 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
         CLI_MACHINE_NAME(&bench.options.machine),
         CLI_MACHINE_SIZES(&bench.options.machine),
         CLI_MACHINE_SPEEDS(&bench.options.machine),
+        CLI_MACHINE_STACK(&bench.options.machine),
         OPTION_QUANTITY("limit", 0, "TIME", DIMENSION_SECONDS, &request.limit_s,
                         "for a shared object in one case, default 1min"),
         OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PICTURE, &request.figure, "draw a figure: NAME.svg or NAME.png"),

@@ -309,6 +309,7 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
         CLI_MACHINE_NAME(&request.machine),
         CLI_MACHINE_SIZES(&request.machine),
         CLI_MACHINE_STORAGE(&request.machine),
+        CLI_MACHINE_STACK(&request.machine),
         OPTION_U64("microbatch", 'b', "N", 1, 1 << 20, &request.microbatch, "samples per pass, default 1"),
         OPTION_U64("microbatches", 0, "N", 1, 1 << 20, &request.microbatches,
                    "of a minibatch, of all replicas together, default one for each device"),

@@ -399,6 +399,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         CLI_MACHINE_NAME(&request.source.machine),
         CLI_MACHINE_SIZES(&request.source.machine),
         CLI_MACHINE_SPEEDS(&request.source.machine),
+        CLI_MACHINE_STACK(&request.source.machine),
         CLI_MACHINE_STORAGE(&request.source.machine),
         CLI_PARALLEL(&request.source.parallel),
         OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &request.dispatch,

@@ -397,6 +397,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                            "a name or a hardware file: where jobs are planned, or another machine for a plan"),
         CLI_MACHINE_SIZES(&request.machine),
         CLI_MACHINE_SPEEDS(&request.machine),
+        CLI_MACHINE_STACK(&request.machine),
         CLI_MACHINE_STORAGE(&request.machine),
         CLI_PARALLEL(&request.parallel),
         OPTION_CHOICE("activations", 0, "HOW", activations, &request.activations,

@@ -27,6 +27,7 @@ struct request {
     const char *tokens, *usd_per_gpu_hour, *watt_price, *cost_max, *basis, *today;
     const char *sensitivity, *plot;   /* NULL: nobody asked */
     double deadline_s;
+    struct cli_machine machine; /* what all of them have in common */
     bool csv, markdown, verbose;
 };
 
@@ -66,10 +67,10 @@ static enum status take_today(const char *given, char today[DATE_BYTES], struct 
 
 /* --- machines --------------------------------------------------------------------------------- */
 
-static enum status find_machine(const char *name, const struct what_if_prices *prices, struct what_if_answer *out,
-                                struct error *err)
+static enum status find_machine(const struct cli_machine *like, const char *name, const struct what_if_prices *prices,
+                                struct what_if_answer *out, struct error *err)
 {
-    struct cli_machine machine = CLI_MACHINE_NONE;
+    struct cli_machine machine = *like;
     machine.name = out->name = name;
     TRY(cli_machine_read(&machine, &out->hardware, err));
     TRY(what_if_price(prices, name, out->hardware.device_count, &out->price, err));
@@ -83,13 +84,13 @@ static enum status find_machines(const struct request *request, const struct wha
                                  struct what_if_answer *answers, uint32_t *count, struct error *err)
 {
     for (size_t i = 0; i < request->machines.count; i++) {
-        TRY(find_machine(request->machines.items[i], prices, &answers[*count], err));
+        TRY(find_machine(&request->machine, request->machines.items[i], prices, &answers[*count], err));
         ++*count;
     }
     if (*count > 0) return STATUS_OK;
     for (uint32_t i = 0; hardware_preset_name(i) && *count < CATALOGUE_MAX; i++) {
         struct what_if_answer *a = &answers[*count];
-        TRY(find_machine(hardware_preset_name(i), prices, a, err));
+        TRY(find_machine(&request->machine, hardware_preset_name(i), prices, a, err));
         if (a->price.usd_per_h > 0 && strcmp(a->hardware.backend, "cuda") == 0) ++*count;
         else what_if_answer_release(a);
     }
@@ -261,10 +262,11 @@ static enum status check_request(const struct cli *cli, const struct request *re
 
 enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {.deadline_s = -1};
+    struct request request = {.deadline_s = -1, .machine = CLI_MACHINE_NONE};
     const struct option_spec specs[] = {
         OPTION_LIST("hw", 0, "MACHINE", &request.machines,
                     "a name or file ('spillway hardware list'); once for each machine"),
+        CLI_MACHINE_STACK(&request.machine),
         OPTION_STRING("tokens", 0, "N", &request.tokens, "train on so many, such as 2e9, default what the jobs have"),
         OPTION_QUANTITY("deadline", 0, "TIME", DIMENSION_SECONDS, &request.deadline_s,
                         "how long it may take, such as 72h; without --hw the cheapest machine that makes it"),

@@ -280,10 +280,9 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
         .launch_s = type->launch_latency.value,
         .matrix_cores = !scalar,
         .of_all_shapes = scalar && type->fp32_efficiency.value > 0,
+        /* without matrix cores nothing was fitted to jobs in fp32 */
+        .frameworks = hardware->stack == STACK_FRAMEWORKS && !(scalar && kernel_half(item->kernel) != item->kernel),
     };
-    /* without matrix cores nothing tells spread jobs in fp32 from others: no such was fitted */
-    const struct work_item plain = {kernel_wide(item->kernel), item->count, item->m, item->n, item->k};
-    if (scalar && kernel_is_spread(item->kernel)) item = &plain;
     if (!cpu && scalar && convolution_model_has(item->kernel))
         return (struct cost){.seconds = convolution_model_s(rates, item), .spread = matmul->spread};
     if (!cpu && kernel_model_is_set(&type->kernel_model)) {
@@ -360,7 +359,7 @@ static struct cost collective_cost(const struct hardware *hardware, uint32_t dev
 {
     if (device == hardware_cpu(hardware)) return (struct cost){.seconds = 0};
     const struct device_type *type = &hardware->types[hardware->devices[device].type];
-    double dispatch_s = type->kernel_model.dispatch_latency.value;
+    double dispatch_s = hardware->stack == STACK_FRAMEWORKS ? type->kernel_model.dispatch_latency.value : 0;
     double hiding_s = fmin(KERNEL_MODEL_AHEAD * dispatch_s, type->collective_latency.value);
     return (struct cost){.host_s = item->count * dispatch_s, .hiding_s = item->count * hiding_s};
 }

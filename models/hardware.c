@@ -459,6 +459,7 @@ enum status hardware_adjust(struct hardware *hardware, const struct hardware_opt
     for (uint32_t t = 0; t < hardware->type_count && options->matmul_efficiency > 0; t++)
         set_matmul_efficiency(&hardware->types[t], options->matmul_efficiency);
     for (uint32_t t = 0; t < hardware->type_count && options->no_tf32; t++) drop_tf32(&hardware->types[t]);
+    if (options->stack > 0) hardware->stack = options->stack - 1;
     if (options->threads > 0) return set_threads(hardware, options->threads, err);
     if (is_host(hardware) && (options->device_count > 0 || hardware->threads == 0)) {
         uint32_t share = hardware->host_cores / hardware->device_count;

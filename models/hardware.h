@@ -31,7 +31,7 @@
  * In files (F: a figure, see below; optional keys in parentheses):
  *
  *     {"spillway_hardware": 1, "name": "...", "backend": "cuda",
- *      ("note": "...", "measured_on": "...", "load": {"others": F, "stolen": F, "disturbed": F},)
+ *      ("note": "...", "measured_on": "...", "stack": "frameworks", "load": {"others": F, "stolen": F, "disturbed": F},)
  *      "host": {"memory": F, "cores": 16, ("threads": 0, "memory_bandwidth": F,
  *                "nodes": 4, "node_devices": 8)},
  *      ("storage": {"capacity": F, "read": F, "write": F, ("both": F, "latency": F)},)
@@ -141,19 +141,32 @@ struct compute_profile {
 };
 
 /*
- * How a type's kernels, and the software that launches them, fall short of peak and bandwidth: models/kernel_model.h.
+ * The software that drives the devices of a machine. Its overheads count for every way of running a job alike: spilled,
+ * resident or spread over devices.
+ *
+ *   spillway     the executor here: attention and what goes over activations are one kernel each, kernels follow each
+ *                other without gaps, and the states of a job come from host memory and go back there
+ *   frameworks   PyTorch, Megatron-LM and the like as published runs used them: the second part of struct kernel_model
+ *                counts, and states are on the devices from the start, as where iterations are timed
+ */
+enum hardware_stack { STACK_SPILLWAY, STACK_FRAMEWORKS, STACK_COUNT };
+extern const char *const hardware_stack_names[STACK_COUNT + 1]; /* ends with NULL */
+
+/*
+ * How a type's kernels fall short of peak and bandwidth: models/kernel_model.h.
  * Without `multiprocessors` there is none, and kernels take launch latency plus the roofline.
  */
 struct kernel_model {
     struct figure multiprocessors;      /* that take tiles of a product at the same time */
     struct figure matmul_depth;         /* k at which a product has half of its rate */
+    struct figure matmul_sustained;     /* of the peak, what products reach however large they are; 0: no such limit */
+    struct figure misaligned_rate;      /* of its rate, what a product has whose rows are no whole 16 bytes; 0: all */
+    /* Of the frameworks that launch them: */
     struct figure score_bytes_forward;  /* bytes that attention moves for each score, the products' own apart; */
     struct figure score_bytes_backward; /* 0: it is one kernel that keeps them to itself */
     struct figure loss_passes;          /* how often the loss reads and writes the logits; 0: once */
-    struct figure elementwise_passes;   /* how often what goes over activations does so, of spread jobs; 0: once */
-    struct figure matmul_sustained;     /* of the peak, what products reach however large they are; 0: no such limit */
-    struct figure misaligned_rate;      /* of its rate, what a product has whose rows are no whole 16 bytes; 0: all */
-    struct figure kernel_gap;           /* seconds between kernels of spread jobs, on the device */
+    struct figure elementwise_passes;   /* how often what goes over activations does so; 0: once */
+    struct figure kernel_gap;           /* seconds between kernels, on the device */
     struct figure dispatch_latency;     /* seconds of the host for each kernel that it launches */
 };
 
@@ -243,6 +256,7 @@ struct hardware {
     struct arena arena;
     const char *name;
     const char *backend;       /* "host" or "cuda" */
+    uint32_t stack;            /* enum hardware_stack */
     const char *note;          /* may be NULL: what is assumed */
     struct figure host_bytes;  /* DRAM that plans may use, of all hosts */
     struct figure host_bandwidth; /* bytes/s of all cores of all hosts; 0: unknown, see hardware_cpu() */
@@ -418,6 +432,7 @@ struct hardware_options {
     uint32_t threads;             /* per host device; default cores / devices */
     double matmul_efficiency;     /* of all device types, at most 1 */
     bool no_tf32;                 /* products in fp32 do without matrix cores, at as large a share of that peak */
+    uint32_t stack;               /* 1 + enum hardware_stack; 0: as it is */
 };
 MUST_CHECK enum status hardware_adjust(struct hardware *hardware,
                                        const struct hardware_options *options, struct error *err);

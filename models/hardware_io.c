@@ -440,12 +440,15 @@ static enum status take_optional_text(struct json_object *object, const char *ke
 
 static const char *const backends[] = {"host", "cuda"};
 
+const char *const hardware_stack_names[] = {[STACK_SPILLWAY] = "spillway", [STACK_FRAMEWORKS] = "frameworks", NULL};
+static_assert(ARRAY_COUNT(hardware_stack_names) == STACK_COUNT + 1, "a name per stack");
+
 static enum status parse_machine(const struct json_input *in, const json_t *value,
                                  struct hardware *out, struct error *err)
 {
     struct json_object object;
     uint64_t version;
-    size_t backend;
+    size_t backend, stack = STACK_SPILLWAY;
     TRY(json_object_open(&object, in, value, "a hardware object", err));
     TRY(json_take_u64(&object, "spillway_hardware", JSON_REQUIRED, 1, 1, &version, err));
     TRY(figures_take_text(&object, "name", &out->arena, &out->name, err));
@@ -454,6 +457,8 @@ static enum status parse_machine(const struct json_input *in, const json_t *valu
     out->backend = backends[backend];
     TRY(take_optional_text(&object, "note", &out->arena, &out->note, err));
     TRY(take_optional_text(&object, "measured_on", &out->arena, &out->measured_on, err));
+    TRY(json_take_choice(&object, "stack", JSON_OPTIONAL, hardware_stack_names, STACK_COUNT, &stack, err));
+    out->stack = (uint32_t)stack;
     TRY(parse_load(&object, out, err));
     TRY(parse_host(&object, out, err));
     TRY(parse_storage(&object, out, err));
@@ -491,6 +496,7 @@ void hardware_write(const struct hardware *hardware, struct json_out *out, const
     json_out_string(out, "backend", hardware->backend);
     if (hardware->note) json_out_string(out, "note", hardware->note);
     if (hardware->measured_on) json_out_string(out, "measured_on", hardware->measured_on);
+    if (hardware->stack != STACK_SPILLWAY) json_out_string(out, "stack", hardware_stack_names[hardware->stack]);
     if (hardware->load.others.source) {
         json_out_object_begin(out, "load", false);
         figures_write(out, load_figures, ARRAY_COUNT(load_figures), &hardware->load);

@@ -43,15 +43,8 @@ struct parts {
     double launches;
 };
 
-/* A class of spread jobs in fp32 is made of what that of 16 bits is. */
-static uint32_t structure_of(uint32_t kernel)
-{
-    return kernel_is_spread(kernel) ? kernel_half(kernel) : kernel;
-}
-
 static bool is_half_matmul(uint32_t kernel)
 {
-    kernel = structure_of(kernel);
     return (kernel >= KERNEL_MATMUL_BF16_FORWARD && kernel <= KERNEL_MATMUL_BF16_WEIGHT) ||
            (kernel >= KERNEL_MATMUL_HALF_FORWARD && kernel <= KERNEL_MATMUL_HALF_WEIGHT);
 }
@@ -61,29 +54,30 @@ static bool is_matmul(uint32_t kernel)
     return kernel <= KERNEL_MATMUL_WEIGHT || is_half_matmul(kernel);
 }
 
-static bool is_half_attention(uint32_t kernel)
+/* In 16 bits or fp32, which have the same parts; so in the two that follow. */
+static bool is_attention(uint32_t kernel)
 {
-    kernel = structure_of(kernel);
+    kernel = kernel_half(kernel);
     return kernel >= KERNEL_ATTENTION_HALF_FORWARD && kernel <= KERNEL_ATTENTION_FULL_HALF_BACKWARD;
 }
 
 static bool is_backward(uint32_t kernel)
 {
-    kernel = structure_of(kernel);
+    kernel = kernel_half(kernel);
     return kernel == KERNEL_ATTENTION_HALF_BACKWARD || kernel == KERNEL_ATTENTION_FULL_HALF_BACKWARD;
 }
 
 /* Over activations, number by number. */
-static bool is_half_elementwise(uint32_t kernel)
+static bool is_elementwise(uint32_t kernel)
 {
-    kernel = structure_of(kernel);
+    kernel = kernel_half(kernel);
     return kernel >= KERNEL_NORM_HALF_FORWARD && kernel <= KERNEL_EMBED_HALF_BACKWARD;
 }
 
-/* Of jobs that are spread: models/work.h. */
+/* By frameworks, each kernel by itself. */
 static bool is_dispatched(uint32_t kernel)
 {
-    return kernel >= KERNEL_MATMUL_HALF_FORWARD;
+    return kernel_half(kernel) >= KERNEL_MATMUL_HALF_FORWARD;
 }
 
 /* Have the rows of the weights (m x n where the product is their gradient, else n x k) whole 16 bytes, or as many numbers? */
@@ -112,7 +106,7 @@ static struct parts scores_parts(const struct kernel_model *model, struct kernel
                     product_s(model, rates, (struct product){tokens, width, tokens, heads});
     bool back = is_backward(one->kernel);
     double score_bytes = back ? model->score_bytes_backward.value : model->score_bytes_forward.value;
-    if (kernel_is_spread(one->kernel)) score_bytes *= 2; /* they are those of 16 bits */
+    if (kernel_half(one->kernel) != one->kernel) score_bytes *= 2; /* in fp32; they are those of 16 bits */
     double bytes = work_item_bytes(one, ELEMENT_BYTES) + heads * tokens * tokens * score_bytes;
     return (struct parts){back ? 2 * once_s : once_s, bytes, back ? 12 : 8};
 }
@@ -121,10 +115,10 @@ static struct parts scores_parts(const struct kernel_model *model, struct kernel
 static struct parts other_parts(const struct kernel_model *model, struct kernel_rates rates, const struct work_item *one)
 {
     struct parts parts = {work_item_flops(one) / rates.flops_per_s, work_item_bytes(one, ELEMENT_BYTES), 1};
-    double passes = one->kernel == KERNEL_LOSS         ? model->loss_passes.value
-                    : is_half_elementwise(one->kernel) ? model->elementwise_passes.value
-                                                       : 0;
-    if (passes > 0) parts.bytes *= passes;
+    double passes = one->kernel == KERNEL_LOSS    ? model->loss_passes.value
+                    : is_elementwise(one->kernel) ? model->elementwise_passes.value
+                                                  : 0;
+    if (rates.frameworks && passes > 0) parts.bytes *= passes;
     return parts;
 }
 
@@ -135,8 +129,8 @@ struct kernel_seconds kernel_model_seconds(const struct kernel_model *model, str
     struct parts parts;
     assert(kernel_model_is_set(model));
     one.count = 1;
-    bool scores = is_half_attention(item->kernel) && model->score_bytes_forward.value > 0;
-    bool dispatched = is_dispatched(item->kernel);
+    bool scores = rates.frameworks && is_attention(item->kernel) && model->score_bytes_forward.value > 0;
+    bool dispatched = rates.frameworks && is_dispatched(item->kernel);
     if (is_matmul(item->kernel)) parts = matmul_parts(model, rates, &one);
     else if (scores) parts = scores_parts(model, rates, &one);
     else parts = other_parts(model, rates, &one);

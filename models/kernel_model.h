@@ -1,6 +1,7 @@
 /*
  * Seconds of kernels by formula, where a device type says how its kernels fall short of the datasheet
- * (struct kernel_model, models/hardware.h) and nothing was measured point by point.
+ * (struct kernel_model, models/hardware.h) and nothing was measured point by point. The hardware's part counts for
+ * every job; the part of the software counts where the machine's stack is that of frameworks (enum hardware_stack).
  *
  * A matrix product is cut into tiles of its result; the multiprocessors take tiles in waves, and a wave that
  * is not full lasts as long as one that is. A tile begins and ends without multiplying, which weighs more the
@@ -13,7 +14,7 @@
  * fall there. And a product of 16 bits whose matrices have rows of no whole 16 bytes has a part of its rate only: libraries
  * then load them in smaller pieces. (GPT-2's vocabulary of 50257 makes all three products of its head such.)
  *
- * Kernels of jobs that are spread are those of the software of 2019 to 2022. Attention is, where a score has bytes,
+ * Frameworks are the software of 2019 to 2022. Attention is, where a score has bytes,
  * products of queries with all keys, masked ones included, and kernels in between that read and write every score
  * (scale, mask, softmax, dropout). What goes over activations element by element (norms, sums, activation functions) does
  * so more often than the kernels that are listed: biases and dropouts are kernels of their own. Between kernels are gaps:
@@ -25,11 +26,11 @@
  * node came out worse, by the last those of four ranks.)
  *
  * All of it was fitted to runs of 16 bits. On a device whose products in fp32 go by matrix cores (TF32) the same software runs
- * spread jobs in fp32: as many kernels with the same gaps and dispatches; products at the same efficiencies of TF32's peak, which
- * is a half of that of 16 bits, and (spread or not) slow at the same counts of a row's numbers; twice the bytes of scores and
+ * jobs in fp32: as many kernels with the same gaps and dispatches; products at the same efficiencies of TF32's peak, which
+ * is a half of that of 16 bits, and (with either stack) slow at the same counts of a row's numbers; twice the bytes of scores and
  * activations. No run was seen to hold that against. (gpt2-xl on two A100s, a step of eight microbatches of one sequence: 914 ms,
- * 666 in bf16.) Without matrix cores (V100) spread jobs in fp32 have none of it, as jobs that are not spread have: what was
- * published of such is long products.
+ * 666 in bf16.) Without matrix cores (V100) jobs in fp32 have none of it: what was published of such is long products.
+ * Optimizers, losses, products of 16 bits with a result in fp32 and operations of CNNs have no gaps and no dispatches.
  *
  * Sources: NVIDIA, Matrix Multiplication Background User's Guide (tiles, waves, 16 bytes); Megatron-LM,
  * arXiv 2104.04473, section 4.2 (which kernels were not fused).
@@ -50,6 +51,7 @@ struct kernel_rates {
     double sustained_flops_per_s; /* of products, however large; 0: flops_per_s is */
     double launch_s;              /* of each kernel, on the device */
     bool matrix_cores;            /* products in fp32 go by them too */
+    bool frameworks;              /* the software's part counts */
     bool of_all_shapes;           /* flops_per_s is what products of usual shapes came to: nothing is taken off it for theirs */
 };
 

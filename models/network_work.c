@@ -83,13 +83,12 @@ struct list {
     struct work_list work;
     bool rounded; /* products are those of bf16, and their operands in fp32 are rounded in front */
     bool half;    /* all numbers are of 16 bits, but for those that models/parallel.h names */
-    bool spread;  /* the job is, in fp32 */
     uint32_t parts; /* sum of enum part, of a backward pass */
 };
 
 static uint32_t class_of(const struct list *list, uint32_t kernel)
 {
-    return list->half ? kernel_half(kernel) : list->spread ? kernel_spread(kernel) : kernel;
+    return list->half ? kernel_half(kernel) : kernel;
 }
 
 static void add_times(struct list *list, uint64_t times, uint32_t kernel, uint64_t m, uint64_t n,
@@ -132,7 +131,7 @@ static enum kernel product_of(const struct list *list, enum kernel kernel)
 static void linear_forward(struct list *list, struct linear l)
 {
     uint32_t kernel = list->half && l.loss ? KERNEL_MATMUL_BF16_FORWARD : product_of(list, KERNEL_MATMUL_FORWARD);
-    if (!l.loss) kernel = class_of(list, kernel); /* logits have that of other jobs */
+    if (!l.loss) kernel = class_of(list, kernel); /* logits are fp32 */
     struct work_item item = {.kernel = kernel, .count = 1, .m = l.rows, .n = l.out, .k = l.in};
     work_list_add(&list->work, &item, l.times);
     if (list->rounded) add_times(list, l.times, KERNEL_ROUND, l.rows * l.in, 0, 0);
@@ -635,8 +634,7 @@ uint32_t network_slice_work(const struct network *network, uint64_t layer, enum 
 {
     assert(layer < network->layer_count && pass < PASS_COUNT && pass != PASS_UPDATE);
     struct list list = {.work = {.items = out, .capacity = LAYER_WORK_MAX},
-                        .half = share.precision == PRECISION_BF16,
-                        .spread = share.precision != PRECISION_BF16};
+                        .half = share.precision == PRECISION_BF16};
     if (network->family == NETWORK_PROFILE) {
         opaque_work(network, layer, pass, microbatch, &list);
     } else if (network->graph) {

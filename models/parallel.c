@@ -456,17 +456,9 @@ enum status parallel_check(const struct job *job, struct error *err)
     return check_tensor(job, err);
 }
 
-/* A kernel model describes the software of a framework, which only the costs of parallel jobs count so far. */
-static bool has_kernel_model(const struct hardware *hardware)
-{
-    for (uint32_t t = 0; t < hardware->type_count; t++)
-        if (hardware->types[t].kernel_model.multiprocessors.value > 0) return true;
-    return false;
-}
-
 bool parallel_is_alone(const struct hardware *hardware, const struct job *job)
 {
-    if (has_kernel_model(hardware)) return false;
+    if (hardware->stack != STACK_SPILLWAY) return false; /* a study of other software, which does what the job says */
     const struct parallel *p = &job->parallel;
     bool single = parallel_is_set(p) && parallel_devices(p) == 1 && p->replicated == 0;
     bool plain = p->offload == OFFLOAD_NOTHING && !p->swap && !p->choose && p->slices == 0 &&

@@ -391,8 +391,8 @@ MUST_CHECK enum status parallel_check(const struct job *job, struct error *err);
 /*
  * Is it spread over a single device, in no way that differs from a job that is not spread? Such a job computes what
  * the resident policies compute, and plans of them can be carried out. Of networks that are listed layer by layer, and
- * of jobs that clip, which no resident policy takes: false. On machines with a kernel model, which predictions of
- * published runs rest on, too: resident plans do not count its gaps and dispatches.
+ * of jobs that clip, which no resident policy takes: false. With another software stack than the executor's (enum
+ * hardware_stack), too: it recomputes and schedules as the job says.
  */
 bool parallel_is_alone(const struct hardware *hardware, const struct job *job);
 

@@ -54,7 +54,7 @@ static void add_context(struct work_list *list, const struct job *job, uint64_t 
     for (uint32_t p = 0; p < (back ? 4 : 2); p++) {
         struct work_item item = back ? backward[p] : forward[p];
         uint32_t wide = back ? KERNEL_MATMUL_INPUT : KERNEL_MATMUL_FORWARD;
-        item.kernel = half ? kernel_half(wide) : kernel_spread(wide);
+        item.kernel = half ? kernel_half(wide) : wide;
         item.count = 1;
         work_list_add(list, &item, times * heads);
     }

@@ -17,7 +17,7 @@
  *     adamw             4 (3 m in, 3 m out) + e m: parameters and moments are fp32 in any case, but
  *                       for moments of 2 bytes, which make a class of their own
  *     matmul of bf16    2 (m k + k n) + e m n
- *     matmul of halves  2 (m k + k n + m n); of weights' gradients 2 (m k + k n) + 2 e m n
+ *     matmul of halves  2 (m k + k n + m n); of weights' gradients 2 (m k + k n) + e m n
  *
  * A row says how many times which product of sizes crosses memory, so that adding a kernel class
  * is adding a row.
@@ -95,27 +95,6 @@ const char *const kernel_names[] = {
     [KERNEL_GATHER_HALF] = "gather_half",
     [KERNEL_EMBED_HALF_FORWARD] = "embed_half_forward",
     [KERNEL_EMBED_HALF_BACKWARD] = "embed_half_backward",
-    [KERNEL_MATMUL_SPREAD_FORWARD] = "matmul_spread_forward",
-    [KERNEL_MATMUL_SPREAD_INPUT] = "matmul_spread_input",
-    [KERNEL_MATMUL_SPREAD_WEIGHT] = "matmul_spread_weight",
-    [KERNEL_ATTENTION_SPREAD_FORWARD] = "attention_spread_forward",
-    [KERNEL_ATTENTION_SPREAD_BACKWARD] = "attention_spread_backward",
-    [KERNEL_ATTENTION_FULL_SPREAD_FORWARD] = "attention_full_spread_forward",
-    [KERNEL_ATTENTION_FULL_SPREAD_BACKWARD] = "attention_full_spread_backward",
-    [KERNEL_NORM_SPREAD_FORWARD] = "norm_spread_forward",
-    [KERNEL_NORM_SPREAD_BACKWARD] = "norm_spread_backward",
-    [KERNEL_RMS_NORM_SPREAD_FORWARD] = "rms_norm_spread_forward",
-    [KERNEL_RMS_NORM_SPREAD_BACKWARD] = "rms_norm_spread_backward",
-    [KERNEL_GELU_SPREAD_FORWARD] = "gelu_spread_forward",
-    [KERNEL_GELU_SPREAD_BACKWARD] = "gelu_spread_backward",
-    [KERNEL_SWIGLU_SPREAD_FORWARD] = "swiglu_spread_forward",
-    [KERNEL_SWIGLU_SPREAD_BACKWARD] = "swiglu_spread_backward",
-    [KERNEL_RESIDUAL_SPREAD] = "residual_spread",
-    [KERNEL_BIAS_SPREAD_BACKWARD] = "bias_spread_backward",
-    [KERNEL_ROPE_SPREAD] = "rope_spread",
-    [KERNEL_GATHER_SPREAD] = "gather_spread",
-    [KERNEL_EMBED_SPREAD_FORWARD] = "embed_spread_forward",
-    [KERNEL_EMBED_SPREAD_BACKWARD] = "embed_spread_backward",
     [KERNEL_COLLECTIVE] = "collective",
 };
 static_assert(ARRAY_COUNT(kernel_names) == KERNEL_COUNT, "a name per kernel");
@@ -184,8 +163,7 @@ static const struct kernel_formula formulas[] = {
     [KERNEL_POOL] = {.mn = 1},
     [KERNEL_MATMUL_HALF_FORWARD] = {.flops_mnk = 2, .half_mk = 1, .half_kn = 1, .half_mn = 1},
     [KERNEL_MATMUL_HALF_INPUT] = {.flops_mnk = 2, .half_mk = 1, .half_kn = 1, .half_mn = 1},
-    /* the sum of gradients in and out */
-    [KERNEL_MATMUL_HALF_WEIGHT] = {.flops_mnk = 2, .half_mk = 1, .half_kn = 1, .mn = 2},
+    [KERNEL_MATMUL_HALF_WEIGHT] = {.flops_mnk = 2, .half_mk = 1, .half_kn = 1, .mn = 1},
     [KERNEL_ATTENTION_HALF_FORWARD] = {.flops_mnnk = 2, .half_mnk = 4, .stats_mn = 1},
     [KERNEL_ATTENTION_HALF_BACKWARD] = {.flops_mnnk = 4, .half_mnk = 8, .stats_mn = 1},
     [KERNEL_ATTENTION_FULL_HALF_FORWARD] = {.flops_mnnk = 4, .half_mnk = 4, .stats_mn = 1},
@@ -205,13 +183,11 @@ static const struct kernel_formula formulas[] = {
     [KERNEL_EMBED_HALF_FORWARD] = {.half_mn = 3},
     /* rows of 16 bits in; the table's gradient is fp32 */
     [KERNEL_EMBED_HALF_BACKWARD] = {.half_mn = 1, .mn = 2, .kn = 1},
-    /* likewise; other classes of spread jobs in fp32 have what their wide ones have */
-    [KERNEL_MATMUL_SPREAD_WEIGHT] = {.flops_mnk = 2, .mk = 1, .kn = 1, .mn = 2},
     [KERNEL_COLLECTIVE] = {0},
 };
 static_assert(ARRAY_COUNT(formulas) == KERNEL_COUNT, "a formula per kernel");
 
-/* --- classes of spread jobs ----------------------------------------------------------------------- */
+/* --- classes of 16 bits ---------------------------------------------------------------------------- */
 
 /* The wide class of each class of 16 bits; 0 elsewhere, which is the class of a product in fp32. */
 static const uint32_t wide[KERNEL_COUNT] = {
@@ -243,26 +219,15 @@ static bool is_half(uint32_t kernel)
     return kernel == KERNEL_MATMUL_HALF_FORWARD || wide[kernel] != 0;
 }
 
-enum { SPREAD_BEHIND_HALF = KERNEL_MATMUL_SPREAD_FORWARD - KERNEL_MATMUL_HALF_FORWARD };
-static_assert(KERNEL_EMBED_SPREAD_BACKWARD - KERNEL_EMBED_HALF_BACKWARD == SPREAD_BEHIND_HALF, "in the same order");
-
 uint32_t kernel_wide(uint32_t kernel)
 {
     assert(kernel < KERNEL_COUNT);
-    if (kernel_is_spread(kernel)) kernel -= SPREAD_BEHIND_HALF;
     return is_half(kernel) ? wide[kernel] : kernel;
-}
-
-uint32_t kernel_spread(uint32_t kernel)
-{
-    uint32_t half = kernel_half(kernel);
-    return is_half(half) ? half + SPREAD_BEHIND_HALF : kernel;
 }
 
 uint32_t kernel_half(uint32_t kernel)
 {
     assert(kernel < KERNEL_COUNT);
-    if (kernel_is_spread(kernel)) return kernel - SPREAD_BEHIND_HALF;
     for (uint32_t half = KERNEL_MATMUL_HALF_FORWARD; half < KERNEL_COUNT; half++)
         if (is_half(half) && wide[half] == kernel) return half;
     return kernel;
@@ -273,8 +238,7 @@ uint32_t kernel_half(uint32_t kernel)
 static const struct kernel_formula *formula_of(uint32_t kernel)
 {
     assert(kernel < KERNEL_COUNT);
-    bool own = !kernel_is_spread(kernel) || kernel == KERNEL_MATMUL_SPREAD_WEIGHT;
-    return &formulas[own ? kernel : kernel_wide(kernel)];
+    return &formulas[kernel];
 }
 
 double work_item_flops(const struct work_item *item)

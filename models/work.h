@@ -80,8 +80,8 @@ enum kernel {
     KERNEL_RELU_FORWARD, /* m rows of n, in place */
     KERNEL_RELU_BACKWARD,
     KERNEL_POOL,         /* there or back: m pixels of n channels that are read or written */
-    /* Of jobs that are spread over devices (models/parallel.h): operands and results of 16 bits, but for
-     * gradients of weights, which are fp32 and added to those that earlier microbatches left. */
+    /* Of jobs of precision bf16 (models/precision.h): operands and results of 16 bits, but for gradients of
+     * weights, which are fp32. */
     KERNEL_MATMUL_HALF_FORWARD,
     KERNEL_MATMUL_HALF_INPUT,
     KERNEL_MATMUL_HALF_WEIGHT,
@@ -103,29 +103,6 @@ enum kernel {
     KERNEL_GATHER_HALF,
     KERNEL_EMBED_HALF_FORWARD,
     KERNEL_EMBED_HALF_BACKWARD,
-    /* The same of jobs that are spread in fp32, in the same order: other classes than those of jobs that are not, for the
-     * software that drives devices is another (models/kernel_model.h). */
-    KERNEL_MATMUL_SPREAD_FORWARD,
-    KERNEL_MATMUL_SPREAD_INPUT,
-    KERNEL_MATMUL_SPREAD_WEIGHT,
-    KERNEL_ATTENTION_SPREAD_FORWARD,
-    KERNEL_ATTENTION_SPREAD_BACKWARD,
-    KERNEL_ATTENTION_FULL_SPREAD_FORWARD,
-    KERNEL_ATTENTION_FULL_SPREAD_BACKWARD,
-    KERNEL_NORM_SPREAD_FORWARD,
-    KERNEL_NORM_SPREAD_BACKWARD,
-    KERNEL_RMS_NORM_SPREAD_FORWARD,
-    KERNEL_RMS_NORM_SPREAD_BACKWARD,
-    KERNEL_GELU_SPREAD_FORWARD,
-    KERNEL_GELU_SPREAD_BACKWARD,
-    KERNEL_SWIGLU_SPREAD_FORWARD,
-    KERNEL_SWIGLU_SPREAD_BACKWARD,
-    KERNEL_RESIDUAL_SPREAD,
-    KERNEL_BIAS_SPREAD_BACKWARD,
-    KERNEL_ROPE_SPREAD,
-    KERNEL_GATHER_SPREAD,
-    KERNEL_EMBED_SPREAD_FORWARD,
-    KERNEL_EMBED_SPREAD_BACKWARD,
     KERNEL_COLLECTIVE, /* what the host does for a collective that computations wait for; the collective is its own op */
     KERNEL_COUNT
 };
@@ -133,17 +110,9 @@ enum kernel {
 /* "matmul_forward", ...; in plan and hardware files. */
 extern const char *const kernel_names[KERNEL_COUNT];
 
-/* The class of the same computation on numbers of 16 bits and in fp32, of jobs that are spread, and of the same of other jobs in
- * fp32; the class itself where there is no such. */
+/* The class of the same computation on numbers of 16 bits, and in fp32; the class itself where there is no such. */
 uint32_t kernel_half(uint32_t kernel);
-uint32_t kernel_spread(uint32_t kernel);
 uint32_t kernel_wide(uint32_t kernel);
-
-/* Is it one of spread jobs in fp32? */
-static inline bool kernel_is_spread(uint32_t kernel)
-{
-    return kernel >= KERNEL_MATMUL_SPREAD_FORWARD && kernel <= KERNEL_EMBED_SPREAD_BACKWARD;
-}
 
 struct work_item {
     uint32_t kernel; /* enum kernel */

@@ -115,8 +115,8 @@ static enum status fill(struct arena *arena, struct view *v, struct serving_kind
 }
 
 /*
- * The machine without what training software takes to dispatch a kernel, and without gaps between kernels: where networks
- * are served, kernels of a whole pass are launched at once. `*out` shares with the machine all but the types, which live in
+ * The machine as frameworks drive it, without what they take to dispatch a kernel in training and without gaps between
+ * kernels: where networks are served, kernels of a whole pass are launched at once. `*out` shares with the machine all but the types, which live in
  * the arena.
  */
 static enum status without_dispatch(const struct hardware *hardware, struct arena *arena, struct hardware *out,
@@ -125,6 +125,7 @@ static enum status without_dispatch(const struct hardware *hardware, struct aren
     void *memory;
     if (arena_array(arena, hardware->type_count, sizeof *out->types, &memory, err)) return err->status;
     *out = *hardware;
+    out->stack = STACK_FRAMEWORKS;
     out->types = memcpy(memory, hardware->types, hardware->type_count * sizeof *out->types);
     for (uint32_t t = 0; t < out->type_count; t++) {
         struct kernel_model *model = &out->types[t].kernel_model;

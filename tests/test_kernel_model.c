@@ -16,7 +16,7 @@
 #include "models/kernel_model.h"
 #include "tests/support_seed.h"
 
-static const struct kernel_rates rates = {.flops_per_s = 200e12, .bytes_per_s = 1.5e12, .launch_s = 3e-6};
+static const struct kernel_rates rates = {.flops_per_s = 200e12, .bytes_per_s = 1.5e12, .launch_s = 3e-6, .frameworks = true};
 
 static struct kernel_model model_of(double multiprocessors, double depth)
 {
@@ -86,19 +86,27 @@ static void a_loss_passes_over_its_logits_as_often_as_said(void **state)
     check_close(seconds(&model, loss), 3e-6 + 3.5 * 8.0 * 4096 * 51200 / 1.5e12);
 }
 
-/* Small kernels of spread jobs wait for their host, those of others do not; attention is eight kernels. */
-static void hosts_dispatch_kernels_of_spread_jobs(void **state)
+/* Small kernels wait for the host of frameworks, in 16 bits and in fp32; attention is eight kernels. An optimizer's step does
+ * not wait. With the executor's own stack none does, and attention is one kernel. */
+static void hosts_of_frameworks_dispatch_kernels(void **state)
 {
     (void)state;
     struct kernel_model model = model_of(108, 0);
     model.dispatch_latency.value = 40e-6;
     model.score_bytes_forward.value = 1;
-    check_close(seconds(&model, (struct work_item){KERNEL_GELU_HALF_FORWARD, 5, 10, 10, 0}), 5 * 40e-6);
-    check_close(seconds(&model, (struct work_item){KERNEL_ATTENTION_HALF_FORWARD, 1, 1, 8, 8}), 8 * 40e-6);
-    check_close(seconds(&model, (struct work_item){KERNEL_GELU_FORWARD, 5, 10, 10, 0}), 5 * (3e-6 + 800 / 1.5e12));
+    const struct work_item gelu = {KERNEL_GELU_HALF_FORWARD, 5, 10, 10, 0}, scores = {KERNEL_ATTENTION_HALF_FORWARD, 1, 1, 8, 8};
+    check_close(seconds(&model, gelu), 5 * 40e-6);
+    check_close(seconds(&model, scores), 8 * 40e-6);
+    check_close(seconds(&model, (struct work_item){KERNEL_GELU_FORWARD, 5, 10, 10, 0}), 5 * 40e-6);
+    check_close(seconds(&model, (struct work_item){KERNEL_ADAMW, 1, 100, 0, 0}), 3e-6 + 2800 / 1.5e12);
+    struct kernel_rates own = rates;
+    own.frameworks = false;
+    check_close(kernel_model_seconds(&model, own, &gelu).device_s, 5 * (3e-6 + 400 / 1.5e12));
+    check_close(kernel_model_seconds(&model, own, &scores).device_s, 3e-6 + (8 * 64.0 + 4 * 8) / 1.5e12);
+    assert_true(kernel_model_seconds(&model, own, &gelu).host_s == 0);
 }
 
-/* The gaps of spread jobs are the device's, what the host dispatches is not: 5 kernels of 3 + 20 us beside 5 of 15 us. */
+/* Gaps are the device's, what the host dispatches is not: 5 kernels of 3 + 20 us beside 5 of 15 us. */
 static void gaps_and_hosts_run_side_by_side(void **state)
 {
     (void)state;
@@ -111,8 +119,8 @@ static void gaps_and_hosts_run_side_by_side(void **state)
     check_close(half.host_s, 5 * 15e-6);
     assert_false(half.multiplies);
     const struct kernel_seconds other = kernel_model_seconds(&model, rates, &wide);
-    check_close(other.device_s, 5 * (3e-6 + 800 / 1.5e12));
-    assert_true(other.host_s == 0);
+    check_close(other.device_s, 5 * (23e-6 + 800 / 1.5e12));
+    check_close(other.host_s, 5 * 15e-6);
 }
 
 /* A norm's residual sum, 4 numbers of 16 bits for each, 2.5 times; a product's numbers stay what they are. */
@@ -123,7 +131,7 @@ static void passes_over_activations_are_as_many_as_said(void **state)
     model.elementwise_passes.value = 2.5;
     check_close(seconds(&model, (struct work_item){KERNEL_NORM_HALF_FORWARD, 1, 4096, 2048, 1}),
                 3e-6 + 2.5 * 8.0 * 4096 * 2048 / 1.5e12);
-    check_close(seconds(&model, (struct work_item){KERNEL_NORM_FORWARD, 1, 4096, 2048, 0}), 3e-6 + 8.0 * 4096 * 2048 / 1.5e12);
+    check_close(seconds(&model, (struct work_item){KERNEL_NORM_FORWARD, 1, 4096, 2048, 0}), 3e-6 + 2.5 * 8.0 * 4096 * 2048 / 1.5e12);
     check_close(seconds(&model, (struct work_item){KERNEL_MATMUL_HALF_FORWARD, 1, 4096, 8192, 8}),
                 3e-6 + 2 * (4096.0 * 8 + 8 * 8192.0 + 4096.0 * 8192) / 1.5e12);
 }
@@ -224,6 +232,7 @@ static void collectives_between_others_take_nothing(void **state)
     struct hardware h = {0};
     struct error err = {0};
     if (hardware_find("v100-sxm2-32gb", &h, &err) != STATUS_OK) fail_msg("%s", err.text);
+    h.stack = STACK_FRAMEWORKS;
     const double dispatch_s = h.types[0].kernel_model.dispatch_latency.value;
     const struct work_item wide[] = {{KERNEL_MATMUL_FORWARD, 3, 512, 384, 640}, {.kernel = KERNEL_COLLECTIVE, .count = 7}};
     const struct work_item given[] = {{KERNEL_FIXED, 2, 5000, 0, 0}, {.kernel = KERNEL_COLLECTIVE, .count = 7}};
@@ -242,13 +251,14 @@ static void presets_of_the_a100_have_one(void **state)
     struct hardware h = {0};
     struct error err = {0};
     if (hardware_find("a100-sxm4-80gb", &h, &err) != STATUS_OK) fail_msg("%s", err.text);
+    h.stack = STACK_FRAMEWORKS;
     const struct device_type *type = &h.types[0];
     assert_true(kernel_model_is_set(&type->kernel_model));
     const struct work_item item = {KERNEL_MATMUL_HALF_FORWARD, 2, 4096, 6144, 2048};
     const struct kernel_rates own = {.flops_per_s = type->peak_bf16.value * type->matmul_efficiency.value,
                                      .bytes_per_s = type->memory_bandwidth.value * type->memory_efficiency.value,
                                      .sustained_flops_per_s = type->peak_bf16.value * type->kernel_model.matmul_sustained.value,
-                                     .launch_s = type->launch_latency.value};
+                                     .launch_s = type->launch_latency.value, .frameworks = true};
     const struct kernel_seconds took = kernel_model_seconds(&type->kernel_model, own, &item);
     check_close(cost_item_s(&h, 0, &item), took.device_s);
     assert_true(took.multiplies && took.host_s < took.device_s);
@@ -268,7 +278,7 @@ int main(void)
         cmocka_unit_test(thin_products_are_bound_by_memory),
         cmocka_unit_test(scores_have_products_and_bytes),
         cmocka_unit_test(a_loss_passes_over_its_logits_as_often_as_said),
-        cmocka_unit_test(hosts_dispatch_kernels_of_spread_jobs),
+        cmocka_unit_test(hosts_of_frameworks_dispatch_kernels),
         cmocka_unit_test(gaps_and_hosts_run_side_by_side),
         cmocka_unit_test(passes_over_activations_are_as_many_as_said),
         cmocka_unit_test(power_limits_full_waves),

@@ -158,11 +158,11 @@ static void kernels_of_llama_by_hand(void **state)
     job.sequence = 64;
     job.precision = PRECISION_FP32;
     static const struct work_item forward[] = {
-        {KERNEL_RMS_NORM_SPREAD_FORWARD, 1, 192, 4096, 0}, {KERNEL_RMS_NORM_SPREAD_FORWARD, 1, 192, 4096, 1},
-        {KERNEL_MATMUL_SPREAD_FORWARD, 3, 192, 1024, 4096}, {KERNEL_ROPE_SPREAD, 1, 192, 2048, 0},
-        {KERNEL_ATTENTION_SPREAD_FORWARD, 1, 24, 64, 128},  {KERNEL_MATMUL_SPREAD_FORWARD, 1, 192, 4096, 1024},
-        {KERNEL_MATMUL_SPREAD_FORWARD, 2, 192, 2752, 4096}, {KERNEL_SWIGLU_SPREAD_FORWARD, 1, 192, 2752, 0},
-        {KERNEL_MATMUL_SPREAD_FORWARD, 1, 192, 4096, 2752}, {KERNEL_RESIDUAL_SPREAD, 1, 192, 4096, 0},
+        {KERNEL_RMS_NORM_FORWARD, 1, 192, 4096, 0}, {KERNEL_RMS_NORM_FORWARD, 1, 192, 4096, 1},
+        {KERNEL_MATMUL_FORWARD, 3, 192, 1024, 4096}, {KERNEL_ROPE, 1, 192, 2048, 0},
+        {KERNEL_ATTENTION_FORWARD, 1, 24, 64, 128},  {KERNEL_MATMUL_FORWARD, 1, 192, 4096, 1024},
+        {KERNEL_MATMUL_FORWARD, 2, 192, 2752, 4096}, {KERNEL_SWIGLU_FORWARD, 1, 192, 2752, 0},
+        {KERNEL_MATMUL_FORWARD, 1, 192, 4096, 2752}, {KERNEL_RESIDUAL, 1, 192, 4096, 0},
     };
     struct parallel_layers block = {9, 1};
     CHECK_ITEMS(&job, block, PARALLEL_FORWARD, forward);
@@ -462,7 +462,7 @@ static void devices_share_the_work(void **state)
     }
 }
 
-/* Two roads: alone and in fp32, a device does what models/network.h has for one device, in the classes of spread jobs; a block of a
+/* Two roads: alone and in fp32, a device does what models/network.h has for one device; a block of a
  * bf16 job that is spread has the FLOPs of one that is not. */
 static void one_device_does_it_all(void **state)
 {
@@ -482,7 +482,6 @@ static void one_device_does_it_all(void **state)
             double flops = work_flops(expected, count);
             uint32_t found = parallel_work(&job, layer, pass, items);
             check_within("FLOPs", work_flops(items, found), flops, 1e-9 * flops);
-            for (uint32_t i = 0; i < count; i++) expected[i].kernel = kernel_spread(expected[i].kernel);
             if (job.precision == PRECISION_FP32 && layer.first + 1 < job.network.layer_count)
                 check_items(&job, layer, pass, expected, count);
         }

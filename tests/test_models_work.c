@@ -75,10 +75,10 @@ static const struct {
     {{KERNEL_RELU_FORWARD, 2, 3, 5, 0}, 0, 240},
     {{KERNEL_RELU_BACKWARD, 2, 3, 5, 0}, 0, 360},
     {{KERNEL_POOL, 2, 3, 5, 0}, 0, 120},
-    /* 71 elements of two bytes; gradients of weights are 30 words, in and out */
+    /* 71 elements of two bytes; gradients of weights are 15 words */
     {{KERNEL_MATMUL_HALF_FORWARD, 2, 3, 5, 7}, 420, 284},
     {{KERNEL_MATMUL_HALF_INPUT, 2, 3, 5, 7}, 420, 284},
-    {{KERNEL_MATMUL_HALF_WEIGHT, 2, 3, 5, 7}, 420, 464},
+    {{KERNEL_MATMUL_HALF_WEIGHT, 2, 3, 5, 7}, 420, 344},
     /* 420 or 840 elements of two bytes, 15 statistics of four */
     {{KERNEL_ATTENTION_HALF_FORWARD, 2, 3, 5, 7}, 2100, 1800},
     {{KERNEL_ATTENTION_HALF_BACKWARD, 2, 3, 5, 7}, 4200, 3480},
@@ -99,7 +99,6 @@ static const struct {
     {{KERNEL_EMBED_HALF_FORWARD, 2, 3, 5, 0}, 0, 180},
     /* 15 elements of two bytes; 30 and 7 rows of 5 of four */
     {{KERNEL_EMBED_HALF_BACKWARD, 2, 3, 5, 7}, 0, 580},
-    {{KERNEL_MATMUL_SPREAD_WEIGHT, 2, 3, 5, 7}, 420, 688},
     {{KERNEL_COLLECTIVE, 2, 0, 0, 0}, 0, 0},
     {{KERNEL_ADAMW, 2, 11, 1, 0}, 0, 660},
     /* two rows of half the size in, one out */
@@ -109,8 +108,7 @@ static const struct {
 static void flops_and_bytes_by_hand(void **state)
 {
     (void)state;
-    enum { LIKE_THEIRS = KERNEL_EMBED_SPREAD_BACKWARD - KERNEL_MATMUL_SPREAD_FORWARD }; /* the next but one test has them */
-    static_assert(ARRAY_COUNT(rows) + LIKE_THEIRS == KERNEL_COUNT + 4, "every kernel, four of them twice");
+    static_assert(ARRAY_COUNT(rows) == KERNEL_COUNT + 4, "every kernel, four of them twice");
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         double flops = work_item_flops(&rows[i].item), bytes = work_item_bytes(&rows[i].item, 4);
         if (flops != rows[i].flops || bytes != rows[i].bytes)
@@ -136,7 +134,7 @@ static void halves_are_their_wide_classes_in_two_bytes(void **state)
     uint32_t halves = 0;
     for (uint32_t k = 0; k < KERNEL_COUNT; k++) {
         uint32_t half = kernel_half(k);
-        if (half == k || kernel_is_spread(k)) continue;
+        if (half == k) continue;
         struct work_item narrow = {half, 3, 13, 17, 1}, full = {k, 3, 13, 17, 1};
         if (k == KERNEL_EMBED_FORWARD) full.k = 0; /* 1 would be: from tables in bf16 */
         assert_int_equal(kernel_wide(half), k);
@@ -146,31 +144,9 @@ static void halves_are_their_wide_classes_in_two_bytes(void **state)
         if (k == KERNEL_MATMUL_WEIGHT || k == KERNEL_EMBED_BACKWARD) continue;
         assert_true(work_item_bytes(&narrow, 4) == work_item_bytes(&full, 2));
     }
-    assert_int_equal(halves, KERNEL_MATMUL_SPREAD_FORWARD - KERNEL_MATMUL_HALF_FORWARD);
+    assert_int_equal(halves, KERNEL_COLLECTIVE - KERNEL_MATMUL_HALF_FORWARD);
     assert_int_equal(kernel_half(KERNEL_LOSS), KERNEL_LOSS);
     assert_int_equal(kernel_wide(KERNEL_MATMUL_BF16_INPUT), KERNEL_MATMUL_BF16_INPUT);
-}
-
-/* Of a spread job in fp32: the wide class, but that gradients of weights are added to those that are there. */
-static void spread_classes_are_their_wide_ones(void **state)
-{
-    (void)state;
-    uint32_t found = 0;
-    for (uint32_t k = 0; k < KERNEL_COUNT; k++) {
-        uint32_t spread = kernel_spread(k);
-        if (spread == k || kernel_wide(k) != k) continue;
-        const struct work_item one = {spread, 3, 13, 17, 5}, plain = {k, 3, 13, 17, 5};
-        assert_true(kernel_is_spread(spread) && !kernel_is_spread(k));
-        assert_int_equal(kernel_wide(spread), k);
-        assert_int_equal(kernel_half(spread), kernel_half(k));
-        assert_int_equal(kernel_spread(kernel_half(k)), spread);
-        assert_true(work_item_flops(&one) == work_item_flops(&plain));
-        double more = k == KERNEL_MATMUL_WEIGHT ? 3.0 * 13 * 17 * 4 : 0;
-        assert_true(work_item_bytes(&one, 4) == work_item_bytes(&plain, 4) + more);
-        found++;
-    }
-    assert_int_equal(found, KERNEL_COLLECTIVE - KERNEL_MATMUL_SPREAD_FORWARD);
-    assert_int_equal(kernel_spread(KERNEL_LOSS), KERNEL_LOSS);
 }
 
 static void a_list_adds_up(void **state)
@@ -205,7 +181,6 @@ int main(void)
         cmocka_unit_test(flops_and_bytes_by_hand),
         cmocka_unit_test(half_precision_halves_all_but_fp32_state),
         cmocka_unit_test(halves_are_their_wide_classes_in_two_bytes),
-        cmocka_unit_test(spread_classes_are_their_wide_ones),
         cmocka_unit_test(a_list_adds_up),
         cmocka_unit_test(large_sizes_do_not_wrap),
         cmocka_unit_test(names_are_distinct),

@@ -99,6 +99,7 @@ static void choice_knows_of_copies(void **state)
             const struct hardware_options options = {.p2p_bytes_per_s = cases[c].rate};
             if (hardware_find("8x a100-sxm4-80gb", &hardware, &err) || hardware_adjust(&hardware, &options, &err))
                 fail_msg("%s", err.text);
+            hardware.stack = STACK_FRAMEWORKS;
             test_gpt_jobs(&jobs, 1, 8, 1024, 256, 1);
             struct job *job = &jobs.jobs[0];
             job->network.heads = 8;

@@ -40,6 +40,7 @@ static void products(void **state)
     struct error err = {0};
     double found_s = 0, sum_s = 0;
     assert_int_equal(hardware_find("v100-sxm2-32gb", &hardware, &err), STATUS_OK);
+    hardware.stack = STACK_FRAMEWORKS;
     for (size_t i = 0; i < ARRAY_COUNT(measured); i++) {
         uint64_t in = measured[i].in, out = measured[i].out;
         double forward_s = seconds(&hardware, KERNEL_MATMUL_HALF_FORWARD, tokens, out, in);
