@@ -61,9 +61,53 @@ static double rate_behind(const struct hardware *hw, uint32_t leader, uint32_t d
     return behind < rate ? behind : rate;
 }
 
+/* The same of devices [first, end), which agree so far, where each branch is in one piece and the links of branches ascend:
+ * then no device need be compared with all others. False: they do not, and nothing is known. */
+static bool rate_of_run(const struct hardware *hw, uint32_t first, uint32_t end, uint32_t depth, bool both, double *out)
+{
+    const struct hardware_device *lead = &hw->devices[first];
+    double rate = link_rate(&hw->links[lead->path[depth]], both), behind = 0;
+    *out = rate;
+    for (uint32_t d = first, next; d < end; d = next) {
+        const struct hardware_device *device = &hw->devices[d];
+        next = d + 1;
+        if (device->path_count == depth + 1) {
+            behind += rate;
+            continue;
+        }
+        uint32_t link = device->path[depth + 1];
+        double branch;
+        while (next < end && hw->devices[next].path_count > depth + 1 && hw->devices[next].path[depth + 1] == link) next++;
+        if (next < end && hw->devices[next].path_count > depth + 1 && hw->devices[next].path[depth + 1] < link) return false;
+        if (next < end && hw->devices[next].path_count == depth + 1) return false;
+        if (!rate_of_run(hw, d, next, depth + 1, both, &branch)) return false;
+        behind += branch;
+    }
+    if (lead->path_count > depth + 1 && behind < rate) *out = behind;
+    return true;
+}
+
+static bool host_rate_of_runs(const struct hardware *hw, bool both, double *out)
+{
+    *out = 0;
+    for (uint32_t d = 0, next; d < hw->device_count; d = next) {
+        double branch;
+        if (hw->devices[d].path_count == 0) return false;
+        uint32_t link = hw->devices[d].path[0];
+        for (next = d + 1; next < hw->device_count && hw->devices[next].path_count > 0 && hw->devices[next].path[0] == link;)
+            next++;
+        if (next < hw->device_count && hw->devices[next].path_count > 0 && hw->devices[next].path[0] < link) return false;
+        if (!rate_of_run(hw, d, next, 0, both, &branch)) return false;
+        *out += branch;
+    }
+    return true;
+}
+
 static double host_rate(const struct hardware *hw, bool both)
 {
     double rate = 0;
+    if (host_rate_of_runs(hw, both, &rate)) return rate;
+    rate = 0;
     for (uint32_t d = 0; d < hw->device_count; d++) {
         bool counted = false;
         for (uint32_t i = 0; i < d && !counted; i++)

@@ -209,26 +209,28 @@ static enum status busy_devices(struct leasing *g, uint32_t *busy)
     return STATUS_OK;
 }
 
-static enum status plan_group(const struct leasing *g, struct group *group, uint32_t busy, double host_bytes)
+static enum status plan_group(const struct leasing *g, struct group *group, const struct settle_company *company,
+                              double host_bytes)
 {
     const struct planner_options plain = {.seed = g->options->seed, .activations = PLANNER_AUTO,
                                           .optimizer = PLANNER_AUTO};
     if (group->spread)
         return part_plan(g->hardware, g->jobs->jobs, &group->part, NULL, host_bytes, &plain, &group->plan, g->err);
-    return settle_part(g->hardware, g->jobs->jobs, &group->part, busy, host_bytes, g->options, &group->plan, g->err);
+    return settle_part(g->hardware, g->jobs->jobs, &group->part, company, host_bytes, g->options, &group->plan, g->err);
 }
 
 static enum status plan_groups(struct leasing *g)
 {
     uint32_t busy;
     TRY(busy_devices(g, &busy));
+    const struct settle_company company = settle_company(g->hardware, busy);
     bool turns = host_states_exceed(g->hardware, g->jobs, hardware_host_count(g->hardware));
     TRY(part_hosts_begin(&g->arena, g->hardware, &g->hosts, g->err));
     for (uint32_t i = 0; i < g->count; i++) {
         struct group *group = &g->groups[i];
         double left = part_hosts_left(&g->hosts, &group->part);
         if (turns && !group->spread) left /= g->count - i; /* each has its share, in which its jobs take turns */
-        TRY(plan_group(g, group, busy, left));
+        TRY(plan_group(g, group, &company, left));
         TRY(part_hosts_take(&g->hosts, &group->plan, g->err));
         for (uint32_t d = 0; d < group->part.device_count; d++)
             if (g->free_s[group->part.devices[d]] > group->begin_s)

@@ -2,6 +2,7 @@
 #include "planner/order_bound.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/extreme.h"
 #include "models/evaluation.h"
@@ -18,11 +19,9 @@ static struct unit_time least(const struct unit_times *t, uint32_t job, uint32_t
         uint32_t shard = cut->job_first_shard[job] + unit_shard(shards, position);
         return *unit_time_at(t, cut->shard_device[shard], job, position);
     }
-    const struct hardware_device *devices = t->hardware->devices;
-    struct unit_time made = *unit_time_at(t, 0, job, position);
-    for (uint32_t d = 1; d < t->hardware->device_count; d++) {
-        if (devices[d].type == devices[d - 1].type) continue;
-        const struct unit_time *time = unit_time_at(t, d, job, position);
+    struct unit_time made = *unit_time_at(t, t->kinds[0], job, position);
+    for (uint32_t k = 1; k < t->kind_count; k++) {
+        const struct unit_time *time = unit_time_at(t, t->kinds[k], job, position);
         made.in_s = min_s(made.in_s, time->in_s);
         made.compute_s = min_s(made.compute_s, time->compute_s);
         made.edge_out_s = min_s(made.edge_out_s, time->edge_out_s);
@@ -103,28 +102,23 @@ static double edges_before(const struct job *job, uint32_t shards, uint32_t posi
     return (double)job->minibatches - (position > last ? 1 : 0);
 }
 
-/* Of all units, or of those whose shards are resident on one device. */
-static struct sums sum_units(const struct unit_times *t, uint32_t device)
+/* Of a job's units: to those of its shard's device where states are resident, else to the only one's. */
+static void add_job(const struct unit_times *t, uint32_t j, struct sums *sums)
 {
-    struct sums sums = nothing;
     const struct partition *cut = t->partition;
-    for (uint32_t j = 0; j < t->jobs->count; j++) {
-        const struct job *job = &t->jobs->jobs[j];
-        uint32_t shards = job_shard_count(cut, j), first = cut->job_first_shard[j];
-        uint32_t last = last_out(t, j, device);
-        for (uint32_t i = 0; i < distinct_positions(job, shards); i++) {
-            uint32_t shard = first + unit_shard(shards, i);
-            if (!is_on(cut, shard, device)) continue;
-            struct unit_time unit = least(t, j, i);
-            add_unit(&sums, &unit, cut->persistent[shard], repetitions(job, shards, i), edges_before(job, shards, i, last));
-        }
-        for (uint32_t s = 0; s < shards; s++) {
-            struct unit_time back = least(t, j, 2 * shards - 2 - s);
-            sums.cpu += back.update_s * (double)job->minibatches;
-            if (!cut->resident && cut->persistent[first + s]) sums.in += least(t, j, s).load_s;
-        }
+    const struct job *job = &t->jobs->jobs[j];
+    uint32_t shards = job_shard_count(cut, j), first = cut->job_first_shard[j];
+    for (uint32_t i = 0; i < distinct_positions(job, shards); i++) {
+        uint32_t shard = first + unit_shard(shards, i), device = cut->resident ? cut->shard_device[shard] : 0;
+        struct unit_time unit = least(t, j, i);
+        add_unit(&sums[device], &unit, cut->persistent[shard], repetitions(job, shards, i),
+                 edges_before(job, shards, i, last_out(t, j, device)));
     }
-    return sums;
+    for (uint32_t s = 0; s < shards; s++) {
+        struct unit_time back = least(t, j, 2 * shards - 2 - s);
+        sums[0].cpu += back.update_s * (double)job->minibatches;
+        if (!cut->resident && cut->persistent[first + s]) sums[0].in += least(t, j, s).load_s;
+    }
 }
 
 /* --- chains ---------------------------------------------------------------------------------- */
@@ -204,24 +198,34 @@ static void raise_by_device(struct order_bound *bound, const struct sums *sums, 
     if (sums->regions > 0) raise(bound, sums->regions / devices / regions, PLAN_ORDER_REGIONS);
 }
 
-struct order_bound order_bound_make(const struct unit_times *t, bool one_device)
+static void raise_all(const struct unit_times *t, bool one_device, struct sums *sums, struct order_bound *bound)
 {
-    struct order_bound bound = {.kind = PLAN_ORDER_NONE};
     const struct partition *cut = t->partition;
     uint32_t devices = one_device ? 1 : t->hardware->device_count;
     double regions = cut->region_count > 0 ? cut->region_count : 1;
-    struct sums sums = sum_units(t, 0);
-    if (devices == 1 && !cut->resident) sums = of_one_device(t, sums);
-    if (!cut->resident) raise_by_device(&bound, &sums, devices, regions);
+    for (uint32_t j = 0; j < t->jobs->count; j++) add_job(t, j, sums);
+    if (devices == 1 && !cut->resident) sums[0] = of_one_device(t, sums[0]);
+    if (!cut->resident) raise_by_device(bound, &sums[0], devices, regions);
     for (uint32_t d = 0; d < devices && cut->resident; d++) {
-        struct sums here = sum_units(t, d);
+        struct sums here = sums[d];
         here.head = 0; /* states are there */
-        raise_by_device(&bound, &here, 1, regions);
-        if (d > 0) sums.cpu += here.cpu;
+        raise_by_device(bound, &here, 1, regions);
+        if (d > 0) sums[0].cpu += here.cpu;
     }
     uint32_t hosts = one_device ? 1 : hardware_host_count(t->hardware);
-    raise(&bound, sums.cpu / hosts, PLAN_ORDER_PROCESSOR);
-    raise(&bound, max_s(sums.read, sums.write) / hosts, PLAN_ORDER_STORAGE);
-    for (uint32_t j = 0; j < t->jobs->count; j++) raise(&bound, chain_s(t, j), PLAN_ORDER_CHAIN);
-    return bound;
+    raise(bound, sums[0].cpu / hosts, PLAN_ORDER_PROCESSOR);
+    raise(bound, max_s(sums[0].read, sums[0].write) / hosts, PLAN_ORDER_STORAGE);
+    for (uint32_t j = 0; j < t->jobs->count; j++) raise(bound, chain_s(t, j), PLAN_ORDER_CHAIN);
+}
+
+enum status order_bound_make(const struct unit_times *t, bool one_device, struct order_bound *out, struct error *err)
+{
+    uint32_t count = t->partition->resident ? t->hardware->device_count : 1;
+    struct sums *sums = calloc(count + (size_t)1, sizeof *sums);
+    if (!sums) return error_memory(err, "sums of units", count * sizeof *sums);
+    for (uint32_t d = 0; d < count; d++) sums[d] = nothing;
+    *out = (struct order_bound){.kind = PLAN_ORDER_NONE};
+    raise_all(t, one_device, sums, out);
+    free(sums);
+    return STATUS_OK;
 }

@@ -23,7 +23,8 @@ struct order_bound {
     uint32_t kind; /* enum plan_order_kind */
 };
 
-/* Exact but for rounding. `one_device`: only device 0 is used. */
-struct order_bound order_bound_make(const struct unit_times *times, bool one_device);
+/* Exact but for rounding. `one_device`: only device 0 is used. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status order_bound_make(const struct unit_times *times, bool one_device, struct order_bound *out,
+                                        struct error *err);
 
 #endif

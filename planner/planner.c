@@ -104,7 +104,8 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
     struct unit_times times;
     TRY(unit_times_make(hardware, jobs, footprints, partition, &times, err));
     enum status status = check_nodes(hardware, partition, policy, options, err);
-    struct order_bound bound = order_bound_make(&times, policy->one_device);
+    struct order_bound bound = {0};
+    if (!status) status = order_bound_make(&times, policy->one_device, &bound, err);
     *order = (struct plan_order){.bound_s = bound.seconds, .kind = bound.kind, .tried = 1};
     if (!status && options->instance && !partition->resident)
         status = instance_of_cut(&times, options->instance, err);

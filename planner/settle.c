@@ -42,7 +42,8 @@ struct settling {
     struct settled_part *parts; /* of one device, that are planned already */
     uint32_t *slots;        /* 1 + a part, by hash; (slot_count), a power of two, at most half of them taken */
     uint32_t slot_count;
-    uint32_t part_count, busy;
+    uint32_t part_count;
+    struct settle_company company;
     double part_bytes;      /* of host memory, for each part */
     struct error *err;
 };
@@ -95,14 +96,19 @@ static bool any_clips(const struct job *jobs, const struct part *part)
     return false;
 }
 
+struct settle_company settle_company(const struct hardware *hardware, uint32_t busy_devices)
+{
+    return (struct settle_company){busy_devices, busy_devices > 1 ? partition_contention(hardware, busy_devices) : 0};
+}
+
 /* Other devices copy at the same time, and the host's one processor has no time for all of their optimizers. */
-static struct planner_options options_beside(const struct hardware *all, const struct part *part, bool clips,
-                                             uint32_t busy, const struct planner_options *options)
+static struct planner_options options_beside(const struct part *part, bool clips, const struct settle_company *company,
+                                             const struct planner_options *options)
 {
     struct planner_options own = *options;
     own.settle = false;
-    if (busy <= part->device_count) return own;
-    own.contention = partition_contention(all, busy);
+    if (company->busy_devices <= part->device_count) return own;
+    own.contention = company->contention;
     if (own.optimizer == PLANNER_AUTO && !clips) own.optimizer = PLACE_DEVICE;
     return own;
 }
@@ -157,11 +163,11 @@ static enum status best_way(const struct hardware *all, const struct job *from, 
 }
 
 enum status settle_part(const struct hardware *all, const struct job *from, const struct part *part,
-                        uint32_t busy, double host_bytes, const struct planner_options *options,
+                        const struct settle_company *company, double host_bytes, const struct planner_options *options,
                         struct plan *out, struct error *err)
 {
     if (!settle_open(options)) return part_plan(all, from, part, NULL, host_bytes, options, out, err);
-    struct planner_options own = options_beside(all, part, any_clips(from, part), busy, options);
+    struct planner_options own = options_beside(part, any_clips(from, part), company, options);
     enum status status = part->device_count > 1 ? part_plan(all, from, part, NULL, host_bytes, &own, out, err)
                                                 : best_way(all, from, part, host_bytes, &own, out, err);
     if (status != STATUS_INFEASIBLE) return status;
@@ -188,7 +194,7 @@ static enum status time_part(struct settling *s, const struct part *part, double
     struct error why = {0};
     *seconds = HUGE_VAL;
     *host_bytes = 0;
-    enum status status = settle_part(s->hardware, s->jobs->jobs, part, s->busy, s->part_bytes,
+    enum status status = settle_part(s->hardware, s->jobs->jobs, part, &s->company, s->part_bytes,
                                      s->options, &plan, &why);
     if (status == STATUS_INFEASIBLE) return STATUS_OK;
     if (status) {
@@ -534,10 +540,11 @@ enum status settle_plan(struct hardware *hardware, struct job_set *jobs, const s
     struct planner_options streamed = *options;
     streamed.settle = false;
     TRY(planner_plan(hardware, jobs, &streamed, out, err));
+    uint32_t busy = min_u32(out->jobs.count, out->hardware.device_count);
     struct settling s = {.hardware = &out->hardware, .jobs = &out->jobs, .options = options,
-                         .busy = min_u32(out->jobs.count, out->hardware.device_count), .err = err};
+                         .company = settle_company(&out->hardware, busy), .err = err};
     bool turns = host_states_exceed(s.hardware, s.jobs, hardware_host_count(s.hardware));
-    s.part_bytes = s.hardware->host_bytes.value / (turns ? s.busy : 1);
+    s.part_bytes = s.hardware->host_bytes.value / (turns ? busy : 1);
     struct choice best = {.estimate_s = out->estimated_makespan_s};
     enum status status = choose(&s, &best);
     footprints_destroy(s.footprints);

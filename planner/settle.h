@@ -29,12 +29,19 @@ bool settle_open(const struct planner_options *options);
 /* Are these jobs, of which none is spread or names devices, to be settled? */
 bool settle_applies(const struct job_set *jobs, const struct planner_options *options);
 
+/* How many of a machine's devices work at the same time, and how much longer copies take for that. */
+struct settle_company {
+    uint32_t busy_devices;
+    double contention;
+};
+struct settle_company settle_company(const struct hardware *hardware, uint32_t busy_devices);
+
 /*
  * As part_plan() of a part whose jobs are not spread; of one device, in one of these ways, if the options leave that
- * open. So many of the machine's devices work at the same time.
+ * open. `company` is that of the whole machine.
  */
 MUST_CHECK enum status settle_part(const struct hardware *all, const struct job *from, const struct part *part,
-                                   uint32_t busy_devices, double host_bytes, const struct planner_options *options,
+                                   const struct settle_company *company, double host_bytes, const struct planner_options *options,
                                    struct plan *out, struct error *err);
 
 /*

@@ -199,6 +199,16 @@ static void fill_times(struct unit_times *t, struct footprints *footprints)
     }
 }
 
+/* By type, whatever their number: a machine has thousands of devices and a few types. `seen`: by type, zeroed. */
+static void find_kinds(struct unit_times *t, bool *seen)
+{
+    for (uint32_t d = 0; d < t->hardware->device_count; d++) {
+        uint32_t type = t->hardware->devices[d].type;
+        if (!seen[type]) t->kinds[t->kind_count++] = d;
+        seen[type] = true;
+    }
+}
+
 enum status unit_times_make(const struct hardware *hardware, const struct job_set *jobs,
                             struct footprints *footprints, const struct partition *partition,
                             struct unit_times *out, struct error *err)
@@ -206,7 +216,15 @@ enum status unit_times_make(const struct hardware *hardware, const struct job_se
     size_t count = (size_t)hardware->type_count * partition->shard_count * TIMED_PASSES;
     *out = (struct unit_times){.hardware = hardware, .jobs = jobs, .partition = partition};
     out->of = calloc(count + 1, sizeof *out->of);
-    if (!out->of) return error_memory(err, "the durations of units", count * sizeof *out->of);
+    out->kinds = calloc(hardware->type_count + (size_t)1, sizeof *out->kinds);
+    bool *seen = calloc(hardware->type_count + (size_t)1, sizeof *seen);
+    if (!out->of || !out->kinds || !seen) {
+        free(seen);
+        unit_times_release(out);
+        return error_memory(err, "the durations of units", count * sizeof *out->of);
+    }
+    find_kinds(out, seen);
+    free(seen);
     fill_times(out, footprints);
     return STATUS_OK;
 }
@@ -214,6 +232,7 @@ enum status unit_times_make(const struct hardware *hardware, const struct job_se
 void unit_times_release(struct unit_times *times)
 {
     free(times->of);
+    free(times->kinds);
     *times = (struct unit_times){0};
 }
 

@@ -34,6 +34,8 @@ struct unit_times {
     const struct job_set *jobs;
     const struct partition *partition;
     struct unit_time *of; /* (type_count, shard_count, TIMED_PASSES) */
+    uint32_t *kinds;      /* for each type that some device is of, the first such device */
+    uint32_t kind_count;
 };
 
 /* Release it with unit_times_release(). Errors: STATUS_NO_MEMORY. */

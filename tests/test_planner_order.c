@@ -56,6 +56,14 @@ static bool cut_make(struct cut *cut, const struct planner_options *options)
 }
 
 /* The makespan of a random order on random devices. */
+static struct order_bound bound_of(const struct cut *cut)
+{
+    struct order_bound bound;
+    struct error err = {0};
+    assert_int_equal(order_bound_make(&cut->times, false, &bound, &err), STATUS_OK);
+    return bound;
+}
+
 static double random_order(const struct cut *cut, uint64_t key)
 {
     struct placing *placing;
@@ -111,7 +119,7 @@ static void bound_holds_for_any_order(void **state)
             cut_release(&cut);
             continue;
         }
-        struct order_bound bound = order_bound_make(&cut.times, false);
+        struct order_bound bound = bound_of(&cut);
         made++;
         kinds |= 1u << bound.kind;
         for (uint32_t i = 0; i < 8; i++) {
@@ -177,7 +185,7 @@ static void search_finds_the_best(void **state)
         assert_int_equal(placing_create(&cut.times, false, &start, &err), 0);
         double best = enumerate(&cut, start, HUGE_VAL);
         placing_destroy(start);
-        struct order_bound bound = order_bound_make(&cut.times, false);
+        struct order_bound bound = bound_of(&cut);
         assert_true(bound.seconds <= best);
         struct order_search_options search = {
             .seed = key, .iterations = 4000, .until_s = HUGE_VAL, .bound_s = bound.seconds};
@@ -218,7 +226,7 @@ static void search_stops_at_the_bound(void **state)
     test_hardware(&cut.hardware, 1, 4000000, 1e10);
     test_profile_jobs(&cut.jobs, 3, 4, 3, even_layer, NULL);
     assert_true(cut_make(&cut, &options));
-    struct order_bound bound = order_bound_make(&cut.times, false);
+    struct order_bound bound = bound_of(&cut);
     struct order_search_options search = {
         .iterations = 100000, .until_s = HUGE_VAL, .bound_s = bound.seconds * (1 + 1e-9)};
     assert_int_equal(order_search(&cut.times, &search, &schedule, &tried, &err), 0);

@@ -394,7 +394,8 @@ static double spilled_s(uint32_t devices, uint32_t busy, double bridge_rate)
     test_hardware(&hardware, devices, 12000000, bridge_rate);
     for (uint32_t d = 0; d < devices; d++) hardware.devices[d].path[0] = 0; /* all are behind the first link */
     test_profile_jobs(&jobs, 1, LAYERS, 20, equal_layer, NULL);
-    if (settle_part(&hardware, jobs.jobs, &part, busy, 1e12, &options, &plan, &err)) fail_msg("%s", err.text);
+    const struct settle_company company = settle_company(&hardware, busy);
+    if (settle_part(&hardware, jobs.jobs, &part, &company, 1e12, &options, &plan, &err)) fail_msg("%s", err.text);
     double seconds = plan.estimated_makespan_s;
     plan_release(&plan);
     hardware_release(&hardware);
