@@ -1,15 +1,18 @@
 /* See cli_candidate.h. */
 #include "cli/cli_candidate.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/extreme.h"
 #include "base/json_in.h"
 #include "base/random.h"
 #include "cli/cli_apart.h"
 #include "cli/cli_child.h"
 #include "planner/plan_io.h"
+#include "planner/plan_runnable.h"
 #include "planner/policy_load.h"
 
 /* Fisher and Yates. */
@@ -29,6 +32,17 @@ enum status cli_source_jobs(const struct cli_source *source, struct job_set *out
     return job_set_parse(source->jobs, json_input_root(source->jobs), ".", out, err);
 }
 
+/* In chunks of as many blocks as each job has. The minibatches stay those of the file. */
+static void spread_like(const struct parallel *parallel, struct job_set *jobs)
+{
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        struct job *job = &jobs->jobs[j];
+        uint64_t blocks = network_is_listed(&job->network) ? job->network.layer_count : job->network.blocks;
+        job->parallel = *parallel;
+        if (parallel->chunks > 1 && parallel->pipeline == 1) job->parallel.chunks = (uint32_t)min_u64(parallel->chunks, max_u64(blocks, 1));
+    }
+}
+
 static enum status plan_here(const struct cli_source *source, const struct planner_options *options,
                                struct cli_candidate *out, struct error *err)
 {
@@ -39,6 +53,7 @@ static enum status plan_here(const struct cli_source *source, const struct plann
     enum status status = cli_source_jobs(source, &jobs, err);
     if (status == STATUS_OK) status = cli_machine_read(&source->machine, &hardware, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&source->parallel, &jobs, err);
+    if (status == STATUS_OK && source->spread) spread_like(source->spread, &jobs);
     if (status == STATUS_OK && source->order > 0) reorder(&jobs, source->order);
     if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, &reported, &out->plan, err);
     hardware_release(&hardware);
@@ -99,9 +114,23 @@ void cli_candidate_release(struct cli_candidate *candidate)
     *candidate = (struct cli_candidate){0};
 }
 
-static void note_outcome(struct cli_policy_outcome *outcome, const struct cli_candidate *candidate)
+/* --- fields ---------------------------------------------------------------------------------- */
+
+static struct cli_policy_outcome *add_outcome(struct cli_field *field, const char *label)
 {
-    outcome->feasible = true;
+    assert(field->count < CLI_POLICIES_MAX);
+    struct cli_policy_outcome *outcome = &field->outcomes[field->count];
+    *outcome = (struct cli_policy_outcome){0};
+    snprintf(outcome->policy, sizeof outcome->policy, "%s", label);
+    return outcome;
+}
+
+static void note_plan(struct cli_policy_outcome *outcome, const struct cli_candidate *candidate)
+{
+    struct error why = {0};
+    outcome->kind = CLI_OUTCOME_PLAN;
+    outcome->runnable = plan_runnable(&candidate->plan, &why) == STATUS_OK;
+    snprintf(outcome->reason, sizeof outcome->reason, "%s", why.text);
     outcome->makespan_s = candidate->prediction.result.makespan_s;
     outcome->estimated_makespan_s = candidate->plan.estimated_makespan_s;
     outcome->lower_bound_s = candidate->plan.lower_bound_s;
@@ -110,34 +139,57 @@ static void note_outcome(struct cli_policy_outcome *outcome, const struct cli_ca
     outcome->compute_share = candidate->prediction.compute_share;
 }
 
+bool cli_field_lacks(const struct cli_field *field, const char *label)
+{
+    for (size_t i = 0; i < field->count; i++)
+        if (strcmp(field->outcomes[i].policy, label) == 0) return false;
+    return field->count < CLI_POLICIES_MAX;
+}
+
+void cli_field_note(struct cli_field *field, const char *label, enum status status, const char *reason)
+{
+    if (field->count == CLI_POLICIES_MAX) return;
+    struct cli_policy_outcome *outcome = add_outcome(field, label);
+    outcome->kind = status == STATUS_OK           ? CLI_OUTCOME_NOT_TRIED
+                    : status == STATUS_INFEASIBLE ? CLI_OUTCOME_NO_ROOM
+                                                  : CLI_OUTCOME_REFUSED;
+    snprintf(outcome->reason, sizeof outcome->reason, "%s", reason);
+    field->count++;
+}
+
 enum status cli_field_try(struct cli_field *field, const struct cli_source *source,
                           const struct planner_options *options, const char *label,
                           struct error *err)
 {
     if (field->count == CLI_POLICIES_MAX) return STATUS_OK;
-    struct cli_policy_outcome *outcome = &field->outcomes[field->count];
     struct cli_candidate candidate = {0};
     struct error why = {0};
-    *outcome = (struct cli_policy_outcome){0};
-    snprintf(outcome->policy, sizeof outcome->policy, "%s", label);
-    if (cli_candidate_make(source, options, &candidate, &why) != STATUS_OK) {
-        cli_candidate_release(&candidate);
-        if (why.status != STATUS_INFEASIBLE) return error_set(err, why.status, "%s", why.text);
-        memcpy(outcome->reason, why.text, sizeof outcome->reason);
-        field->count++;
-        return STATUS_OK;
-    }
-    cli_field_take(field, &candidate, label);
-    return STATUS_OK;
+    struct planner_options own = *options;
+    own.search = &field->search;
+    enum status status = cli_candidate_make(source, &own, &candidate, &why);
+    bool only_this = status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT || status == STATUS_LIMIT;
+    if (status == STATUS_OK) cli_field_take(field, &candidate, label);
+    else if (only_this) cli_field_note(field, label, status, why.text);
+    else error_set(err, status, "%s", why.text);
+    cli_candidate_release(&candidate);
+    return err->status;
+}
+
+/* Is this outcome better than the best so far? */
+static bool is_better(const struct cli_field *field, const struct cli_policy_outcome *outcome)
+{
+    const struct cli_policy_outcome *best = &field->outcomes[field->best];
+    if (!field->any) return true;
+    if (field->runnable_first && outcome->runnable != best->runnable) return outcome->runnable;
+    return outcome->makespan_s < best->makespan_s;
 }
 
 void cli_field_take(struct cli_field *field, struct cli_candidate *candidate, const char *label)
 {
-    struct cli_policy_outcome *outcome = &field->outcomes[field->count];
-    *outcome = (struct cli_policy_outcome){0};
-    snprintf(outcome->policy, sizeof outcome->policy, "%s", label);
-    note_outcome(outcome, candidate);
-    if (!field->any || outcome->makespan_s < field->outcomes[field->best].makespan_s) {
+    if (field->count == CLI_POLICIES_MAX) return;
+    struct cli_policy_outcome *outcome = add_outcome(field, label);
+    note_plan(outcome, candidate);
+    if (is_better(field, outcome)) {
         cli_candidate_release(&field->kept);
         field->kept = *candidate;
         *candidate = (struct cli_candidate){0};
@@ -149,10 +201,44 @@ void cli_field_take(struct cli_field *field, struct cli_candidate *candidate, co
     field->count++;
 }
 
+void cli_field_adopt(struct cli_field *field, struct cli_field *other, const char *label)
+{
+    planner_search_add(&field->search, &other->search);
+    if (other->any) {
+        cli_field_take(field, &other->kept, label);
+    } else if (other->count > 0) {
+        const struct cli_policy_outcome *first = &other->outcomes[0];
+        cli_field_note(field, label, first->kind == CLI_OUTCOME_NO_ROOM ? STATUS_INFEASIBLE : STATUS_BAD_INPUT,
+                       first->reason);
+    }
+}
+
+static bool stands_before(const struct cli_policy_outcome *a, const struct cli_policy_outcome *b)
+{
+    if (a->kind != b->kind) return a->kind < b->kind;
+    return a->kind == CLI_OUTCOME_PLAN && a->makespan_s < b->makespan_s;
+}
+
+void cli_field_sort(struct cli_field *field)
+{
+    for (size_t i = 1; i < field->count; i++) {
+        struct cli_policy_outcome moved = field->outcomes[i];
+        size_t at = i;
+        for (; at > 0 && stands_before(&moved, &field->outcomes[at - 1]); at--) field->outcomes[at] = field->outcomes[at - 1];
+        field->outcomes[at] = moved;
+        if (field->best == i) field->best = at;
+        else if (field->best >= at && field->best < i) field->best++;
+    }
+}
+
 enum status cli_field_check(const struct cli_field *field, struct error *err)
 {
+    const struct cli_policy_outcome *told = NULL;
     if (field->any) return STATUS_OK;
-    return error_set(err, STATUS_INFEASIBLE, "no policy finds a plan: %s", field->outcomes[0].reason);
+    for (size_t i = field->count; i-- > 0;)
+        if (field->outcomes[i].kind == CLI_OUTCOME_NO_ROOM) told = &field->outcomes[i];
+    if (told) return error_set(err, STATUS_INFEASIBLE, "no policy finds a plan: %s", told->reason);
+    return error_set(err, STATUS_BAD_INPUT, "%s", field->outcomes[0].reason);
 }
 
 void cli_field_release(struct cli_field *field)

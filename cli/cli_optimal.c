@@ -8,6 +8,9 @@
 #include "base/size.h"
 #include "models/try.h"
 #include "planner/policies.h"
+#include "planner/settle.h"
+
+const char cli_settled_name[] = "settled";
 
 /* Shares of what is left of the time limit. */
 static const double cut_share = 0.15;
@@ -20,9 +23,12 @@ struct portfolio {
     double until_s;              /* 0: no limit */
 };
 
-static bool over(const struct portfolio *p)
+/* What is then left out was cut short. */
+static bool over(struct portfolio *p)
 {
-    return p->field->any && p->until_s > 0 && clock_s() >= p->until_s;
+    bool is_over = p->field->any && p->until_s > 0 && clock_s() >= p->until_s;
+    p->field->search.cut_short |= is_over;
+    return is_over;
 }
 
 /* "optimal, 4 regions, recompute": what differs from the planner's own choice. */
@@ -44,13 +50,6 @@ static void label_of(const struct planner_options *fixed, const struct planner_o
         snprintf(text + used, bytes - used, ", %s", CLI_COUNT(options->shards, "shard"));
 }
 
-static bool tried(const struct portfolio *p, const char *label)
-{
-    for (size_t i = 0; i < p->field->count; i++)
-        if (strcmp(p->field->outcomes[i].policy, label) == 0) return true;
-    return false;
-}
-
 /* Unless it was tried before. `share` of the time that is left. */
 static enum status attempt(struct portfolio *p, struct planner_options options, double share,
                            const char *note, struct error *err)
@@ -58,7 +57,7 @@ static enum status attempt(struct portfolio *p, struct planner_options options, 
     char label[CLI_OUTCOME_NAME_BYTES], name[CLI_OUTCOME_NAME_BYTES - 16];
     label_of(p->fixed, &options, name, sizeof name);
     snprintf(label, sizeof label, "%s%s", name, note);
-    if (over(p) || tried(p, label)) return STATUS_OK;
+    if (!cli_field_lacks(p->field, label) || over(p)) return STATUS_OK;
     size_t before = p->field->count, best = p->field->best;
     bool any = p->field->any;
     if (p->until_s > 0) {
@@ -117,26 +116,64 @@ static enum status vary_cuts(struct portfolio *p, struct error *err)
     return STATUS_OK;
 }
 
+/* The planner's own cut first: what that is refused for is an error. */
+static enum status search_cuts(struct portfolio *p, struct error *err)
+{
+    struct planner_options first = *p->fixed;
+    first.policy = policy_optimal.name;
+    TRY(attempt(p, first, cut_share, "", err));
+    const struct cli_policy_outcome *outcome = &p->field->outcomes[0];
+    if (outcome->kind == CLI_OUTCOME_REFUSED) return error_set(err, STATUS_BAD_INPUT, "%s", outcome->reason);
+    p->best.policy = first.policy;
+    return vary_cuts(p, err);
+}
+
+/* Jobs that settle, or the policy that is better than streaming by the planner's clock. */
+static enum status try_settled(struct portfolio *p, struct error *err)
+{
+    struct cli_candidate candidate = {0};
+    struct error why = {0};
+    struct planner_options options = *p->fixed;
+    options.policy = NULL;
+    options.settle = true;
+    options.time_limit_s = 0;
+    if (!settle_open(&options) || over(p)) return STATUS_OK;
+    enum status status = cli_candidate_make(p->source, &options, &candidate, &why);
+    const char *label = candidate.plan.lease_count > 0 ? cli_settled_name : candidate.plan.policy;
+    if (status == STATUS_OK && cli_field_lacks(p->field, label)) cli_field_take(p->field, &candidate, label);
+    cli_candidate_release(&candidate);
+    return status == STATUS_OK || status == STATUS_INFEASIBLE ? STATUS_OK : error_set(err, status, "%s", why.text);
+}
+
+static struct portfolio portfolio_of(const struct cli_source *source, const struct planner_options *options,
+                                     struct cli_field *field)
+{
+    return (struct portfolio){.source = source,
+                              .fixed = options,
+                              .field = field,
+                              .best = *options,
+                              .until_s = options->time_limit_s > 0 ? clock_s() + options->time_limit_s : 0};
+}
+
+enum status cli_optimal_cuts(const struct cli_source *source, const struct planner_options *options,
+                             struct cli_field *field, struct error *err)
+{
+    struct portfolio p = portfolio_of(source, options, field);
+    return search_cuts(&p, err);
+}
+
 enum status cli_optimal(const struct cli_source *source, const struct planner_options *options,
                         struct cli_field *field, struct error *err)
 {
-    struct portfolio p = {.source = source,
-                          .fixed = options,
-                          .field = field,
-                          .best = *options,
-                          .until_s = options->time_limit_s > 0 ? clock_s() + options->time_limit_s
-                                                               : 0};
-    struct planner_options first = *options;
-    first.policy = policy_optimal.name;
-    TRY(attempt(&p, first, cut_share, "", err));
-    p.best.policy = first.policy;
-    TRY(vary_cuts(&p, err));
+    struct portfolio p = portfolio_of(source, options, field);
+    TRY(search_cuts(&p, err));
     struct planner_options searched = p.best;
     for (uint32_t i = 0; policy_at(i); i++) {
         struct planner_options other = *options;
         other.policy = policy_at(i)->name;
         if (policy_at(i)->resident || policy_at(i)->one_device) TRY(attempt(&p, other, 1, "", err));
     }
+    TRY(try_settled(&p, err));
     if (p.best.policy == searched.policy && p.until_s > 0) TRY(attempt(&p, searched, 1, ", longer", err));
     return cli_field_check(field, err);
 }

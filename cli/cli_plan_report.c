@@ -3,7 +3,8 @@
  * places), how long will it take and how good is that (makespan, bound, gap, proof), what next.
  *
  * The gap compares the simulated makespan with the lower bound, which holds for every plan of these
- * jobs on this machine. A gap of nothing is the only case in which a plan may be called optimal.
+ * jobs on this machine, or for those that run them in the same way, as it says. Only a plan whose simulated time is the
+ * bound of all plans may be called optimal (cli_proven.h).
  */
 #include "cli/cli_plan_report.h"
 
@@ -14,6 +15,8 @@
 #include "cli/cli_claim.h"
 #include "cli/cli_leases.h"
 #include "cli/cli_machine.h"
+#include "cli/cli_proven.h"
+#include "cli/cli_ranking.h"
 #include "cli/cli_saturn.h"
 #include "cli/cli_staleness.h"
 #include "cli/cli_swap.h"
@@ -24,15 +27,10 @@
 #include "models/try.h"
 #include "planner/plan_hosts.h"
 #include "planner/plan_memory.h"
+#include "planner/policies.h"
 
 /* Below this a gap is rounding. */
 static const double gap_nothing = 1e-9;
-
-/* Makespan over bound, minus one; 0 when there is no bound, or rounding has it just above the makespan. */
-static double gap_over(double makespan_s, double lower_bound_s)
-{
-    return lower_bound_s > 0 && makespan_s > lower_bound_s ? makespan_s / lower_bound_s - 1 : 0;
-}
 
 /* --- figures of a job ------------------------------------------------------------------------ */
 
@@ -300,7 +298,7 @@ static void print_speed(FILE *out, enum cli_unit unit, double tokens_per_s, doub
 static void print_order(FILE *out, const struct plan *plan)
 {
     char bound[QUANTITY_TEXT_BYTES], tried[QUANTITY_TEXT_BYTES];
-    double gap = gap_over(plan->estimated_makespan_s, plan->order.bound_s);
+    double gap = cli_gap_over(plan->estimated_makespan_s, plan->order.bound_s);
     fprintf(out, "order        ");
     if (plan->order.tried > 1)
         fprintf(out, "the best of %s; ",
@@ -308,8 +306,7 @@ static void print_order(FILE *out, const struct plan *plan)
     fprintf(out, "by that clock none ends before %s (%s)",
             quantity_text(plan->order.bound_s, DIMENSION_SECONDS, bound),
             plan_order_names[plan->order.kind]);
-    if (gap <= gap_nothing) fputs(": it is optimal\n", out);
-    else fprintf(out, ", gap %.2f %%\n", 100 * gap);
+    fprintf(out, ", gap %.2f %%\n", 100 * gap);
 }
 
 /* Of such jobs the planner's clock is a lower bound (planner/spread.c). */
@@ -320,13 +317,25 @@ static bool plan_offloads(const struct plan *plan)
     return any;
 }
 
-static void print_times(FILE *out, const struct cli_plan_report *report)
+/* Proven, and no other way of the report was simulated to end earlier. */
+static enum status is_optimal(const struct cli_plan_report *report, bool *optimal, struct error *err)
 {
+    double makespan_s = report->prediction->result.makespan_s;
+    TRY(cli_proven(report->plan, makespan_s, optimal, err));
+    for (size_t i = 0; i < report->outcome_count; i++)
+        if (report->outcomes[i].kind == CLI_OUTCOME_PLAN && report->outcomes[i].makespan_s < makespan_s) *optimal = false;
+    return STATUS_OK;
+}
+
+static enum status print_times(FILE *out, const struct cli_plan_report *report, struct error *err)
+{
+    bool optimal;
+    TRY(is_optimal(report, &optimal, err));
     const struct plan *plan = report->plan;
     const struct cli_prediction *prediction = report->prediction;
     char text[QUANTITY_TEXT_BYTES], other[QUANTITY_TEXT_BYTES];
     double makespan_s = prediction->result.makespan_s;
-    double gap = gap_over(makespan_s, plan->lower_bound_s);
+    double gap = cli_gap_over(makespan_s, plan->lower_bound_s);
     fprintf(out, "makespan     %s simulated (%s%s by the planner's own clock)\n",
             quantity_text(makespan_s, DIMENSION_SECONDS, text), plan_offloads(plan) ? "at least " : "",
             quantity_text(plan->estimated_makespan_s, DIMENSION_SECONDS, other));
@@ -335,45 +344,17 @@ static void print_times(FILE *out, const struct cli_plan_report *report)
     } else {
         fprintf(out, "lower bound  %s, gap %.1f %%%s\n",
                 quantity_text(plan->lower_bound_s, DIMENSION_SECONDS, text), 100 * gap,
-                gap <= gap_nothing ? ": this plan is optimal" : "");
+                optimal ? ": this plan is optimal" : "");
         fprintf(out, "proof        %s: %s\n", plan_bound_names[plan->bound_kind],
                 plan->bound_text ? plan->bound_text : "");
     }
     if (plan->order.kind != PLAN_ORDER_NONE) print_order(out, plan);
+    cli_ranking_search_text(out, report);
     if (report->claim) cli_claim_text(out, report->claim);
     if (report->saturn) cli_saturn_text(out, report->saturn, plan, makespan_s);
     print_speed(out, cli_unit_of(&plan->jobs), prediction->tokens_per_s, prediction->samples_per_s,
                 prediction->compute_share);
     fprintf(out, "bound by     %s\n", prediction->result.binds);
-}
-
-static enum status print_policies(struct cli *cli, const struct cli_plan_report *report,
-                                  struct error *err)
-{
-    struct cli_table table;
-    char text[QUANTITY_TEXT_BYTES];
-    cli_table_begin(&table, (const char *const[]){"POLICY", ">MAKESPAN", ">TOKENS/S", ">GAP",
-                                                  ">COMPUTE BUSY", "", NULL});
-    for (size_t i = 0; i < report->outcome_count; i++) {
-        const struct cli_policy_outcome *outcome = &report->outcomes[i];
-        if (report->fitting_only && !outcome->feasible) continue;
-        cli_table_cell(&table, "%s", outcome->policy);
-        if (!outcome->feasible) {
-            for (int c = 0; c < 4; c++) cli_table_cell(&table, "-");
-            cli_table_cell(&table, "does not fit");
-            continue;
-        }
-        cli_table_cell(&table, "%s", quantity_text(outcome->makespan_s, DIMENSION_SECONDS, text));
-        cli_table_cell(&table, "%.4g", outcome->tokens_per_s);
-        cli_table_cell(&table, "%.1f %%",
-                       100 * gap_over(outcome->makespan_s, outcome->lower_bound_s));
-        cli_table_cell(&table, "%.1f %%", 100 * outcome->compute_share);
-        cli_table_cell(&table, "%s", i == report->best ? "best" : "");
-    }
-    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
-    for (size_t i = 0; i < report->outcome_count && !report->fitting_only; i++)
-        if (!report->outcomes[i].feasible)
-            fprintf(cli->out, "\n%s: %s\n", report->outcomes[i].policy, report->outcomes[i].reason);
     return STATUS_OK;
 }
 
@@ -400,8 +381,10 @@ static void print_next(struct cli *cli, const struct cli_plan_report *report)
         if (!alone && !joined) words[count++] = text;
     }
     bool leased = report->plan->lease_count > 0 && !report->saturn;
-    if (report->saturn ||
-        (report->plan->gang_count == 0 && !leased && !report->claim && report->swap->job_count == 0)) {
+    bool one = report->saturn ||
+               (report->plan->gang_count == 0 && !leased && !report->claim && report->swap->job_count == 0);
+    bool again = report->by_default || (report->outcomes && !policy_find(report->plan->policy)); /* the same choice */
+    if (one && !again) {
         words[count++] = "--policy";
         words[count++] = report->policy ? report->policy : report->plan->policy;
     }
@@ -418,8 +401,7 @@ enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
     char machine[CLI_MACHINE_TEXT_BYTES], count[QUANTITY_TEXT_BYTES];
     fprintf(out, "%s on %s\n\n", CLI_COUNT(plan->jobs.count, "job"), cli_machine_text(&plan->hardware, machine));
     if (report->outcomes) {
-        if (print_policies(cli, report, err) != STATUS_OK) return err->status;
-        fprintf(out, "\nThe best is %s:\n\n", report->outcomes[report->best].policy);
+        TRY(cli_ranking_text(out, report, err));
     }
     if (print_how_jobs_run(cli, plan, err) != STATUS_OK) return err->status;
     fputc('\n', out);
@@ -431,7 +413,7 @@ enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
     fprintf(out, "\npolicy       %s, %s operations\n", plan->policy,
             quantity_text((double)plan_operations(plan), DIMENSION_COUNT_OF, count));
     cli_staleness_print(out, plan, 13);
-    print_times(out, report);
+    TRY(print_times(out, report, err));
     if (report->plan_path) fprintf(out, "written to   %s\n", report->plan_path);
     if (report->refusal->refused) fprintf(out, "\nrun would refuse this: %s\n", report->refusal->text);
     print_next(cli, report);
@@ -526,38 +508,13 @@ static enum status places_json(struct json_out *json, const struct plan *plan, s
     return STATUS_OK;
 }
 
-static void policies_json(struct json_out *json, const struct cli_plan_report *report)
-{
-    json_out_array_begin(json, "policies", false);
-    for (size_t i = 0; i < report->outcome_count; i++) {
-        const struct cli_policy_outcome *outcome = &report->outcomes[i];
-        json_out_object_begin(json, NULL, true);
-        json_out_string(json, "policy", outcome->policy);
-        json_out_bool(json, "feasible", outcome->feasible);
-        if (outcome->feasible) {
-            json_out_double(json, "makespan_s", outcome->makespan_s);
-            json_out_double(json, "estimated_makespan_s", outcome->estimated_makespan_s);
-            json_out_double(json, "lower_bound_s", outcome->lower_bound_s);
-            json_out_double(json, "gap", gap_over(outcome->makespan_s, outcome->lower_bound_s));
-            json_out_double(json, "tokens_per_s", outcome->tokens_per_s);
-            json_out_double(json, "samples_per_s", outcome->samples_per_s);
-            json_out_double(json, "compute_utilisation", outcome->compute_share);
-        } else {
-            json_out_string(json, "reason", outcome->reason);
-        }
-        json_out_object_end(json);
-    }
-    json_out_array_end(json);
-    json_out_string(json, "best_policy", report->outcomes[report->best].policy);
-}
-
 static void order_json(struct json_out *json, const struct plan *plan)
 {
     const struct plan_order *order = &plan->order;
     if (order->kind == PLAN_ORDER_NONE) return;
-    double gap = gap_over(plan->estimated_makespan_s, order->bound_s);
+    double gap = cli_gap_over(plan->estimated_makespan_s, order->bound_s);
     json_out_object_begin(json, "order", true);
-    json_out_string(json, "status", gap <= gap_nothing ? "optimal" : "gap");
+    json_out_string(json, "status", gap <= gap_nothing ? "closed" : "gap");
     json_out_string(json, "kind", plan_order_names[order->kind]);
     json_out_double(json, "bound_s", order->bound_s);
     json_out_double(json, "gap", gap);
@@ -571,6 +528,8 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     const struct plan *plan = report->plan;
     const struct cli_prediction *prediction = report->prediction;
     struct json_out *json;
+    bool optimal;
+    TRY(is_optimal(report, &optimal, err));
     if (cli_report_begin(cli, "plan", &json, err) != STATUS_OK) return err->status;
     double makespan_s = prediction->result.makespan_s;
     json_out_string(json, "jobs_file", report->jobs_path);
@@ -585,12 +544,14 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     json_out_double(json, "estimated_makespan_s", plan->estimated_makespan_s);
     if (plan_offloads(plan)) json_out_bool(json, "estimate_is_lower_bound", true);
     json_out_double(json, "lower_bound_s", plan->lower_bound_s);
-    json_out_double(json, "gap", gap_over(makespan_s, plan->lower_bound_s));
+    json_out_double(json, "gap", cli_gap_over(makespan_s, plan->lower_bound_s));
+    json_out_bool(json, "optimal", optimal);
     json_out_object_begin(json, "proof", true);
     json_out_string(json, "kind", plan_bound_names[plan->bound_kind]);
     json_out_string(json, "text", plan->bound_text ? plan->bound_text : "");
     json_out_object_end(json);
     order_json(json, plan);
+    cli_ranking_search_json(json, report);
     if (report->claim) cli_claim_json(json, report->claim);
     if (report->saturn) cli_saturn_json(json, report->saturn, plan, makespan_s);
     json_out_double(json, "tokens_per_s", prediction->tokens_per_s);
@@ -611,6 +572,6 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     }
     json_out_array_end(json);
     if (report->swap->job_count > 0) cli_swap_json(json, plan, report->swap);
-    if (report->outcomes) policies_json(json, report);
+    if (report->outcomes) cli_ranking_json(json, report);
     return cli_report_end(cli, json, err);
 }

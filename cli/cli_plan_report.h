@@ -10,13 +10,21 @@
 #include "planner/saturn.h"
 #include "planner/swap.h"
 
-enum { CLI_POLICIES_MAX = 64, CLI_OUTCOME_NAME_BYTES = 96 };
+enum { CLI_POLICIES_MAX = 128, CLI_OUTCOME_NAME_BYTES = 96 };
 
-/* What became of one policy, or of one cut. */
+enum cli_outcome_kind {
+    CLI_OUTCOME_PLAN,      /* a plan was made and simulated */
+    CLI_OUTCOME_NO_ROOM,   /* the jobs do not fit */
+    CLI_OUTCOME_REFUSED,   /* the way does not go with these jobs, this machine or these options */
+    CLI_OUTCOME_NOT_TRIED
+};
+
+/* What became of one policy, of one cut, or of another way to run the jobs. */
 struct cli_policy_outcome {
     char policy[CLI_OUTCOME_NAME_BYTES];
-    bool feasible;
-    char reason[1024]; /* why not */
+    enum cli_outcome_kind kind;
+    bool runnable;     /* a plan that `run` can carry out (plan_runnable.h) */
+    char reason[1024]; /* why there is no plan, or why it cannot be run */
     double makespan_s, estimated_makespan_s, lower_bound_s;
     double tokens_per_s, samples_per_s, compute_share;
 };
@@ -32,10 +40,13 @@ struct cli_plan_report {
     const struct saturn_report *saturn; /* --policy saturn; else NULL */
     int argc;                          /* the command line, for the next one */
     char **argv;
-    const struct cli_policy_outcome *outcomes; /* --policy all; else NULL */
+    const struct cli_policy_outcome *outcomes; /* of several ways, the fastest first; else NULL */
     size_t outcome_count;
     size_t best;               /* index into outcomes */
-    bool fitting_only;         /* leave out what does not fit */
+    bool plans_only;           /* leave out outcomes without a plan */
+    bool by_default;           /* no policy was asked for */
+    const struct planner_search *search; /* what searches for orders did; NULL: there were none */
+    double time_limit_s;       /* of these; at most 0: none */
 };
 
 MUST_CHECK enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
-#include "cli/cli_default.h"
+#include "cli/cli_optimal.h"
 #include "cli/cli_saturn.h"
 #include "models/try.h"
 

@@ -6,9 +6,9 @@
 #include "base/json_in.h"
 #include "base/size.h"
 #include "cli/cli_candidate.h"
-#include "cli/cli_default.h"
 #include "cli/cli_saturn.h"
 #include "cli/cli_simulate.h"
+#include "cli/cli_ways.h"
 #include "planner/planner.h"
 
 /* --- what it holds --------------------------------------------------------------------------- */
@@ -98,7 +98,7 @@ static enum status plan_by_default(const struct cli_simulate_request *request, c
     if (!field) return error_memory(err, "plans", sizeof *field);
     const struct cli_source source = {
         .jobs_path = request->path, .machine = request->machine, .parallel = request->parallel};
-    if (cli_default_make(&source, options, false, field, err) == STATUS_OK) {
+    if (cli_ways(&source, &(struct cli_ways_options){.fixed = options}, field, err) == STATUS_OK) {
         *plan = field->kept.plan;
         field->kept.plan = (struct plan){0};
     }

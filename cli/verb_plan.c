@@ -16,7 +16,6 @@
 #include "cli/cli.h"
 #include "cli/cli_apart.h"
 #include "cli/cli_candidate.h"
-#include "cli/cli_default.h"
 #include "cli/cli_document.h"
 #include "cli/cli_load.h"
 #include "cli/cli_history.h"
@@ -25,6 +24,7 @@
 #include "cli/cli_refusal.h"
 #include "cli/cli_saturn.h"
 #include "cli/cli_swap.h"
+#include "cli/cli_ways.h"
 #include "models/job_files.h"
 #include "planner/instance_io.h"
 #include "planner/plan_io.h"
@@ -53,6 +53,7 @@ struct request {
     size_t cuts;        /* index into cuts_choices: enum planner_cuts */
     size_t dispatch;    /* index into cli_dispatches */
     size_t stored;      /* index into stored_choices: enum planner_storage */
+    bool runnable;      /* only plans that `run` can carry out */
     bool no_double_buffer;
     bool no_persistence;
     uint64_t regions, shards, seed, iterations;
@@ -117,32 +118,6 @@ static enum status check_policy(const char *policy, struct error *err)
                          "(expected no '--policy')", cli_settled_name);
     if (!policy_is_file(policy) && !policy_find(policy)) return policy_unknown(policy, others, err);
     return cli_try_apart(policy, open_and_close, &policy, err);
-}
-
-/* What is planned without a policy, where jobs have devices for themselves: else it is a policy's. */
-static enum status try_settled(const struct request *request, struct cli_field *field, struct error *err)
-{
-    struct cli_candidate candidate = {0};
-    struct error why = {0};
-    struct planner_options options = planner_options_of(request, NULL);
-    options.settle = true;
-    enum status status = cli_candidate_make(&request->source, &options, &candidate, &why);
-    if (status == STATUS_OK && candidate.plan.lease_count > 0 && field->count < CLI_POLICIES_MAX)
-        cli_field_take(field, &candidate, cli_settled_name);
-    cli_candidate_release(&candidate);
-    return status == STATUS_OK || status == STATUS_INFEASIBLE ? STATUS_OK : error_set(err, status, "%s", why.text);
-}
-
-static enum status try_all(const struct request *request, struct cli_field *field,
-                           struct error *err)
-{
-    for (uint32_t i = 0; planner_policy_name(i); i++) {
-        struct planner_options options = planner_options_of(request, planner_policy_name(i));
-        if (cli_field_try(field, &request->source, &options, options.policy, err) != STATUS_OK)
-            return err->status;
-    }
-    if (try_settled(request, field, err) != STATUS_OK) return err->status;
-    return cli_field_check(field, err);
 }
 
 /* The planner's own cut for streaming, whatever the policy. */
@@ -249,7 +224,7 @@ static void draw(struct cli *cli, const struct cli_candidate *candidate, const s
     struct error err = {0};
     if (!cli->document) return;
     for (size_t i = 0; field && i < field->count; i++)
-        if (field->outcomes[i].feasible)
+        if (field->outcomes[i].kind == CLI_OUTCOME_PLAN)
             bars.policies[bars.count++] = (struct plot_policy){.name = field->outcomes[i].policy,
                                                                .makespan_s = field->outcomes[i].makespan_s,
                                                                .tokens_per_s = field->outcomes[i].tokens_per_s};
@@ -266,9 +241,10 @@ static void draw(struct cli *cli, const struct cli_candidate *candidate, const s
 
 static enum status report(struct cli *cli, const struct request *request,
                           const struct cli_candidate *candidate, const struct cli_field *field,
-                          const struct order_claim *claim, const struct saturn_report *saturn, struct error *err)
+                          const struct order_claim *claim, const struct planner_search *search, struct error *err)
 {
     struct cli_refusal refusal;
+    const struct saturn_report *saturn = candidate->by_saturn ? &candidate->saturn : NULL;
     struct cli_plan_report content = {
         .refusal = &refusal,
         .plan = &candidate->plan,
@@ -279,13 +255,16 @@ static enum status report(struct cli *cli, const struct request *request,
         .policy = asks_for(request, "all") ? NULL : request->policy,
         .claim = request->timetable ? claim : NULL,
         .saturn = saturn,
+        .by_default = field && !request->policy,
+        .search = search,
+        .time_limit_s = request->time_limit_s,
         .argc = request->argc,
         .argv = request->argv,
     };
-    if (field) {
+    if (field && field->count > 1) {
         content.outcomes = field->outcomes;
         content.outcome_count = field->count;
-        content.fitting_only = asks_for(request, "optimal");
+        content.plans_only = asks_for(request, "optimal");
         content.best = field->best;
     }
     if (check_for_spread(request, &candidate->plan, err) != STATUS_OK) return err->status;
@@ -306,14 +285,19 @@ static enum status report(struct cli *cli, const struct request *request,
     return cli->json ? cli_plan_json(cli, &content, err) : cli_plan_text(cli, &content, err);
 }
 
-static enum status plan_best(struct cli *cli, const struct request *request, struct error *err)
+/* All ways of running the jobs; without a policy those that take about a second. */
+static enum status plan_ways(struct cli *cli, const struct request *request, struct error *err)
 {
     struct cli_field *field = alloc_zeroed(1, sizeof *field);
     if (!field) return error_memory(err, "plans", sizeof *field);
     struct planner_options options = planner_options_of(request, request->policy);
-    enum status status = asks_for(request, "all") ? try_all(request, field, err)
-                                                  : cli_optimal(&request->source, &options, field, err);
-    if (status == STATUS_OK) status = report(cli, request, &field->kept, field, NULL, NULL, err);
+    const struct cli_ways_options how = {.fixed = &options, .every_policy = asks_for(request, "all"),
+                                         .thorough = asks_for(request, "all"), .runnable = request->runnable};
+    enum status status = asks_for(request, "optimal") ? cli_optimal(&request->source, &options, field, err)
+                                                      : cli_ways(&request->source, &how, field, err);
+    cli_field_sort(field);
+    if (status == STATUS_OK)
+        status = report(cli, request, &field->kept, field, NULL, &field->search, err);
     cli_field_release(field);
     free(field);
     return status;
@@ -323,12 +307,14 @@ static enum status plan_saturn(struct cli *cli, const struct request *request, e
                                struct error *err)
 {
     struct cli_candidate candidate = {0};
-    struct saturn_report saturn = {0};
-    const struct planner_options streamed = planner_options_of(request, NULL);
+    struct planner_search search = {0};
+    struct planner_options streamed = planner_options_of(request, NULL);
+    streamed.search = &search;
     const struct saturn_options options = {.streamed = &streamed, .rule = rule, .interval_s = request->interval_s,
                                            .threshold_s = request->threshold_s, .restart_s = request->restart_s};
-    enum status status = cli_saturn(&request->source, &options, &candidate, &saturn, err);
-    if (status == STATUS_OK) status = report(cli, request, &candidate, NULL, NULL, &saturn, err);
+    enum status status = cli_saturn(&request->source, &options, &candidate, &candidate.saturn, err);
+    candidate.by_saturn = true;
+    if (status == STATUS_OK) status = report(cli, request, &candidate, NULL, NULL, &search, err);
     cli_candidate_release(&candidate);
     return status;
 }
@@ -346,28 +332,13 @@ static enum status plan_one(struct cli *cli, const struct request *request, stru
     return status;
 }
 
-/* Without a policy. */
-static enum status plan_default(struct cli *cli, const struct request *request, struct error *err)
-{
-    struct cli_field *field = alloc_zeroed(1, sizeof *field);
-    if (!field) return error_memory(err, "plans", sizeof *field);
-    struct planner_options options = planner_options_of(request, NULL);
-    enum status status = cli_default_make(&request->source, &options, true, field, err);
-    if (status == STATUS_OK)
-        status = report(cli, request, &field->kept, field->count > 0 ? field : NULL, NULL, NULL, err);
-    cli_field_release(field);
-    free(field);
-    return status;
-}
-
 static enum status plan_as_asked(struct cli *cli, const struct request *request, struct error *err)
 {
     if (request->instance && write_instance(request, err) != STATUS_OK) return err->status;
     enum saturn_rule rule;
     if (saturn_rule_find(request->policy, &rule)) return plan_saturn(cli, request, rule, err);
-    if (!request->policy && !request->timetable && !swaps(request)) return plan_default(cli, request, err);
-    bool several = asks_for(request, "all") || asks_for(request, "optimal");
-    return several ? plan_best(cli, request, err) : plan_one(cli, request, err);
+    bool several = !request->policy || asks_for(request, "all") || asks_for(request, "optimal");
+    return several && !request->timetable && !swaps(request) ? plan_ways(cli, request, err) : plan_one(cli, request, err);
 }
 
 enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
@@ -411,6 +382,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                       "where streamed shards are updated, default auto"),
         OPTION_CHOICE("stored", 0, "STATES", stored_choices, &request.stored,
                       "states on storage, default auto: those that host memory has no room for"),
+        OPTION_FLAG("runnable", 0, &request.runnable, "take none but plans that 'run' can carry out"),
         OPTION_FLAG("no-double-buffer", 0, &request.no_double_buffer,
                     "load a shard only when the one before it has left"),
         OPTION_FLAG("no-persistence", 0, &request.no_persistence,
@@ -462,6 +434,9 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     if (request.instance && strcmp(request.instance, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--write-instance' needs a file: standard output gets the report");
+    if (request.runnable && ((request.policy && !asks_for(&request, "all")) || request.timetable || swaps(&request)))
+        return error_set(err, STATUS_BAD_INPUT, "option '--runnable' is for plans of which there is a choice "
+                                                "(expected no '--policy', or 'all')");
     if (request.timetable && request.policy)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--schedule-from' takes the place of a policy's decisions (expected no '--policy')");

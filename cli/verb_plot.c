@@ -154,7 +154,8 @@ static enum status read_policy(const struct json_input *in, const json_t *array,
                                struct policies *out, struct error *err)
 {
     static const char *const others[] = {"estimated_makespan_s", "lower_bound_s", "gap",
-                                         "samples_per_s", "compute_utilisation", "reason", NULL};
+                                         "samples_per_s", "compute_utilisation", "reason", "over_best", "runnable", "verdict",
+                                         NULL};
     struct json_object object;
     struct plot_policy policy = {0};
     bool feasible = false;
@@ -197,7 +198,7 @@ static enum status read_policies(const struct json_input *in, struct policies *o
         return err->status;
     if (!array)
         return json_fail_key(in, object.value, NULL, err,
-                             "this report is of one policy (made without '--policy all')");
+                             "this report is of one policy (made for '--policy' and one name)");
     for (size_t i = 0; i < json_array_size(array); i++)
         if (read_policy(in, array, i, out, err) != STATUS_OK) return err->status;
     return STATUS_OK;

@@ -56,6 +56,7 @@ struct search {
     struct schedule *best;
     struct rule rule;   /* that made the best of the rules */
     uint32_t iterations;
+    bool cut_short;     /* the start from an instance, by the limit of time */
 };
 
 static bool finished(const struct search *s)
@@ -261,7 +262,7 @@ static bool more(const struct search *s)
 
 static void try_grid(struct search *s)
 {
-    for (uint32_t i = 0; i < GRID && !finished(s); i++) {
+    for (uint32_t i = 0; i < GRID && more(s); i++) {
         uint32_t link = i / REMAINING_COUNT, weight = link / ARRAY_COUNT(links);
         struct rule rule = {.remaining = i % REMAINING_COUNT,
                             .link = links[link % ARRAY_COUNT(links)],
@@ -322,9 +323,11 @@ static enum status start_from_instance(struct search *s, uint64_t *tried, struct
     struct schedule made;
     struct error why = {0};
     double now = clock_s(), until = s->options->until_s;
-    if (s->best->count > START_UNITS_MAX || finished(s)) return STATUS_OK;
+    if (s->best->count > START_UNITS_MAX || s->options->iterations < START_ITERATIONS || finished(s)) return STATUS_OK;
     if (until < HUGE_VAL) until = now + START_SHARE * (until - now);
-    if (order_of_instance(s->times, s->options->seed, START_ITERATIONS, until, &made, &why)) {
+    enum status status = order_of_instance(s->times, s->options->seed, START_ITERATIONS, until, &made, &why);
+    s->cut_short = until < HUGE_VAL && clock_s() >= until;
+    if (status) {
         schedule_release(&made);
         bool too_large = why.status == STATUS_LIMIT || why.status == STATUS_BAD_INPUT;
         return too_large ? STATUS_OK : error_set(err, why.status, "%s", why.text);
@@ -377,20 +380,28 @@ static enum status take_ranges(struct search *s, struct error *err)
     return schedule_take_ranges(s->best, s->now, err);
 }
 
+/* True where the limit of time kept the search from its last iteration, and from the bound. */
+static bool was_cut_short(const struct search *s)
+{
+    if (s->best->makespan_s <= s->options->bound_s) return false;
+    return s->cut_short || s->iterations < s->options->iterations;
+}
+
 enum status order_search(const struct unit_times *times, const struct order_search_options *options,
-                         struct schedule *out, uint64_t *tried, struct error *err)
+                         struct schedule *out, struct planner_search *effort, struct error *err)
 {
     struct search s = {.times = times, .options = options, .best = out};
     assert(!times->partition->resident);
-    *tried = 0;
+    *effort = (struct planner_search){0};
     *out = (struct schedule){0};
-    enum status status = start(times, options->seed, out, tried, err);
-    if (!status) status = start_from_instance(&s, tried, err);
+    enum status status = start(times, options->seed, out, &effort->iterations, err);
+    if (!status) status = start_from_instance(&s, &effort->iterations, err);
     if (!status) status = search_create(&s, err);
     if (!status) {
         try_grid(&s);
         while (more(&s)) try_near(&s);
-        *tried += s.iterations;
+        effort->iterations += s.iterations;
+        effort->cut_short = was_cut_short(&s);
         status = take_ranges(&s, err);
         if (!status) status = schedule_link(out, times->jobs->count, s.now->device_count, err);
     }

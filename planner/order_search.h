@@ -17,22 +17,23 @@
 #ifndef SPILLWAY_PLANNER_ORDER_SEARCH_H
 #define SPILLWAY_PLANNER_ORDER_SEARCH_H
 
+#include "planner/planner.h"
 #include "planner/unit_times.h"
 
 struct order_search_options {
     uint64_t seed;
-    uint32_t iterations; /* schedules made; 0: the policies and the grid of rules */
+    uint32_t iterations; /* schedules made, those of the policies aside; below 40 without the instance */
     double until_s;      /* on clock_s() of base/progress.h; HUGE_VAL: none */
     double bound_s;      /* nothing is below: stop there */
 };
 
 /*
  * The partition must be a streamed one over all devices. Release *out with schedule_release().
- * *tried: schedules made; the policies' are, whatever the limits.
+ * `effort`: out. The policies' schedules are made, whatever the limits.
  * Errors: STATUS_NO_MEMORY, STATUS_LIMIT.
  */
 MUST_CHECK enum status order_search(const struct unit_times *times,
                                     const struct order_search_options *options,
-                                    struct schedule *out, uint64_t *tried, struct error *err);
+                                    struct schedule *out, struct planner_search *effort, struct error *err);
 
 #endif

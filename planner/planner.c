@@ -124,7 +124,10 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
                                                       : ITERATIONS_DEFAULT,
             .until_s = options->time_limit_s > 0 ? clock_s() + options->time_limit_s : HUGE_VAL,
             .bound_s = bound.seconds};
-        status = order_search(&times, &search, out, &order->tried, err);
+        struct planner_search effort;
+        status = order_search(&times, &search, out, &effort, err);
+        order->tried = effort.iterations;
+        if (options->search) planner_search_add(options->search, &effort);
     } else {
         status = schedule_make(&times, policy, options->seed, out, err);
     }

@@ -30,6 +30,18 @@ enum planner_cuts { CUTS_GREEDY, CUTS_BALANCED, CUTS_COUNT };
 /* What the shard with the loss, which passes forward and back in one, holds of its activations. */
 enum planner_last { LAST_AUTO, LAST_HOLDS_ALL, LAST_HOLDS_INPUTS };
 
+/* What searches for orders have done: this is added to. */
+struct planner_search {
+    uint64_t iterations; /* schedules made */
+    bool cut_short;      /* a limit of time ended one before its last iteration, without a proof */
+};
+
+static inline void planner_search_add(struct planner_search *to, const struct planner_search *more)
+{
+    to->iterations += more->iterations;
+    to->cut_short |= more->cut_short;
+}
+
 struct instance;
 struct order_claim;
 struct swap_options;
@@ -55,6 +67,7 @@ struct planner_options {
     uint32_t host;           /* enum planner_host */
     uint32_t iterations;     /* of the search of policy "optimal"; 0: 400, or what time_limit_s allows */
     double time_limit_s;     /* of the same; 0: none; of proving a timetable's bound again; 0: 5 s */
+    struct planner_search *search; /* of policy "optimal"; NULL: not wanted */
     struct instance *instance; /* zeroed: becomes the jobs, cut (instance_of_cut.h), even if what follows
                                   fails; release it. NULL: not wanted */
     const char *timetable;   /* the order is this file's (order_of_instance.h), and no policy's, whose cut

@@ -134,7 +134,11 @@ static enum status find_schedule(struct saturn *s)
         certify.iterations = o->iterations ? o->iterations : UINT64_MAX;
         spase_certify_divide(&s->instance, o->time_limit_s, &certify);
     }
-    return spase_certify(&s->instance, &certify, &s->schedule, &s->report->certificate, s->err);
+    TRY(spase_certify(&s->instance, &certify, &s->schedule, &s->report->certificate, s->err));
+    const struct spase_certificate *c = &s->report->certificate;
+    bool cut_short = o->time_limit_s > 0 && c->status == CERTIFICATE_GAP && c->iterations < certify.iterations;
+    if (o->search) planner_search_add(o->search, &(struct planner_search){c->iterations, cut_short});
+    return STATUS_OK;
 }
 
 /* In place of the best one; what is proven of any schedule holds of this one. */
@@ -318,12 +322,36 @@ static bool leave_out_streamed(struct saturn_times *times)
     return some;
 }
 
+static void leave_out_gangs(struct saturn_times *times)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < times->count; i++)
+        if (times->times[i].config.devices == 1) times->times[kept++] = times->times[i];
+    times->count = kept;
+}
+
+/* Of a job that has no way left. */
+static enum status check_times(const struct saturn *s)
+{
+    size_t i = 0;
+    for (uint32_t j = 0; j < s->jobs->count; j++) {
+        if (i == s->times.count || s->times.times[i].job != j)
+            return error_set(s->err, STATUS_INFEASIBLE, "job '%s' fits on no single device", s->jobs->jobs[j].name);
+        while (i < s->times.count && s->times.times[i].job == j) i++;
+    }
+    return STATUS_OK;
+}
+
 static enum status take_times(struct saturn *s)
 {
     const struct saturn_options *o = s->options;
     struct saturn_times *timed = o->kept_times ? o->kept_times : &s->times;
-    if (timed->count == 0) TRY(saturn_times_find(&s->machine, s->jobs, o->streamed, o->clock, timed, s->err));
-    return timed == &s->times ? STATUS_OK : saturn_times_slowed(timed, o->slowed > 0 ? o->slowed : 1, &s->times, s->err);
+    if (timed->count == 0)
+        TRY(saturn_times_find(&s->machine, s->jobs, o->streamed, o->single, o->clock, timed, s->err));
+    if (timed != &s->times) TRY(saturn_times_slowed(timed, o->slowed > 0 ? o->slowed : 1, &s->times, s->err));
+    if (!o->single) return STATUS_OK;
+    leave_out_gangs(&s->times);
+    return check_times(s);
 }
 
 static enum status prepare(struct saturn *s)

@@ -52,6 +52,7 @@ struct saturn_options {
                                                that are streamed, but for the policy */
     const struct saturn_clock *clock;
     enum saturn_rule rule;
+    bool single;       /* each job on one device: plans that an executor can carry out */
     double interval_s; /* plan anew at so long intervals what is left, and change the plan where it then ends by the
                           threshold sooner (planner/spase_introspect.h); 0 or below: do not, but for optimus-dynamic */
     double threshold_s; /* below 0: half an interval, as in the paper */

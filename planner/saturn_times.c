@@ -16,6 +16,7 @@ struct timing {
     const struct saturn_machine *machine;
     const struct job_set *jobs;
     const struct planner_options *options;
+    bool single;
     const struct saturn_clock *clock;
     struct saturn_times *out;
     struct error *err;
@@ -123,7 +124,7 @@ static enum status time_job(struct timing *g, uint32_t j, struct error *why)
     struct saturn_config configs[SATURN_CONFIGS_MAX];
     for (uint32_t class = 0; class < g->machine->class_count; class++) {
         const struct saturn_node *node = &g->machine->nodes[g->machine->class_node[class]];
-        uint32_t count = saturn_configs(&g->jobs->jobs[j], node->count, configs);
+        uint32_t count = saturn_configs(&g->jobs->jobs[j], g->single ? 1 : node->count, configs);
         g->out->tried += count;
         for (uint32_t i = 0; i < count; i++) {
             struct saturn_time t = {.config = configs[i], .job = j, .class = class};
@@ -138,10 +139,11 @@ static enum status time_job(struct timing *g, uint32_t j, struct error *why)
 }
 
 enum status saturn_times_find(const struct saturn_machine *machine, const struct job_set *jobs,
-                              const struct planner_options *options, const struct saturn_clock *clock,
+                              const struct planner_options *options, bool single, const struct saturn_clock *clock,
                               struct saturn_times *out, struct error *err)
 {
-    struct timing g = {.machine = machine, .jobs = jobs, .options = options, .clock = clock, .out = out, .err = err};
+    struct timing g = {.machine = machine, .jobs = jobs, .options = options, .single = single, .clock = clock, .out = out,
+                       .err = err};
     for (uint32_t j = 0; j < jobs->count; j++) {
         struct error why = {0};
         size_t before = out->count;

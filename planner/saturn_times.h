@@ -36,10 +36,11 @@ struct saturn_times {
     uint32_t tried, timed;     /* configurations that were looked at; that plans were made for */
 };
 
-/* Of all jobs. Release it, also after an error. Errors: STATUS_INFEASIBLE for a job that fits nowhere, with the
+/* Of all jobs; `single`: on one device each. Release it, also after an error. Errors: STATUS_INFEASIBLE for a job that fits nowhere, with the
  * reason; those of the clock and of planner_plan(). */
 MUST_CHECK enum status saturn_times_find(const struct saturn_machine *machine, const struct job_set *jobs,
-                                         const struct planner_options *options, const struct saturn_clock *clock,
+                                         const struct planner_options *options, bool single,
+                                         const struct saturn_clock *clock,
                                          struct saturn_times *out, struct error *err);
 /* A copy, in which streamed runs take `slowed` times as long. `out`: zeroed; release it, also after an error. Errors:
  * STATUS_NO_MEMORY. */

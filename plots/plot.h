@@ -22,7 +22,7 @@ struct trace;
 
 /* More rows than these make a picture that no screen shows; the picture then says how many there
  * are. More boxes make an SVG that browsers scroll slowly; neighbours are merged until they fit. */
-enum { PLOT_DEVICES_MAX = 32, PLOT_HOSTS_MAX = 8, PLOT_BOXES_MAX = 4000, PLOT_POLICIES_MAX = 64 };
+enum { PLOT_DEVICES_MAX = 32, PLOT_HOSTS_MAX = 8, PLOT_BOXES_MAX = 4000, PLOT_POLICIES_MAX = 128 };
 
 struct plot_options {
     const char *title;   /* NULL: made from the traces */

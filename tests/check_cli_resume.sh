@@ -63,7 +63,7 @@ best_is_kept() {
 # shellcheck disable=SC2317
 no_rubbish() { [[ -z $(find kept -name '*.tmp') ]]; }
 
-make_plan a.json
+make_plan a.json --policy sharded-lrtf
 make_plan b.json --policy spill-sequential --seed 3
 spillway run a.json --log untouched.jsonl --quiet >untouched.txt
 mkdir untouched
@@ -145,7 +145,7 @@ check "losses and all" same_losses
 rm -rf kept ./*.safetensors run.jsonl
 head -c 30000 "$source/LICENSE" >corpus.txt
 sed -i 's/"minibatches": 500/"minibatches": 50, "data": "corpus.txt"/' jobs.json
-make_plan a.json
+make_plan a.json --policy sharded-lrtf
 spillway run a.json --log untouched.jsonl --quiet >untouched.txt
 mv ./*.safetensors untouched
 mv corpus.txt away.txt

@@ -181,7 +181,7 @@ static void search_finds_the_best(void **state)
         struct error err = {0};
         struct placing *start;
         struct schedule schedule, again;
-        uint64_t tried, tried_again;
+        struct planner_search tried, tried_again;
         assert_int_equal(placing_create(&cut.times, false, &start, &err), 0);
         double best = enumerate(&cut, start, HUGE_VAL);
         placing_destroy(start);
@@ -194,7 +194,8 @@ static void search_finds_the_best(void **state)
         optimal += schedule.makespan_s <= best * (1 + 1e-9);
         sum += schedule.makespan_s / best - 1;
         assert_int_equal(order_search(&cut.times, &search, &again, &tried_again, &err), 0);
-        assert_int_equal(tried, tried_again);
+        assert_int_equal(tried.iterations, tried_again.iterations);
+        assert_false(tried.cut_short);
         assert_int_equal(schedule.count, again.count);
         assert_memory_equal(schedule.units, again.units, schedule.count * sizeof *again.units);
         schedule_release(&schedule);
@@ -222,7 +223,7 @@ static void search_stops_at_the_bound(void **state)
     struct planner_options options = {.activations = ACTIVATIONS_RECOMPUTE, .shards = 4,
                                       .optimizer = PLACE_DEVICE, .no_persistence = true};
     struct schedule schedule;
-    uint64_t tried;
+    struct planner_search tried;
     test_hardware(&cut.hardware, 1, 4000000, 1e10);
     test_profile_jobs(&cut.jobs, 3, 4, 3, even_layer, NULL);
     assert_true(cut_make(&cut, &options));
@@ -231,7 +232,8 @@ static void search_stops_at_the_bound(void **state)
         .iterations = 100000, .until_s = HUGE_VAL, .bound_s = bound.seconds * (1 + 1e-9)};
     assert_int_equal(order_search(&cut.times, &search, &schedule, &tried, &err), 0);
     assert_true(schedule.makespan_s <= bound.seconds * (1 + 1e-9));
-    assert_true(tried < 1000);
+    assert_true(tried.iterations < 1000);
+    assert_false(tried.cut_short);
     assert_int_equal(bound.kind, PLAN_ORDER_COMPUTE);
     schedule_release(&schedule);
     cut_release(&cut);

@@ -164,7 +164,7 @@ static void few_minibatches_say_it_all(void **state)
         test_spread_machine(&hardware, DEVICES, 2e10, 1e-6);
         make_jobs(&jobs, 2, random_u64(seed, round), 23);
         if (saturn_machine_find(&hardware, &machine, &err) ||
-            saturn_times_find(&machine, &jobs, &options, &clock, &times, &err))
+            saturn_times_find(&machine, &jobs, &options, false, &clock, &times, &err))
             fail_msg("%s", err.text);
         for (size_t i = 0; i < times.count; i++) {
             double seconds = whole_s(&hardware, &jobs, &times.times[i]);

@@ -15,9 +15,9 @@ jobs() { # [KEYS-OF-THE-FIRST-JOB]
 JSON
 }
 
-# plan.json for jobs.json.
+# plan.json for jobs.json: streamed, which is not what every version takes for the best.
 plan() { # [OPTIONS]
-    spillway plan jobs.json "${machine[@]}" --quiet -o plan.json "$@" >plan.txt
+    spillway plan jobs.json "${machine[@]}" --quiet --policy sharded-lrtf -o plan.json "$@" >plan.txt
 }
 
 # An executor that does what the arguments say instead of running a plan.

@@ -1,0 +1,338 @@
+/*
+ * See cli_ways.h. The streamed plan comes first: its bound holds for the plans of all ways, and its operations say how
+ * large the input is. What is refused for it is refused as such; other ways that are refused are outcomes.
+ */
+#include "cli/cli_ways.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/extreme.h"
+#include "base/progress.h"
+#include "cli/cli_optimal.h"
+#include "cli/cli_runnable.h"
+#include "cli/cli_saturn.h"
+#include "models/try.h"
+#include "planner/bound.h"
+#include "planner/fit_ways.h"
+#include "planner/policies.h"
+#include "planner/settle.h"
+
+/*
+ * Where nobody asks for more: operations of plans in all, of which some 500 000 are planned and simulated in a second;
+ * units that the search places, as many in a second; jobs, devices and operations that Saturn plans for; devices over which
+ * all jobs are spread.
+ */
+enum { SATURN_JOBS_MOST = 64, SATURN_DEVICES_MOST = 16, SPREAD_DEVICES_MOST = 64 };
+static const uint64_t operations_most = 800000, placed_most = 1000000, saturn_operations_most = 10000000;
+
+/* Operations of a streamed plan that a plan of another kind costs as much as: of resident jobs and of gangs repetitions are
+ * simulated once. */
+enum { COST_STREAMED = 8, COST_RESIDENT = 4, COST_SPREAD = 1, COST_WHOLE = 8 };
+
+struct ways {
+    const struct cli_source *source;
+    const struct cli_ways_options *how;
+    struct cli_field *field;
+    struct hardware hardware;
+    struct job_set jobs;
+    struct planner_options fixed; /* without a policy */
+    uint64_t operations, units, fingerprint; /* of the streamed plan; 0: there is none */
+    uint64_t spent;               /* operations of plans so far */
+    double until_s;               /* 0: no limit */
+};
+
+/* --- limits ---------------------------------------------------------------------------------- */
+
+/* Is there time for one more? Else it is an outcome. */
+static bool may_try(struct ways *w, const char *label, uint64_t cost)
+{
+    if (!cli_field_lacks(w->field, label)) return false;
+    if (w->until_s > 0 && w->field->any && clock_s() >= w->until_s) {
+        w->field->search.cut_short = true;
+        cli_field_note(w->field, label, STATUS_OK, "the time limit came before it");
+        return false;
+    }
+    w->spent += w->operations / COST_WHOLE * cost;
+    if (w->how->thorough || w->spent <= operations_most) return true;
+    cli_field_note(w->field, label, STATUS_OK, "the jobs are too long to try everything unasked ('--policy all' does)");
+    return false;
+}
+
+static uint64_t count_units(const struct plan *plan)
+{
+    uint64_t units = 0;
+    for (uint32_t s = 0; s < plan->segment_count; s++)
+        units += (uint64_t)plan->segments[s].instance_count * plan->segments[s].repeat_count;
+    return units;
+}
+
+/* --- streamed, resident, settled -------------------------------------------------------------- */
+
+/* What is refused for it is an error. */
+static enum status try_streamed(struct ways *w, struct error *err)
+{
+    struct cli_candidate candidate = {0};
+    struct error why = {0};
+    enum status status = cli_candidate_make(w->source, &w->fixed, &candidate, &why);
+    if (status == STATUS_OK) {
+        w->operations = plan_operations(&candidate.plan);
+        w->units = count_units(&candidate.plan);
+        w->spent = w->operations;
+        w->fingerprint = plan_fingerprint(&candidate.plan);
+        cli_field_take(w->field, &candidate, candidate.plan.policy);
+    } else if (status == STATUS_INFEASIBLE) {
+        cli_field_note(w->field, policy_sharded_lrtf.name, status, why.text);
+    } else {
+        error_set(err, status, "%s", why.text);
+    }
+    cli_candidate_release(&candidate);
+    return err->status;
+}
+
+static bool any_streams(const struct job_set *jobs)
+{
+    bool any = false;
+    for (uint32_t j = 0; j < jobs->count; j++) any |= !parallel_is_set(&jobs->jobs[j].parallel);
+    return any;
+}
+
+/* By the planner's own clock the best of streaming, settling and the resident policies; often one that is there. */
+static enum status try_settled(struct ways *w, struct error *err)
+{
+    struct cli_candidate candidate = {0};
+    struct error why = {0};
+    struct planner_options options = w->fixed;
+    options.settle = true;
+    if (!settle_open(&options) || !any_streams(&w->jobs)) return STATUS_OK;
+    enum status status = cli_candidate_make(w->source, &options, &candidate, &why);
+    const char *label = candidate.plan.lease_count > 0 ? cli_settled_name : candidate.plan.policy;
+    bool other = status == STATUS_OK && plan_fingerprint(&candidate.plan) != w->fingerprint;
+    if (other && cli_field_lacks(w->field, label))
+        cli_field_take(w->field, &candidate, label);
+    else if (status == STATUS_INFEASIBLE)
+        cli_field_note(w->field, cli_settled_name, status, why.text);
+    cli_candidate_release(&candidate);
+    return status == STATUS_OK || status == STATUS_INFEASIBLE ? STATUS_OK : error_set(err, status, "%s", why.text);
+}
+
+/* The others than sharded-lrtf, and than optimal, which searches. */
+static enum status try_policies(struct ways *w, bool resident, struct error *err)
+{
+    for (uint32_t i = 0; policy_at(i); i++) {
+        const struct policy *policy = policy_at(i);
+        struct planner_options options = w->fixed;
+        options.policy = policy->name;
+        bool stays = policy->resident || policy->one_device;
+        if (policy_is_searched(policy) || stays != resident) continue;
+        if (may_try(w, policy->name, resident ? COST_RESIDENT : COST_STREAMED))
+            TRY(cli_field_try(w->field, w->source, &options, policy->name, err));
+    }
+    return STATUS_OK;
+}
+
+/* --- Saturn ---------------------------------------------------------------------------------- */
+
+static enum status try_saturn(struct ways *w, bool single, struct error *err)
+{
+    const char *label = single ? "saturn, one device each" : saturn_rule_names[SATURN_RULE_SPASE];
+    struct cli_candidate candidate = {0};
+    struct error why = {0};
+    struct planner_options streamed = w->fixed;
+    const struct saturn_options options = {.streamed = &streamed, .rule = SATURN_RULE_SPASE, .single = single,
+                                           .interval_s = -1, .threshold_s = -1, .restart_s = -1};
+    streamed.search = &w->field->search;
+    if (!w->how->thorough && (w->jobs.count > SATURN_JOBS_MOST || w->hardware.device_count > SATURN_DEVICES_MOST ||
+                              w->operations > saturn_operations_most)) {
+        cli_field_note(w->field, label, STATUS_OK, "there are too many jobs or devices to try it unasked ('--policy saturn')");
+        return STATUS_OK;
+    }
+    if (!may_try(w, label, 0)) return STATUS_OK;
+    enum status status = cli_saturn(w->source, &options, &candidate, &candidate.saturn, &why);
+    bool only_this = status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT || status == STATUS_LIMIT;
+    candidate.by_saturn = true;
+    if (status == STATUS_OK) cli_field_take(w->field, &candidate, label);
+    else if (only_this) cli_field_note(w->field, label, status, why.text);
+    else error_set(err, status, "%s", why.text);
+    cli_candidate_release(&candidate);
+    return err->status;
+}
+
+static bool is_run(const struct cli_field *field, const char *label)
+{
+    for (size_t i = 0; i < field->count; i++)
+        if (strcmp(field->outcomes[i].policy, label) == 0)
+            return field->outcomes[i].kind == CLI_OUTCOME_PLAN && field->outcomes[i].runnable;
+    return false;
+}
+
+/* With one device for each job, where the plan without that condition cannot be run. */
+static enum status try_saturns(struct ways *w, struct error *err)
+{
+    bool several = w->hardware.device_count > 1;
+    if (w->jobs.count == 1 && !several) return STATUS_OK;
+    if (several && !w->how->runnable) TRY(try_saturn(w, false, err));
+    return is_run(w->field, saturn_rule_names[SATURN_RULE_SPASE]) ? STATUS_OK : try_saturn(w, true, err);
+}
+
+/* --- the ways of `mem` ------------------------------------------------------------------------ */
+
+/* True for a way with recomputation, where the last outcome is the same way without, and there is a plan of it. */
+static bool keeps_needlessly_little(const struct cli_field *field, const struct fit_way *way)
+{
+    const struct cli_policy_outcome *last = &field->outcomes[field->count - 1];
+    size_t length = strlen(last->policy);
+    return field->count > 0 && last->kind == CLI_OUTCOME_PLAN && strncmp(way->name, last->policy, length) == 0 &&
+           strcmp(way->name + length, "+recompute") == 0;
+}
+
+static enum status try_spread(struct ways *w, const struct fit_way *way, struct error *err)
+{
+    struct cli_source source = *w->source;
+    struct planner_options options = {.seed = w->fixed.seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+    source.spread = &way->parallel;
+    if (w->how->runnable || keeps_needlessly_little(w->field, way)) return STATUS_OK;
+    if (!w->how->thorough && w->hardware.device_count > SPREAD_DEVICES_MOST) {
+        cli_field_note(w->field, way->name, STATUS_OK, "there are too many devices to try it unasked ('--parallel')");
+        return STATUS_OK;
+    }
+    return may_try(w, way->name, COST_SPREAD) ? cli_field_try(w->field, &source, &options, way->name, err) : STATUS_OK;
+}
+
+static enum status try_alone(struct ways *w, const struct fit_way *way, struct error *err)
+{
+    struct planner_options options = {.policy = way->policy, .seed = w->fixed.seed, .activations = way->activations,
+                                      .optimizer = way->optimizer, .storage = way->storage, .last = way->last};
+    return may_try(w, way->name, COST_RESIDENT) ? cli_field_try(w->field, w->source, &options, way->name, err) : STATUS_OK;
+}
+
+static enum status try_fit_ways(struct ways *w, struct error *err)
+{
+    struct fit_way *ways = alloc_zeroed(FIT_WAYS_MAX, sizeof *ways);
+    if (!ways) return error_memory(err, "ways", FIT_WAYS_MAX * sizeof *ways);
+    uint32_t count = fit_ways(&w->hardware, &w->jobs.jobs[0], ways);
+    for (uint32_t i = 0; i < count && !err->status; i++)
+        if (parallel_is_set(&ways[i].parallel)) (void)!try_spread(w, &ways[i], err);
+        else if (w->jobs.count == 1) (void)!try_alone(w, &ways[i], err); /* else policies and the search have them */
+    free(ways);
+    return err->status;
+}
+
+/* --- the search ------------------------------------------------------------------------------- */
+
+/* How much to search: all that `--policy optimal` does; as many orders of every cut, or of the planner's own cut, as leave
+ * it at so many units placed; false: nothing. */
+static bool size_search(const struct ways *w, struct planner_options *options, bool *own_cut)
+{
+    enum { CUTS = 13, POLICIES = 6, ORDERS_LEAST = 20, ORDERS = 400 };
+    uint64_t orders = w->units > 0 ? placed_most / w->units : CUTS * (POLICIES + ORDERS_LEAST); /* of all cuts together */
+    *own_cut = false;
+    if (w->how->thorough || options->iterations > 0 || options->time_limit_s > 0) return true;
+    if (orders >= CUTS * (POLICIES + ORDERS)) return true;
+    *own_cut = orders < CUTS * (POLICIES + ORDERS_LEAST);
+    if (orders < POLICIES + ORDERS_LEAST) return false;
+    options->iterations = (uint32_t)min_u64(*own_cut ? orders - POLICIES : orders / CUTS - POLICIES, ORDERS);
+    return true;
+}
+
+static enum status search_in(struct ways *w, const struct planner_options *options, bool own_cut, struct cli_field *searched,
+                             struct error *err)
+{
+    if (w->how->every_policy) return cli_optimal(w->source, options, searched, err);
+    if (!own_cut) return cli_optimal_cuts(w->source, options, searched, err);
+    return cli_field_try(searched, w->source, options, options->policy, err);
+}
+
+static enum status try_search(struct ways *w, struct error *err)
+{
+    const char *label = policy_optimal.name;
+    struct cli_field *searched = alloc_zeroed(1, sizeof *searched);
+    struct planner_options options = w->fixed;
+    struct error why = {0};
+    bool own_cut;
+    if (!searched) return error_memory(err, "plans", sizeof *searched);
+    options.policy = label;
+    if (w->until_s > 0) options.time_limit_s = w->until_s > clock_s() ? w->until_s - clock_s() : 1e-9;
+    searched->runnable_first = w->field->runnable_first;
+    if (!size_search(w, &options, &own_cut)) {
+        cli_field_note(w->field, label, STATUS_OK, "the jobs are too long to search for orders unasked ('--policy optimal' does)");
+    } else if (may_try(w, label, 0)) {
+        enum status status = search_in(w, &options, own_cut, searched, &why);
+        bool only_this = status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT || status == STATUS_LIMIT;
+        bool one_row = w->how->every_policy || !searched->any;
+        if (status == STATUS_OK) cli_field_adopt(w->field, searched, one_row ? label : searched->outcomes[searched->best].policy);
+        else if (only_this) cli_field_note(w->field, label, status, why.text);
+        else error_set(err, status, "%s", why.text);
+    }
+    cli_field_release(searched);
+    free(searched);
+    return err->status;
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+/* Does no job say where or how it runs? */
+static bool all_free(const struct job_set *jobs)
+{
+    for (uint32_t j = 0; j < jobs->count; j++)
+        if (parallel_is_set(&jobs->jobs[j].parallel) || jobs->jobs[j].devices) return false;
+    return true;
+}
+
+static enum status try_all(struct ways *w, struct error *err)
+{
+    struct planner_options open = w->fixed;
+    open.settle = true;
+    TRY(try_streamed(w, err));
+    if (w->fixed.live || w->fixed.swap) return STATUS_OK;
+    TRY(try_settled(w, err));
+    if (!all_free(&w->jobs)) return STATUS_OK;
+    bool all = settle_open(&open);
+    if (all) TRY(try_saturns(w, err));
+    if (all || w->how->every_policy) TRY(try_policies(w, true, err));
+    if (all) TRY(try_fit_ways(w, err));
+    TRY(try_search(w, err));
+    return try_policies(w, false, err);
+}
+
+/* Where no way is possible, why streaming is not. */
+static enum status check_streamed(const struct cli_field *field, struct error *err)
+{
+    const struct cli_policy_outcome *first = &field->outcomes[0];
+    return field->any ? STATUS_OK : error_set(err, STATUS_INFEASIBLE, "%s", first->reason);
+}
+
+/* The bound that holds for every way, in place of what plans know of themselves. */
+static void take_bound(const struct ways *w)
+{
+    struct bound bound;
+    if (!all_free(&w->jobs)) return;
+    bound_makespan(&w->hardware, &w->jobs, hardware_has_cpu(&w->hardware), &bound);
+    for (size_t i = 0; i < w->field->count; i++) w->field->outcomes[i].lower_bound_s = bound.seconds;
+}
+
+enum status cli_ways(const struct cli_source *source, const struct cli_ways_options *how, struct cli_field *field,
+                     struct error *err)
+{
+    struct ways w = {.source = source, .how = how, .field = field, .fixed = *how->fixed};
+    w.fixed.policy = NULL;
+    w.fixed.settle = false;
+    w.fixed.search = &field->search;
+    if (w.fixed.time_limit_s > 0) w.until_s = clock_s() + w.fixed.time_limit_s;
+    enum status status = cli_source_jobs(source, &w.jobs, err);
+    if (!status) status = cli_machine_read(&source->machine, &w.hardware, err);
+    if (!status) status = cli_parallel_apply(&source->parallel, &w.jobs, err);
+    field->runnable_first = !status && (how->runnable || cli_runs_here(&w.hardware));
+    if (!status) status = try_all(&w, err);
+    if (!status) status = how->every_policy ? cli_field_check(field, err) : check_streamed(field, err);
+    if (!status && how->runnable && !field->outcomes[field->best].runnable)
+        status = error_set(err, STATUS_INFEASIBLE, "there is no plan that can be run: %s", field->outcomes[field->best].reason);
+    if (!status) take_bound(&w);
+    cli_field_sort(field);
+    hardware_release(&w.hardware);
+    job_set_release(&w.jobs);
+    return status;
+}
