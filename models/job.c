@@ -165,20 +165,6 @@ static void set_kind(struct optimizer *out, size_t named)
     out->nesterov = false;
 }
 
-/* Of 16 bits there are bf16 alone: fp16 would need its losses scaled, and overflows where bf16 does not. */
-static enum status take_precision(struct json_object *o, const char *key, uint32_t *out, struct error *err)
-{
-    static const char library[] = "torch.";
-    const char *text = json_string_value(json_object_get(o->value, key));
-    const char *spelled = text ? precision_spelled(text) : NULL;
-    if (text && strncmp(text, library, strlen(library)) == 0) text += strlen(library);
-    if (spelled && strcmp(spelled, precision_names[PRECISION_BF16]) == 0 && tolower((unsigned char)text[0]) != 'b')
-        return json_fail_key(o->input, o->value, key, err,
-                             "'%s' is %s, in which nothing is trained here (expected fp32, or bf16, which has as many bytes)",
-                             key, json_string_value(json_object_get(o->value, key)));
-    return precision_take(o, key, out, err);
-}
-
 static enum status take_schedule(struct json_object *o, struct rate_schedule *out,
                                  struct error *err)
 {
@@ -231,7 +217,7 @@ static enum status take_optimizer(struct json_object *o, struct optimizer *out, 
                          err));
     TRY(json_take_double(&inner, "momentum", JSON_OPTIONAL, 0, below_one, &out->momentum, err));
     TRY(json_take_bool(&inner, "nesterov", JSON_OPTIONAL, &out->nesterov, err));
-    TRY(take_precision(&inner, "moments", &moments, err));
+    TRY(precision_take(&inner, "moments", &moments, err));
     TRY(json_take_double(&inner, "clip", JSON_OPTIONAL, 0, 1e30, &out->clip, err));
     TRY(take_schedule(&inner, &out->schedule, err));
     TRY(json_object_close(&inner, err));
@@ -309,8 +295,8 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
                       err));
     TRY(json_take_u64(o, "first_minibatch", JSON_OPTIONAL, 0, JOB_MINIBATCHES_MAX,
                       &job->first_minibatch, err));
-    TRY(take_precision(o, "precision", &job->precision, err));
-    TRY(take_precision(o, "gradients", &job->gradients, err));
+    TRY(precision_take(o, "precision", &job->precision, err));
+    TRY(precision_take(o, "gradients", &job->gradients, err));
     TRY(take_optimizer(o, &job->optimizer, err));
     TRY(json_take_u64(o, "seed", JSON_OPTIONAL, 0, JOB_SEED_MAX, &job->seed, err));
     TRY(json_take_string(o, "data", JSON_OPTIONAL, &draft->data, err));

@@ -77,6 +77,17 @@ static enum status parse_family(struct json_object *o, struct arena *arena, stru
     return check_size(o, n, err);
 }
 
+/* Neither the bytes nor the arithmetic of quantized weights are those of any precision here. */
+static enum status refuse_quantized(const struct json_input *in, const json_t *value, struct error *err)
+{
+    const json_t *quantized = json_object_get(value, "quantization_config");
+    if (!quantized || json_is_null(quantized)) return STATUS_OK;
+    const char *method = json_string_value(json_object_get(quantized, "quant_method"));
+    return json_fail_key(in, value, "quantization_config", err,
+                         "'quantization_config' says that weights are quantized%s%.40s, which is neither trained nor modelled here "
+                         "(expected the network's config.json before that)", method ? " by " : "", method ? method : "");
+}
+
 /* A network of text and images has its text model under a key of its own. */
 static const json_t *text_model(const json_t *value)
 {
@@ -89,6 +100,7 @@ enum status network_parse(const struct json_input *in, const json_t *value, cons
 {
     struct json_object object;
     char named[sizeof out->name + 32];
+    TRY(refuse_quantized(in, value, err));
     if (text_model(value)) {
         size_t length = strlen(name), most = sizeof out->name - sizeof ", its text model";
         snprintf(named, sizeof named, "%s, its text model", length > most ? name + (length - most) : name);
@@ -116,6 +128,7 @@ enum status network_read_config(const char *path, struct arena *arena, struct ne
     struct json_input *in;
     TRY(json_input_read(path, &in, err));
     enum status status = network_parse(in, json_input_root(in), path, arena, out, err);
+    if (status == STATUS_OK) network_ignored_defaults(json_input_root(in), out);
     json_input_destroy(in);
     return status;
 }

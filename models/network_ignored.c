@@ -10,12 +10,13 @@ struct ignored_key {
     const char *name; /* NULL past the family's last */
     bool is_switch;   /* true or false; else a probability */
     bool of_classifier;
+    double absent;    /* in a config.json without the key */
 };
 static const struct ignored_key keys[NETWORK_FAMILY_COUNT][NETWORK_IGNORED_MAX] = {
-    [NETWORK_GPT2] = {{.name = "embd_pdrop"}, {.name = "resid_pdrop"}, {.name = "attn_pdrop"},
-                      {.name = "reorder_and_upcast_attn", .is_switch = true}},
+    [NETWORK_GPT2] = {{.name = "embd_pdrop", .absent = 0.1}, {.name = "resid_pdrop", .absent = 0.1},
+                      {.name = "attn_pdrop", .absent = 0.1}, {.name = "reorder_and_upcast_attn", .is_switch = true}},
     [NETWORK_LLAMA] = {{.name = "attention_dropout"}},
-    [NETWORK_BERT] = {{.name = "hidden_dropout_prob"}, {.name = "attention_probs_dropout_prob"},
+    [NETWORK_BERT] = {{.name = "hidden_dropout_prob", .absent = 0.1}, {.name = "attention_probs_dropout_prob", .absent = 0.1},
                       {.name = "classifier_dropout", .of_classifier = true}},
     [NETWORK_VIT] = {{.name = "hidden_dropout_prob"}, {.name = "attention_probs_dropout_prob"}},
 };
@@ -31,6 +32,12 @@ enum status network_ignored_parse(struct json_object *o, struct network *n, stru
         if (!key->of_classifier || n->classes > 0) n->ignored[i] = on ? 1 : value;
     }
     return STATUS_OK;
+}
+
+void network_ignored_defaults(const json_t *config, struct network *n)
+{
+    for (uint32_t i = 0; i < NETWORK_IGNORED_MAX && keys[n->family][i].name; i++)
+        if (!json_object_get(config, keys[n->family][i].name)) n->ignored[i] = keys[n->family][i].absent;
 }
 
 void network_ignored_write(const struct network *n, struct json_out *out)

@@ -8,7 +8,8 @@
  * bert         hidden_dropout_prob, attention_probs_dropout_prob, classifier_dropout (of a classifier)
  * vit          hidden_dropout_prob, attention_probs_dropout_prob
  *
- * Only what a file says counts: a key that is absent stands for no dropout, whatever the default of its class is.
+ * A config.json leaves out what its class has as default, such as 0.1 for the dropouts of gpt2 and bert: there, absent keys
+ * stand for these. In networks that are written in a jobs file or a plan absent keys stand for no dropout.
  * Families that cannot be trained here have none.
  */
 #ifndef SPILLWAY_MODELS_NETWORK_IGNORED_H
@@ -25,6 +26,8 @@ enum { NETWORK_IGNORED_MAX = 4, NETWORK_IGNORED_TEXT_BYTES = 256 };
 
 /* Reads the family's keys. Errors: STATUS_BAD_INPUT for values that are no probabilities, or no switches. */
 MUST_CHECK enum status network_ignored_parse(struct json_object *object, struct network *network, struct error *err);
+/* The defaults of keys that the config.json does not have. */
+void network_ignored_defaults(const json_t *config, struct network *network);
 void network_ignored_write(const struct network *network, struct json_out *out);
 
 /* Writes "embd_pdrop 0.1, attn_pdrop 0.1" into `text` and returns it; "" when nothing is ignored. */

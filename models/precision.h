@@ -27,6 +27,7 @@
 #ifndef SPILLWAY_MODELS_PRECISION_H
 #define SPILLWAY_MODELS_PRECISION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -36,11 +37,14 @@ enum precision { PRECISION_FP32, PRECISION_BF16, PRECISION_COUNT };
 extern const char *const precision_names[PRECISION_COUNT]; /* "fp32", "bf16" */
 
 /*
- * Our name of a precision as PyTorch and others spell it ("bfloat16", "torch.float32", "half"), or as we do; NULL of
- * any other word. What is of 16 bits is bf16 here: fp16 has as many bytes and the same speed, and its loss scaling, and where it
- * overflows, are not modelled. "tf32" is fp32, whose products go by it where a device can.
+ * Our name of a precision as PyTorch and others spell it ("bfloat16", "torch.float32"), or as we do; NULL of any other word.
+ * "tf32" is fp32, whose products go by it where a device can.
  */
 const char *precision_spelled(const char *text);
+
+/* fp16 under any name ("half", "torch.float16"): it has as many bytes as bf16 and its speed, and needs losses scaled, which is
+ * neither done nor modelled. */
+bool precision_is_fp16(const char *text);
 
 /* A key that may have any of these; *out stays where it is absent. Errors name ours. */
 MUST_CHECK enum status precision_take(struct json_object *object, const char *key, uint32_t *out, struct error *err);
