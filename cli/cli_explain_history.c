@@ -81,9 +81,12 @@ static enum status read_files(struct history *history, const char *row, struct a
 {
     struct history_record *records = NULL;
     const struct history_record *record = NULL;
+    struct history_wrong wrong;
     size_t count = 0;
-    TRY(history_read(history, &(struct history_filter){0}, arena, &records, &count, err));
-    TRY(find_record(records, count, row, &record, err));
+    TRY(history_read(history, &(struct history_filter){0}, arena, &records, &count, &wrong, err));
+    if (find_record(records, count, row, &record, err) != STATUS_OK && wrong.rows > 0)
+        return error_add(err, "%" PRIu64 " wrong row%s (see 'spillway history')", wrong.rows, wrong.rows == 1 ? "" : "s");
+    TRY(err->status);
     TRY(trace_of(record->command, arena, trace_path, err));
     *plan_path = record->file;
     if (record->file && *trace_path) return STATUS_OK;

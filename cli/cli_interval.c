@@ -70,13 +70,14 @@ static enum status read_runs(const char *machine, struct arena *arena, struct dr
     bool some = false;
     struct history *history = NULL;
     struct history_record *records = NULL;
+    struct history_wrong wrong; /* 'history' tells them */
     size_t found = 0;
     const struct history_filter filter = {.verb = "run", .hardware = machine, .last = INTERVAL_RUNS_MAX};
     *count = 0;
     if (cli_history_path(path, &some, err) != STATUS_OK) return err->status;
     if (!some || access(path, F_OK) != 0) return STATUS_OK;
     enum status status = history_open(path, false, &history, err);
-    if (status == STATUS_OK) status = history_read(history, &filter, arena, &records, &found, err);
+    if (status == STATUS_OK) status = history_read(history, &filter, arena, &records, &found, &wrong, err);
     void *memory;
     if (status == STATUS_OK) status = arena_array(arena, found, sizeof **runs, &memory, err);
     if (status == STATUS_OK) {

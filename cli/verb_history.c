@@ -173,19 +173,23 @@ static enum status look(struct cli *cli, const struct request *request, const ch
     struct history *history = NULL;
     struct history_record *records = NULL;
     struct history_error *errors = NULL;
+    struct history_wrong wrong = {.rows = 0};
     struct answer answer = {.path = path};
     /* of errors alone no group is left out */
     enum history_by by = request->by < HISTORY_BY_COUNT ? (enum history_by)request->by : HISTORY_BY_DAY;
     enum status status = STATUS_OK;
     if (request->path || access(path, F_OK) == 0) status = history_open(path, false, &history, err);
     if (status == STATUS_OK && history)
-        status = history_read(history, &request->filter, &arena, &records, &answer.record_count, err);
+        status = history_read(history, &request->filter, &arena, &records, &answer.record_count, &wrong, err);
     if (status == STATUS_OK)
         status = history_errors(records, answer.record_count, by, &arena, &errors, &answer.error_count, err);
     answer.records = records;
     answer.errors = errors;
     if (status == STATUS_OK)
         status = cli->json ? print_json(cli, request, &answer, err) : print_text(cli, request, &answer, err);
+    if (status == STATUS_OK && wrong.rows > 0)
+        status = error_set(err, STATUS_BAD_INPUT, "the history '%s': %" PRIu64 " row%s left out: %s", path, wrong.rows,
+                           wrong.rows == 1 ? " is" : "s are", wrong.text);
     history_close(history);
     arena_release(&arena);
     return status;

@@ -256,8 +256,7 @@ static enum status take_text(sqlite3_stmt *statement, int c, struct history_reco
 }
 
 /* The statement's row; `record` is zeroed. */
-static enum status take_row(const struct history *history, sqlite3_stmt *statement, struct history_record *record,
-                            struct arena *arena, struct error *err)
+static enum status take_row(sqlite3_stmt *statement, struct history_record *record, struct arena *arena, struct error *err)
 {
     for (size_t c = 0; c < ARRAY_COUNT(columns); c++) {
         const char *expected = NULL;
@@ -267,10 +266,25 @@ static enum status take_row(const struct history *history, sqlite3_stmt *stateme
             return err->status;
         if (!expected) continue;
         const char *found = (const char *)sqlite3_column_text(statement, (int)c);
-        return error_set(err, STATUS_BAD_INPUT, "the history '%s', row %lld: '%s' is '%.60s' (expected %s)",
-                         history->database.path, (long long)record->id, columns[c].name, found ? found : "NULL", expected);
+        return error_set(err, STATUS_BAD_INPUT, "row %lld: '%s' is '%.60s' (expected %s)", (long long)record->id,
+                         columns[c].name, found ? found : "NULL", expected);
     }
     return STATUS_OK;
+}
+
+/* Leaves out a row that is wrong. */
+static void leave_out(struct history_wrong *wrong, const struct error *why)
+{
+    const size_t used = strlen(wrong->text), length = strlen(why->text);
+    wrong->rows++;
+    if (used + length + sizeof "; " <= sizeof wrong->text)
+        snprintf(wrong->text + used, sizeof wrong->text - used, "%s%s", used > 0 ? "; " : "", why->text);
+}
+
+static enum status break_off(const struct history *history, const struct error *why, struct error *err)
+{
+    error_set(err, why->status, "%s", why->text);
+    return error_add(err, "the history '%s'", history->database.path);
 }
 
 static int prepare_query(const struct history *history, const struct history_filter *filter, sqlite3_stmt **out)
@@ -291,23 +305,27 @@ static int prepare_query(const struct history *history, const struct history_fil
 }
 
 enum status history_read(struct history *history, const struct history_filter *filter, struct arena *arena,
-                         struct history_record **out, size_t *count, struct error *err)
+                         struct history_record **out, size_t *count, struct history_wrong *wrong, struct error *err)
 {
     sqlite3_stmt *statement = NULL;
     struct history_record *records = NULL;
     size_t capacity = 0, used = 0;
     enum status status = STATUS_OK;
+    if (wrong) *wrong = (struct history_wrong){.rows = 0};
     int code = prepare_query(history, filter, &statement);
     while (code == SQLITE_OK || code == SQLITE_ROW) {
         code = sqlite3_step(statement);
         if (code != SQLITE_ROW) break;
         status = array_reserve(&records, &capacity, used, sizeof *records, RECORDS_MAX, "records", err);
-        if (status == STATUS_OK) {
-            records[used] = (struct history_record){0};
-            status = take_row(history, statement, &records[used], arena, err);
-        }
         if (status != STATUS_OK) break;
-        used++;
+        struct error why = {0};
+        records[used] = (struct history_record){0};
+        status = take_row(statement, &records[used], arena, &why);
+        if (status == STATUS_OK) used++;
+        else if (status == STATUS_BAD_INPUT && wrong) leave_out(wrong, &why);
+        else status = break_off(history, &why, err);
+        if (err->status != STATUS_OK) break;
+        status = STATUS_OK;
     }
     if (status == STATUS_OK && code != SQLITE_DONE) status = complain(history, err);
     sqlite3_finalize(statement);

@@ -68,9 +68,16 @@ void history_close(struct history *history);
 /* Add a record, whole or not at all. Errors: STATUS_IO. */
 MUST_CHECK enum status history_add(struct history *history, const struct history_record *record, struct error *err);
 
-/* Those that pass, the earliest first; texts live as long as `arena`. Errors: STATUS_IO, STATUS_NO_MEMORY;
- * STATUS_BAD_INPUT for a value that no record has, with its row and column. */
+/* Rows that have a value which no record has: they are left out. */
+struct history_wrong {
+    uint64_t rows;
+    char text[720]; /* "row 7: 'verb' is 'sleep' (expected ...)", of the first of them, with semicolons between */
+};
+
+/* Those that pass, the earliest first; texts live as long as `arena`. `wrong` NULL: such a row is an error. Errors:
+ * STATUS_IO, STATUS_NO_MEMORY; STATUS_BAD_INPUT with row and column. */
 MUST_CHECK enum status history_read(struct history *history, const struct history_filter *filter, struct arena *arena,
-                                    struct history_record **out, size_t *count, struct error *err);
+                                    struct history_record **out, size_t *count, struct history_wrong *wrong,
+                                    struct error *err);
 
 #endif

@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum status status = history_open(path, false, &history, &err);
     assert((status == STATUS_OK) == (err.text[0] == '\0'));
     if (status == STATUS_OK) {
-        status = history_read(history, &(struct history_filter){0}, &arena, &records, &count, &err);
+        status = history_read(history, &(struct history_filter){0}, &arena, &records, &count, NULL, &err);
         assert((status == STATUS_OK) == (err.text[0] == '\0'));
         for (size_t r = 0; status == STATUS_OK && r < count; r++) check_record(&records[r]);
         if (status == STATUS_OK) check_errors(records, count, &arena);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,11 +92,43 @@ static void rows_without_are_refused(void **state)
     setenv("SPILLWAY_HISTORY", path, 1);
 }
 
+/* A row of somebody else's: `explain` finds the others, `history` prints them and ends with the row that it left out. */
+static void wrong_rows_are_passed_over(void **state)
+{
+    (void)state;
+    static char verb[] = "history", option[] = "--file";
+    char *words[] = {verb, option, path, NULL};
+    char *text = NULL;
+    size_t length = 0;
+    struct error err = {0};
+    sqlite3 *handle = NULL;
+    assert_int_equal(sqlite3_open(path, &handle), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(handle, "PRAGMA ignore_check_constraints=1;"
+                                          "INSERT INTO records SELECT 6,made_at,'sleep',version,command,file,fingerprint,policy,"
+                                          "networks,hardware,measured_on,jobs,devices,predicted_s,lower_bound_s,"
+                                          "predicted_tokens_per_s,measured_s,measured_tokens_per_s,complete "
+                                          "FROM records WHERE id=4", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(handle);
+    check_files("history:2", "a.json", "it's a trace.json.gz");
+    check_files("history:last", "c.json", "t.json");
+    check_refused("history:6", "1 wrong row (see 'spillway history'): no row '6' in the history (expected last, or the \"id\" of "
+                               "a run in 'spillway history --json')");
+    FILE *out = open_memstream(&text, &length);
+    assert_non_null(out);
+    assert_int_equal(cli_dispatch(3, words, out, &err), STATUS_BAD_INPUT);
+    fclose(out);
+    assert_non_null(strstr(err.text, "/history.db': 1 row is left out: row 6: 'verb' is 'sleep' (expected plan, simulate or run)"));
+    assert_non_null(strstr(text, "2026-11-22 09:30"));
+    assert_non_null(strstr(text, "2026-11-22 09:34"));
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_have_their_files),
         cmocka_unit_test(rows_without_are_refused),
+        cmocka_unit_test(wrong_rows_are_passed_over),
     };
     return cmocka_run_group_tests(tests, make_history, remove_history);
 }

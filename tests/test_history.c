@@ -163,7 +163,7 @@ static void records_come_back(void **state)
         struct arena arena = {0};
         struct history_record *read = NULL;
         size_t count = 0, expected = 0, skip;
-        assert_int_equal(history_read(history, &filter, &arena, &read, &count, &err), STATUS_OK);
+        assert_int_equal(history_read(history, &filter, &arena, &read, &count, NULL, &err), STATUS_OK);
         for (uint32_t r = 0; r < RECORDS; r++) expected += passes(&filter, &written[r]);
         skip = filter.last > 0 && expected > filter.last ? expected - filter.last : 0;
         assert_int_equal(count, expected - skip);
@@ -293,7 +293,7 @@ static void every_value_is_checked_when_it_is_read(void **state)
         size_t count;
         make_version_1(files[i].rows);
         assert_int_equal(history_open(path, false, &history, &err), STATUS_OK);
-        assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, &err),
+        assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, NULL, &err),
                          STATUS_BAD_INPUT);
         if (!strstr(err.text, files[i].message)) fail_msg("'%s' lacks '%s'", err.text, files[i].message);
         history_close(history);
@@ -328,7 +328,7 @@ static void version_1_is_brought_up_to_date(void **state)
                    ROW(TIME, "'run'", "5", "NULL", "1"));
     assert_int_equal(history_open(path, true, &history, &err), STATUS_OK);
     assert_int_equal(history_add(history, &added, &err), STATUS_OK);
-    assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, &err), STATUS_OK);
+    assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, NULL, &err), STATUS_OK);
     assert_int_equal(count, 4);
     assert_int_equal(records[1].id, 3);
     assert_true(records[1].predicted_s > 8.4 && records[1].predicted_s < 8.6);
@@ -338,6 +338,43 @@ static void version_1_is_brought_up_to_date(void **state)
     arena_release(&arena);
     assert_int_equal(count_of("PRAGMA user_version"), 2);
     assert_int_equal(count_of("SELECT count(*) FROM records_1"), 2);
+    unlink(path);
+}
+
+/* Rows 2 and 4 of five, and all of many: the others are read, and it is told what was left out. */
+static void wrong_rows_are_left_out(void **state)
+{
+    (void)state;
+    struct history *history = NULL;
+    struct history_record *records;
+    struct history_wrong wrong;
+    struct arena arena = {0};
+    struct error err = {0};
+    size_t count;
+    make_version_1(ROW(TIME, "'plan'", "3", "7.5", "0") ROW(TIME, "NULL", "3", "7.5", "0")
+                   ROW(TIME, "'run'", "4", "8.5", "1") ROW(TIME, "'run'", "4", "1e308", "1")
+                   ROW(TIME, "'run'", "5", "NULL", "1"));
+    assert_int_equal(history_open(path, false, &history, &err), STATUS_OK);
+    assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, &wrong, &err), STATUS_OK);
+    assert_int_equal(count, 3);
+    assert_int_equal(records[0].id, 1);
+    assert_int_equal(records[1].id, 3);
+    assert_int_equal(records[2].id, 5);
+    assert_int_equal(records[2].jobs, 5);
+    assert_int_equal(wrong.rows, 2);
+    assert_string_equal(wrong.text, "row 2: 'verb' is 'NULL' (expected plan, simulate or run); "
+                                    "row 4: 'predicted_s' is '1.0e+308' (expected a number from 1e-15 to 1e18)");
+    history_close(history);
+
+    execute("UPDATE records SET complete=7;"
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<100)"
+            "INSERT INTO records(verb) SELECT 'never' FROM n");
+    assert_int_equal(history_open(path, false, &history, &err), STATUS_OK);
+    assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, &wrong, &err), STATUS_OK);
+    assert_int_equal(count, 0);
+    assert_int_equal(wrong.rows, 105);
+    history_close(history);
+    arena_release(&arena);
     unlink(path);
 }
 
@@ -394,7 +431,7 @@ static void writers_at_once(void **state)
     struct history_record *records;
     size_t count;
     assert_int_equal(history_open(path, false, &history, &err), STATUS_OK);
-    assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, &err), STATUS_OK);
+    assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, NULL, &err), STATUS_OK);
     assert_int_equal(count, WRITERS * EACH);
     history_close(history);
     arena_release(&arena);
@@ -407,6 +444,7 @@ int main(void)
         cmocka_unit_test(errors_by_time),
         cmocka_unit_test_setup_teardown(no_histories, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(every_value_is_checked_when_it_is_read, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(wrong_rows_are_left_out, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(version_1_is_brought_up_to_date, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(the_table_refuses_what_no_record_has, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(writers_at_once, make_folder, remove_folder),
