@@ -1,8 +1,13 @@
 /*
  * The child leaves by _exit(), so that neither buffers of the parent are written twice nor its handlers
  * run. Only when `work` has returned does it write a mark behind the result, the time at which it was
- * started: code that calls exit(0) in the middle of its work has no result. It dies with the parent
- * (PR_SET_PDEATHSIG).
+ * started: code that calls exit(0) in the middle of its work has no result.
+ *
+ *     this process  --  guard, a process group of its own  --  child  --  what the child starts
+ *
+ * The guard hears of the end of this process by SIGTERM, the child of the guard's by SIGKILL (PR_SET_PDEATHSIG). Processes
+ * that the child leaves become the guard's (PR_SET_CHILD_SUBREAPER), which ends them; if the guard itself is gone, this
+ * process ends the guard's group.
  *
  * Time is kept by the parent, who waits for the pipe with poll() and kills; RLIMIT_CPU would not see a
  * child that sleeps. Memory is kept by RLIMIT_AS.
@@ -18,6 +23,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,10 +67,19 @@ static uint64_t address_space(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static _Noreturn void be_child(contain_work work, void *context, const struct contain_limits *limits,
-                               pid_t parent, double mark, int file)
+/* What a child does: `work`, then the mark; or `talk`. */
+struct task {
+    contain_work work;
+    contain_talk talk; /* NULL: there is work */
+    void *context;
+    const struct contain_limits *limits;
+    double mark;
+    int file; /* the child's end */
+};
+
+static _Noreturn void be_child(const struct task *task, pid_t parent)
 {
-    struct contain_sink sink = {file};
+    struct contain_sink sink = {task->file};
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(126);
@@ -73,13 +88,17 @@ static _Noreturn void be_child(contain_work work, void *context, const struct co
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    if (limits_memory && limits->memory_bytes > 0) {
-        uint64_t most = address_space() + limits->memory_bytes;
+    if (limits_memory && task->limits->memory_bytes > 0) {
+        uint64_t most = address_space() + task->limits->memory_bytes;
         setrlimit(RLIMIT_AS, &(struct rlimit){most, most});
     }
     if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0) _exit(126);
-    work(context, &sink);
-    contain_write(&sink, &mark, sizeof mark);
+    if (task->talk) {
+        task->talk(task->context, task->file);
+        _exit(0);
+    }
+    task->work(task->context, &sink);
+    contain_write(&sink, &task->mark, sizeof task->mark);
     _exit(0);
 }
 
@@ -130,24 +149,24 @@ static _Noreturn void be_guard(pid_t child, int told)
 }
 
 /* In the guard's process. */
-static _Noreturn void stand_between(contain_work work, void *context, const struct contain_limits *limits, pid_t parent,
-                                    double mark, int file, int told)
+static _Noreturn void stand_between(const struct task *task, pid_t parent, int told)
 {
     const struct sigaction action = {.sa_handler = on_term};
     sigset_t none;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    if (getppid() != parent) _exit(126);
+    setpgid(0, 0);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGINT, SIG_IGN);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(126);
     const pid_t guard = getpid(), child = fork();
     if (child == 0) {
         close(told);
-        be_child(work, context, limits, guard, mark, file);
+        be_child(task, guard);
     }
-    close(file);
+    close(task->file);
     if (child < 0) _exit(126);
     be_guard(child, told);
 }
@@ -159,16 +178,17 @@ struct received {
     size_t length, capacity;
 };
 
-/* Until the child has closed its end (true) or the time is up. */
-static bool receive(int file, double until_s, size_t length_max, struct received *r, struct error *err)
+/* Until the child has closed its end, or its guard is gone (true), or the time is up. */
+static bool receive(int file, int told, double until_s, size_t length_max, struct received *r, struct error *err)
 {
     for (;;) {
         double left_s = until_s - clock_s();
-        struct pollfd wait = {.fd = file, .events = POLLIN};
+        struct pollfd wait[2] = {{.fd = file, .events = POLLIN}, {.fd = told, .events = POLLIN}};
         if (left_s <= 0) return false;
-        int ready = poll(&wait, 1, left_s > 1000 ? 1000000 : (int)(left_s * 1000) + 1);
+        int ready = poll(wait, 2, left_s > 1000 ? 1000000 : (int)(left_s * 1000) + 1);
         if (ready < 0 && errno != EINTR) return false;
         if (ready <= 0) continue;
+        if (!wait[0].revents) return true; /* a process that the child left has the pipe open */
         if (r->capacity - r->length < CHUNK_BYTES) {
             size_t capacity = 2 * r->capacity + CHUNK_BYTES;
             char *bytes = alloc_resize(r->bytes, capacity);
@@ -190,69 +210,93 @@ static bool receive(int file, double until_s, size_t length_max, struct received
     }
 }
 
-static bool wait_until(pid_t process, int *how, double until_s)
+/* A guard, and the pipe through which it tells how the child ended. */
+struct guarded {
+    pid_t guard;
+    int told;
+};
+
+/* `task->file` is the child's end, `here` this process's, which no child needs. */
+static enum status start_guard(const struct task *task, int here, struct guarded *out, struct error *err)
 {
-    pid_t ended;
-    while ((ended = waitpid(process, how, WNOHANG)) == 0 && clock_s() < until_s) usleep(200);
-    return ended == process;
+    int told[2];
+    if (pipe2(told, O_CLOEXEC) != 0) return error_set(err, STATUS_DEVICE, "cannot make a pipe to a child process");
+    const pid_t parent = getpid(), guard = fork();
+    if (guard == 0) {
+        close(here);
+        close(told[0]);
+        stand_between(task, parent, told[1]);
+    }
+    close(told[1]);
+    if (guard < 0) {
+        close(told[0]);
+        return error_set(err, STATUS_DEVICE, "cannot start a child process");
+    }
+    setpgid(guard, guard); /* here too: whoever comes first */
+    *out = (struct guarded){guard, told[0]};
+    return STATUS_OK;
 }
 
-/* The guard takes the child and all that it started along; one that was stopped is ended itself, and its child with it. */
-static void end_guard(pid_t guard, int *how)
+/* Has the guard ended? It stays to be reaped, and its number with it. */
+static bool wait_until(pid_t guard, double until_s)
+{
+    siginfo_t info = {.si_pid = 0};
+    while (waitid(P_PID, (id_t)guard, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0 && clock_s() < until_s)
+        usleep(200);
+    return info.si_pid == guard;
+}
+
+/* The guard takes the child and all that it started along; the group of one that was stopped or killed is ended from here. */
+static int end_guard(pid_t guard)
 {
     static const double patience_s = 2;
+    int how = 0;
     kill(guard, SIGTERM);
-    if (wait_until(guard, how, clock_s() + patience_s)) return;
-    kill(guard, SIGKILL);
-    while (waitpid(guard, how, 0) < 0 && errno == EINTR) {}
+    (void)wait_until(guard, clock_s() + patience_s);
+    kill(-guard, SIGKILL);
+    while (waitpid(guard, &how, 0) < 0 && errno == EINTR) {}
+    return how;
+}
+
+/* Ends what is left. `in_time`: the guard had ended by then. */
+static void finish(const struct guarded *guarded, bool in_time, struct contain_end *end)
+{
+    int how = 0;
+    const int guard_how = end_guard(guarded->guard);
+    const bool is_told = read(guarded->told, &how, sizeof how) == (ssize_t)sizeof how;
+    close(guarded->told);
+    end->in_time = in_time;
+    if (!in_time) return;
+    if (!is_told) how = guard_how;
+    end->killed_parent = !is_told && WIFSIGNALED(guard_how);
+    if (WIFSIGNALED(how)) end->signal = WTERMSIG(how);
+    else if (WIFEXITED(how)) end->exit_code = is_told || WEXITSTATUS(how) > 0 ? WEXITSTATUS(how) : 126;
 }
 
 enum status contain_run(contain_work work, void *context, const struct contain_limits *limits,
                         size_t length_max, void **result, size_t *length, struct contain_end *end,
                         struct error *err)
 {
-    int ends[2], told[2];
+    int ends[2];
     struct received r = {0};
+    struct guarded guarded;
     *result = NULL;
     *length = 0;
     if (pipe2(ends, O_CLOEXEC) != 0) return error_set(err, STATUS_DEVICE, "cannot make a pipe to a child process");
-    if (pipe2(told, O_CLOEXEC) != 0) {
-        close(ends[0]);
-        close(ends[1]);
-        return error_set(err, STATUS_DEVICE, "cannot make a pipe to a child process");
-    }
-    double started_s = clock_s();
-    pid_t parent = getpid(), guard = fork();
-    if (guard == 0) {
-        close(ends[0]);
-        close(told[0]);
-        stand_between(work, context, limits, parent, started_s, ends[1], told[1]);
-    }
+    const double started_s = clock_s();
+    const struct task task = {.work = work, .context = context, .limits = limits, .mark = started_s, .file = ends[1]};
+    const enum status status = start_guard(&task, ends[0], &guarded, err);
     close(ends[1]);
-    close(told[1]);
-    if (guard < 0) {
-        close(ends[0]);
-        close(told[0]);
-        return error_set(err, STATUS_DEVICE, "cannot start a child process");
-    }
-    bool closed = receive(ends[0], started_s + limits->seconds, length_max, &r, err);
+    const bool closed = status == STATUS_OK && receive(ends[0], guarded.told, started_s + limits->seconds, length_max, &r, err);
     close(ends[0]);
+    if (status != STATUS_OK) return status;
     /* closed and not gone: whoever closes the pipe and goes on gets what is left of the time */
-    int guard_status = 0, wait_status = 0;
-    bool in_time = closed && wait_until(guard, &guard_status, started_s + limits->seconds);
-    if (!in_time) end_guard(guard, &guard_status);
-    bool is_told = read(told[0], &wait_status, sizeof wait_status) == (ssize_t)sizeof wait_status;
-    close(told[0]);
-    *end = (struct contain_end){.in_time = in_time, .seconds = clock_s() - started_s};
-    if (in_time && !is_told) {
-        wait_status = guard_status;
-        end->killed_parent = WIFSIGNALED(guard_status);
-    }
-    if (in_time && WIFSIGNALED(wait_status)) end->signal = WTERMSIG(wait_status);
-    if (in_time && WIFEXITED(wait_status)) end->exit_code = WEXITSTATUS(wait_status);
-    bool complete =
-        in_time && is_told && WIFEXITED(wait_status) && end->exit_code == 0 && r.length >= sizeof started_s &&
-        memcmp(r.bytes + r.length - sizeof started_s, &started_s, sizeof started_s) == 0;
+    const bool in_time = closed && wait_until(guarded.guard, started_s + limits->seconds);
+    *end = (struct contain_end){.in_time = false};
+    finish(&guarded, in_time, end);
+    end->seconds = clock_s() - started_s;
+    const bool complete = in_time && !end->killed_parent && end->signal == 0 && end->exit_code == 0 && r.length >= sizeof started_s &&
+                          memcmp(r.bytes + r.length - sizeof started_s, &started_s, sizeof started_s) == 0;
     if (complete && !err->status) {
         *result = r.bytes;
         *length = r.length - sizeof started_s;
@@ -260,6 +304,51 @@ enum status contain_run(contain_work work, void *context, const struct contain_l
         free(r.bytes);
     }
     return err->status;
+}
+
+/* --- talking ---------------------------------------------------------------------------------- */
+
+struct contain_process {
+    struct guarded guarded;
+    int socket;
+    double started_s;
+};
+
+enum status contain_start(contain_talk talk, void *context, const struct contain_limits *limits,
+                          struct contain_process **out, struct error *err)
+{
+    int ends[2];
+    struct contain_process *const process = alloc_zeroed(1, sizeof *process);
+    if (!process) return error_memory(err, "a child process", sizeof *process);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+        free(process);
+        return error_set(err, STATUS_DEVICE, "cannot make a socket to a child process");
+    }
+    const struct task task = {.talk = talk, .context = context, .limits = limits, .file = ends[1]};
+    process->socket = ends[0];
+    process->started_s = clock_s();
+    const enum status status = start_guard(&task, ends[0], &process->guarded, err);
+    close(ends[1]);
+    if (status == STATUS_OK) {
+        *out = process;
+    } else {
+        close(ends[0]);
+        free(process);
+    }
+    return status;
+}
+
+int contain_socket(const struct contain_process *process) { return process->socket; }
+
+void contain_stop(struct contain_process *process, bool by_itself, struct contain_end *end)
+{
+    static const double moment_s = 2;
+    *end = (struct contain_end){.in_time = false};
+    if (!process) return;
+    close(process->socket);
+    finish(&process->guarded, by_itself && wait_until(process->guarded.guard, clock_s() + moment_s), end);
+    end->seconds = clock_s() - process->started_s;
+    free(process);
 }
 
 const char *contain_text(const struct contain_end *end, const struct contain_limits *limits,

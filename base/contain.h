@@ -4,7 +4,8 @@
  * The child begins as a copy of this process, runs `work`, and what that writes comes back; nothing
  * else of what it does. It has no standard output of its own: what it prints goes to standard error.
  * A guard process stands between the two: the child can kill its parent without reaching this process, and processes that
- * the child starts end with it, whether they outlive the child or not.
+ * the child starts end with it, whether they outlive the child or not. All of them end when this process does. What escapes
+ * is a process that leaves the guard's process group when the guard was killed as well.
  */
 #ifndef SPILLWAY_BASE_CONTAIN_H
 #define SPILLWAY_BASE_CONTAIN_H
@@ -45,6 +46,20 @@ MUST_CHECK enum status contain_run(contain_work work, void *context,
                                    const struct contain_limits *limits, size_t length_max,
                                    void **result, size_t *length, struct contain_end *end,
                                    struct error *err);
+
+/*
+ * A child that is talked to through a socket for as long as both like. `talk` runs in the child; it is ended when `talk`
+ * returns. Limits of time are the caller's. The caller ends it with contain_stop().
+ */
+struct contain_process; /* opaque */
+typedef void (*contain_talk)(void *context, int socket);
+MUST_CHECK enum status contain_start(contain_talk talk, void *context, const struct contain_limits *limits,
+                                     struct contain_process **out, struct error *err);
+int contain_socket(const struct contain_process *process);
+
+/* End the child and all that it has started. Where it may just have ended by itself, it is given a moment first;
+ * end->in_time is false when it did not. */
+void contain_stop(struct contain_process *process, bool by_itself, struct contain_end *end);
 
 /* "was ended by SIGSEGV (Segmentation fault)", "was not done within 2 s": of a child without a result. */
 enum { CONTAIN_TEXT_BYTES = 128 };

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 
 #include "base/progress.h"
-#include "cli/cli_apart.h"
 #include "cli/cli_document.h"
 #include "cli/cli_history.h"
 #include "cli/cli_predict.h"
@@ -11,7 +10,7 @@
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
 #include "planner/instance_io.h"
-#include "planner/policy_load.h"
+#include "planner/policy_process.h"
 #include "sim/live.h"
 
 struct report {
@@ -74,23 +73,27 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
 }
 
 static enum status simulate(const struct instance *in, const struct cli_simulate_request *request, bool spans,
-                            const struct policy *policy, struct cli_simulated *out, struct sim_result *result,
+                            struct policy_process *process, struct cli_simulated *out, struct sim_result *result,
                             struct trace *trace, struct error *err)
 {
     struct progress progress;
+    struct error why = {0};
+    const struct plan_dispatch_options asked = policy_process_dispatch(process, request->seed);
     struct sim_live_options options = {
         .hardware = out->hardware,
-        .policy = policy,
-        .seed = request->seed,
+        .policy = asked.policy,
+        .state = asked.state,
+        .seed = asked.seed,
         .timed_copies = !request->machine.name,
         .record_spans = spans,
         .on_progress = progress_show,
         .context = &progress,
     };
     progress_begin(&progress, "simulating", in->task_count);
-    enum status status = sim_live_run(in, &options, result, trace, err);
+    const enum status status = sim_live_run(in, &options, result, trace, &why);
     progress_end(&progress);
-    return status;
+    if (policy_process_failed(process, err) != STATUS_OK) return err->status; /* the cause of what `why` says */
+    return status == STATUS_OK ? STATUS_OK : error_set(err, status, "%s", why.text);
 }
 
 static enum status find_machine(const struct cli_simulate_request *request, const struct instance *in,
@@ -102,49 +105,22 @@ static enum status find_machine(const struct cli_simulate_request *request, cons
     return cli_machine_read(&wanted, out, err);
 }
 
-struct attempt {
-    const struct instance *in;
-    const struct cli_simulate_request *request;
-    const struct hardware *hardware;
-};
-
-static enum status simulate_and_release(void *context, struct error *err)
-{
-    const struct attempt *attempt = context;
-    struct policy_handle handle = {0};
-    struct sim_result result = {0};
-    struct trace trace = {0};
-    const struct cli_simulate_request *request = attempt->request;
-    struct sim_live_options options = {.hardware = attempt->hardware, .seed = request->seed,
-                                       .timed_copies = !request->machine.name};
-    if (policy_open(request->policy, &handle, err) == STATUS_OK) {
-        options.policy = handle.policy;
-        (void)!sim_live_run(attempt->in, &options, &result, &trace, err);
-    }
-    sim_result_release(&result);
-    trace_release(&trace);
-    policy_close(&handle);
-    return err->status;
-}
-
 enum status simulate_live(struct cli *cli, const struct cli_simulate_request *request, struct error *err)
 {
     struct instance in = {0};
     struct hardware hardware = {0};
-    struct policy_handle handle = {0};
+    struct policy_process *process = NULL;
     struct sim_result result = {0};
     struct trace trace = {0};
     struct report report = {.request = request,
                             .instance = &in,
                             .simulated = {.hardware = &hardware, .result = &result, .trace = &trace}};
     enum status status = instance_read(request->path, &in, err);
-    struct attempt attempt = {&in, request, &hardware};
     if (status == STATUS_OK) status = find_machine(request, &in, &hardware, err);
-    if (status == STATUS_OK) status = cli_try_apart(request->policy, simulate_and_release, &attempt, err);
-    if (status == STATUS_OK) status = policy_open(request->policy, &handle, err);
+    if (status == STATUS_OK) status = policy_process_open(request->policy, 0, &process, err);
     if (status == STATUS_OK) {
-        report.policy = handle.policy;
-        status = simulate(&in, request, request->trace_path || cli->document, handle.policy, &report.simulated, &result,
+        report.policy = policy_process_dispatch(process, 0).policy;
+        status = simulate(&in, request, request->trace_path || cli->document, process, &report.simulated, &result,
                           &trace, err);
     }
     if (status == STATUS_OK) status = cli_simulated_check(&report.simulated, in.device_count, &report.compute_share, err);
@@ -160,7 +136,7 @@ enum status simulate_live(struct cli *cli, const struct cli_simulate_request *re
     }
     sim_result_release(&result);
     trace_release(&trace);
-    policy_close(&handle);
+    policy_process_close(process);
     hardware_release(&hardware);
     instance_release(&in);
     return status;

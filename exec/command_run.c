@@ -13,7 +13,7 @@
 #include "exec/checkpoint.h"
 #include "exec/command.h"
 #include "exec/run.h"
-#include "exec/run_policy.h"
+#include "planner/policy_process.h"
 #include "exec/run_report.h"
 #include "exec/run_result.h"
 #include "planner/plan_carried.h"
@@ -174,8 +174,8 @@ static enum status carry_out(const struct run_command *command, const struct pla
     if (parse_every(command->checkpoint_every, &checkpoints, err) != STATUS_OK) return err->status;
     struct run_result result = {0};
     struct trace trace = {0};
-    struct run_policy *policy = NULL;
-    if (command->dispatch && run_policy_open(command->policy ? command->policy : plan->policy, 0, &policy, err))
+    struct policy_process *policy = NULL;
+    if (command->dispatch && policy_process_open(command->policy ? command->policy : plan->policy, 0, &policy, err))
         return err->status;
     const struct run_options options = {
         .live = policy,
@@ -199,7 +199,7 @@ static enum status carry_out(const struct run_command *command, const struct pla
     enum status status = run_plan(plan, &options, &result, &trace, err);
     progress_end(&bar.progress);
     if (status == STATUS_OK) status = hand_over(command, plan, &result, &trace, err);
-    run_policy_close(policy);
+    policy_process_close(policy);
     trace_release(&trace);
     run_result_release(&result);
     return status;

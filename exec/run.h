@@ -51,10 +51,10 @@ enum run_on_nan {
     RUN_NAN_SKIP      /* the optimizer's step is left out, of jobs that clip: they know in time */
 };
 
-struct run_policy; /* run_policy.h */
+struct policy_process; /* planner/policy_process.h */
 
 struct run_options {
-    struct run_policy *live;     /* asked what comes next, of a plan with choices (run_live.h); borrowed;
+    struct policy_process *live;     /* asked what comes next, of a plan with choices (run_live.h); borrowed;
                                     NULL: the plan's order */
     uint64_t live_seed;
     bool record_order;           /* live: result->order; always with record_spans */

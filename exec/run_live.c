@@ -31,7 +31,7 @@
 #include "base/progress.h"
 #include "exec/run_enqueue.h"
 #include "exec/run_flights.h"
-#include "exec/run_policy.h"
+#include "planner/policy_process.h"
 #include "planner/plan_carried.h"
 #include "planner/plan_dispatch.h"
 
@@ -156,7 +156,7 @@ static enum status begin_units(struct run_live *live, struct error *err)
         enum status status =
             plan_dispatch_next(live->dispatch, clock_s() - run->start_s, &next, &found, &why);
         struct error broken = {0};
-        if (run_policy_failed(run->options->live, &broken) != STATUS_OK && !live->without_policy) {
+        if (policy_process_failed(run->options->live, &broken) != STATUS_OK && !live->without_policy) {
             fail_policy(live, &broken);
         } else if (status == STATUS_BAD_INPUT) {
             fail_policy(live, &why);
@@ -253,7 +253,7 @@ enum status run_live_create(struct run_loop *loop, struct run_live **out, struct
     for (uint32_t j = 0; j < jobs && status == STATUS_OK; j++)
         live->units[j] = (struct live_unit){.live = live, .job = j};
     if (status == STATUS_OK) {
-        const struct plan_dispatch_options asked = run_policy_dispatch(options->live, options->live_seed);
+        const struct plan_dispatch_options asked = policy_process_dispatch(options->live, options->live_seed);
         status = plan_dispatch_create(loop->plan, &asked, &live->dispatch, err);
     }
     if (status == STATUS_OK && (options->record_spans || options->record_order))
@@ -282,7 +282,7 @@ enum status run_live_sum_up(struct run_live *live, struct trace *trace, struct e
     const struct run *const run = live->loop->run;
     struct run_result *const result = run->result;
     struct plan_carried carried;
-    enum status status = arena_string(&trace->arena, run_policy_dispatch(run->options->live, 0).policy->name,
+    enum status status = arena_string(&trace->arena, policy_process_dispatch(run->options->live, 0).policy->name,
                                       &trace->policy, err);
     if (status != STATUS_OK) return status;
     result->decisions = plan_dispatch_decisions(live->dispatch);

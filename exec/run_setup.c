@@ -28,7 +28,7 @@
 #include "exec/run_checks.h"
 #include "exec/run_faults.h"
 #include "exec/run_files.h"
-#include "exec/run_policy.h"
+#include "planner/policy_process.h"
 #include "exec/run_result.h"
 #include "exec/run_saver.h"
 #include "exec/run_storage.h"
@@ -592,7 +592,7 @@ static enum status open_log(struct run *run, struct error *err)
     const struct run_log_head head = {
         .goes_on = log_goes_on(run),
         .live = options->live != NULL,
-        .policy = options->live ? run_policy_dispatch(options->live, 0).policy->name : run->plan->policy,
+        .policy = options->live ? policy_process_dispatch(options->live, 0).policy->name : run->plan->policy,
         .seed = options->live ? options->live_seed : run->plan->seed,
         .threads = run->threads,
         .libraries = run->result->libraries};

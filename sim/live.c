@@ -276,7 +276,9 @@ static void report_progress(const struct live *live)
 
 static enum status begin(struct live *live, struct error *err)
 {
-    if (policy_session_begin(&live->session, live->options->policy, &live->view, err)) return err->status;
+    const struct sim_live_options *options = live->options;
+    if (options->state) live->session = (struct policy_session){.policy = options->policy, .state = options->state};
+    else if (policy_session_begin(&live->session, options->policy, &live->view, err)) return err->status;
     for (uint32_t j = 0; j < live->in->job_count; j++)
         if (live_show_ready(live, j, err)) return err->status;
     return dispatch(live, err);

@@ -30,6 +30,7 @@
 struct sim_live_options {
     const struct hardware *hardware; /* as many devices as the instance has */
     const struct policy *policy;
+    void *state; /* for its functions, in place of what create() makes, which is not called then */
     uint64_t seed;
     const double *compute_s; /* (unit_count, class_count): what units compute for in truth; NULL: as the
                                 instance says, which is also what policies see */

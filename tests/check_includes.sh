@@ -11,7 +11,7 @@ set -euo pipefail
 
 # What a folder may include; "planner/plan*.h" is the plan's own form, apart from the policies. Live
 # dispatch in the simulator asks policies about instances, through their interface alone; in the executor
-# about plans (planner/plan_dispatch.h), and there they are loaded as well. Bounds on placements are programs
+# about plans (planner/plan_dispatch.h), through the process of a policy. Bounds on placements are programs
 # for the planner's solver, and take nothing else from there.
 allowed() {
     case $1 in
@@ -28,7 +28,7 @@ allowed() {
     report) echo 'base/* report/*' ;;
     explain) echo 'base/* models/* planner/* traces/* sim/* explain/*' ;;
     repro) echo 'base/* plots/plot_figure.h report/* repro/*' ;;
-    exec) echo 'base/* models/* planner/plan*.h planner/policy_load.h traces/* exec/*' ;;
+    exec) echo 'base/* models/* planner/plan*.h planner/policy_process.h traces/* exec/*' ;;
     cli) echo 'base/* models/* planner/* traces/* sim/* serving/* swarm/* history/* sweep/* noise/* plots/* report/* explain/* repro/* cli/*' ;;
     plots) echo 'base/* models/* planner/plan*.h traces/* plots/*' ;;
     esac

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "exec/policy_wire.h"
+#include "planner/policy_wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

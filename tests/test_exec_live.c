@@ -21,12 +21,13 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "exec/run.h"
-#include "exec/run_policy.h"
+#include "planner/policy_process.h"
 #include "planner/plan_carried.h"
 #include "planner/plan_check.h"
 #include "planner/planner.h"
 #include "planner/policy_load.h"
 #include "sim/sim.h"
+#include "tests/support_orphan.h"
 #include "tests/support_planner.h"
 #include "tests/support_seed.h"
 
@@ -119,9 +120,9 @@ static enum status try_run(const struct plan *plan, const char *policy, const st
     options.record_spans = true;
     options.storage.folder = BINARY_DIR;
     *out = (struct outcome){.stopped = false};
-    if (policy && run_policy_open(policy, 3, &options.live, err) != STATUS_OK) return err->status;
+    if (policy && policy_process_open(policy, 3, &options.live, err) != STATUS_OK) return err->status;
     const enum status status = run_plan(plan, &options, &result, &trace, err);
-    run_policy_close(options.live);
+    policy_process_close(options.live);
     for (uint32_t j = 0; result.jobs && j < plan->jobs.count; j++) {
         const struct run_job_result *const job = &result.jobs[j];
         out->minibatches[j] = job->minibatches;
@@ -318,9 +319,10 @@ static void test_broken_policies_stop_the_run(void **state)
         {"no_state", "has made no state (create() returned NULL)", true},
         {"version", "is of policy interface version", false},
         {"crashes_at_load", "while it was loaded its process was ended by SIG", false},
-        {"scribbles", "its process wrote something of its own into the executor's socket", true},
+        {"scribbles", "its process wrote something of its own into its socket", true},
         {"scribbles_at_load", "while it was loaded its process wrote something of its own", false},
-        {"closes", "its process closed the executor's socket", true},
+        {"closes", "its process closed its socket", true},
+        {"kills_parent", "its process killed its parent process (SIGKILL)", true},
     };
     struct plan plan;
     struct outcome whole, out;
@@ -338,6 +340,20 @@ static void test_broken_policies_stop_the_run(void **state)
         for (uint32_t j = 0; j < plan.jobs.count; j++)
             assert_true(out.minibatches[j] < plan.jobs.jobs[j].minibatches);
     }
+    plan_release(&plan);
+}
+
+/* What a policy's process has started ends with the run. */
+static void test_no_process_is_left(void **state)
+{
+    (void)state;
+    struct plan plan;
+    struct outcome whole, out;
+    assert_int_equal(make_plan(&three_jobs, NULL, &plan), STATUS_OK);
+    run(&plan, NULL, &(struct run_options){.poison = true}, &whole);
+    run(&plan, BINARY_DIR "/policies/orphans.so", &(struct run_options){.poison = true}, &out);
+    assert_same(&plan, &whole, &out, "orphans");
+    assert_false(support_orphan_lives());
     plan_release(&plan);
 }
 
@@ -491,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_simulated),
         cmocka_unit_test(test_policies_decide),
         cmocka_unit_test(test_broken_policies_stop_the_run),
+        cmocka_unit_test(test_no_process_is_left),
         cmocka_unit_test(test_policies_that_cannot_be_asked),
         cmocka_unit_test(test_stopped_and_gone_on),
         cmocka_unit_test(test_stopped_before_the_first_unit),

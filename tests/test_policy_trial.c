@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include "planner/planner.h"
 #include "planner/policy_trial.h"
 #include "tests/support_instance.h"
+#include "tests/support_orphan.h"
 #include "tests/support_planner.h"
 
 #define POLICIES BINARY_DIR "/policies/"
@@ -28,27 +28,15 @@
 /* --- children -------------------------------------------------------------------------------- */
 
 struct order {
-    enum { SAY, SAY_MUCH, SAY_AND_LEAVE, CRASH, SLEEP, CLOSE_AND_SLEEP, EAT, KILL_PARENT, LEAVE_ORPHAN } what;
+    enum { SAY, SAY_MUCH, SAY_AND_LEAVE, CRASH, SLEEP, CLOSE_AND_SLEEP, EAT, KILL_PARENT, LEAVE_ORPHAN, LEAVE_AND_KILL } what;
 };
 
-static const char orphan_name[] = "spw-orphan";
-
-/* Is a process of that name left? */
-static bool orphan_lives(void)
+static void leave_orphan(bool session)
 {
-    char name[300], text[32] = "";
-    DIR *processes = opendir("/proc");
-    bool lives = false;
-    assert_non_null(processes);
-    for (struct dirent *entry; (entry = readdir(processes)) && !lives;) {
-        snprintf(name, sizeof name, "/proc/%.200s/comm", entry->d_name);
-        FILE *file = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? fopen(name, "r") : NULL;
-        if (!file) continue;
-        lives = fgets(text, sizeof text, file) && strncmp(text, orphan_name, strlen(orphan_name)) == 0;
-        fclose(file);
-    }
-    closedir(processes);
-    return lives;
+    if (fork() != 0) return;
+    if (session) setsid();
+    prctl(PR_SET_NAME, SUPPORT_ORPHAN);
+    for (;;) pause();
 }
 
 static void obey(void *context, struct contain_sink *sink)
@@ -68,13 +56,13 @@ static void obey(void *context, struct contain_sink *sink)
         for (;;) pause();
     case KILL_PARENT: kill(getppid(), SIGKILL); for (;;) pause();
     case LEAVE_ORPHAN: /* in a session of its own, with the pipe open */
-        if (fork() == 0) {
-            setsid();
-            prctl(PR_SET_NAME, orphan_name);
-            for (;;) pause();
-        }
+        leave_orphan(true);
         contain_write(sink, text, 4);
         return;
+    case LEAVE_AND_KILL: /* the guard cannot end it any more */
+        leave_orphan(false);
+        kill(getppid(), SIGKILL);
+        for (;;) pause();
     case EAT: {
         void *memory = malloc((size_t)1 << 33);
         contain_write(sink, memory ? "much" : "none", 4);
@@ -98,6 +86,7 @@ static void children(void **state)
                  {{CLOSE_AND_SLEEP}, "was not done within 0.3 s", 0},
                  {{KILL_PARENT}, "killed its parent process (SIGKILL)", 0},
                  {{LEAVE_ORPHAN}, "said", 4},
+                 {{LEAVE_AND_KILL}, "killed its parent process (SIGKILL)", 0},
                  {{EAT}, "none", 4}};
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         bool hangs = cases[i].order.what == SLEEP || cases[i].order.what == CLOSE_AND_SLEEP;
@@ -121,7 +110,7 @@ static void children(void **state)
         if (cases[i].length == 0) assert_null(result);
         if (hangs) assert_true(end.seconds >= 0.3);
         free(result);
-        assert_false(orphan_lives());
+        assert_false(support_orphan_lives());
     }
     struct order much = {SAY_MUCH};
     struct contain_limits limits = {.seconds = 60};
@@ -132,6 +121,72 @@ static void children(void **state)
     assert_int_equal(contain_run(obey, &much, &limits, 299999, &result, &length, &end, &err), STATUS_LIMIT);
     assert_string_equal(err.text, "a child process said more than 299999 bytes");
     assert_null(result);
+}
+
+/* --- children that are talked to -------------------------------------------------------------- */
+
+static void talk(void *context, int socket)
+{
+    const struct order *order = context;
+    char text[4];
+    if (read(socket, text, sizeof text) != (ssize_t)sizeof text) return;
+    switch (order->what) {
+    case SAY: break;
+    case SAY_AND_LEAVE: _exit(3);
+    case CRASH: raise(SIGSEGV); break;
+    case CLOSE_AND_SLEEP: close(socket); for (;;) pause();
+    case KILL_PARENT: kill(getppid(), SIGKILL); for (;;) pause();
+    case LEAVE_AND_KILL: leave_orphan(false); kill(getppid(), SIGKILL); for (;;) pause();
+    case LEAVE_ORPHAN: leave_orphan(true); return; /* with the socket open */
+    case EAT: {
+        void *memory = malloc((size_t)1 << 33);
+        memcpy(text, memory ? "much" : "none", 4);
+        free(memory);
+        break;
+    }
+    default: fail();
+    }
+    if (write(socket, text, sizeof text) < 0) _exit(4);
+    for (;;) pause(); /* until it is ended */
+}
+
+static void talks(void **state)
+{
+    (void)state;
+    static const struct {
+        struct order order;
+        const char *answer; /* NULL: the socket closes */
+        bool in_time;
+        const char *end;    /* when it ended by itself */
+    } cases[] = {{{SAY}, "ping", false, NULL},
+                 {{SAY_AND_LEAVE}, NULL, true, "ended the process with exit code 3"},
+                 {{CRASH}, NULL, true, "was ended by SIGSEGV (Segmentation fault)"},
+                 {{CLOSE_AND_SLEEP}, NULL, false, NULL},
+                 {{KILL_PARENT}, NULL, true, "killed its parent process (SIGKILL)"},
+                 {{LEAVE_ORPHAN}, NULL, true, "ended the process with exit code 0"},
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+                 {{EAT}, "none", false, NULL}, /* limits of memory are not kept there */
+#endif
+                 {{LEAVE_AND_KILL}, NULL, true, "killed its parent process (SIGKILL)"}};
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        const struct contain_limits limits = {.seconds = 9, .memory_bytes = 1 << 30};
+        struct contain_process *process = NULL;
+        struct order order = cases[i].order;
+        struct contain_end end;
+        struct error err = {0};
+        char text[CONTAIN_TEXT_BYTES], answer[4];
+        assert_int_equal(contain_start(talk, &order, &limits, &process, &err), STATUS_OK);
+        assert_int_equal(write(contain_socket(process), "ping", 4), 4);
+        if (cases[i].order.what != LEAVE_AND_KILL) { /* its orphan has the socket */
+            const ssize_t got = read(contain_socket(process), answer, sizeof answer);
+            assert_int_equal(got, cases[i].answer ? 4 : 0);
+            if (cases[i].answer) assert_memory_equal(answer, cases[i].answer, 4);
+        }
+        contain_stop(process, !cases[i].answer, &end);
+        assert_int_equal(end.in_time, cases[i].in_time);
+        if (cases[i].end) assert_string_equal(contain_text(&end, &limits, text), cases[i].end);
+        assert_false(support_orphan_lives());
+    }
 }
 
 /* --- policies -------------------------------------------------------------------------------- */
@@ -301,7 +356,7 @@ static void plans(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(children), cmocka_unit_test(broken_policies),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(children), cmocka_unit_test(talks), cmocka_unit_test(broken_policies),
                                        cmocka_unit_test(rules_on_a_longer_one), cmocka_unit_test(hungry),
                                        cmocka_unit_test(plans)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,14 +5,16 @@
  */
 #include <spillway/policy.h>
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { GOOD, VERSION, BUILT_IN_NAME, NO_NAME, NO_CHOOSE, BUSY_DEVICE, ABSENT_DEVICE, ABSENT_JOB, UNREADY_JOB,
        DONE_JOB, NO_ROOM, WAITS, LOOPS, CRASHES, EXITS, HUNGRY, MOODY, NO_STATE, CRASHES_AT_LOAD,
-       SCRIBBLES, SCRIBBLES_AT_LOAD, CLOSES };
+       SCRIBBLES, SCRIBBLES_AT_LOAD, CLOSES, KILLS_PARENT, ORPHANS };
 
 /* Writes into every socket that this process has, or closes them. */
 static void spoil_sockets(void)
@@ -56,6 +58,14 @@ static bool misbehave(const struct policy_view *view, struct policy_choice *out)
     case SCRIBBLES: spoil_sockets(); return true;
     case CLOSES: spoil_sockets(); for (;;) usleep(1000);
     case CRASHES: abort();
+    case KILLS_PARENT: kill(getppid(), SIGKILL); for (;;) usleep(1000);
+    case ORPHANS: /* once, with all files open; otherwise it behaves */
+        if (view->decision == 2 && fork() == 0) {
+            setsid();
+            prctl(PR_SET_NAME, "spw-orphan");
+            for (;;) usleep(1000);
+        }
+        return true;
     case EXITS: exit(0);
     case HUNGRY: /* what it cannot have, it uses all the same */
         for (;;) memset(malloc(1 << 26), 1, 1 << 26);

@@ -1,5 +1,5 @@
 /* See policy_wire.h. */
-#include "exec/policy_wire.h"
+#include "planner/policy_wire.h"
 
 #include <errno.h>
 #include <math.h>

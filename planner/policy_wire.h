@@ -1,11 +1,11 @@
 /*
- * The messages between a run and the process of a user's policy (run_policy.h), through a socket.
+ * The messages between a run and the process of a user's policy (policy_process.h), through a socket.
  *
  * That process runs code of the user's, which may write anything into the socket: what comes from there is checked here
  * before it is believed. A WIRE_WHOLE message has flags of 0 or 1, a known status, and texts that end.
  */
-#ifndef SPILLWAY_EXEC_POLICY_WIRE_H
-#define SPILLWAY_EXEC_POLICY_WIRE_H
+#ifndef SPILLWAY_PLANNER_POLICY_WIRE_H
+#define SPILLWAY_PLANNER_POLICY_WIRE_H
 
 #include "base/error.h"
 #include "planner/policy_load.h"
