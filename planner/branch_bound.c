@@ -16,7 +16,7 @@
  *
  * What is compared for dominance, all to be no later: the present, the starts of the last tasks of
  * devices (devices of a class in the order of their last task: they are interchangeable), when jobs
- * become ready (not before the present) or, when they are done, ended, cost already caused, bytes moved.
+ * become ready (not before the present) or, when they are done, ended, cost already caused, bytes over the bridge.
  */
 #include "planner/branch_bound.h"
 
@@ -28,6 +28,7 @@
 #include "base/progress.h"
 #include "base/random.h"
 #include "planner/branch_node.h"
+#include "planner/bridge_bytes.h"
 #include "planner/rest_bound.h"
 
 enum { TIMES_MAX = BRANCH_BOUND_JOBS_MAX + BRANCH_BOUND_DEVICES_MAX + 1 };
@@ -216,12 +217,19 @@ static int64_t waste(const struct search *s, const struct branch_node *node, uin
     return least;
 }
 
+/* Does the bridge need longer than the limit for these bytes? */
+static bool too_many_bytes(const struct search *s, uint64_t bytes)
+{
+    return s->in->objective == OBJECTIVE_MAKESPAN && bridge_bytes_ticks(s->in, bytes) > s->limit;
+}
+
 /* Can this node still be completed below the limit, as far as can be seen? */
 static bool hopeless(const struct search *s, const struct branch_node *node)
 {
     const struct instance *in = s->in;
     bool sums = in->objective == OBJECTIVE_MEAN || in->objective == OBJECTIVE_WEIGHTED;
     int64_t cost = node->cost;
+    if (too_many_bytes(s, node->bytes)) return true;
     for (uint32_t i = 0; i < in->job_count; i++) {
         const struct instance_job *job = &in->jobs[i];
         if (node->next[i] == instance_length(job)) continue;
@@ -297,6 +305,28 @@ static uint32_t list_choices(const struct search *s, const struct branch_node *n
     return count;
 }
 
+/* By how much the bytes of a node rise when a job's next task goes to a device. */
+static uint64_t bytes_rise(const struct search *s, const struct branch_node *node, uint32_t job, uint32_t device)
+{
+    const struct instance *in = s->in;
+    const struct instance_unit *units = in->units;
+    const struct branch_place *place = &node->places[device];
+    uint32_t unit = instance_unit_at(&in->jobs[job], node->next[job]), last = UINT32_MAX, position = 0;
+    bool held = false, kept = false;
+    if (in->bridge_bytes_per_tick == 0) return 0;
+    if (place->job != NO_JOB) {
+        last = place->unit;
+        position = node->next[place->job] + (place->job == job ? 1u : 0);
+    }
+    for (uint32_t g = 0; g < in->device_count; g++) {
+        if (g == device || node->places[g].job == NO_JOB) continue;
+        const struct instance_unit *other = &units[node->places[g].unit];
+        held |= instance_resident(other, &units[unit]);
+        kept |= last != UINT32_MAX && instance_resident(other, &units[last]);
+    }
+    return bridge_bytes_rise(in, last, unit, held, kept, position);
+}
+
 static void open_child(const struct search *s, const struct branch_node *from, const struct choice *choice,
                        struct branch_node *to)
 {
@@ -305,13 +335,10 @@ static void open_child(const struct search *s, const struct branch_node *from, c
     const struct instance_job *job = &in->jobs[i];
     uint32_t unit = instance_unit_at(job, from->next[i]);
     const struct instance_unit *u = &in->units[unit];
-    const struct branch_place *place = &from->places[g];
-    bool there = place->job != NO_JOB && instance_resident(&in->units[place->unit], u);
     *to = *from;
     to->now = choice->start;
     to->slack = choice->slack;
-    if (in->bridge_bytes_per_tick > 0)
-        to->bytes += (there ? 0 : u->in_bytes) + (u->writes ? u->out_bytes : 0);
+    to->bytes += bytes_rise(s, from, i, g);
     to->next[i]++;
     to->device[i] = (uint8_t)g;
     to->places[g] = (struct branch_place){choice->start, (uint16_t)unit,
@@ -427,6 +454,7 @@ static enum status make_tables(struct search *s, struct error *err)
             for (uint32_t k = 0; k < n; k++)
                 s->setup[((size_t)c * n + j) * n + k] = (int32_t)instance_setup(in, j, k, c);
     for (uint32_t g = 0; g < in->device_count; g++) s->nodes[0].places[g].job = NO_JOB;
+    s->nodes[0].bytes = bridge_bytes_least(in);
     return STATUS_OK;
 }
 

@@ -15,7 +15,7 @@ struct branch_place { /* a device */
 
 struct branch_node {
     int64_t slack, cost; /* cost: of jobs that have ended, for sums */
-    uint64_t bytes;
+    uint64_t bytes; /* the least over the bridge of any schedule that continues this (bridge_bytes.h) */
     int32_t now;
     int32_t ready[BRANCH_BOUND_JOBS_MAX], ended[BRANCH_BOUND_JOBS_MAX], end[BRANCH_BOUND_JOBS_MAX];
     uint16_t next[BRANCH_BOUND_JOBS_MAX];

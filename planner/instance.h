@@ -22,7 +22,8 @@
  *
  * Where all devices share a host bridge of `bridge_bytes_per_tick`, a schedule can end no earlier
  * than the bytes that it moves (in: tasks not behind one of the same job and shard on their device;
- * out: tasks that write) divided by that rate. It counts as part of the makespan alone.
+ * out: tasks that write) divided by that rate. It counts as part of the makespan alone. A device that waits
+ * for the next task of the shard that it holds moves fewer of them.
  *
  * A device holds at most `slots` tasks at a time, whatever its memory. Above, a third one changes
  * nothing; simulated with live dispatch (sim/live.h) each slot is one copy more ahead.

@@ -33,12 +33,13 @@
 
 #include "base/alloc.h"
 #include "planner/assignment.h"
+#include "planner/bridge_bytes.h"
 #include "planner/opening_bound.h"
 #include "planner/path_ends.h"
 
 const char *const instance_bound_names[INSTANCE_BOUND_COUNT] = {
     "area", "chain", "link", "bridge", "memory", "assignment", "sorted", "opening",
-    "order", "due"};
+    "priced", "order", "due"};
 
 static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -248,10 +249,10 @@ static bool shard_seen(const struct instance *in, uint32_t unit)
     return false;
 }
 
-/* Area, link, bridge, memory. A shard is copied in at least once, by the unit with the least. */
+/* Area, link, bridge, memory. A shard is copied in at least once; in ticks by the unit with the least. */
 static void count_loads(const struct instance *in, struct instance_bounds *out)
 {
-    __int128 compute = 0, copies = 0, bytes = 0, memory = 0, capacity = 0;
+    __int128 compute = 0, copies = 0, memory = 0, capacity = 0;
     for (uint32_t c = 0; c < in->class_count; c++)
         capacity += (__int128)in->classes[c].memory * in->classes[c].device_count;
     for (uint32_t u = 0; u < in->unit_count; u++) {
@@ -260,30 +261,24 @@ static void count_loads(const struct instance *in, struct instance_bounds *out)
         __int128 all = (__int128)job->repeat * instance_compute_min(in, u);
         compute += all;
         memory += all * unit->memory;
-        if (unit->writes) bytes += (__int128)job->repeat * unit->out_bytes;
         if (shard_seen(in, u)) continue;
         int64_t copy = unit->in;
-        uint64_t least_bytes = unit->in_bytes;
         __int128 copy_memory = (__int128)unit->in * unit->memory;
         for (uint32_t o = u + 1; o < job->first_unit + job->unit_count; o++) {
             const struct instance_unit *other = &in->units[o];
             if (!instance_resident(unit, other)) continue;
             copy = min64(copy, other->in);
-            if (other->in_bytes < least_bytes) least_bytes = other->in_bytes;
             __int128 held = (__int128)other->in * other->memory;
             if (held < copy_memory) copy_memory = held;
         }
         copies += copy;
-        bytes += least_bytes;
         memory += copy_memory;
     }
     out->value[INSTANCE_BOUND_AREA] = divide_up(compute, in->device_count);
     out->value[INSTANCE_BOUND_LINK] = divide_up(copies, in->device_count);
     if (capacity > 0)
         out->value[INSTANCE_BOUND_MEMORY] = (int64_t)((memory + capacity - 1) / capacity);
-    if (in->bridge_bytes_per_tick > 0)
-        out->value[INSTANCE_BOUND_BRIDGE] =
-            (int64_t)((bytes + in->bridge_bytes_per_tick - 1) / in->bridge_bytes_per_tick);
+    out->value[INSTANCE_BOUND_BRIDGE] = bridge_bytes_ticks(in, bridge_bytes_least(in));
 }
 
 static __int128 dual_sum(const struct instance *in, const struct instance_bounds *out)

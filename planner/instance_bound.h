@@ -13,6 +13,7 @@
  *   sorted      the same where there are too many units for a matrix: without memory, the least
  *               cost of neighbours is that of computations and copies matched in order of size
  *   opening     the assignment, and what devices lose at first, when jobs have had no time to spread
+ *   priced      prices of tasks over time (priced_bound.h); only certify() makes it, when a gap is left
  *   order       sums of ends: jobs in order of time by weight, on one device as fast as all
  *   due         largest tardiness: what is due by a date must be done by then
  *
@@ -32,6 +33,7 @@ enum instance_bound_kind {
     INSTANCE_BOUND_ASSIGNMENT,
     INSTANCE_BOUND_SORTED,
     INSTANCE_BOUND_OPENING,
+    INSTANCE_BOUND_PRICED,
     INSTANCE_BOUND_ORDER,
     INSTANCE_BOUND_DUE,
     INSTANCE_BOUND_COUNT

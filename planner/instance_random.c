@@ -5,9 +5,13 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "planner/bridge_bytes.h"
 
 const char *const instance_family_names[FAMILY_COUNT] = {
-    "compute", "hidden", "tight", "copy", "homogeneous", "heterogeneous", "few-long", "many-short"};
+    "compute", "hidden", "tight", "copy", "homogeneous", "heterogeneous", "few-long", "many-short",
+    "bridge"};
+
+enum { BRIDGE_BYTES_PER_TICK = 64 }; /* that a copy moves */
 
 struct draw {
     uint64_t key, counter;
@@ -46,12 +50,14 @@ static void fill_job(struct instance *in, const struct instance_random *options,
         int64_t copy = draw_scaled(draw, f, low, high);
         uint64_t memory = draw_range(draw, (struct instance_range){25, 65});
         if (options->family != FAMILY_TIGHT) memory = 50;
+        if (options->family == FAMILY_BRIDGE) memory = draw_range(draw, (struct instance_range){20, 75});
         struct instance_unit unit = {.in = copy, .memory = memory, .in_bytes = (uint64_t)copy,
                                      .job = job, .shard = s};
+        if (options->family == FAMILY_BRIDGE) unit.in_bytes *= BRIDGE_BYTES_PER_TICK;
         in->units[there] = unit;
         in->compute[there] = f;
         unit.out = copy;
-        unit.out_bytes = (uint64_t)copy;
+        unit.out_bytes = unit.in_bytes;
         unit.writes = true;
         in->units[back] = unit;
         in->compute[back] = there == back ? 3 * f : 2 * f;
@@ -68,6 +74,23 @@ static void fill_fig7(struct instance *in, struct draw *draw, uint32_t job, bool
     in->compute[job] = ms / units;
 }
 
+/* A bridge that is as good as always the narrowest place, however the work is divided. */
+static void set_bridge(struct instance *in, struct draw *draw)
+{
+    int64_t area = 0, longest = 1;
+    for (uint32_t i = 0; i < in->job_count; i++) {
+        int64_t chain = 0;
+        for (uint32_t u = 0; u < in->jobs[i].unit_count; u++) chain += in->compute[in->jobs[i].first_unit + u];
+        chain *= in->jobs[i].repeat;
+        area += chain;
+        if (chain > longest) longest = chain;
+    }
+    area /= in->classes[0].device_count;
+    int64_t busy = draw_scaled(draw, area > longest ? area : longest, 0.9, 1.4);
+    in->bridge_bytes_per_tick = 1; /* so that what must cross it is known */
+    in->bridge_bytes_per_tick = 1 + bridge_bytes_least(in) / (uint64_t)busy;
+}
+
 static enum status name_job(struct instance *in, uint32_t job, struct error *err)
 {
     char name[32];
@@ -79,7 +102,9 @@ enum status instance_random(const struct instance_random *options, struct instan
                             struct error *err)
 {
     struct instance in = {0};
-    struct draw draw = {options->seed * FAMILY_COUNT + options->family, 0};
+    /* the first eight families have numbers of their own, which later ones must not change */
+    uint64_t key = options->seed * 8 + options->family % 8;
+    struct draw draw = {options->family < 8 ? key : random_mix(key), 0};
     bool fig7 = options->family == FAMILY_HOMOGENEOUS || options->family == FAMILY_HETEROGENEOUS;
     uint32_t devices = draw_range(&draw, options->devices);
     uint32_t jobs = draw_range(&draw, options->jobs), units = 0;
@@ -103,6 +128,7 @@ enum status instance_random(const struct instance_random *options, struct instan
         units += in.jobs[i].unit_count;
         if (name_job(&in, i, err)) goto fail;
     }
+    if (options->family == FAMILY_BRIDGE) set_bridge(&in, &draw);
     if (instance_finish(&in, err)) goto fail;
     *out = in;
     return STATUS_OK;

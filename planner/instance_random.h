@@ -19,6 +19,8 @@ enum instance_family {
     FAMILY_HETEROGENEOUS, /* Hydra's Fig. 7: 30 min to 4 h of 100 to 10 000 units, no copies */
     FAMILY_FEW_LONG,      /* two to three chains longer than the others, copies as HIDDEN */
     FAMILY_MANY_SHORT,    /* one minibatch each, copies as HIDDEN */
+    FAMILY_BRIDGE,        /* copies as HIDDEN, memory 20 to 75 of 100; all devices share a bridge, which needs for
+                             what must cross it 0.9 to 1.4 times as long as devices compute or the longest job does */
     FAMILY_COUNT
 };
 extern const char *const instance_family_names[FAMILY_COUNT];

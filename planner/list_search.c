@@ -22,6 +22,7 @@
 #include "base/alloc.h"
 #include "base/progress.h"
 #include "base/random.h"
+#include "planner/bridge_bytes.h"
 #include "planner/set_up_guide.h"
 #include "planner/setup_table.h"
 
@@ -31,7 +32,7 @@ struct node { /* of the tree of partial schedules; row by row */
 
 struct candidate {
     double score, guided;
-    uint64_t hash;
+    uint64_t hash, bytes;
     int64_t slack;
     double priority;
     uint32_t parent, job, device;
@@ -42,6 +43,7 @@ struct state {
     int64_t slack;
     double guided, priority;
     uint64_t hash;
+    uint64_t bytes; /* over the bridge, at least */
 };
 
 struct list_search {
@@ -61,6 +63,7 @@ struct list_search {
     uint32_t candidate_max;
     struct setup_table setups;
     double longest;         /* chain, in ticks */
+    uint64_t least_bytes;   /* over the bridge, of any schedule */
     double scale;           /* ticks of priority per tick of remaining time */
 };
 
@@ -113,7 +116,8 @@ enum status list_search_create(const struct instance *in, const struct instance_
     s->in = in;
     s->bounds = bounds;
     s->width_max = width_max;
-    s->candidate_max = 2 * in->job_count * width_max;
+    s->candidate_max = 3 * in->job_count * width_max;
+    s->least_bytes = bridge_bytes_least(in);
     for (s->seen_size = 16; s->seen_size < 4 * width_max; s->seen_size *= 2) {}
     size_t nodes = (size_t)in->task_count * width_max;
     setup_table_make(in, &s->setups);
@@ -224,12 +228,34 @@ static int64_t least_value(const struct list_search *s, uint32_t job, uint32_t n
     return 0;
 }
 
+/* By how much the bytes rise when the job's next task goes to the device. */
+static uint64_t bytes_rise(const struct list_search *s, const struct dispatch *d, uint32_t job, uint32_t device)
+{
+    const struct instance_unit *units = s->in->units;
+    const struct dispatch_device *place = &d->devices[device];
+    uint32_t unit = d->jobs[job].unit, last = UINT32_MAX, position = 0;
+    bool held = false, kept = false;
+    if (place->job != TIMETABLE_NONE) {
+        last = place->unit;
+        position = d->jobs[place->job].next + (place->job == job ? 1u : 0);
+        if (instance_resident(&units[last], &units[unit])) return 0;
+    }
+    for (uint32_t g = 0; g < s->in->device_count; g++) {
+        if (g == device || d->devices[g].job == TIMETABLE_NONE) continue;
+        const struct instance_unit *other = &units[d->devices[g].unit];
+        held |= instance_resident(other, &units[unit]);
+        kept |= last != UINT32_MAX && instance_resident(other, &units[last]);
+    }
+    return bridge_bytes_rise(s->in, last, unit, held, kept, position);
+}
+
 struct run {
     const struct list_rule *rule;
     int64_t below;
     int64_t slack_max; /* a state that spends more cannot end below `below` */
     struct list_search *s;
     uint32_t count;    /* candidates */
+    double tick_per_byte; /* what a byte more over the bridge counts */
 };
 
 static void add_candidate(struct run *r, uint32_t parent, uint32_t job, uint32_t device)
@@ -242,6 +268,8 @@ static void add_candidate(struct run *r, uint32_t parent, uint32_t job, uint32_t
     if (least_value(s, job, next, start) >= r->below) return;
     int64_t slack = from->slack + slack_of(s, d, unit, device, start);
     if (slack > r->slack_max) return;
+    uint64_t rise = s->least_bytes > 0 ? bytes_rise(s, d, job, device) : 0;
+    if (bridge_bytes_ticks(s->in, from->bytes + rise) >= r->below) return;
     double priority = from->priority + urgency(s, job, next) * s->scale;
     uint64_t hash = 0;
     if (r->rule->width > 1) {
@@ -251,8 +279,9 @@ static void add_candidate(struct run *r, uint32_t parent, uint32_t job, uint32_t
     }
     double guided = from->guided + guided_of(s, d, unit, device, start);
     if (r->rule->idling > 0) guided += r->rule->idling * (double)(start - free_for(s, d, unit, device));
-    s->candidates[r->count++] = (struct candidate){guided - priority, guided, hash, slack, priority,
-                                                   parent, job, device};
+    if (rise > 0) guided += r->tick_per_byte * (double)rise;
+    s->candidates[r->count++] = (struct candidate){guided - priority, guided, hash, from->bytes + rise, slack,
+                                                   priority, parent, job, device};
 }
 
 static bool may_run(const struct list_search *s, const struct dispatch *d, uint32_t job, uint32_t device)
@@ -300,6 +329,24 @@ static uint32_t best_device(const struct list_search *s, const struct dispatch *
     return best;
 }
 
+/* Where the job's next task moves least, of equal ones as soon as possible. */
+static uint32_t thrifty_device(const struct list_search *s, const struct dispatch *d, uint32_t job)
+{
+    uint32_t best = TIMETABLE_NONE;
+    int64_t best_start = 0;
+    uint64_t best_rise = 0;
+    for (uint32_t g = 0; g < s->in->device_count; g++) {
+        if (s->in->class_count > 1 && !may_run(s, d, job, g)) continue;
+        int64_t start = start_of(s, d, job, g);
+        uint64_t rise = bytes_rise(s, d, job, g);
+        if (best != TIMETABLE_NONE && (rise > best_rise || (rise == best_rise && start >= best_start))) continue;
+        best = g;
+        best_start = start;
+        best_rise = rise;
+    }
+    return best;
+}
+
 static void expand(struct run *r, uint32_t parent)
 {
     struct list_search *s = r->s;
@@ -308,9 +355,12 @@ static void expand(struct run *r, uint32_t parent)
     for (uint32_t i = 0; i < s->in->job_count; i++) {
         if (d->jobs[i].next == instance_length(&s->in->jobs[i])) continue;
         if (may_run(s, d, i, device)) add_candidate(r, parent, i, device);
-        if (!r->rule->every_device) continue;
-        uint32_t best = best_device(s, d, i);
+        uint32_t best = device;
+        if (r->rule->every_device) best = best_device(s, d, i);
         if (best != device) add_candidate(r, parent, i, best);
+        if (r->tick_per_byte <= 0) continue;
+        uint32_t thrifty = thrifty_device(s, d, i);
+        if (thrifty != device && thrifty != best) add_candidate(r, parent, i, thrifty);
     }
 }
 
@@ -376,6 +426,7 @@ static uint32_t advance(struct run *r, uint32_t step, uint32_t width)
         next[made].guided = chosen->guided;
         next[made].priority = chosen->priority;
         next[made].hash = chosen->hash;
+        next[made].bytes = chosen->bytes;
         s->nodes[(size_t)step * s->width_max + made] =
             (struct node){chosen->parent, chosen->job, chosen->device};
         made++;
@@ -401,6 +452,7 @@ static bool advance_single(struct run *r, uint32_t step)
     s->states[0].guided = best->guided;
     s->states[0].priority = best->priority;
     s->states[0].hash = best->hash;
+    s->states[0].bytes = best->bytes;
     s->nodes[(size_t)step * s->width_max] = (struct node){0, best->job, best->device};
     return true;
 }
@@ -428,11 +480,16 @@ static void prepare(struct run *r, uint32_t fixed, const struct dispatch_step *s
     state->guided = 0;
     state->priority = 0;
     state->hash = 0;
+    state->bytes = s->least_bytes;
+    r->tick_per_byte = 0;
+    if (s->least_bytes > 0)
+        r->tick_per_byte = r->rule->thrift * in->device_count / (double)in->bridge_bytes_per_tick;
     for (uint32_t t = 0; t < fixed; t++) {
         const struct dispatch *d = state->dispatch;
         uint32_t job = steps[t].job, device = steps[t].device;
         uint32_t unit = d->jobs[job].unit;
         int64_t start = dispatch_start(d, job, device);
+        if (s->least_bytes > 0) state->bytes += bytes_rise(s, d, job, device);
         state->slack += slack_of(s, d, unit, device, start);
         state->guided += guided_of(s, d, unit, device, start);
         dispatch_put(state->dispatch, job, device);

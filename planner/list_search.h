@@ -6,6 +6,9 @@
  * set_up_guide.h expects) and by a priority of its job: most remaining computation first for the makespan, least by weight for
  * sums of ends, least time to spare for deadlines. With a width above one the best partial schedules
  * are carried on side by side (beam search), those that cannot beat the best known value left out.
+ *
+ * Where a shared bridge binds, a candidate also costs the bytes that it makes certain (bridge_bytes.h): a task that
+ * comes between two tasks of a shard on a device costs the second one's copy. So a device may wait for its shard.
  */
 #ifndef SPILLWAY_PLANNER_LIST_SEARCH_H
 #define SPILLWAY_PLANNER_LIST_SEARCH_H
@@ -23,6 +26,8 @@ struct list_rule {
     const double *leads;  /* (job_count) shares of the longest chain by which jobs are to be ahead; borrowed;
                              NULL: none. For the makespan */
     double idling;        /* ticks that one of waiting for a job counts beyond the slack that it is */
+    double thrift;        /* ticks of slack on all devices that a tick of the shared bridge is worth; above 0 the
+                             device on which the job's next task moves fewest bytes is considered too */
     bool every_device;    /* consider each job's best device too, not only the one free first */
 };
 

@@ -13,6 +13,9 @@
  * j's job and not behind j. For a (k, s) the values of all m are found once; of each job the best behind every
  * position, and the best two jobs, then answer for all j: tasks^2 by time in all.
  *
+ * Each kind of device has a table of its own, with its distances, windows and tasks. Where k takes longer than p_k, what
+ * it earns by the order is counted as if it had started so much later: k + 1 starts that much later too.
+ *
  * Time is cut into at most SPAN_MAX parts, and distances are rounded down to these: that relaxes.
  *
  * Fit. Subgradients with a memory, steps by Polyak's rule towards "all hopeless". The sum of prices that is due
@@ -30,24 +33,33 @@
 #include "base/progress.h"
 
 enum { TASKS_MAX = TASK_NET_TASKS_MAX, SPAN_MAX = 1024, SCALE = 1024 };
+enum { KINDS_MAX = 3 }; /* of more classes the least of all is one kind: tables are large */
 
 /* Of one task, in parts: what 128 of them earn stays below 2^30. */
 enum { EARNING_MAX = 1 << 21 };
 static const int32_t nothing = INT32_MIN / 2;
 
+struct kind { /* of devices: a class of them */
+    int32_t last[TASKS_MAX];                   /* of the window of a task, parts; -1: it does not fit */
+    int32_t last_end[TASKS_MAX];               /* it can be the last of a device until then */
+    int32_t longer[TASKS_MAX];                 /* than the step of the net, ticks */
+    int32_t later[TASKS_MAX];                  /* the same in parts */
+    int32_t distance[TASKS_MAX + 1][TASKS_MAX]; /* ticks; TASK_NET_FORBIDDEN */
+    int32_t apart[TASKS_MAX + 1][TASKS_MAX];   /* parts */
+    int32_t *earning;                          /* (n, span) f */
+    int32_t *table;                            /* (n, span + 1, n + 1) W */
+};
+
 struct path_prices {
     const struct task_net *net;
-    uint32_t n, span;
+    uint32_t n, span, kind_count;
     int32_t tick;
-    int32_t head[TASKS_MAX], last[TASKS_MAX];  /* the window of a task, parts */
-    int32_t last_end[TASKS_MAX];               /* it can be the last of a device until then */
+    int32_t head[TASKS_MAX];                   /* of the window of a task, parts */
     int32_t step[TASKS_MAX];                   /* of the net, parts */
-    int32_t apart[TASKS_MAX + 1][TASKS_MAX];   /* its distances */
+    struct kind *kinds;
     double *price, *order;                     /* (n), (n, span) */
     double *price_best, *order_best, *price_kept, *order_kept, *price_step, *order_step, *event;
     int32_t *due, *led;                        /* (n), (n, span): price and L, rounded */
-    int32_t *earning;                          /* (n, span) f */
-    int32_t *table;                            /* (n, span + 1, n + 1) W */
 };
 
 /* --- creation -------------------------------------------------------------------------------- */
@@ -66,10 +78,56 @@ void path_prices_limit(struct path_prices *p, int64_t limit)
 {
     const struct task_net *net = p->net;
     assert(limit / p->tick < p->span);
-    for (uint32_t k = 0; k < p->n; k++) {
-        p->last[k] = limit < net->tail[k] ? -1 : (int32_t)((limit - net->tail[k]) / p->tick);
-        p->last_end[k] = limit < net->finish[k] ? -1 : (int32_t)((limit - net->finish[k]) / p->tick);
+    for (uint32_t c = 0; c < p->kind_count; c++)
+        for (uint32_t k = 0; k < p->n; k++) {
+            struct kind *kind = &p->kinds[c];
+            int64_t last = limit - net->tail[k] - kind->longer[k], end = limit - net->finish[k];
+            bool fits = p->kind_count == 1 || net->classes[c].fits[k];
+            kind->last[k] = last < 0 || !fits ? -1 : (int32_t)(last / p->tick);
+            kind->last_end[k] = end < 0 ? -1 : (int32_t)(end / p->tick);
+        }
+}
+
+/* Between neighbours on a device of class c, in ticks. */
+static int32_t distance_on(const struct task_net *net, uint32_t c, uint32_t j, uint32_t k)
+{
+    const struct task_net_class *class = &net->classes[c];
+    int32_t least = net->distance[j][k], chain = 0;
+    if (least == TASK_NET_FORBIDDEN || !class->fits[k]) return TASK_NET_FORBIDDEN;
+    if (j == net->task_count) return max_i32(least, class->setup[j][k]);
+    if (!class->fits[j]) return TASK_NET_FORBIDDEN;
+    if (net->job[j] == net->job[k] && k > j + 1) { /* j takes its time, those between the least of all devices */
+        chain = net->through[j] + net->through[k - 1] + class->step[j] - net->step[j];
+        for (uint32_t t = j; t < k; t++) chain += net->step[t];
     }
+    return max_i32(max_i32(least, class->setup[j][k]), chain);
+}
+
+static enum status make_kinds(struct path_prices *p, struct error *err)
+{
+    const struct task_net *net = p->net;
+    size_t n = p->n, grid = n * p->span;
+    p->kind_count = net->class_count <= KINDS_MAX ? net->class_count : 1;
+    p->kinds = alloc_zeroed(p->kind_count, sizeof *p->kinds);
+    if (!p->kinds) return error_memory(err, "prices", p->kind_count * sizeof *p->kinds);
+    for (uint32_t c = 0; c < p->kind_count; c++) {
+        struct kind *kind = &p->kinds[c];
+        kind->earning = alloc_zeroed(grid, sizeof *kind->earning);
+        kind->table = alloc_zeroed((grid + n) * (n + 1), sizeof *kind->table);
+        if (!kind->earning || !kind->table)
+            return error_memory(err, "prices", (grid + n) * (n + 1) * sizeof *kind->table);
+        for (uint32_t k = 0; k < n; k++) {
+            if (p->kind_count > 1) kind->longer[k] = net->classes[c].step[k] - net->step[k];
+            if (!net->classes[c].fits[k] || kind->longer[k] < 0) kind->longer[k] = 0;
+            kind->later[k] = kind->longer[k] / p->tick;
+            for (uint32_t j = 0; j <= n; j++) {
+                int32_t ticks = p->kind_count > 1 ? distance_on(net, c, j, k) : net->distance[j][k];
+                kind->distance[j][k] = ticks;
+                kind->apart[j][k] = ticks == TASK_NET_FORBIDDEN ? TASK_NET_FORBIDDEN : ticks / p->tick;
+            }
+        }
+    }
+    return STATUS_OK;
 }
 
 enum status path_prices_create(const struct task_net *net, const struct instance_bounds *bounds,
@@ -87,11 +145,10 @@ enum status path_prices_create(const struct task_net *net, const struct instance
     p->event = alloc_zeroed(grid, sizeof *p->event);
     p->due = alloc_zeroed(n, sizeof *p->due);
     p->led = alloc_zeroed(grid, sizeof *p->led);
-    p->earning = alloc_zeroed(grid, sizeof *p->earning);
-    p->table = alloc_zeroed((grid + n) * (n + 1), sizeof *p->table);
-    if (!p->price || !p->event || !p->due || !p->led || !p->earning || !p->table) {
+    if (!p->price || !p->event || !p->due || !p->led) error_memory(err, "prices", 4 * (n + grid) * sizeof *p->price);
+    if (err->status || make_kinds(p, err)) {
         path_prices_destroy(p);
-        return error_memory(err, "prices", (grid + n) * (n + 1) * sizeof *p->table);
+        return err->status;
     }
     p->price_best = p->price + n;
     p->price_kept = p->price + 2 * n;
@@ -104,9 +161,6 @@ enum status path_prices_create(const struct task_net *net, const struct instance
         p->head[k] = net->head[k] / p->tick;
         p->step[k] = net->step[k] / p->tick;
         p->price[k] = (double)(bounds->row[net->unit[k]] + bounds->column[net->unit[k]]) / p->tick;
-        for (uint32_t j = 0; j <= n; j++)
-            p->apart[j][k] = net->distance[j][k] == TASK_NET_FORBIDDEN ? TASK_NET_FORBIDDEN
-                                                                       : net->distance[j][k] / p->tick;
     }
     memcpy(p->price_kept, p->price, n * sizeof *p->price);
     path_prices_limit(p, limit);
@@ -121,8 +175,11 @@ void path_prices_destroy(struct path_prices *p)
     free(p->event);
     free(p->due);
     free(p->led);
-    free(p->earning);
-    free(p->table);
+    for (uint32_t c = 0; p->kinds && c < p->kind_count; c++) {
+        free(p->kinds[c].earning);
+        free(p->kinds[c].table);
+    }
+    free(p->kinds);
     free(p);
 }
 
@@ -134,54 +191,65 @@ static int32_t rounded(double value)
     return (int32_t)(value * SCALE > most ? most : value * SCALE < -most ? -most : value * SCALE);
 }
 
+static void earn_on(const struct path_prices *p, const struct kind *kind)
+{
+    uint32_t w = p->span;
+    for (uint32_t k = 0; k < p->n; k++)
+        for (uint32_t t = 0; t < w; t++) kind->earning[k * w + t] = p->due[k];
+    for (uint32_t k = 0; k + 1 < p->n; k++) {
+        if (p->net->job[k] != p->net->job[k + 1]) continue;
+        uint32_t later = (uint32_t)kind->later[k], step = (uint32_t)p->step[k];
+        int32_t *own = kind->earning + k * w, *next = own + w;
+        const int32_t *led = p->led + k * w;
+        for (uint32_t t = 0; t + later < w; t++) own[t] += led[t + later];
+        for (uint32_t t = 0; t + step < w; t++) next[t + step] -= led[t];
+    }
+}
+
 static void make_earnings(struct path_prices *p)
 {
     uint32_t w = p->span;
     for (uint32_t k = 0; k < p->n; k++) {
-        p->due[k] = rounded(p->price[k]);
-        for (uint32_t t = 0; t < w; t++) p->earning[k * w + t] = p->due[k];
-    }
-    for (uint32_t k = 0; k + 1 < p->n; k++) {
-        if (p->net->job[k] != p->net->job[k + 1]) continue;
         double sum = 0;
-        int32_t *own = p->earning + k * w, *next = own + w;
+        p->due[k] = rounded(p->price[k]);
         for (uint32_t t = w; t-- > 0;) {
             sum += p->order[k * w + t];
             p->led[k * w + t] = rounded(sum);
-            own[t] += p->led[k * w + t];
-            if (t + (uint32_t)p->step[k] < w) next[t + (uint32_t)p->step[k]] -= p->led[k * w + t];
         }
     }
+    for (uint32_t c = 0; c < p->kind_count; c++) earn_on(p, &p->kinds[c]);
 }
 
-static inline int32_t *row_of(const struct path_prices *p, uint32_t task, int32_t part)
+static inline int32_t *row_of(const struct path_prices *p, const struct kind *kind, uint32_t task, int32_t part)
 {
-    return p->table + ((size_t)task * (p->span + 1) + (uint32_t)part) * (p->n + 1);
+    return kind->table + ((size_t)task * (p->span + 1) + (uint32_t)part) * (p->n + 1);
 }
 
 /* The most to be earned from `task` on, not before `part`, behind j. */
-static inline int32_t most_from(const struct path_prices *p, uint32_t task, int32_t part, uint32_t j)
+static inline int32_t most_from(const struct path_prices *p, const struct kind *kind, uint32_t task, int32_t part,
+                                uint32_t j)
 {
     if (part < p->head[task]) part = p->head[task];
-    return part > p->last[task] ? nothing : row_of(p, task, part)[j];
+    return part > kind->last[task] ? nothing : row_of(p, kind, task, part)[j];
 }
 
-static inline int32_t follow(const struct path_prices *p, uint32_t j, int32_t part, uint32_t task)
+static inline int32_t follow(const struct path_prices *p, const struct kind *kind, uint32_t j, int32_t part,
+                             uint32_t task)
 {
-    int32_t apart = p->apart[j][task];
-    return apart == TASK_NET_FORBIDDEN ? nothing : most_from(p, task, part + apart, j);
+    int32_t apart = kind->apart[j][task];
+    return apart == TASK_NET_FORBIDDEN ? nothing : most_from(p, kind, task, part + apart, j);
 }
 
 /* rest[j]: the most to be earned behind task k at `part`, when j was in front of it. */
-static void find_rest(const struct path_prices *p, uint32_t k, int32_t part, int32_t *rest)
+static void find_rest(const struct path_prices *p, const struct kind *kind, uint32_t k, int32_t part, int32_t *rest)
 {
-    int32_t best = part <= p->last_end[k] ? 0 : nothing, second = best; /* of jobs; 0: the path ends */
+    int32_t best = part <= kind->last_end[k] ? 0 : nothing, second = best; /* of jobs; 0: the path ends */
     uint32_t best_job = UINT32_MAX, jobs = p->net->job_count;
     for (uint32_t i = 0; i < jobs; i++) {
         int32_t top = nothing;
         for (uint32_t m = p->net->first[i + 1]; m-- > p->net->first[i];) {
             rest[m] = top;
-            top = max_i32(top, follow(p, k, part, m));
+            top = max_i32(top, follow(p, kind, k, part, m));
         }
         if (top > best) {
             second = best;
@@ -198,19 +266,31 @@ static void find_rest(const struct path_prices *p, uint32_t k, int32_t part, int
     }
 }
 
-static void fill_table(struct path_prices *p)
+static void fill_table(struct path_prices *p, const struct kind *kind)
 {
     uint32_t n = p->n;
     int32_t rest[TASKS_MAX + 1];
     for (uint32_t k = 0; k < n; k++)
-        for (uint32_t j = 0; j <= n && p->last[k] >= 0; j++) row_of(p, k, p->last[k] + 1)[j] = nothing;
+        for (uint32_t j = 0; j <= n && kind->last[k] >= 0; j++) row_of(p, kind, k, kind->last[k] + 1)[j] = nothing;
     for (int32_t t = (int32_t)p->span - 1; t >= 0; t--)
         for (uint32_t k = 0; k < n; k++) {
-            if (t < p->head[k] || t > p->last[k]) continue;
-            int32_t *row = row_of(p, k, t), *later = row + n + 1, own = p->earning[k * p->span + (uint32_t)t];
-            find_rest(p, k, t, rest);
+            if (t < p->head[k] || t > kind->last[k]) continue;
+            int32_t *row = row_of(p, kind, k, t), *later = row + n + 1, own = kind->earning[k * p->span + (uint32_t)t];
+            find_rest(p, kind, k, t, rest);
             for (uint32_t j = 0; j <= n; j++) row[j] = max_i32(own + rest[j], later[j]);
         }
+}
+
+/* From the prices. */
+static void fill_tables(struct path_prices *p)
+{
+    make_earnings(p);
+    for (uint32_t c = 0; c < p->kind_count; c++) fill_table(p, &p->kinds[c]);
+}
+
+static const struct kind *kind_of(const struct path_prices *p, uint32_t device)
+{
+    return &p->kinds[p->kind_count > 1 ? p->net->in->device_class[device] : 0];
 }
 
 void path_prices_keep(struct path_prices *p)
@@ -223,8 +303,7 @@ void path_prices_return(struct path_prices *p)
 {
     memcpy(p->price, p->price_kept, p->n * sizeof *p->price);
     memcpy(p->order, p->order_kept, (size_t)p->n * p->span * sizeof *p->order);
-    make_earnings(p);
-    fill_table(p);
+    fill_tables(p);
 }
 
 /* --- states ---------------------------------------------------------------------------------- */
@@ -270,15 +349,16 @@ static int64_t due_of(const struct path_prices *p, const struct path_state *stat
 static int32_t best_next(const struct path_prices *p, const struct path_state *state, uint32_t device,
                          const struct next_task *left, uint32_t count, uint32_t *which)
 {
+    const struct kind *kind = kind_of(p, device);
     uint32_t j = state->task[device];
-    int32_t most = j == p->n || state->start[device] / p->tick <= p->last_end[j] ? 0 : nothing;
-    const int32_t *distance = p->net->distance[j];
+    int32_t most = j == p->n || state->start[device] / p->tick <= kind->last_end[j] ? 0 : nothing;
+    const int32_t *distance = kind->distance[j];
     *which = count;
     for (uint32_t l = 0; l < count; l++) {
         uint32_t k = left[l].task;
         if (distance[k] == TASK_NET_FORBIDDEN) continue;
         int32_t at = max_i32(state->start[device] + distance[k], left[l].soon);
-        int32_t value = most_from(p, k, (int32_t)(at / p->tick), j);
+        int32_t value = most_from(p, kind, k, (int32_t)(at / p->tick), j);
         if (value > most) {
             most = value;
             *which = l;
@@ -303,34 +383,35 @@ static const double fresh = 0.4, order_share = 0.01;
 enum { PATIENCE = 10 };
 
 /* One visit of task k at this time: k itself, and the orders with its neighbours. */
-static void visit(struct path_prices *p, uint32_t k, int32_t part)
+static void visit(struct path_prices *p, const struct kind *kind, uint32_t k, int32_t part)
 {
-    uint32_t w = p->span;
+    uint32_t w = p->span, later = (uint32_t)(part + kind->later[k]);
     p->price_step[k] -= fresh;
-    if (k + 1 < p->n && p->net->job[k + 1] == p->net->job[k]) p->event[k * w + (uint32_t)part] -= fresh;
+    if (k + 1 < p->n && p->net->job[k + 1] == p->net->job[k] && later < w) p->event[k * w + later] -= fresh;
     if (k > 0 && p->net->job[k - 1] == p->net->job[k])
         p->event[(k - 1) * w + (uint32_t)max_i32(part - p->step[k - 1], 0)] += fresh;
 }
 
 /* Visit the tasks of a path that begins with k, not before `part`, behind `before`. */
-static void walk(struct path_prices *p, uint32_t k, int32_t part, uint32_t before)
+static void walk(struct path_prices *p, const struct kind *kind, uint32_t k, int32_t part, uint32_t before)
 {
     for (;;) {
         part = max_i32(part, p->head[k]);
-        while (part < p->last[k] && row_of(p, k, part + 1)[before] == row_of(p, k, part)[before]) part++;
-        visit(p, k, part);
-        int32_t most = part <= p->last_end[k] ? 0 : nothing;
+        while (part < kind->last[k] && row_of(p, kind, k, part + 1)[before] == row_of(p, kind, k, part)[before])
+            part++;
+        visit(p, kind, k, part);
+        int32_t most = part <= kind->last_end[k] ? 0 : nothing;
         uint32_t next = p->n;
         for (uint32_t m = 0; m < p->n; m++) {
             if (before < p->n && p->net->job[m] == p->net->job[before] && m <= before) continue;
-            int32_t value = follow(p, k, part, m);
+            int32_t value = follow(p, kind, k, part, m);
             if (value > most) {
                 most = value;
                 next = m;
             }
         }
         if (next == p->n) return;
-        part += p->apart[k][next];
+        part += kind->apart[k][next];
         before = k;
         k = next;
     }
@@ -355,9 +436,10 @@ static int64_t count_state(struct path_prices *p, const struct path_state *state
     }
     for (uint32_t g = 0; g < p->net->device_count; g++) {
         if (which[g] == count) continue;
+        const struct kind *kind = kind_of(p, g);
         uint32_t k = left[which[g]].task, j = state->task[g];
-        int32_t at = max_i32(state->start[g] + p->net->distance[j][k], left[which[g]].soon);
-        walk(p, k, (int32_t)(at / p->tick), j);
+        int32_t at = max_i32(state->start[g] + kind->distance[j][k], left[which[g]].soon);
+        walk(p, kind, k, (int32_t)(at / p->tick), j);
     }
     return slack;
 }
@@ -399,8 +481,7 @@ void path_prices_fit(struct path_prices *p, const struct path_state *states, uin
     memset(p->order_step, 0, grid * sizeof *p->order_step);
     for (uint32_t r = 0;; r++) {
         double weights[TASKS_MAX] = {0}, miss = 0, due = 0;
-        make_earnings(p);
-        fill_table(p);
+        fill_tables(p);
         for (uint32_t k = 0; k < n; k++) p->price_step[k] *= 1 - fresh;
         memset(p->event, 0, grid * sizeof *p->event);
         for (uint32_t s = 0; s < count; s++) {
@@ -428,6 +509,5 @@ void path_prices_fit(struct path_prices *p, const struct path_state *states, uin
     }
     memcpy(p->price, p->price_best, n * sizeof *p->price);
     memcpy(p->order, p->order_best, grid * sizeof *p->order);
-    make_earnings(p);
-    fill_table(p);
+    fill_tables(p);
 }

@@ -40,6 +40,9 @@
 /* In mean computations. */
 static const double priorities[] = {0.8, 51.2, 3.2, 12.8, 51.2, 0.2, 0.05};
 
+/* Where a bridge is shared: the worth of its ticks (list_rule.thrift). */
+static const double thrifts[] = {1, 0, 4, 0.3};
+
 enum { PASSES = 120, ENDS = 12, WIDTH_MAX = 512 };
 /* Ends of so few tasks go to branch and bound, with so many nodes where all tasks are few. */
 enum { EXACT_TASKS = 14, EXACT_NODES = 3000, SMALL_TASKS = 64, SMALL_NODES = 20000 };
@@ -78,6 +81,7 @@ struct search {
     double best_priority; /* of what made the best */
     double *weights, *best_weights; /* (job_count) of priorities: of this run, of what made the best */
     uint32_t best_softness;
+    double best_thrift;
     bool best_every;
     bool copies;          /* without any, slack tells partial schedules apart too late for beams */
     struct sweep_search *sweep; /* NULL: not begun */
@@ -141,6 +145,7 @@ static enum status keep(struct search *s, int64_t value, struct error *err)
 static double work_of(const struct search *s, const struct list_rule *rule)
 {
     double devices = rule->every_device ? 1.0 + s->in->device_count : 1;
+    if (rule->thrift > 0) devices += (double)s->in->device_count * s->in->device_count;
     return (double)s->in->task_count * rule->width * s->in->job_count * devices;
 }
 
@@ -154,6 +159,7 @@ static enum status try_rule(struct search *s, const struct list_rule *rule, uint
         return STATUS_OK;
     s->best_priority = rule->priority;
     s->best_softness = rule->softness;
+    s->best_thrift = rule->thrift;
     memcpy(s->best_weights, s->weights, s->in->job_count * sizeof *s->weights);
     s->best_every = rule->every_device;
     return keep(s, value, err);
@@ -169,6 +175,13 @@ static double random_priority(const struct search *s, uint64_t draw)
 static uint32_t random_softness(const struct search *s, uint64_t draw)
 {
     return !s->copies ? 0 : draw % 2 ? s->best_softness : draw / 2 % 8 == 0 ? 0 : 1 + (uint32_t)(draw / 16 % 2);
+}
+
+/* How much the bytes over a shared bridge count. */
+static double random_thrift(const struct search *s, uint64_t draw)
+{
+    if (s->in->bridge_bytes_per_tick == 0) return 0;
+    return draw % 2 ? s->best_thrift : thrifts[draw / 2 % ARRAY_COUNT(thrifts)];
 }
 
 /* 1 to 0.01: much reorders jobs of different lengths, little only equal ones. */
@@ -204,6 +217,7 @@ static enum status remake_end(struct search *s, uint64_t draw, struct error *err
     struct list_rule rule = {.width = s->copies || draw / 256 % 2 ? 4 : 1,
                              .softness = random_softness(s, draw / 4096),
                              .priority = random_priority(s, draw / 8), .weights = s->weights,
+                             .thrift = random_thrift(s, draw >> 32),
                              .every_device = draw / 4 % 2};
     perturb(s, draw / 1024 % 2, random_noise(draw), draw);
     double share = (double)open / n;
@@ -299,6 +313,7 @@ static enum status open(struct search *s, uint64_t draw, struct error *err)
     perturb(s, false, s->copies && k % 2 ? first_noise : 0, draw);
     rule.priority = priorities[k % ARRAY_COUNT(priorities)] * s->mean;
     rule.every_device = k >= ARRAY_COUNT(priorities);
+    if (s->in->bridge_bytes_per_tick > 0) rule.thrift = thrifts[k % ARRAY_COUNT(thrifts)];
     rule.softness = !s->copies ? 0 : k > 4 && k % 3 == 2 ? 2 : 1;
     return work_of(s, &rule) <= work_max ? try_rule(s, &rule, 0, err) : STATUS_OK;
 }
@@ -331,6 +346,7 @@ static enum status iterate(struct search *s, struct error *err)
     if (turn > PASSES) return remake_end(s, draw, err);
     rule.priority = random_priority(s, draw);
     rule.softness = random_softness(s, draw / 4096);
+    rule.thrift = random_thrift(s, draw >> 32);
     rule.every_device = s->copies && draw / 128 % 2;
     if (turn == 0 && s->copies) {
         for (uint32_t r = 0; r <= round && rule.width < s->width_max; r++) rule.width *= 4;
@@ -339,6 +355,7 @@ static enum status iterate(struct search *s, struct error *err)
         if (round % 4 < 3) {
             rule.priority = s->best_priority;
             rule.softness = s->best_softness;
+            rule.thrift = s->best_thrift;
         }
         if (round % 2 == 0) noise = 0;
     }

@@ -82,3 +82,20 @@ void sweep_cut_set_tails(struct sweep_cut *c, uint32_t first, uint32_t last)
         j->next = d->next = t;
     }
 }
+
+void sweep_cut_count_bytes(struct sweep_cut *c)
+{
+    const struct instance *in = c->in;
+    c->bytes = 0;
+    if (in->bridge_bytes_per_tick == 0) return;
+    for (uint32_t g = 0; g < in->device_count; g++) {
+        struct sweep_device d = c->devices[g];
+        for (uint32_t t = d.next; t != TIMETABLE_NONE; t = c->steps[t].next_in_sequence) {
+            const struct sweep_step *step = &c->steps[t];
+            c->bytes += sweep_cut_copy(c, &d, step->unit);
+            if (in->units[step->unit].writes) c->bytes += in->units[step->unit].out_bytes;
+            d.job = step->job;
+            d.unit = step->unit;
+        }
+    }
+}

@@ -6,7 +6,7 @@
  * behind it belong to sequences; which device goes on with which sequence can still be changed at the cut.
  * A step's tail is the longest path from its start to the end of the schedule. The *ways* through the cut
  * are those on which a device goes on to its next task and those on which a job does, start plus tail; the
- * longest of them is the makespan.
+ * longest of them is the makespan. A shared bridge is one way more, as long as the bytes of the whole order take.
  */
 #ifndef SPILLWAY_PLANNER_SWEEP_CUT_H
 #define SPILLWAY_PLANNER_SWEEP_CUT_H
@@ -57,6 +57,8 @@ struct sweep_cut {
     bool through;     /* some parameters go through the host */
     int64_t makespan; /* against which ways are weighed */
     double scale;     /* entries of the table per tick */
+    uint64_t bytes;   /* of the whole order, over the bridge; 0 where there is none */
+    double bridge_scale; /* as `scale`, for the bridge's way: every copy is a part of it, few are of another one */
     float exponential[2 * SWEEP_EXPONENT_MAX * SWEEP_EXPONENT_STEPS];
 };
 
@@ -70,6 +72,9 @@ void sweep_cut_clear(struct sweep_cut *cut);
 /* Unit, successors and tail of steps `last` down to `first`, where the next steps of jobs and devices are
  * those behind `last`; leaves them at `first`. */
 void sweep_cut_set_tails(struct sweep_cut *cut, uint32_t first, uint32_t last);
+
+/* Set `bytes` for the steps as they stand; nothing is in front of the cut. */
+void sweep_cut_count_bytes(struct sweep_cut *cut);
 
 /* When a task of this unit could start there, for all that the device in this state has to say. */
 static inline int64_t sweep_cut_ready_of(const struct sweep_cut *c, const struct sweep_device *d, uint32_t device,
@@ -110,12 +115,34 @@ static inline int64_t sweep_cut_put(struct sweep_cut *c, uint32_t job, uint32_t 
     return sweep_cut_run(c, &c->jobs[job], job, &c->devices[device], device);
 }
 
-static inline float sweep_cut_weigh(const struct sweep_cut *c, int64_t length)
+/* `by`: what a way is longer than the makespan, in entries of the table. */
+static inline float sweep_cut_exponential(const struct sweep_cut *c, double by)
 {
     enum { LAST = 2 * SWEEP_EXPONENT_MAX * SWEEP_EXPONENT_STEPS - 1 };
-    double at = (double)(length - c->makespan) * c->scale + SWEEP_EXPONENT_MAX * SWEEP_EXPONENT_STEPS;
+    double at = by + SWEEP_EXPONENT_MAX * SWEEP_EXPONENT_STEPS;
     if (at <= 0) return 0;
     return at >= LAST ? c->exponential[LAST] * (float)(at - LAST + 1) : c->exponential[(int)at];
+}
+
+static inline float sweep_cut_weigh(const struct sweep_cut *c, int64_t length)
+{
+    return sweep_cut_exponential(c, (double)(length - c->makespan) * c->scale);
+}
+
+/* What the bridge's way counts when the order moves so many bytes. */
+static inline float sweep_cut_bridge_way(const struct sweep_cut *c, uint64_t bytes)
+{
+    if (c->in->bridge_bytes_per_tick == 0) return 0;
+    double ticks = (double)bytes / (double)c->in->bridge_bytes_per_tick;
+    return sweep_cut_exponential(c, (ticks - (double)c->makespan) * c->bridge_scale);
+}
+
+/* Bytes that a task of `unit` copies in on a device in this state. */
+static inline uint64_t sweep_cut_copy(const struct sweep_cut *c, const struct sweep_device *d, uint32_t unit)
+{
+    const struct instance_unit *units = c->in->units;
+    bool there = d->job != TIMETABLE_NONE && instance_resident(&units[d->unit], &units[unit]);
+    return there ? 0 : units[unit].in_bytes;
 }
 
 /* What the way of a device counts that goes on with step `next`. */

@@ -23,8 +23,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "base/progress.h"
 #include "base/random.h"
+#include "planner/bridge_bytes.h"
 #include "planner/sweep_window.h"
 
 /* Devices that one is crossed with at each step; waits that are not worth judging, by the sharpness. */
@@ -33,6 +35,9 @@ enum { WORSENINGS = 1024 };
 
 /* By how much estimates of what swaps add may be off, by one of their ends and by both. */
 static const double end_error = 3, estimate_error = 0.3;
+
+/* The bridge's way counts 1/e of its weight when it is shorter by this number of mean copies. */
+static const double bridge_softness = 4;
 
 struct timed {
     int64_t start;
@@ -47,6 +52,7 @@ struct sweep_search {
     double worsenings[WORSENINGS]; /* exponentially distributed: quantiles */
     uint32_t at;    /* the step behind the cut */
     uint64_t bytes; /* moved up to there */
+    double mean_copy; /* in ticks of the bridge */
 };
 
 /* --- creation -------------------------------------------------------------------------------- */
@@ -62,6 +68,9 @@ enum status sweep_search_create(const struct instance *in, struct sweep_search *
         sweep_search_destroy(s);
         return err->status;
     }
+    for (uint32_t u = 0; u < in->unit_count && in->bridge_bytes_per_tick > 0; u++)
+        s->mean_copy += (double)in->jobs[in->units[u].job].repeat * (double)in->units[u].in_bytes / in->task_count;
+    if (in->bridge_bytes_per_tick > 0) s->mean_copy /= (double)in->bridge_bytes_per_tick;
     for (uint32_t i = 0; i < WORSENINGS; i++) s->worsenings[i] = -log((i + 0.5) / WORSENINGS);
     *out = s;
     return STATUS_OK;
@@ -219,16 +228,29 @@ static void cross(struct sweep_search *s, uint32_t g, uint32_t h)
     c->device_of[c->sequence_of[h]] = h;
 }
 
+/* Bytes that a device copies in when it goes on with step `next`. */
+static uint64_t next_copy(const struct sweep_cut *c, const struct sweep_device *d, uint32_t next)
+{
+    return next == TIMETABLE_NONE ? 0 : sweep_cut_copy(c, d, c->steps[next].unit);
+}
+
 /* The devices' own ways tell most of them hopeless. */
 static void try_cross(struct sweep_search *s, struct sweep *w, uint32_t g, uint32_t h)
 {
     struct sweep_device *a = &s->cut.devices[g], *b = &s->cut.devices[h];
+    const struct sweep_cut *c = &s->cut;
     struct sweep_job none = {0}, *i = a->job == TIMETABLE_NONE ? &none : &s->cut.jobs[a->job];
     struct sweep_job *k = b->job == TIMETABLE_NONE || b->job == a->job ? &none : &s->cut.jobs[b->job];
     double most = (double)(a->way + b->way + i->way + k->way) + worst_of(s, w, draw(w));
     float a_way = sweep_cut_device_way_to(&s->cut, g, b->next);
     if (a_way > most) return;
     float b_way = sweep_cut_device_way_to(&s->cut, h, a->next);
+    uint64_t bytes = c->bytes;
+    if (c->in->bridge_bytes_per_tick > 0) {
+        bytes += next_copy(c, a, b->next) + next_copy(c, b, a->next);
+        bytes -= next_copy(c, a, a->next) + next_copy(c, b, b->next);
+        most += (double)(sweep_cut_bridge_way(c, c->bytes) - sweep_cut_bridge_way(c, bytes));
+    }
     if (a_way + b_way > most) return;
     cross(s, g, h);
     float i_way = i == &none ? 0 : way_of_last(s, a), k_way = k == &none ? 0 : way_of_last(s, b);
@@ -236,6 +258,7 @@ static void try_cross(struct sweep_search *s, struct sweep *w, uint32_t g, uint3
         cross(s, g, h);
         return;
     }
+    s->cut.bytes = bytes;
     a->way = a_way;
     b->way = b_way;
     i->way = i_way;
@@ -309,6 +332,9 @@ static void begin_sweep(struct sweep_search *s, double sharpness)
     }
     sweep_cut_clear(&s->cut);
     sweep_cut_set_tails(&s->cut, 0, in->task_count - 1);
+    sweep_cut_count_bytes(&s->cut);
+    s->cut.makespan = max_i64(s->cut.makespan, bridge_bytes_ticks(in, s->cut.bytes));
+    s->cut.bridge_scale = SWEEP_EXPONENT_STEPS / fmax(sharpness, bridge_softness * s->mean_copy);
     for (uint32_t i = 0; i < in->job_count; i++) s->cut.jobs[i].way = sweep_cut_job_way(&s->cut, i);
     for (uint32_t g = 0; g < in->device_count; g++) s->cut.devices[g].way = sweep_cut_device_way(&s->cut, g);
     sweep_window_spoil(s->window);

@@ -28,6 +28,7 @@ struct sweep_window {
     struct trial_job *jobs;
     struct trial_device *devices;
     uint64_t trial;
+    uint64_t moved, spared; /* bytes that the trial copies in, and those that it does not copy any more */
     uint32_t touched_jobs[2 * SWEEP_REACH_MAX + 2], touched_devices[SWEEP_REACH_MAX + 2];
     uint32_t touched_job_count, touched_device_count;
 };
@@ -167,8 +168,16 @@ static inline bool put(struct sweep_window *w, uint32_t job, struct sweep_job *j
 {
     const struct instance *in = w->cut->in;
     if (in->class_count > 1 && !instance_fits(in, j->unit, in->device_class[device])) return false;
+    if (in->bridge_bytes_per_tick > 0) w->moved += sweep_cut_copy(w->cut, d, j->unit);
     sweep_cut_run(w->cut, j, job, d, device);
     return true;
+}
+
+/* A step no longer copies in what it did. */
+static inline void spare(struct sweep_window *w, uint32_t step)
+{
+    if (w->cut->in->bridge_bytes_per_tick > 0)
+        w->spared += sweep_cut_copy(w->cut, &place_at(w, step)->device, w->cut->steps[step].unit);
 }
 
 /* Steps [from, to) as they are, in front of which something differs. */
@@ -181,6 +190,7 @@ static bool pass(struct sweep_window *w, uint32_t from, uint32_t to)
         const struct sweep_place *place = place_at(w, t);
         struct sweep_job *j = own_job(w, step->job, &place->job);
         struct sweep_device *d = own_device(w, device, &place->device);
+        spare(w, t);
         if (!put(w, step->job, j, device, d)) return false;
         if (d->start != place->start || d->unit != step->unit) continue;
         w->devices[device].differs = false;
@@ -199,8 +209,10 @@ static bool replay(struct sweep_window *w, const struct sweep_change *change)
     uint32_t device = c->device_of[first->sequence], other_device = c->device_of[other->sequence];
     struct sweep_job *j;
     struct sweep_device *d;
+    spare(w, change->kind == SWEEP_SOONER ? last : w->at);
     switch (change->kind) {
     case SWEEP_SWAP:
+        spare(w, last);
         own_job(w, first->job, &here->job);
         j = own_job(w, other->job, &c->jobs[other->job]);
         d = own_device(w, device, &here->device);
@@ -267,12 +279,28 @@ static void touch_host(struct sweep_window *w, uint32_t job, uint32_t last)
     if (now.ready != now.ended) own_job(w, job, &now);
 }
 
+/* The bytes of a device's next step behind the changed ones; `before`: its last one of these without the change. */
+static void count_next(struct sweep_window *w, uint32_t device, uint32_t before, uint32_t next)
+{
+    const struct sweep_cut *c = w->cut;
+    struct sweep_device was = c->devices[device];
+    uint32_t unit = c->steps[next].unit;
+    if (c->in->bridge_bytes_per_tick == 0) return;
+    if (before != TIMETABLE_NONE) {
+        was.job = c->steps[before].job;
+        was.unit = c->steps[before].unit;
+    }
+    w->spared += sweep_cut_copy(c, &was, unit);
+    w->moved += sweep_cut_copy(c, &w->devices[device].now, unit);
+}
+
 bool sweep_window_judge(struct sweep_window *w, const struct sweep_change *change, double worst, double *delta)
 {
     const struct sweep_cut *c = w->cut;
     uint32_t last = w->at + change->last, next, before;
     w->trial++;
     w->touched_job_count = w->touched_device_count = 0;
+    w->moved = w->spared = 0;
     if (!replay(w, change)) return false;
     if (c->through) {
         for (uint32_t i = 0; i < w->touched_device_count; i++) {
@@ -290,7 +318,10 @@ bool sweep_window_judge(struct sweep_window *w, const struct sweep_change *chang
         if (!w->devices[device].differs) continue;
         before = last_of_device(c, device, last, &device_next[i]);
         sum -= before == TIMETABLE_NONE ? c->devices[device].way : place_at(w, before)->device_way;
+        if (device_next[i] != TIMETABLE_NONE) count_next(w, device, before, device_next[i]);
     }
+    if (w->moved != w->spared)
+        sum += sweep_cut_bridge_way(c, c->bytes + w->moved - w->spared) - sweep_cut_bridge_way(c, c->bytes);
     for (uint32_t i = 0; i < w->touched_job_count; i++) {
         uint32_t job = w->touched_jobs[i];
         if (!w->jobs[job].differs) continue;
@@ -354,6 +385,7 @@ void sweep_window_apply(struct sweep_window *w, const struct sweep_change *chang
     uint32_t at = w->at, last = at + change->last;
     uint32_t left[2] = {c->device_of[c->steps[at].sequence], c->device_of[c->steps[last].sequence]};
     list_changed(w, change, changed);
+    c->bytes += w->moved - w->spared;
     for (uint32_t t = at; t <= last; t++) {
         const struct sweep_step *step = &c->steps[t];
         struct sweep_job *j = &c->jobs[step->job];

@@ -39,6 +39,7 @@ static void begin(struct sweep_cut *c, const struct order *order)
         c->steps[t].sequence = order->steps[t].device;
     }
     sweep_cut_set_tails(c, 0, c->in->task_count - 1);
+    sweep_cut_count_bytes(c);
 }
 
 static void go_on(struct sweep_cut *c, uint32_t step)
@@ -51,7 +52,7 @@ static void go_on(struct sweep_cut *c, uint32_t step)
 
 static double ways(struct sweep_cut *c)
 {
-    double sum = 0;
+    double sum = sweep_cut_bridge_way(c, c->bytes);
     for (uint32_t i = 0; i < c->in->job_count; i++) sum += c->jobs[i].way = sweep_cut_job_way(c, i);
     for (uint32_t g = 0; g < c->in->device_count; g++) sum += c->devices[g].way = sweep_cut_device_way(c, g);
     return sum;
@@ -137,6 +138,7 @@ static void set_cut(const struct instance *in, struct sweep_cut *c, double sharp
     struct error err = {0};
     assert_int_equal(sweep_cut_init(in, c, &err), STATUS_OK);
     c->scale = SWEEP_EXPONENT_STEPS / sharpness;
+    c->bridge_scale = SWEEP_EXPONENT_STEPS / (3 * sharpness);
     c->makespan = in->horizon / in->device_count;
 }
 
@@ -150,7 +152,7 @@ static void changes_add_what_they_say(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("changes add what they say");
-    uint32_t judged[4] = {0}, refused = 0;
+    uint32_t judged[4] = {0}, refused = 0, bytes_changed = 0;
     for (uint32_t c = 0; c < 15000; c++) {
         uint64_t key = random_u64(seed, c);
         struct instance in = {0};
@@ -178,6 +180,7 @@ static void changes_add_what_they_say(void **state)
             set_cut(&in, &anew, sharpness);
             assert_int_equal(sweep_window_create(&cut, &window, &err), STATUS_OK);
             begin(&cut, &order);
+            uint64_t bytes_before = cut.bytes;
             for (uint32_t t = 0; t < at; t++) {
                 ways(&cut);
                 if (t % 3 == 0) sweep_window_set(window, t, t + REACH < in.task_count ? t + REACH : in.task_count);
@@ -202,6 +205,8 @@ static void changes_add_what_they_say(void **state)
                     assert_int_equal(cut.device_of[cut.steps[t].sequence],
                                      changed.device_of[changed.steps[t].device]);
                 }
+                assert_int_equal(cut.bytes, anew.bytes);
+                bytes_changed += cut.bytes != bytes_before;
                 judged[change.kind]++;
             } else {
                 assert_false(fits);
@@ -217,6 +222,7 @@ static void changes_add_what_they_say(void **state)
     }
     for (int kind = 0; kind < 4; kind++) assert_true(judged[kind] > 500);
     assert_true(refused > 20);
+    assert_true(bytes_changed > 200);
 }
 
 static void no_memory(void **state)
