@@ -290,8 +290,10 @@ static uint32_t list_choices(const struct search *s, const struct branch_node *n
                 tried |= (uint64_t)1 << class;
             }
             int64_t start = start_of(s, node, i, g);
-            int64_t own = start + instance_compute(in, unit, class) + in->units[unit].out;
-            if (start + remaining(s, i, node->next[i]) > s->ends_max[i] || own > s->ends_max[i]) continue;
+            int64_t compute = instance_compute(in, unit, class), own = start + compute + in->units[unit].out;
+            int64_t longer = in->class_count > 1 ? compute - instance_compute_min(in, unit) : 0;
+            int64_t end = start + longer + remaining(s, i, node->next[i]);
+            if (end > s->ends_max[i] || own > s->ends_max[i]) continue;
             int64_t from = place->job == NO_JOB ? s->bounds->row_start
                                                 : place->start + s->bounds->row[place->unit];
             int64_t slack = node->slack + start - from - s->bounds->column[unit];

@@ -36,10 +36,11 @@
 #include "planner/bridge_bytes.h"
 #include "planner/opening_bound.h"
 #include "planner/path_ends.h"
+#include "planner/weighted_bound.h"
 
 const char *const instance_bound_names[INSTANCE_BOUND_COUNT] = {
     "area", "chain", "link", "bridge", "memory", "assignment", "sorted", "opening",
-    "priced", "order", "due"};
+    "weighted", "priced", "order", "due"};
 
 static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -69,18 +70,26 @@ static int64_t chain_distance(const struct instance *in, uint32_t j, uint32_t k)
     return sum + instance_compute_between(in, j, end) + instance_compute_between(in, first, k);
 }
 
-int64_t instance_distance(const struct instance *in, uint32_t j, uint32_t k)
+int64_t instance_class_distance(const struct instance *in, uint32_t j, uint32_t k, uint32_t class)
 {
     const struct instance_unit *a = &in->units[j], *b = &in->units[k];
-    int64_t distance = ASSIGNMENT_FORBIDDEN;
-    for (uint32_t c = 0; c < in->class_count; c++)
-        if (instance_fits(in, j, c) && instance_fits(in, k, c))
-            distance = min64(distance, instance_setup(in, j, k, c));
+    if (!instance_fits(in, j, class) || !instance_fits(in, k, class)) return ASSIGNMENT_FORBIDDEN;
+    int64_t distance = instance_setup(in, j, k, class);
     if (a->job != b->job) return distance;
     const struct instance_job *job = &in->jobs[a->job];
     uint32_t next = j + 1 < job->first_unit + job->unit_count ? j + 1 : job->first_unit;
     if (k <= j && job->repeat == 1) return ASSIGNMENT_FORBIDDEN;
-    return k == next ? distance : max64(distance, chain_distance(in, j, k));
+    if (k == next) return distance;
+    int64_t longer = instance_compute(in, j, class) - instance_compute_min(in, j);
+    return max64(distance, longer + chain_distance(in, j, k));
+}
+
+int64_t instance_distance(const struct instance *in, uint32_t j, uint32_t k)
+{
+    int64_t distance = ASSIGNMENT_FORBIDDEN;
+    for (uint32_t c = 0; c < in->class_count; c++)
+        distance = min64(distance, instance_class_distance(in, j, k, c));
+    return distance;
 }
 
 int64_t instance_head(const struct instance *in, uint32_t unit)
@@ -310,6 +319,9 @@ static enum status makespan_bounds(const struct instance *in, struct instance_bo
         if (opening_bound(in, out, &paths, max64(least, value), &opening, err)) return err->status;
         out->value[INSTANCE_BOUND_OPENING] = max64(0, divide_up(sum + opening, in->device_count));
     }
+    weighted_bound_classes(in, out->class_weight);
+    if (weighted_bound(in, out->class_weight, max64(least, value), &out->value[INSTANCE_BOUND_WEIGHTED], err))
+        return err->status;
     if (value <= out->value[INSTANCE_BOUND_AREA]) { /* no set-ups that matter: plain idle time is slack */
         area_duals(in, out);
         sum = dual_sum(in, out);

@@ -13,6 +13,8 @@
  *   sorted      the same where there are too many units for a matrix: without memory, the least
  *               cost of neighbours is that of computations and copies matched in order of size
  *   opening     the assignment, and what devices lose at first, when jobs have had no time to spread
+ *   weighted    where devices differ or share a bridge: the assignment with a weight for the time of each class of
+ *               devices and one for the bytes (weighted_bound.h)
  *   priced      prices of tasks over time (priced_bound.h); only certify() makes it, when a gap is left
  *   order       sums of ends: jobs in order of time by weight, on one device as fast as all
  *   due         largest tardiness: what is due by a date must be done by then
@@ -33,6 +35,7 @@ enum instance_bound_kind {
     INSTANCE_BOUND_ASSIGNMENT,
     INSTANCE_BOUND_SORTED,
     INSTANCE_BOUND_OPENING,
+    INSTANCE_BOUND_WEIGHTED,
     INSTANCE_BOUND_PRICED,
     INSTANCE_BOUND_ORDER,
     INSTANCE_BOUND_DUE,
@@ -55,6 +58,7 @@ struct instance_bounds {
     int64_t *row, *column;
     int64_t row_start, column_end;
     int64_t sum; /* of repeat * (row + column) over all units */
+    double class_weight[INSTANCE_CLASSES_MAX]; /* of a tick on a device of each class; 1 in the mean over all devices */
 };
 
 /* Zeroed before; release it with instance_bounds_release(). Errors: STATUS_NO_MEMORY. */
@@ -70,6 +74,9 @@ static inline int64_t instance_bounds_best(const struct instance_bounds *bounds)
 /* What must pass between the starts of a task of unit j and one of unit k directly behind it on any
  * device; ASSIGNMENT_FORBIDDEN when that cannot be. */
 int64_t instance_distance(const struct instance *in, uint32_t j, uint32_t k);
+
+/* The same on a device of one class. */
+int64_t instance_class_distance(const struct instance *in, uint32_t j, uint32_t k, uint32_t class);
 
 /* The earliest start of a unit's first task, and from the start of its last to its job's end. */
 int64_t instance_head(const struct instance *in, uint32_t unit);

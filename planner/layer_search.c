@@ -75,7 +75,7 @@ static bool put(const struct search *s, const struct task_net *net, const struct
     int32_t ready = from->soon[i] + (neighbours || k == net->first[i] ? 0 : net->through[k - 1]);
     int32_t start = max_i32(max_i32(from->start[g] + class->setup[j][k], from->now),
                             max_i32(ready, net->head[k]));
-    if (start + net->tail[k] > s->limit) return false;
+    if (start + class->step[k] - net->step[k] + net->tail[k] > s->limit) return false;
     if (start + class->step[k] + (net->mirrored ? 0 : (int32_t)net->in->units[net->unit[k]].out) > s->limit) return false;
     *to = *from;
     to->now = start;

@@ -16,6 +16,7 @@
 #include "planner/list_search.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,8 @@ struct list_search {
     uint32_t candidate_max;
     struct setup_table setups;
     double longest;         /* chain, in ticks */
+    int64_t *longer;        /* (unit_count, class_count) than on the fastest class; NULL: devices are all alike */
+    double *unsuited;       /* likewise: weighted time beyond the least of any class */
     uint64_t least_bytes;   /* over the bridge, of any schedule */
     double scale;           /* ticks of priority per tick of remaining time */
 };
@@ -90,6 +93,40 @@ static enum status make_remaining(struct list_search *s, struct error *err)
         at += length + 1;
     }
     return STATUS_OK;
+}
+
+/* --- classes --------------------------------------------------------------------------------- */
+
+/* Share of the weighted time that a task takes beyond its time on the class which suits it best. */
+static const double unsuited_share = 0.5;
+
+/* By the weights of the bound a device that is slow for all tasks suits them as well as a fast one. */
+static enum status make_classes(struct list_search *s, struct error *err)
+{
+    const struct instance *in = s->in;
+    size_t count = (size_t)in->unit_count * in->class_count;
+    if (in->class_count == 1) return STATUS_OK;
+    s->longer = alloc_zeroed(count, sizeof *s->longer);
+    s->unsuited = alloc_zeroed(count, sizeof *s->unsuited);
+    if (!s->longer || !s->unsuited) return error_memory(err, "a search", count * sizeof *s->longer);
+    for (uint32_t u = 0; u < in->unit_count; u++) {
+        double least = INFINITY;
+        for (uint32_t c = 0; c < in->class_count; c++)
+            if (instance_fits(in, u, c))
+                least = fmin(least, s->bounds->class_weight[c] * (double)instance_compute(in, u, c));
+        for (uint32_t c = 0; c < in->class_count; c++) {
+            if (!instance_fits(in, u, c)) continue;
+            size_t at = (size_t)u * in->class_count + c;
+            s->longer[at] = instance_compute(in, u, c) - instance_compute_min(in, u);
+            s->unsuited[at] = s->bounds->class_weight[c] * (double)instance_compute(in, u, c) - least;
+        }
+    }
+    return STATUS_OK;
+}
+
+static inline size_t on_class(const struct list_search *s, uint32_t unit, uint32_t device)
+{
+    return (size_t)unit * s->in->class_count + s->in->device_class[device];
 }
 
 /* --- guides ---------------------------------------------------------------------------------- */
@@ -127,7 +164,7 @@ enum status list_search_create(const struct instance *in, const struct instance_
     s->seen = alloc_zeroed(s->seen_size, sizeof *s->seen);
     if (!s->states || !s->nodes || !s->candidates || !s->seen)
         error_memory(err, "a search", nodes * sizeof *s->nodes);
-    else if (!make_remaining(s, err) && !set_up_guide_make(in, bounds, 0, &s->guides[0], err))
+    else if (!make_remaining(s, err) && !make_classes(s, err) && !set_up_guide_make(in, bounds, 0, &s->guides[0], err))
         for (uint32_t w = 0; w < 2 * width_max; w++)
             if (dispatch_create(in, &s->states[w].dispatch, err)) break;
     if (err->status) {
@@ -144,6 +181,8 @@ void list_search_destroy(struct list_search *s)
     for (uint32_t w = 0; s->states && w < 2 * s->width_max; w++) dispatch_destroy(s->states[w].dispatch);
     setup_table_release(&s->setups);
     for (uint32_t g = 0; g < LIST_SOFTNESS_COUNT; g++) set_up_guide_release(&s->guides[g]);
+    free(s->longer);
+    free(s->unsuited);
     free(s->remaining);
     free(s->first);
     free(s->states);
@@ -201,7 +240,9 @@ static double guided_of(const struct list_search *s, const struct dispatch *d, u
     const struct dispatch_device *last = &d->devices[device];
     double row = last->job == TIMETABLE_NONE ? s->guide->row_start
                                              : (double)last->start + s->guide->row[last->unit];
-    return (double)start - row - s->guide->column[unit];
+    if (!s->longer) return (double)start - row - s->guide->column[unit];
+    if (last->job != TIMETABLE_NONE) row += (double)s->longer[on_class(s, last->unit, device)];
+    return (double)start - row - s->guide->column[unit] + unsuited_share * s->unsuited[on_class(s, unit, device)];
 }
 
 /* What the job's next task is worth: more is more urgent. */
@@ -254,6 +295,7 @@ struct run {
     int64_t below;
     int64_t slack_max; /* a state that spends more cannot end below `below` */
     struct list_search *s;
+    int64_t bound;     /* on the objective */
     uint32_t count;    /* candidates */
     double tick_per_byte; /* what a byte more over the bridge counts */
 };
@@ -265,7 +307,8 @@ static void add_candidate(struct run *r, uint32_t parent, uint32_t job, uint32_t
     const struct dispatch *d = from->dispatch;
     uint32_t next = d->jobs[job].next, unit = d->jobs[job].unit;
     int64_t start = start_of(s, d, job, device);
-    if (least_value(s, job, next, start) >= r->below) return;
+    int64_t least = least_value(s, job, next, start + (s->longer ? s->longer[on_class(s, unit, device)] : 0));
+    if (least >= r->below) return;
     int64_t slack = from->slack + slack_of(s, d, unit, device, start);
     if (slack > r->slack_max) return;
     uint64_t rise = s->least_bytes > 0 ? bytes_rise(s, d, job, device) : 0;
@@ -279,6 +322,8 @@ static void add_candidate(struct run *r, uint32_t parent, uint32_t job, uint32_t
     }
     double guided = from->guided + guided_of(s, d, unit, device, start);
     if (r->rule->idling > 0) guided += r->rule->idling * (double)(start - free_for(s, d, unit, device));
+    /* another device may be worth waiting for */
+    if (r->rule->patient && least > r->bound) guided += (double)(least - r->bound);
     if (rise > 0) guided += r->tick_per_byte * (double)rise;
     s->candidates[r->count++] = (struct candidate){guided - priority, guided, hash, from->bytes + rise, slack,
                                                    priority, parent, job, device};
@@ -295,7 +340,7 @@ static int64_t free_at(const struct list_search *s, const struct dispatch *d, ui
 {
     const struct dispatch_device *last = &d->devices[device];
     if (last->job == TIMETABLE_NONE) return 0;
-    return last->start + s->bounds->row[last->unit];
+    return last->start + s->bounds->row[last->unit] + (s->longer ? s->longer[on_class(s, last->unit, device)] : 0);
 }
 
 /* The device that is free first and holds some job's next task; TIMETABLE_NONE: all is done. */
@@ -311,7 +356,8 @@ static uint32_t first_free(const struct list_search *s, const struct dispatch *d
     return best;
 }
 
-/* Where the job's next task spends least slack. */
+/* Where the job's next task starts first, or ends first where devices differ; of equal ones where it spends least
+ * slack. */
 static uint32_t best_device(const struct list_search *s, const struct dispatch *d, uint32_t job)
 {
     uint32_t best = TIMETABLE_NONE;
@@ -320,6 +366,7 @@ static uint32_t best_device(const struct list_search *s, const struct dispatch *
     for (uint32_t g = 0; g < s->in->device_count; g++) {
         if (s->in->class_count > 1 && !may_run(s, d, job, g)) continue;
         int64_t start = start_of(s, d, job, g), slack = slack_of(s, d, unit, g, start);
+        if (s->longer) start += s->longer[on_class(s, unit, g)];
         if (best != TIMETABLE_NONE && (start > best_start || (start == best_start && slack >= best_slack)))
             continue;
         best = g;
@@ -509,7 +556,7 @@ static void read_back(const struct list_search *s, uint32_t fixed, uint32_t stat
 bool list_search_run(struct list_search *s, const struct list_rule *rule, uint32_t fixed, int64_t below,
                      double until_s, struct dispatch_step *steps, int64_t *value)
 {
-    struct run r = {.rule = rule, .below = below, .s = s};
+    struct run r = {.rule = rule, .below = below, .bound = instance_bounds_best(s->bounds), .s = s};
     uint32_t width = rule->width < s->width_max ? rule->width : s->width_max, alive = 1;
     bool must = width == 1 && below == INT64_MAX;
     s->guide = guide_of(s, rule->softness);

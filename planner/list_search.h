@@ -28,6 +28,7 @@ struct list_rule {
     double idling;        /* ticks that one of waiting for a job counts beyond the slack that it is */
     double thrift;        /* ticks of slack on all devices that a tick of the shared bridge is worth; above 0 the
                              device on which the job's next task moves fewest bytes is considered too */
+    bool patient;         /* for devices that differ: a candidate whose chain would end past the bound costs the excess */
     bool every_device;    /* consider each job's best device too, not only the one free first */
 };
 

@@ -312,7 +312,8 @@ static enum status open(struct search *s, uint64_t draw, struct error *err)
     if (s->many) k -= (uint32_t)ARRAY_COUNT(staggerings);
     perturb(s, false, s->copies && k % 2 ? first_noise : 0, draw);
     rule.priority = priorities[k % ARRAY_COUNT(priorities)] * s->mean;
-    rule.every_device = k >= ARRAY_COUNT(priorities);
+    rule.every_device = s->in->class_count > 1 ? k % 4 > 0 : k >= ARRAY_COUNT(priorities);
+    rule.patient = s->in->class_count > 1 && k % 4 == 3;
     if (s->in->bridge_bytes_per_tick > 0) rule.thrift = thrifts[k % ARRAY_COUNT(thrifts)];
     rule.softness = !s->copies ? 0 : k > 4 && k % 3 == 2 ? 2 : 1;
     return work_of(s, &rule) <= work_max ? try_rule(s, &rule, 0, err) : STATUS_OK;
@@ -347,7 +348,8 @@ static enum status iterate(struct search *s, struct error *err)
     rule.priority = random_priority(s, draw);
     rule.softness = random_softness(s, draw / 4096);
     rule.thrift = random_thrift(s, draw >> 32);
-    rule.every_device = s->copies && draw / 128 % 2;
+    rule.every_device = (s->copies && draw / 128 % 2) || (s->in->class_count > 1 && draw / 128 % 4);
+    rule.patient = s->in->class_count > 1 && draw / 2048 % 4 == 0;
     if (turn == 0 && s->copies) {
         for (uint32_t r = 0; r <= round && rule.width < s->width_max; r++) rule.width *= 4;
         if (rule.width > s->width_max) rule.width = s->width_max;
