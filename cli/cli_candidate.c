@@ -43,6 +43,14 @@ static void spread_like(const struct parallel *parallel, struct job_set *jobs)
     }
 }
 
+static void shorten(double share, struct job_set *jobs)
+{
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        uint64_t minibatches = (uint64_t)(share * (double)jobs->jobs[j].minibatches);
+        jobs->jobs[j].minibatches = min_u64(max_u64(minibatches, 2), jobs->jobs[j].minibatches);
+    }
+}
+
 static enum status plan_here(const struct cli_source *source, const struct planner_options *options,
                                struct cli_candidate *out, struct error *err)
 {
@@ -54,6 +62,7 @@ static enum status plan_here(const struct cli_source *source, const struct plann
     if (status == STATUS_OK) status = cli_machine_read(&source->machine, &hardware, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&source->parallel, &jobs, err);
     if (status == STATUS_OK && source->spread) spread_like(source->spread, &jobs);
+    if (status == STATUS_OK && source->shortened > 0) shorten(source->shortened, &jobs);
     if (status == STATUS_OK && source->order > 0) reorder(&jobs, source->order);
     if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, &reported, &out->plan, err);
     hardware_release(&hardware);

@@ -17,6 +17,7 @@ struct cli_source {
     struct cli_machine machine;
     struct cli_parallel parallel;
     const struct parallel *spread; /* borrowed; all jobs run like this over devices; NULL: as the jobs say */
+    double shortened; /* jobs have this share of their minibatches, two at least; 0: all of them */
     uint64_t order; /* a seed by which the jobs are put in another order; 0: as they stand */
     bool contained; /* this process is a child with limits: a policy of the user's plans in it */
 };

@@ -31,10 +31,10 @@ static bool over(struct portfolio *p)
     return is_over;
 }
 
-/* "optimal, 4 regions, recompute": what differs from the planner's own choice. */
-static void label_of(const struct planner_options *fixed, const struct planner_options *options,
-                     char *text, size_t bytes)
+void cli_optimal_label(const struct planner_options *fixed, const struct planner_options *options,
+                       char text[CLI_OUTCOME_NAME_BYTES])
 {
+    const size_t bytes = CLI_OUTCOME_NAME_BYTES;
     size_t used = (size_t)snprintf(text, bytes, "%s", options->policy);
     if (options->regions != fixed->regions)
         used += (size_t)snprintf(text + used, bytes - used, ", %u regions", options->regions);
@@ -54,9 +54,9 @@ static void label_of(const struct planner_options *fixed, const struct planner_o
 static enum status attempt(struct portfolio *p, struct planner_options options, double share,
                            const char *note, struct error *err)
 {
-    char label[CLI_OUTCOME_NAME_BYTES], name[CLI_OUTCOME_NAME_BYTES - 16];
-    label_of(p->fixed, &options, name, sizeof name);
-    snprintf(label, sizeof label, "%s%s", name, note);
+    char label[CLI_OUTCOME_NAME_BYTES];
+    cli_optimal_label(p->fixed, &options, label);
+    strncat(label, note, sizeof label - strlen(label) - 1);
     if (!cli_field_lacks(p->field, label) || over(p)) return STATUS_OK;
     size_t before = p->field->count, best = p->field->best;
     bool any = p->field->any;
@@ -156,10 +156,12 @@ static struct portfolio portfolio_of(const struct cli_source *source, const stru
 }
 
 enum status cli_optimal_cuts(const struct cli_source *source, const struct planner_options *options,
-                             struct cli_field *field, struct error *err)
+                             struct cli_field *field, struct planner_options *best, struct error *err)
 {
     struct portfolio p = portfolio_of(source, options, field);
-    return search_cuts(&p, err);
+    TRY(search_cuts(&p, err));
+    *best = p.best;
+    return STATUS_OK;
 }
 
 enum status cli_optimal(const struct cli_source *source, const struct planner_options *options,

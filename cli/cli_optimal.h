@@ -24,8 +24,13 @@ MUST_CHECK enum status cli_optimal(const struct cli_source *source,
                                    const struct planner_options *options, struct cli_field *field,
                                    struct error *err);
 
-/* Cuts and orders of streamed units only. That none fits is an outcome, and no error. */
+/* Cuts and orders of streamed units only. That none fits is an outcome, and no error. *best: the options of the best, where
+ * there is one. */
 MUST_CHECK enum status cli_optimal_cuts(const struct cli_source *source, const struct planner_options *options,
-                                        struct cli_field *field, struct error *err);
+                                        struct cli_field *field, struct planner_options *best, struct error *err);
+
+/* "optimal, 4 regions, recompute": the policy, and what differs from the options that are `fixed`. */
+void cli_optimal_label(const struct planner_options *fixed, const struct planner_options *options,
+                       char text[CLI_OUTCOME_NAME_BYTES]);
 
 #endif

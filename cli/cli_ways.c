@@ -41,13 +41,13 @@ struct ways {
     struct job_set jobs;
     struct planner_options fixed; /* without a policy */
     uint64_t operations, units, fingerprint; /* of the streamed plan; 0: there is none */
-    uint64_t spent;               /* operations of plans so far */
+    uint64_t spent;               /* operations of plans so far, but for the streamed one */
     double until_s;               /* 0: no limit */
 };
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
-/* Is there time for one more? Else it is an outcome. */
+/* Is there time for one more? Else it is an outcome. `cost` 0: it has limits of its own. */
 static bool may_try(struct ways *w, const char *label, uint64_t cost)
 {
     if (!cli_field_lacks(w->field, label)) return false;
@@ -57,7 +57,7 @@ static bool may_try(struct ways *w, const char *label, uint64_t cost)
         return false;
     }
     w->spent += w->operations / COST_WHOLE * cost;
-    if (w->how->thorough || w->spent <= operations_most) return true;
+    if (w->how->thorough || cost == 0 || w->spent <= operations_most) return true;
     cli_field_note(w->field, label, STATUS_OK, "the jobs are too long to try everything unasked ('--policy all' does)");
     return false;
 }
@@ -81,7 +81,6 @@ static enum status try_streamed(struct ways *w, struct error *err)
     if (status == STATUS_OK) {
         w->operations = plan_operations(&candidate.plan);
         w->units = count_units(&candidate.plan);
-        w->spent = w->operations;
         w->fingerprint = plan_fingerprint(&candidate.plan);
         cli_field_take(w->field, &candidate, candidate.plan.policy);
     } else if (status == STATUS_INFEASIBLE) {
@@ -223,27 +222,64 @@ static enum status try_fit_ways(struct ways *w, struct error *err)
 
 /* --- the search ------------------------------------------------------------------------------- */
 
-/* How much to search: all that `--policy optimal` does; as many orders of every cut, or of the planner's own cut, as leave
- * it at so many units placed; false: nothing. */
-static bool size_search(const struct ways *w, struct planner_options *options, bool *own_cut)
+/* What is searched: every cut with as many orders, or, where that places too many units, every cut of shortened jobs, and the
+ * best of these cuts with as many orders; none: by sharded-lrtf. */
+struct extent {
+    uint32_t iterations; /* 0: what `--policy optimal` does */
+    double shortened;    /* 0: not */
+    uint32_t at_last;    /* orders of the best cut of shortened jobs */
+};
+
+enum { CUTS = 13, POLICIES = 6, ORDERS_LEAST = 20, ORDERS = 400 };
+
+static struct extent extent_of(const struct ways *w, const struct planner_options *options)
 {
-    enum { CUTS = 13, POLICIES = 6, ORDERS_LEAST = 20, ORDERS = 400 };
-    uint64_t orders = w->units > 0 ? placed_most / w->units : CUTS * (POLICIES + ORDERS_LEAST); /* of all cuts together */
-    *own_cut = false;
-    if (w->how->thorough || options->iterations > 0 || options->time_limit_s > 0) return true;
-    if (orders >= CUTS * (POLICIES + ORDERS)) return true;
-    *own_cut = orders < CUTS * (POLICIES + ORDERS_LEAST);
-    if (orders < POLICIES + ORDERS_LEAST) return false;
-    options->iterations = (uint32_t)min_u64(*own_cut ? orders - POLICIES : orders / CUTS - POLICIES, ORDERS);
-    return true;
+    struct extent extent = {.iterations = options->iterations};
+    uint64_t orders = w->units > 0 ? placed_most / w->units : CUTS * (POLICIES + ORDERS_LEAST);
+    if (w->how->thorough || options->iterations > 0 || options->time_limit_s > 0) return extent;
+    if (orders >= CUTS * (POLICIES + ORDERS)) return extent;
+    extent.iterations = ORDERS_LEAST;
+    if (orders >= CUTS * (POLICIES + ORDERS_LEAST)) {
+        extent.iterations = (uint32_t)(orders / CUTS - POLICIES);
+        return extent;
+    }
+    extent.shortened = (double)placed_most / 2 / (CUTS * (POLICIES + ORDERS_LEAST)) / (double)w->units;
+    if (orders / 2 >= POLICIES + ORDERS_LEAST) extent.at_last = (uint32_t)min_u64(orders / 2 - POLICIES, ORDERS);
+    return extent;
 }
 
-static enum status search_in(struct ways *w, const struct planner_options *options, bool own_cut, struct cli_field *searched,
-                             struct error *err)
+/* The best cut of shortened jobs, for whole ones. */
+static enum status search_short(struct ways *w, const struct extent *extent, const struct planner_options *options,
+                                struct cli_field *searched, struct error *err)
 {
+    struct cli_source source = *w->source;
+    struct planner_options best;
+    char label[CLI_OUTCOME_NAME_BYTES];
+    struct cli_field *cuts = alloc_zeroed(1, sizeof *cuts);
+    if (!cuts) return error_memory(err, "plans", sizeof *cuts);
+    source.shortened = extent->shortened;
+    enum status status = cli_optimal_cuts(&source, options, cuts, &best, err);
+    if (!status && cuts->any) {
+        best.iterations = extent->at_last;
+        if (extent->at_last == 0) best.policy = policy_sharded_lrtf.name;
+        cli_optimal_label(options, &best, label);
+        if (cli_field_lacks(w->field, label)) status = cli_field_try(searched, w->source, &best, label, err);
+    } else if (!status) {
+        cli_field_adopt(searched, cuts, policy_optimal.name);
+    }
+    cli_field_release(cuts);
+    free(cuts);
+    return status;
+}
+
+static enum status search_in(struct ways *w, struct planner_options *options, struct cli_field *searched, struct error *err)
+{
+    const struct extent extent = extent_of(w, options);
+    struct planner_options best;
+    options->iterations = extent.iterations;
     if (w->how->every_policy) return cli_optimal(w->source, options, searched, err);
-    if (!own_cut) return cli_optimal_cuts(w->source, options, searched, err);
-    return cli_field_try(searched, w->source, options, options->policy, err);
+    if (extent.shortened > 0) return search_short(w, &extent, options, searched, err);
+    return cli_optimal_cuts(w->source, options, searched, &best, err);
 }
 
 static enum status try_search(struct ways *w, struct error *err)
@@ -252,15 +288,12 @@ static enum status try_search(struct ways *w, struct error *err)
     struct cli_field *searched = alloc_zeroed(1, sizeof *searched);
     struct planner_options options = w->fixed;
     struct error why = {0};
-    bool own_cut;
     if (!searched) return error_memory(err, "plans", sizeof *searched);
     options.policy = label;
     if (w->until_s > 0) options.time_limit_s = w->until_s > clock_s() ? w->until_s - clock_s() : 1e-9;
     searched->runnable_first = w->field->runnable_first;
-    if (!size_search(w, &options, &own_cut)) {
-        cli_field_note(w->field, label, STATUS_OK, "the jobs are too long to search for orders unasked ('--policy optimal' does)");
-    } else if (may_try(w, label, 0)) {
-        enum status status = search_in(w, &options, own_cut, searched, &why);
+    if (may_try(w, label, 0)) {
+        enum status status = search_in(w, &options, searched, &why);
         bool only_this = status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT || status == STATUS_LIMIT;
         bool one_row = w->how->every_policy || !searched->any;
         if (status == STATUS_OK) cli_field_adopt(w->field, searched, one_row ? label : searched->outcomes[searched->best].policy);
@@ -305,6 +338,16 @@ static enum status check_streamed(const struct cli_field *field, struct error *e
     return field->any ? STATUS_OK : error_set(err, STATUS_INFEASIBLE, "%s", first->reason);
 }
 
+/* Where the choice is ours, a plan that cannot be run is none on a machine that plans are run on. */
+static enum status check_runnable(const struct ways *w, struct error *err)
+{
+    const struct cli_policy_outcome *best = &w->field->outcomes[w->field->best], *first = &w->field->outcomes[0];
+    bool ours = w->how->runnable || all_free(&w->jobs);
+    if (!w->field->runnable_first || !ours || best->runnable) return STATUS_OK;
+    if (first->kind == CLI_OUTCOME_PLAN) return error_set(err, STATUS_INFEASIBLE, "no plan can be run: %s", best->reason);
+    return error_set(err, STATUS_INFEASIBLE, "%s (%s fits, and cannot be run: see --parallel)", first->reason, best->policy);
+}
+
 /* The bound that holds for every way, in place of what plans know of themselves. */
 static void take_bound(const struct ways *w)
 {
@@ -328,8 +371,7 @@ enum status cli_ways(const struct cli_source *source, const struct cli_ways_opti
     field->runnable_first = !status && (how->runnable || cli_runs_here(&w.hardware));
     if (!status) status = try_all(&w, err);
     if (!status) status = how->every_policy ? cli_field_check(field, err) : check_streamed(field, err);
-    if (!status && how->runnable && !field->outcomes[field->best].runnable)
-        status = error_set(err, STATUS_INFEASIBLE, "there is no plan that can be run: %s", field->outcomes[field->best].reason);
+    if (!status) status = check_runnable(&w, err);
     if (!status) take_bound(&w);
     cli_field_sort(field);
     hardware_release(&w.hardware);

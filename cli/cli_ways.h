@@ -30,7 +30,8 @@ struct cli_ways_options {
 };
 
 /*
- * On machines that plans are run on (cli_runnable.h) the best of those that `run` can carry out is kept, if there is any.
+ * On machines that plans are run on (cli_runnable.h) the best of those that `run` can carry out is kept; where there is none,
+ * the jobs do not fit, unless they say themselves how they are spread.
  * *field is zeroed before, and its outcomes sorted; the caller releases it, also after an error.
  * Errors: those of planner_plan() of streamed states, STATUS_INFEASIBLE only where there is no plan of another way either.
  */
