@@ -17,6 +17,7 @@
 #include "planner/timetable_check.h"
 
 enum { EARLY_ITERATIONS = 60, EARLY_NODES = 100000 };
+static const double early_fit_share = 0.1; /* of fitting prices: it would take all the time of a short search */
 
 /* Makespans of so many tasks go to layers, behind so many nodes of the search in depth, which is sooner done with
  * the smallest. Past that fitting prices takes long, and proves nothing. */
@@ -58,7 +59,7 @@ static enum status search(const struct instance *in, const struct instance_bound
 }
 
 static enum status prove(const struct instance *in, const struct instance_bounds *bounds,
-                         bool layers, uint64_t nodes_max, double until_s, struct dispatch_step *steps,
+                         bool layers, double fit_share, uint64_t nodes_max, double until_s, struct dispatch_step *steps,
                          struct certificate *made, struct error *err)
 {
     double started = clock_s();
@@ -69,7 +70,7 @@ static enum status prove(const struct instance *in, const struct instance_bounds
     made->nodes += branched.nodes;
     proven = branched.proven;
     if (layers && !proven && made->value > made->bound) {
-        struct layer_search_options breadth = {.nodes_max = nodes_max, .until_s = until_s};
+        struct layer_search_options breadth = {.nodes_max = nodes_max, .until_s = until_s, .fit_share = fit_share};
         struct layer_search_result result;
         if (layer_search_run(in, bounds, &breadth, steps, &made->value, &result, err)) return err->status;
         made->nodes += result.nodes;
@@ -133,7 +134,7 @@ enum status certify(const struct instance *in, const struct certify_options *opt
     searching.iterations = options->early && iterations > EARLY_ITERATIONS ? EARLY_ITERATIONS : iterations;
     if (search(in, &bounds, &searching, options->streams, steps, &made, err)) goto out;
     if (options->early && made.value > made.bound && branch_bound_takes(in) &&
-        prove(in, &bounds, layers, EARLY_NODES, until_s, steps, &made, err))
+        prove(in, &bounds, layers, early_fit_share, EARLY_NODES, until_s, steps, &made, err))
         goto out;
     searching.made = made.iterations;
     searching.iterations = iterations;
@@ -144,7 +145,7 @@ enum status certify(const struct instance *in, const struct certify_options *opt
         double now = clock_s();
         until_s = ending(until_s, options->exact_limit_s);
         if (price(in, &bounds, now + price_share * (until_s - now), &made, err)) goto out;
-        if (made.value > made.bound && prove(in, &bounds, layers, options->nodes_max, until_s, steps, &made, err))
+        if (made.value > made.bound && prove(in, &bounds, layers, 1, options->nodes_max, until_s, steps, &made, err))
             goto out;
     }
     if (made.value > made.bound && options->solver && options->solver_limit_s > 0)

@@ -11,6 +11,7 @@
 #include "planner/layer_search.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,6 +127,10 @@ static void narrow(struct search *s, struct layer *layer, uint32_t width)
 static uint32_t rounds_of(const struct search *s, uint32_t most, double work)
 {
     double tasks = s->in->task_count, rounds = work / (tasks * tasks * (double)(s->limit + 1));
+    if (s->options->fit_share > 0) {
+        rounds *= s->options->fit_share;
+        most = (uint32_t)ceil(most * s->options->fit_share);
+    }
     return rounds < most ? (uint32_t)rounds + 1 : most;
 }
 

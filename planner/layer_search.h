@@ -21,6 +21,7 @@ struct layer_search_options {
     uint32_t width_max;  /* of layers; 0: no limit */
     /* What is best found by measuring; 0: the usual. Whatever they are, what is proven is true. */
     uint32_t width;      /* of the first pass */
+    double fit_share;    /* of the usual rounds of fitting prices; 0: all. A search that is to find, not to prove, needs few */
     uint32_t fit_min;    /* prices are fitted to layers of this size and more */
     uint32_t sides;      /* 1: from the front, 2: from the end (devices all alike), 3: both, as it goes */
 };

@@ -11,7 +11,7 @@
  *              above all, when forward passes have little to hide them behind
  *     ends     the last tasks of the best schedule made anew
  *
- * Two iterations of a small instance go to narrow layers (layer_search.h): a beam that knows what is still to come.
+ * Three iterations of a small instance go to narrow layers (layer_search.h): a beam that knows what is still to come.
  *
  * Where copies leave a gap after the first list schedules, and tasks are many, it is sweeps instead
  * (sweep_search.h), from the best of them on. Worsenings are taken at first, and less and less of them as
@@ -47,9 +47,15 @@ enum { PASSES = 120, ENDS = 12, WIDTH_MAX = 512 };
 /* Ends of so few tasks go to branch and bound, with so many nodes where all tasks are few. */
 enum { EXACT_TASKS = 14, EXACT_NODES = 3000, SMALL_TASKS = 64, SMALL_NODES = 20000 };
 
-/* The iterations that make layers, of so many labels, where all tasks are few. */
-enum { LAYERS_AT = 40, LAYERS_WIDTH = 500, WIDE_LAYERS_AT = 400, WIDE_LAYERS_WIDTH = 4000 };
+/* The iterations that make layers, where all tasks are few: of which width, and with which share of fitting. */
+enum { LAYERS_COUNT = 3, LAYERS_NODES = 800 /* by the width */ };
 static const size_t layers_bytes = 64 << 20;
+/* With all rounds of fitting prices and 500 labels the first of them took 3 s to 30 s of a processor for 45 tasks on
+ * two classes of devices; so it took all the time of a short search. */
+static const struct {
+    uint32_t at, width;
+    double fit_share;
+} layers[LAYERS_COUNT] = {{40, 60, 0.04}, {150, 500, 0.04}, {400, 4000, 1}};
 
 /* Candidates of one run: a tenth of a second. */
 static const double work_max = 2e7;
@@ -319,10 +325,21 @@ static enum status open(struct search *s, uint64_t draw, struct error *err)
     return work_of(s, &rule) <= work_max ? try_rule(s, &rule, 0, err) : STATUS_OK;
 }
 
-static enum status make_layers(struct search *s, uint32_t width, struct error *err)
+/* Which of the layers this iteration makes; LAYERS_COUNT: none. */
+static uint32_t layers_of(const struct search *s)
 {
+    uint32_t which = 0;
+    if (!s->copies || s->in->task_count > SMALL_TASKS || !layer_search_takes(s->in)) return LAYERS_COUNT;
+    while (which < LAYERS_COUNT && layers[which].at != s->iteration) which++;
+    return which;
+}
+
+static enum status make_layers(struct search *s, uint32_t which, struct error *err)
+{
+    uint32_t width = layers[which].width;
     struct layer_search_options limits = {.until_s = s->options->until_s, .width = width, .width_max = width,
-                                          .memory_bytes = layers_bytes};
+                                          .memory_bytes = layers_bytes, .fit_share = layers[which].fit_share,
+                                          .nodes_max = (uint64_t)LAYERS_NODES * width};
     struct layer_search_result result;
     int64_t value = s->value;
     memcpy(s->trial, s->steps, s->in->task_count * sizeof *s->trial);
@@ -340,9 +357,8 @@ static enum status iterate(struct search *s, struct error *err)
     if (s->sweep || ((k == first || (k < first && late)) && sweeps_pay(s))) return run_sweep(s, draw, err);
     if (k < first) return open(s, draw, err);
     struct list_rule rule = {.width = 1, .weights = s->weights};
-    if ((k == LAYERS_AT || k == WIDE_LAYERS_AT) && s->copies && s->in->task_count <= SMALL_TASKS &&
-        layer_search_takes(s->in))
-        return make_layers(s, k == LAYERS_AT ? LAYERS_WIDTH : WIDE_LAYERS_WIDTH, err);
+    uint32_t which = layers_of(s);
+    if (which < LAYERS_COUNT) return make_layers(s, which, err);
     uint32_t round = (k - first) / (1 + PASSES + ENDS), turn = (k - first) % (1 + PASSES + ENDS);
     if (turn > PASSES) return remake_end(s, draw, err);
     rule.priority = random_priority(s, draw);
