@@ -99,6 +99,11 @@ static bool is_program(const struct start *start)
     return is_text(start) && (begins(start, "\\*") || begins(start, "*") || begins(start, "NAME"));
 }
 
+static bool is_manifest(const struct start *start)
+{
+    return is_json(start) && has(start, "\"spillway-repro-manifest-");
+}
+
 static const struct kind {
     const char *noun;
     const char *keys[KEYS_MAX];                   /* any of ours; NULL behind them */
@@ -114,7 +119,7 @@ static const struct kind {
     [FILE_KIND_PLACEMENT] = {.noun = "a placement", .keys = {"placement"}},
     [FILE_KIND_NETWORK] = {.noun = "a network", .recognised = is_network},
     [FILE_KIND_LOG] = {.noun = "a log", .keys = {"log"}, .in_place = true},
-    [FILE_KIND_RESULT] = {.noun = "a result", .keys = {"run", "checkpoints"}, .recognised = is_json},
+    [FILE_KIND_RESULT] = {.noun = "a result", .keys = {"run", "check", "checkpoints"}, .recognised = is_json},
     [FILE_KIND_TIMELINE] = {.noun = "a timeline", .recognised = is_timeline},
     [FILE_KIND_PICTURE] = {.noun = "a picture", .recognised = is_picture},
     [FILE_KIND_PAGE] = {.noun = "a page", .recognised = is_page},
@@ -122,6 +127,8 @@ static const struct kind {
     [FILE_KIND_POINTS] = {.noun = "a table or a database", .recognised = is_points},
     [FILE_KIND_DATABASE] = {.noun = "a database", .recognised = is_database, .in_place = true},
     [FILE_KIND_WEIGHTS] = {.noun = "a safetensors file", .recognised = is_weights},
+    [FILE_KIND_MANIFEST] = {.noun = "a manifest", .recognised = is_manifest},
+    [FILE_KIND_FOLDER] = {.noun = "a folder"},
     [FILE_KIND_PROGRAM] = {.noun = "an integer program", .recognised = is_program},
 };
 

@@ -28,6 +28,8 @@ enum file_kind {
     FILE_KIND_DATABASE,
     FILE_KIND_WEIGHTS,
     FILE_KIND_PROGRAM,
+    FILE_KIND_MANIFEST, /* of a figure of a paper */
+    FILE_KIND_FOLDER,   /* of files that the verb declares one by one */
     FILE_KIND_COUNT
 };
 

@@ -275,7 +275,7 @@ static enum status declare_files(const struct options *options, struct error *er
         if (strcmp(options->specs[i].name, "force") == 0) outputs_allow(*(bool *)options->specs[i].out);
     for (size_t i = 0; i < options->spec_count; i++) {
         const struct option_spec *spec = &options->specs[i];
-        if (spec->output == FILE_KIND_NONE) continue;
+        if (spec->output == FILE_KIND_NONE || spec->output == FILE_KIND_FOLDER) continue;
         const struct option_list one = {.items = {*(const char **)spec->out}, .count = 1};
         const struct option_list *paths = spec->type == OPTION_TYPE_LIST ? spec->out : &one;
         for (size_t p = 0; p < paths->count; p++)

@@ -44,7 +44,7 @@ struct entry {
 static struct {
     pthread_mutex_t lock;
     bool active, force;
-    struct entry *inputs, *outputs;
+    struct entry *inputs, *outputs, *folders;
 } known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- identities ------------------------------------------------------------------------------- */
@@ -172,6 +172,25 @@ static enum status check_pair(const struct place *place, const char *path, const
                      other->what, what, path, other->path);
 }
 
+static bool is_in(const char *resolved, const char *folder)
+{
+    const size_t length = strlen(folder);
+    return strncmp(resolved, folder, length) == 0 && (resolved[length] == '/' || resolved[length] == '\0');
+}
+
+static enum status refuse_in(const char *what, const char *path, const struct entry *folder, struct error *err)
+{
+    return error_set(err, STATUS_BAD_INPUT, "%s would write '%s' into the folder of %s, '%s' (expected a path outside of it)", what,
+                     path, folder->what, folder->path);
+}
+
+static enum status check_folders(const struct place *place, const char *path, const char *what, struct error *err)
+{
+    for (const struct entry *folder = known.folders; folder; folder = folder->next)
+        if (is_in(place->resolved, folder->resolved)) return refuse_in(what, path, folder, err);
+    return STATUS_OK;
+}
+
 static enum status check_kind(const char *path, enum file_kind kind, const char *what, struct error *err)
 {
     char found[FILE_KIND_FOUND_BYTES];
@@ -184,7 +203,7 @@ static enum status declare(const char *path, enum file_kind kind, const char *wh
                            struct error *err)
 {
     if (place->id.special) return STATUS_OK; /* a device or a pipe holds nothing that could be lost */
-    if (check_pair(place, path, what, err) != STATUS_OK) return err->status;
+    if (check_pair(place, path, what, err) != STATUS_OK || check_folders(place, path, what, err) != STATUS_OK) return err->status;
     if (!known.force && find(known.inputs, place, true)) return refuse_input(what, path, err);
     if (check_kind(path, kind, what, err) != STATUS_OK) return err->status;
     return add(&known.outputs, path, what, place, err);
@@ -203,6 +222,7 @@ void outputs_end(void)
     pthread_mutex_lock(&known.lock);
     drop(&known.inputs);
     drop(&known.outputs);
+    drop(&known.folders);
     known.active = known.force = false;
     pthread_mutex_unlock(&known.lock);
 }
@@ -219,6 +239,31 @@ enum status outputs_declare(const char *path, enum file_kind kind, const char *w
     if (strcmp(path, "-") != 0) locate(path, &place);
     pthread_mutex_lock(&known.lock);
     const enum status status = declare(path, kind, what, &place, err);
+    pthread_mutex_unlock(&known.lock);
+    return status;
+}
+
+static enum status declare_folder(const char *path, const char *what, const struct place *place, struct error *err)
+{
+    struct stat info;
+    if (place->id.exists && stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
+        return error_set(err, STATUS_BAD_INPUT, "%s is '%s', which is no folder (expected one, or a new name)", what, path);
+    if (add(&known.folders, path, what, place, err) != STATUS_OK) return err->status;
+    for (const struct entry *output = known.outputs; output; output = output->next)
+        if (is_in(output->resolved, place->resolved)) return refuse_in(output->what, output->path, known.folders, err);
+    return STATUS_OK;
+}
+
+enum status outputs_declare_folder(const char *path, const char *what, struct error *err)
+{
+    struct place place;
+    char plain[PATH_MAX];
+    if (!known.active) return STATUS_OK;
+    set_path(plain, path, strlen(path), "");
+    for (size_t length = strlen(plain); length > 1 && plain[length - 1] == '/'; length--) plain[length - 1] = '\0';
+    locate(plain, &place);
+    pthread_mutex_lock(&known.lock);
+    const enum status status = declare_folder(path, what, &place, err);
     pthread_mutex_unlock(&known.lock);
     return status;
 }

@@ -7,7 +7,7 @@
  *
  *     - an output that is a file which the command reads, whichever of the two is seen first;
  *     - an output that would replace a file of another kind (base/file_kind.h);
- *     - two outputs of one file.
+ *     - two outputs of one file, or a file in a folder whose files are another output.
  *
  * The user's --force allows the first two. Files are compared by device and inode, names that do not exist yet by their
  * path with links and ".." resolved.
@@ -34,6 +34,10 @@ void outputs_allow(bool force);
  * Errors: STATUS_BAD_INPUT as above; STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status outputs_declare(const char *path, enum file_kind kind, const char *what, struct error *err);
+
+/* Declare a folder in which the command makes and removes files by names of its own: no other output may be in it. Errors: as
+ * above; STATUS_BAD_INPUT when the path is something else than a folder. */
+MUST_CHECK enum status outputs_declare_folder(const char *path, const char *what, struct error *err);
 
 /* Check that a file of that kind can be written at `path`; what was there is untouched. Works outside of a command, too.
  * Errors: STATUS_IO; STATUS_BAD_INPUT for weights that would go into a pipe. */

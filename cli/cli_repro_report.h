@@ -21,6 +21,9 @@ MUST_CHECK enum status repro_report_all(struct cli *cli, const struct figure_res
 
 /* figure.svg, figure.png, data.csv, report.md and manifest.json in `folder`, which is made; each is there whole or
  * not at all, the manifest last. `run_count` as of repro_report_all(). */
+/* Declares the files that repro_write_folder() will write (base/outputs.h); with `runs`, a folder of runs as well. Files and runs
+ * that are there already must be those of a figure. */
+MUST_CHECK enum status repro_declare_folder(const char *folder, bool runs, bool force, struct error *err);
 MUST_CHECK enum status repro_write_folder(const struct figure_result *result, const char *folder, struct error *err);
 
 /* One page with every figure, .html or .md. */

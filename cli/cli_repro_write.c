@@ -7,7 +7,9 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/outputs.h"
 #include "base/path.h"
+#include "base/size.h"
 #include "cli/cli_repro_report.h"
 #include "repro/figure_report.h"
 
@@ -90,11 +92,36 @@ static enum status write_manifest(const struct figure_result *result, const char
     return json_file_end(&json, err);
 }
 
+enum status repro_declare_folder(const char *folder, bool runs, bool force, struct error *err)
+{
+    static const char what[] = "option '--output'";
+    static const struct {
+        const char *name;
+        enum file_kind kind;
+    } files[] = {{"figure.svg", FILE_KIND_PICTURE}, {"figure.png", FILE_KIND_PICTURE}, {"data.csv", FILE_KIND_TABLE},
+                 {"report.md", FILE_KIND_PAGE}, {"report-1.svg", FILE_KIND_PICTURE}, {"manifest.json", FILE_KIND_MANIFEST}};
+    char path[CLI_PATH_BYTES];
+    struct stat info;
+    const bool exists = stat(folder, &info) == 0;
+    if (strlen(folder) + 32 > CLI_PATH_BYTES)
+        return error_set(err, STATUS_LIMIT, "a path is too long (limit is %d)", CLI_PATH_BYTES - 32);
+    if (exists && !S_ISDIR(info.st_mode))
+        return error_set(err, STATUS_BAD_INPUT, "%s is '%s', which is no folder (expected one, or a new name)", what, folder);
+    for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
+        path_in(folder, files[i].name, path);
+        if (outputs_declare(path, files[i].kind, what, err) != STATUS_OK ||
+            (exists && outputs_probe(path, files[i].kind, what, err) != STATUS_OK))
+            return err->status;
+    }
+    if (!runs || force || access(path_in(folder, "runs", path), F_OK) != 0) return STATUS_OK;
+    if (access(path_in(folder, "manifest.json", path), F_OK) == 0) return STATUS_OK; /* it is of a figure, as was just seen */
+    return error_set(err, STATUS_BAD_INPUT, "%s would write into '%s/runs', which is not of a figure (expected another name, or "
+                     "--force)", what, folder);
+}
+
 enum status repro_write_folder(const struct figure_result *result, const char *folder, struct error *err)
 {
     char path[CLI_PATH_BYTES], picture[CLI_PATH_BYTES];
-    if (strlen(folder) + 32 > CLI_PATH_BYTES)
-        return error_set(err, STATUS_LIMIT, "a path is too long (limit is %d)", CLI_PATH_BYTES - 32);
     if (path_make_folders(path_in(folder, "manifest.json", path), err) != STATUS_OK ||
         figure_draw(result, path_in(folder, "figure.png", path), err) != STATUS_OK ||
         figure_draw(result, path_in(folder, "figure.svg", picture), err) != STATUS_OK ||

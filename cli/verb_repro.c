@@ -180,7 +180,7 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
 {
     struct repro_request request = {.limit_s = default_limit_s};
     const struct option_spec specs[] = {
-        OPTION_STRING("output", 'o', "FOLDER", &request.output,
+        OPTION_OUTPUT("output", 'o', "FOLDER", FILE_KIND_FOLDER, &request.output,
                       "write figure.svg, figure.png, data.csv, report.md and manifest.json there"),
         OPTION_FLAG("csv", 0, &request.csv, "print the points as CSV"),
         OPTION_FLAG("real", 0, &request.real,
@@ -190,6 +190,7 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
                     "change the set-up: a parameter of the rows, jobs.KEY, or an option of what is run, such as hw"),
         REPRO_RUN_OPTIONS(&request),
         REPRO_PAPERS(&request),
+        CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
@@ -212,7 +213,8 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
     if (cli->json && request.csv)
         return error_set(err, STATUS_BAD_INPUT, "--json and --csv are one answer in different forms");
     if (open_figure(&request, options.operands[0], &work.papers, err) == STATUS_OK &&
-        change(work.papers.figures[0], &request.changes, err) == STATUS_OK && compute(&work, &request, err) == STATUS_OK &&
+        change(work.papers.figures[0], &request.changes, err) == STATUS_OK &&
+        (!request.output || repro_declare_folder(request.output, request.real, cli->force, err) == STATUS_OK) && compute(&work, &request, err) == STATUS_OK &&
         (!request.output || repro_write_folder(&work.results[0], request.output, err) == STATUS_OK) &&
         repro_report_figure(cli, &work.results[0], request.csv, err) == STATUS_OK) {
         if (request.real) cli_real_warn_load(cli, work.set);

@@ -323,6 +323,7 @@ static enum status run(struct cli *cli, const struct cli_run_request *request, s
                            "'%s' has one order alone (make another with 'spillway plan --dispatch live')",
                            request->plan_path);
     if (status == STATUS_OK) status = check_contradiction(request, &plan, err);
+    if (status == STATUS_OK && request->checkpoint) status = job_set_checkpoints_declare(&plan.jobs, request->checkpoint, err);
     if (status == STATUS_OK && !request->no_weights) status = job_set_files_declare(&plan.jobs, true, err);
     if (status == STATUS_OK) warn_other_machine(cli, &plan);
     if (status == STATUS_OK) cli_load_warn_profile(cli, &plan.hardware);

@@ -16,6 +16,7 @@
 #include "planner/policy_process.h"
 #include "exec/run_report.h"
 #include "exec/run_result.h"
+#include "models/job_files.h"
 #include "planner/plan_carried.h"
 #include "planner/plan_io.h"
 
@@ -270,6 +271,7 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
     if (command.quiet) progress_disable();
     struct plan plan = {0};
     status = plan_read(options.operands[0], &plan, err);
+    if (status == STATUS_OK && command.checkpoint) status = job_set_checkpoints_declare(&plan.jobs, command.checkpoint, err);
     if (status == STATUS_OK) status = carry_out(&command, &plan, stop, err);
     plan_release(&plan);
     return status;

@@ -77,3 +77,16 @@ enum status job_set_files_declare(const struct job_set *jobs, bool probe, struct
         if (job_files_declare(&jobs->jobs[j], probe, err) != STATUS_OK) return err->status;
     return STATUS_OK;
 }
+
+enum status job_set_checkpoints_declare(const struct job_set *jobs, const char *folder, struct error *err)
+{
+    char path[JOB_PATH_BYTES], what[JOB_NAME_MAX + 64];
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        const int length = snprintf(path, sizeof path, "%s/%s", folder, jobs->jobs[j].name);
+        if (length >= (int)sizeof path)
+            return error_set(err, STATUS_LIMIT, "the path of the checkpoints is too long (limit is %d bytes)", JOB_PATH_BYTES);
+        snprintf(what, sizeof what, "the checkpoints of job '%s'", jobs->jobs[j].name);
+        if (outputs_declare_folder(path, what, err) != STATUS_OK) return err->status;
+    }
+    return STATUS_OK;
+}

@@ -27,4 +27,8 @@ MUST_CHECK enum status job_files_declare(const struct job *job, bool probe, stru
 /* The same of all jobs. */
 MUST_CHECK enum status job_set_files_declare(const struct job_set *jobs, bool probe, struct error *err);
 
+/* Declare the folders of the jobs' checkpoints, FOLDER/JOB: files are made and removed there, and nothing else is written
+ * into them. Errors: those of outputs_declare_folder(). */
+MUST_CHECK enum status job_set_checkpoints_declare(const struct job_set *jobs, const char *folder, struct error *err);
+
 #endif

@@ -298,6 +298,31 @@ static void no_memory_is_told_at_every_allocation(void **state)
     assert_int_equal(failed, 7); /* an entry and two names of the input; and three of the output */
 }
 
+/* Whichever is declared first, and by whatever name. */
+static void folders_are_for_one_output(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    put("a", "");
+    assert_int_equal(outputs_declare_folder("a", "option '--checkpoint'", &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "option '--checkpoint' is 'a', which is no folder (expected one, or a new name)");
+    unlink("link");
+    assert_int_equal(symlink("sub", "link"), 0);
+    err = (struct error){0};
+    assert_int_equal(outputs_declare_folder("sub/", "option '--checkpoint'", &err), STATUS_OK);
+    assert_int_equal(outputs_declare("suburb", FILE_KIND_LOG, "option '--log'", &err), STATUS_OK);
+    assert_int_equal(outputs_declare("link/../sub/deep", FILE_KIND_TRACE, "option '--trace'", &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "option '--trace' would write 'link/../sub/deep' into the folder of option '--checkpoint', 'sub/' "
+                                  "(expected a path outside of it)");
+    outputs_end();
+    outputs_begin();
+    err = (struct error){0};
+    assert_int_equal(outputs_declare("link/x", FILE_KIND_WEIGHTS, "the weights of job 'a'", &err), STATUS_OK);
+    assert_int_equal(outputs_declare_folder("sub", "option '--checkpoint'", &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "the weights of job 'a' would write 'link/x' into the folder of option '--checkpoint', 'sub' "
+                                  "(expected a path outside of it)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +336,7 @@ int main(void)
         cmocka_unit_test(kinds_are_known_by_their_beginning),
         cmocka_unit_test(compressed_files_are_looked_into),
         cmocka_unit_test_setup_teardown(a_file_of_another_kind_is_kept, begin, end),
+        cmocka_unit_test_setup_teardown(folders_are_for_one_output, begin, end),
         cmocka_unit_test(what_cannot_be_written_is_told),
         cmocka_unit_test(a_pipe_without_a_reader_is_an_error),
         cmocka_unit_test_setup_teardown(no_memory_is_told_at_every_allocation, begin, end),
