@@ -83,6 +83,7 @@ enum status cli_refusal_ask(const struct cli *cli, const struct plan *plan, cons
         refuse(out, why.text);
         return STATUS_OK;
     }
+    if (!path && (cli->json || cli->quiet)) return STATUS_OK;
     if (cli_child_find(program, &why) != STATUS_OK) return STATUS_OK;
     if (cli_child_file(answer_path, err) != STATUS_OK) return err->status;
     (void)!ask_with_file(cli, program, plan, path, answer_path, out, err);

@@ -9,12 +9,13 @@
 #include "planner/plan.h"
 
 struct cli_refusal {
-    bool asked;   /* false: there is no executor here, or the plan is for another machine than this one */
+    bool asked;   /* false: there is no executor here, the plan is for another machine, or it is neither kept nor shown */
     bool refused;
     char text[sizeof((struct error *)0)->text]; /* the reason, when refused */
 };
 
-/* `path`: the file of the plan, NULL when it has none. Errors: STATUS_IO, STATUS_NO_MEMORY; a refusal is none. */
+/* `path`: the file of the plan, NULL when it has none: then programs (--json, --quiet), which may plan a thousand times, are only
+ * told what no executor carries out. Errors: STATUS_IO, STATUS_NO_MEMORY; a refusal is none. */
 MUST_CHECK enum status cli_refusal_ask(const struct cli *cli, const struct plan *plan, const char *path,
                                        struct cli_refusal *out, struct error *err);
 
