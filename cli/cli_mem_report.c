@@ -189,7 +189,12 @@ static enum status print_parts(FILE *out, const struct cli_mem *mem, struct erro
             : f->verdict == FIT_YES   ? ", the fastest way that fits"
                                       : ", the way that lacks least",
             f->moment);
-    return cli_parts_table(out, &f->device, &f->host, err);
+    if (cli_parts_table(out, &f->device, &f->host, err) != STATUS_OK) return err->status;
+    if (f->verdict != FIT_YES || f->host_bytes == 0) return STATUS_OK;
+    const uint64_t at_a_time = hardware_host_bytes(mem->hardware) / f->host_bytes;
+    fprintf(out, "\nhost memory has room for %" PRIu64 " such job%s at a time; others wait, or are done, in files\n", at_a_time,
+            at_a_time == 1 ? "" : "s");
+    return STATUS_OK;
 }
 
 enum status cli_mem_text(struct cli *cli, const struct cli_mem *mem, struct error *err)
@@ -253,6 +258,8 @@ static void way_json(struct json_out *json, const struct cli_mem *mem, uint32_t 
         json_out_u64(json, "least_bytes", f->least_bytes);
         json_out_u64(json, "device_bytes", f->device_bytes);
         json_out_u64(json, "host_bytes", f->host_bytes);
+        if (f->verdict == FIT_YES && f->host_bytes > 0)
+            json_out_u64(json, "host_jobs", hardware_host_bytes(mem->hardware) / f->host_bytes);
         json_out_u64(json, "storage_bytes", f->stored_bytes);
         if (f->verdict == FIT_YES) {
             json_out_double(json, "minibatch_s", mem->times[i].minibatch_s);

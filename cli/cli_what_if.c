@@ -11,6 +11,7 @@
 #include "cli/cli_optimal.h"
 #include "cli/cli_saturn.h"
 #include "models/try.h"
+#include "planner/plan_hosts.h"
 
 enum { SATURN_DEVICES_MOST = 16 };
 
@@ -90,6 +91,15 @@ static void take_memory(const struct plan *plan, struct what_if_answer *a)
     }
 }
 
+/* Of jobs one after the other: how many like the largest there is room for. */
+static void take_host_of_one(const struct plan *plan, struct what_if_answer *a)
+{
+    const uint64_t bytes = plan_host_fullest(plan).memory_bytes;
+    if (bytes <= a->host_bytes) return;
+    a->host_bytes = bytes;
+    a->host_jobs = (uint32_t)min_u64(hardware_host_bytes(&plan->hardware) / bytes, UINT32_MAX);
+}
+
 static void take_peak(const struct plan *plan, struct what_if_answer *a)
 {
     double peak = cli_peak_flops_per_s(plan, &a->hardware);
@@ -110,6 +120,7 @@ static enum status take_jobs(const struct job_set *jobs, struct what_if_answer *
         if (!status) status = cli_predict(&plan, NULL, NULL, &prediction, err);
         if (!status) {
             take_memory(&plan, a);
+            take_host_of_one(&plan, a);
             take_peak(&plan, a);
             a->model_flops += prediction.model_flops / (double)minibatches * (double)job->minibatches;
             if (search->tries[search->best].run_s > longest_s)
@@ -149,6 +160,9 @@ static enum status take_together(struct what_if_answer *a, const struct cli_cand
     a->usable_bytes = a->device_bytes = 0;
     take_memory(plan, a);
     take_peak(plan, a);
+    a->host_bytes = plan_host_fullest(plan).memory_bytes;
+    if (plan_host_jobs(plan, &a->host_jobs, err) != STATUS_OK) return err->status;
+    if (a->host_bytes == 0) a->host_jobs = 0;
     snprintf(a->plan, sizeof a->plan, "together: %s", name);
     snprintf(a->binds, sizeof a->binds, "%s", candidate->prediction.result.binds);
     what_if_effects_begin(a);

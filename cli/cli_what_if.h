@@ -51,6 +51,8 @@ struct what_if_answer {
     struct what_if_effect effects[MACHINE_FIGURES];
     char binds[WHAT_IF_TEXT_BYTES]; /* of the longest job */
     uint64_t device_bytes, usable_bytes; /* of the device with the least left */
+    uint64_t host_bytes;         /* of the fullest host: the largest job's, or of all jobs that are there together */
+    uint32_t host_jobs;          /* that are there at a time, or of those like the largest could be; 0: no memory is needed */
     double watts;                /* of all boards; 0: one is unknown */
     struct what_if_price price;
 };

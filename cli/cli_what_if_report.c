@@ -79,7 +79,7 @@ uint32_t what_if_best(const struct what_if_report *report)
 
 enum row {
     ROW_PLAN, ROW_TOKENS, ROW_SAMPLES, ROW_MFU, ROW_TIME, ROW_DEADLINE, ROW_PRICE, ROW_COST, ROW_MILLION, ROW_BUDGET,
-    ROW_ENERGY, ROW_BINDS, ROW_MEMORY, ROW_BREAK_EVEN, ROWS
+    ROW_ENERGY, ROW_BINDS, ROW_MEMORY, ROW_HOST, ROW_BREAK_EVEN, ROWS
 };
 
 /* "523.7 (461 to 587)" */
@@ -162,6 +162,17 @@ static const char *peak_name(const struct what_if_report *report, const struct w
     return type->peak_tf32.value > type->peak_fp32.value ? "tf32" : "fp32";
 }
 
+/* "97.7 GiB of 128 GiB, 6 jobs at a time" */
+static void host_text(const struct what_if_answer *a, char *text, size_t bytes)
+{
+    char one[QUANTITY_TEXT_BYTES], two[QUANTITY_TEXT_BYTES];
+    if (a->host_jobs == 0) snprintf(text, bytes, "none");
+    else
+        snprintf(text, bytes, "%s of %s, %" PRIu32 " job%s at a time", quantity_text((double)a->host_bytes, DIMENSION_BYTES, one),
+                 quantity_text((double)hardware_host_bytes(&a->hardware), DIMENSION_BYTES, two), a->host_jobs,
+                 a->host_jobs == 1 ? "" : "s");
+}
+
 static void speed_cell(const struct what_if_report *report, const struct what_if_answer *a, enum row row, char *text,
                        size_t bytes)
 {
@@ -185,6 +196,7 @@ static void speed_cell(const struct what_if_report *report, const struct what_if
         else snprintf(text, bytes, "-");
         break;
     case ROW_BINDS: snprintf(text, bytes, "%s", a->binds); break;
+    case ROW_HOST: host_text(a, text, bytes); break;
     default:
         snprintf(text, bytes, "%s left of %s",
                  quantity_text((double)(a->usable_bytes - a->device_bytes), DIMENSION_BYTES, one),
@@ -206,7 +218,8 @@ static void row_label(const struct what_if_report *report, enum row row, char te
 {
     static const char *const labels[ROWS] = {
         "best plan",  "tokens/s",        "samples/s",     "MFU",         "time of the jobs", "deadline", "USD/h",
-        "USD in all", "USD / 1M tokens", "budget",        "energy",      "bound by",         "memory",   "break-even",
+        "USD in all", "USD / 1M tokens", "budget",        "energy",      "bound by",         "memory",   "host memory",
+        "break-even",
     };
     enum cli_unit unit = cli_unit_of(report->jobs);
     if (row == ROW_TIME && report->tokens > 0) snprintf(text, 64, "time for %.4g tokens", report->tokens);
@@ -529,6 +542,8 @@ static void answer_json(struct json_out *json, const struct what_if_report *repo
         cost_json(json, report, a);
         if (a->watts > 0) json_out_double(json, "energy_kwh", energy_kwh(report, a));
         json_out_string(json, "bound_by", a->binds);
+        json_out_u64(json, "host_bytes", a->host_bytes);
+        json_out_u64(json, "host_jobs", a->host_jobs);
         json_out_u64(json, "device_bytes", a->device_bytes);
         json_out_u64(json, "usable_bytes", a->usable_bytes);
         if (report->wanted) what_if_bars_json(json, report->wanted, report, a);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "base/quantity.h"
 #include "base/size.h"
 #include "models/try.h"
@@ -251,4 +252,30 @@ enum status plan_host_fits(const struct plan *plan, struct error *err)
         status = compare_bytes(plan, h, "storage", uses[h].stored_bytes, hardware_storage_bytes(hardware), err);
     free(uses);
     return status;
+}
+
+/* In plan order, which is the order in which ranges are taken and given back. */
+enum status plan_host_jobs(const struct plan *plan, uint32_t *out, struct error *err)
+{
+    *out = plan->jobs.count;
+    if (!plan->host_ranges) return STATUS_OK;
+    bool *const has = alloc_zeroed(plan->jobs.count, sizeof *has);
+    if (!has) return error_memory(err, "jobs in host memory", plan->jobs.count * sizeof *has);
+    uint32_t now = 0, most = 0, outside = 0;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) outside += !plan_has_range(plan, j);
+    for (uint32_t s = 0; s < plan->segment_count; s++)
+        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
+            const struct plan_unit *const unit = &plan->units[plan->instances[plan->segments[s].first_instance + i].unit];
+            const bool last = plan->job_first_shard[unit->job] + unit->shard + 1 == plan->job_first_shard[unit->job + 1];
+            if (unit->pass == PLAN_OPEN && !has[unit->job]) {
+                has[unit->job] = true;
+                most = max_u32(most, ++now);
+            } else if (unit->pass == PLAN_CLOSE && last && has[unit->job]) {
+                has[unit->job] = false;
+                now--;
+            }
+        }
+    free(has);
+    *out = outside + most;
+    return STATUS_OK;
 }

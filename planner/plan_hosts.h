@@ -28,6 +28,9 @@ MUST_CHECK enum status plan_host_uses(const struct plan *plan, struct plan_host_
  * the plan. A plan that plan_host_uses() refuses has UINT64_MAX of both. */
 struct plan_host_use plan_host_fullest(const struct plan *plan);
 
+/* How many jobs of the plan have host memory at a time, at most: all of them, or fewer where jobs take turns. */
+MUST_CHECK enum status plan_host_jobs(const struct plan *plan, uint32_t *out, struct error *err);
+
 /* Does each host have room for its part? Errors: STATUS_INFEASIBLE, naming the node where there are
  * several; also for a buffer that two would have, such as a resident job's tied table. */
 MUST_CHECK enum status plan_host_fits(const struct plan *plan, struct error *err);

@@ -119,6 +119,9 @@ static void test_random_jobs(void **state)
         }
         uint64_t all = plan_host_bytes(&whole);
         assert_null(whole.host_ranges);
+        uint32_t together = 0;
+        assert_int_equal(plan_host_jobs(&whole, &together, &err), STATUS_OK);
+        assert_int_equal(together, d.jobs);
         /* somewhere between a third more than an even share, for jobs differ, and all but a byte */
         uint64_t least = all / d.jobs * 3;
         d.host_bytes = least < all ? least + random_below(d.seed, 4, all - least) : all - 1;
@@ -126,7 +129,10 @@ static void test_random_jobs(void **state)
         assert_true(plan_host_fullest(&plan).memory_bytes <= d.host_bytes);
         uint32_t jobs = 0;
         if (plan.host_ranges) {
+            uint32_t told = 0;
             assert_true(most_at_a_time(&plan, &jobs) <= d.host_bytes);
+            assert_int_equal(plan_host_jobs(&plan, &told, &err), STATUS_OK);
+            assert_int_equal(told, jobs);
             turned++;
             several += jobs > 1;
         }
