@@ -117,8 +117,8 @@ static void everything_tried(void **state)
         assert_true(t->tried > 80);
         assert_true(t->priced > 10);
     }
-    assert_true(tallies[0].missed <= tallies[0].tried / 25);
-    assert_true(tallies[1].missed <= tallies[1].tried / 6);
+    assert_true(tallies[0].missed <= tallies[0].tried / 15);
+    assert_true(tallies[1].missed <= tallies[1].tried / 4);
     assert_true(tallies[1].weighted > 10);
 }
 
