@@ -64,6 +64,7 @@ struct data_source {
     uint64_t held_out_samples;   /* of all held-out minibatches; 0: it is for training */
     uint64_t seed, microbatch, microbatches, sequence, vocabulary;
     uint64_t sample_tokens;      /* tokens in a row that make a sample */
+    bool known;                  /* the tokens were looked through before */
     bool masked;                 /* words are to be guessed */
     uint64_t mask, words;        /* the token for a masked one; random ones are below `words` */
     uint64_t first_type_row;     /* row of token type 0 in the embedding's tables */
@@ -190,7 +191,7 @@ static enum status check_tokens(const struct data_source *source, const char *pa
                          "%s: %" PRIu64 " tokens (expected at least %" PRIu64 ", one sample%s)",
                          path, source->token_count, source->sample_tokens,
                          source->masked ? "" : " and the token behind it");
-    if (source->vocabulary > (UINT64_C(1) << 8 * source->token_bytes) - 1) return STATUS_OK;
+    if (source->known || source->vocabulary > (UINT64_C(1) << 8 * source->token_bytes) - 1) return STATUS_OK;
     for (uint64_t first = 0; first < source->token_count; first += CHUNK) {
         uint64_t rest = source->token_count - first, i = first;
         if (!chunk_exceeds(source, first, rest < CHUNK ? rest : CHUNK)) continue;
@@ -257,7 +258,7 @@ static enum status open_text_data(struct data_source *source, const struct job *
 }
 
 /* Takes `mapped` over, also on failure: `file` itself, or empty when the bytes are borrowed. */
-static enum status create(const struct job *job, const char *name, uint64_t held_out_samples,
+static enum status create(const struct job *job, const char *name, uint64_t held_out_samples, bool known,
                           const struct mapped_file *file, struct mapped_file mapped,
                           struct data_source **out, struct error *err)
 {
@@ -267,6 +268,7 @@ static enum status create(const struct job *job, const char *name, uint64_t held
         return error_memory(err, "a data source", sizeof *source);
     }
     source->file = mapped;
+    source->known = known;
     source->name = name;
     source->seed = job->seed;
     source->microbatch = job->microbatch;
@@ -298,10 +300,10 @@ enum status data_parse(const struct job *job, const char *name, const void *data
 {
     assert(job->data_format != DATA_NONE);
     struct mapped_file borrowed = {.data = data, .bytes = bytes}, none = {0};
-    return create(job, name, 0, &borrowed, none, out, err);
+    return create(job, name, 0, false, &borrowed, none, out, err);
 }
 
-static enum status open_data(const struct job *job, uint64_t held_out_samples,
+static enum status open_data(const struct job *job, uint64_t held_out_samples, bool known,
                              struct data_source **out, struct error *err)
 {
     struct mapped_file mapped = {0};
@@ -311,15 +313,20 @@ static enum status open_data(const struct job *job, uint64_t held_out_samples,
             return error_add(err, "%sdata of job '%s'", held_out_samples > 0 ? "held-out " : "",
                              job->name);
     }
-    return create(job, job->data, held_out_samples, &mapped, mapped, out, err);
+    return create(job, job->data, held_out_samples, known, &mapped, mapped, out, err);
 }
 
 enum status data_open(const struct job *job, struct data_source **out, struct error *err)
 {
-    return open_data(job, 0, out, err);
+    return open_data(job, 0, false, out, err);
 }
 
-enum status data_open_held_out(const struct job *job, struct data_source **out, struct error *err)
+enum status data_open_known(const struct job *job, struct data_source **out, struct error *err)
+{
+    return open_data(job, 0, true, out, err);
+}
+
+static enum status open_held_out(const struct job *job, bool known, struct data_source **out, struct error *err)
 {
     assert(job->evaluation.every > 0);
     struct job view = *job; /* as a job whose training is on these data */
@@ -328,7 +335,17 @@ enum status data_open_held_out(const struct job *job, struct data_source **out, 
         view.data = job->evaluation.data;
         view.data_format = job->evaluation.data_format;
     }
-    return open_data(&view, job->evaluation.minibatches * job_samples(job), out, err);
+    return open_data(&view, job->evaluation.minibatches * job_samples(job), known, out, err);
+}
+
+enum status data_open_held_out(const struct job *job, struct data_source **out, struct error *err)
+{
+    return open_held_out(job, false, out, err);
+}
+
+enum status data_open_held_out_known(const struct job *job, struct data_source **out, struct error *err)
+{
+    return open_held_out(job, true, out, err);
 }
 
 void data_close(struct data_source *source)

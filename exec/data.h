@@ -23,6 +23,10 @@ struct data_source; /* opaque; the file is mapped, not read into memory */
 MUST_CHECK enum status data_open(const struct job *job, struct data_source **out,
                                  struct error *err);
 
+/* The same of a file whose tokens were looked through for another job with the same format and vocabulary: they are not looked
+ * through again, and what is wrong with one would be told when it is read. */
+MUST_CHECK enum status data_open_known(const struct job *job, struct data_source **out, struct error *err);
+
 /* The same from memory, which is borrowed; `name` stands where the file name would in messages, and
  * the job's format is one of a file. */
 MUST_CHECK enum status data_parse(const struct job *job, const char *name, const void *data,
@@ -30,6 +34,7 @@ MUST_CHECK enum status data_parse(const struct job *job, const char *name, const
 /* The job's held-out data; the job must be evaluated. */
 MUST_CHECK enum status data_open_held_out(const struct job *job, struct data_source **out,
                                           struct error *err);
+MUST_CHECK enum status data_open_held_out_known(const struct job *job, struct data_source **out, struct error *err);
 void data_close(struct data_source *source); /* NULL is fine */
 
 /* Tokens that samples are taken from; 0 when they are drawn from the seed, and of images. */

@@ -505,6 +505,30 @@ static enum status open_devices(struct run *run, struct error *err)
     return open_cpu(run, err);
 }
 
+/* Have a job's data been looked through for an earlier one, whose tokens are in the same range? */
+static bool is_known(const struct run *run, uint32_t j)
+{
+    const struct job *const job = &run->plan->jobs.jobs[j];
+    for (uint32_t i = 0; i < j; i++) {
+        const struct job *const other = &run->plan->jobs.jobs[i];
+        if (run->sources[i] && job->data && other->data && strcmp(job->data, other->data) == 0 &&
+            job->data_format == other->data_format && job->network.vocabulary == other->network.vocabulary)
+            return true;
+    }
+    return false;
+}
+
+/* An evaluation without data of its own has a part of the job's, all of which was looked through. */
+static enum status open_data_of_job(struct run *run, uint32_t j, struct error *err)
+{
+    const struct job *const job = &run->plan->jobs.jobs[j];
+    const enum status status = is_known(run, j) ? data_open_known(job, &run->sources[j], err)
+                                                : data_open(job, &run->sources[j], err);
+    if (status != STATUS_OK || job->evaluation.every == 0) return status;
+    return job->evaluation.data ? data_open_held_out(job, &run->held_out[j], err)
+                                : data_open_held_out_known(job, &run->held_out[j], err);
+}
+
 static enum status open_data(struct run *run, struct error *err)
 {
     const struct job_set *const jobs = &run->plan->jobs;
@@ -516,9 +540,7 @@ static enum status open_data(struct run *run, struct error *err)
     run->sources = sources;
     run->held_out = held_out;
     for (uint32_t j = 0; j < jobs->count; j++) {
-        status = data_open(&jobs->jobs[j], &run->sources[j], err);
-        if (status == STATUS_OK && jobs->jobs[j].evaluation.every > 0)
-            status = data_open_held_out(&jobs->jobs[j], &run->held_out[j], err);
+        status = open_data_of_job(run, j, err);
         if (status != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK) return err->status;
     }
     return STATUS_OK;

@@ -123,6 +123,28 @@ static void test_nanogpt(void **state)
     refuse(&job, STATUS_BAD_INPUT, "token 199 is 50257 (expected less than the vocabulary, 50257)");
 }
 
+/* Not looked through again, and told all the same when the token is read; a length that is wrong is told at once. */
+static void test_known_files(void **state)
+{
+    (void)state;
+    uint16_t tokens[20];
+    int32_t batch[3 * 6];
+    struct job job = job_of(DATA_NANOGPT, 50257);
+    struct data_source *source = NULL;
+    struct error err = {0};
+    for (uint64_t i = 0; i < 20; i++) tokens[i] = 50257;
+    write_file(tokens, sizeof tokens);
+    if (data_open_known(&job, &source, &err) != STATUS_OK) fail_msg("%s", err.text);
+    assert_int_equal(data_batch(source, 0, batch, &err), STATUS_BAD_INPUT);
+    assert_non_null(strstr(err.text, "is 50257 (expected less than the vocabulary, 50257)"));
+    data_close(source);
+    source = NULL;
+    err = (struct error){0};
+    write_file(tokens, 10);
+    assert_int_equal(data_open_known(&job, &source, &err), STATUS_BAD_INPUT);
+    assert_null(source);
+}
+
 struct llmc {
     uint32_t header[256];
     union {
@@ -670,7 +692,9 @@ static void test_held_out_masks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),         cmocka_unit_test(test_nanogpt),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_nanogpt),
+        cmocka_unit_test(test_known_files),
         cmocka_unit_test(test_llmc),         cmocka_unit_test(test_llmc_wide),
         cmocka_unit_test(test_llmc_refused), cmocka_unit_test(test_files_refused),
         cmocka_unit_test(test_one_sample),   cmocka_unit_test(test_none), cmocka_unit_test(test_masks),
