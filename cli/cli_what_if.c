@@ -160,6 +160,7 @@ static enum status take_together(struct what_if_answer *a, const struct cli_cand
     a->usable_bytes = a->device_bytes = 0;
     take_memory(plan, a);
     take_peak(plan, a);
+    a->together = true;
     a->host_bytes = plan_host_fullest(plan).memory_bytes;
     if (plan_host_jobs(plan, &a->host_jobs, err) != STATUS_OK) return err->status;
     if (a->host_bytes == 0) a->host_jobs = 0;

@@ -52,7 +52,8 @@ struct what_if_answer {
     char binds[WHAT_IF_TEXT_BYTES]; /* of the longest job */
     uint64_t device_bytes, usable_bytes; /* of the device with the least left */
     uint64_t host_bytes;         /* of the fullest host: the largest job's, or of all jobs that are there together */
-    uint32_t host_jobs;          /* that are there at a time, or of those like the largest could be; 0: no memory is needed */
+    uint32_t host_jobs;          /* that are there at a time; of jobs in turn, like the largest that could be; 0: none needs any */
+    bool together;               /* jobs are not trained in turn */
     double watts;                /* of all boards; 0: one is unknown */
     struct what_if_price price;
 };

@@ -162,15 +162,15 @@ static const char *peak_name(const struct what_if_report *report, const struct w
     return type->peak_tf32.value > type->peak_fp32.value ? "tf32" : "fp32";
 }
 
-/* "97.7 GiB of 128 GiB, 6 jobs at a time" */
+/* "97.7 GiB of 128 GiB, 6 jobs at a time"; of jobs in turn "16 GiB of 128 GiB, room for 8" */
 static void host_text(const struct what_if_answer *a, char *text, size_t bytes)
 {
     char one[QUANTITY_TEXT_BYTES], two[QUANTITY_TEXT_BYTES];
     if (a->host_jobs == 0) snprintf(text, bytes, "none");
     else
-        snprintf(text, bytes, "%s of %s, %" PRIu32 " job%s at a time", quantity_text((double)a->host_bytes, DIMENSION_BYTES, one),
-                 quantity_text((double)hardware_host_bytes(&a->hardware), DIMENSION_BYTES, two), a->host_jobs,
-                 a->host_jobs == 1 ? "" : "s");
+        snprintf(text, bytes, a->together ? "%s of %s, %" PRIu32 " jobs at a time" : "%s of %s, room for %" PRIu32,
+                 quantity_text((double)a->host_bytes, DIMENSION_BYTES, one),
+                 quantity_text((double)hardware_host_bytes(&a->hardware), DIMENSION_BYTES, two), a->host_jobs);
 }
 
 static void speed_cell(const struct what_if_report *report, const struct what_if_answer *a, enum row row, char *text,
