@@ -181,12 +181,34 @@ static enum status print_ways(FILE *out, const struct cli_mem *mem, struct error
     return cli_table_end(&table, out, err);
 }
 
+/* Does `plan` take this way, or is it slower because the way cannot be run here? */
+static bool is_fastest(const struct cli_mem *mem)
+{
+    return !mem->planned.any || strcmp(mem->planned.way, mem->ways[mem->chosen].name) == 0 ||
+           mem->planned.run_s > mem->planned.other_s;
+}
+
+/* `plan` looks at more ways, and takes none that cannot be run where plans are run. */
+static void print_planned(FILE *out, const struct cli_mem *mem)
+{
+    const struct cli_planned *planned = &mem->planned;
+    const char *chosen = mem->ways[mem->chosen].name;
+    char text[QUANTITY_TEXT_BYTES];
+    if (!planned->any) return;
+    fprintf(out, "\nplan takes  %s: %s for %d minibatches", planned->way,
+            quantity_text(planned->run_s, DIMENSION_SECONDS, text), CLI_PLANNED_RUN);
+    if (planned->other_s > 0 && strcmp(planned->way, chosen) != 0)
+        fprintf(out, ", and %s %s%s", chosen, quantity_text(planned->other_s, DIMENSION_SECONDS, text),
+                planned->other_s < planned->run_s ? ", which 'run' cannot carry out here" : "");
+    fputc('\n', out);
+}
+
 static enum status print_parts(FILE *out, const struct cli_mem *mem, struct error *err)
 {
     const struct fit *f = &mem->fits[mem->chosen];
     fprintf(out, "\n%s%s, when most of the fullest device is in use: %s\n\n", mem->ways[mem->chosen].name,
             mem->only_chosen          ? ""
-            : f->verdict == FIT_YES   ? ", the fastest way that fits"
+            : f->verdict == FIT_YES   ? is_fastest(mem) ? ", the fastest way that fits" : ", the fastest of these ways that fits"
                                       : ", the way that lacks least",
             f->moment);
     if (cli_parts_table(out, &f->device, &f->host, err) != STATUS_OK) return err->status;
@@ -202,6 +224,7 @@ enum status cli_mem_text(struct cli *cli, const struct cli_mem *mem, struct erro
     print_head(cli->out, mem);
     enum status status = print_ways(cli->out, mem, err);
     if (!status) print_reasons(cli->out, mem);
+    if (!status) print_planned(cli->out, mem);
     if (!status && mem->fits[mem->chosen].verdict != FIT_IMPOSSIBLE) status = print_parts(cli->out, mem, err);
     if (status) return status;
     for (size_t i = 0; i < ARRAY_COUNT(assumptions); i++)
@@ -297,6 +320,15 @@ enum status cli_mem_json(struct cli *cli, const struct cli_mem *mem, struct erro
     json_out_u64(json, "host_usable_bytes", hardware_host_bytes(h));
     json_out_u64(json, "storage_usable_bytes", hardware_storage_bytes(h));
     json_out_string(json, "chosen", mem->ways[mem->chosen].name);
+    if (mem->planned.any) {
+        json_out_object_begin(json, "planned", true);
+        json_out_string(json, "way", mem->planned.way);
+        json_out_u64(json, "minibatches", CLI_PLANNED_RUN);
+        json_out_double(json, "makespan_s", mem->planned.run_s);
+        if (mem->planned.other_s > 0) json_out_double(json, "chosen_makespan_s", mem->planned.other_s);
+        json_out_bool(json, "runnable", mem->planned.runnable);
+        json_out_object_end(json);
+    }
     json_out_array_begin(json, "ways", false);
     for (uint32_t n = 0; n < mem->count; n++)
         if (!mem->only_chosen || mem->order[n] == mem->chosen) way_json(json, mem, mem->order[n]);

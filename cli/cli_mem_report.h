@@ -3,6 +3,7 @@
 #define SPILLWAY_CLI_MEM_REPORT_H
 
 #include "cli/cli.h"
+#include "cli/cli_planned.h"
 #include "models/hardware.h"
 #include "models/job.h"
 #include "planner/fit_largest.h"
@@ -24,6 +25,7 @@ struct cli_mem {
     const uint32_t *order;      /* (count) ways that fit, the fastest first, then those that lack least */
     const struct fit_largest *largest; /* (count); NULL: it was not asked for */
     uint32_t count;
+    struct cli_planned planned; /* what `plan` takes, where that was looked into */
     uint32_t chosen;            /* whose parts are shown */
     bool only_chosen;           /* it was asked for by name */
 };

@@ -114,7 +114,7 @@ void cli_ranking_search_text(FILE *out, const struct cli_plan_report *report)
 {
     char limit[QUANTITY_TEXT_BYTES], count[QUANTITY_TEXT_BYTES];
     if (!report->search || !report->search->cut_short) return;
-    fprintf(out, "search       cut short by the time limit of %s after %s iterations; the same again takes --iterations\n",
+    fprintf(out, "search       cut short by the time limit of %s after %s iterations (--iterations does not go by the clock)\n",
             quantity_text(report->time_limit_s, DIMENSION_SECONDS, limit),
             quantity_text((double)report->search->iterations, DIMENSION_COUNT_OF, count));
 }

@@ -13,6 +13,7 @@
 #include "base/suggest.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_mem_report.h"
+#include "cli/cli_planned.h"
 #include "cli/cli_predict.h"
 #include "models/network_graph.h"
 #include "models/network_t5.h"
@@ -87,7 +88,7 @@ static enum status count_microbatches(const struct request *request, const struc
     return STATUS_OK;
 }
 
-static void write_jobs(const struct request *request, uint64_t microbatches, struct json_out *json)
+static void write_jobs(const struct request *request, uint64_t microbatches, uint64_t minibatches, struct json_out *json)
 {
     json_out_object_begin(json, NULL, true);
     json_out_u64(json, "spillway_jobs", 1);
@@ -96,7 +97,7 @@ static void write_jobs(const struct request *request, uint64_t microbatches, str
     json_out_string(json, "network", request->network);
     json_out_u64(json, "microbatch", request->microbatch);
     json_out_u64(json, "microbatches", microbatches);
-    json_out_u64(json, "minibatches", 1);
+    json_out_u64(json, "minibatches", minibatches);
     if (request->image > 0) json_out_u64(json, "image_size", request->image);
     if (request->sequence > 0) json_out_u64(json, "sequence", request->sequence);
     if (request->decoder_sequence > 0) json_out_u64(json, "decoder_sequence", request->decoder_sequence);
@@ -146,22 +147,30 @@ static enum status without_place(struct error *err)
     return err->status;
 }
 
-static enum status make_job(const struct request *request, const struct hardware *hardware, struct job_set *out,
-                            struct error *err)
+/* The jobs file, with as many minibatches; destroy it. */
+static enum status write_job(const struct request *request, const struct hardware *hardware, uint64_t minibatches,
+                             struct json_input **out, struct error *err)
 {
     uint64_t microbatches = 0;
     TRY(count_microbatches(request, hardware, &microbatches, err));
     struct json_out *json = json_out_create(NULL);
-    struct json_input *in = NULL;
     size_t length;
     if (!json) return error_memory(err, "the job", 1);
-    write_jobs(request, microbatches, json);
+    write_jobs(request, microbatches, minibatches, json);
     const char *text = json_out_text(json, &length);
-    enum status status = json_out_complete(json) ? json_input_parse(job_name, text, length, &in, err)
+    enum status status = json_out_complete(json) ? json_input_parse(job_name, text, length, out, err)
                                                  : error_memory(err, "the job", length);
-    if (!status) status = job_set_parse(in, json_input_root(in), ".", out, err);
-    json_input_destroy(in);
     json_out_destroy(json);
+    return status ? without_place(err) : STATUS_OK;
+}
+
+static enum status make_job(const struct request *request, const struct hardware *hardware, struct job_set *out,
+                            struct error *err)
+{
+    struct json_input *in = NULL;
+    TRY(write_job(request, hardware, 1, &in, err));
+    enum status status = job_set_parse(in, json_input_root(in), ".", out, err);
+    json_input_destroy(in);
     return status ? without_place(err) : STATUS_OK;
 }
 
@@ -259,6 +268,21 @@ struct found {
     uint32_t order[FIT_WAYS_MAX];
 };
 
+enum { PLANNED_DEVICES_MOST = 16 };
+
+/* What `plan` takes, which looks at more ways. */
+static enum status find_planned(const struct request *request, struct cli_mem *mem, struct error *err)
+{
+    struct json_input *in = NULL;
+    if (mem->hardware->device_count > PLANNED_DEVICES_MOST) return STATUS_OK;
+    TRY(write_job(request, mem->hardware, CLI_PLANNED_RUN, &in, err));
+    const struct cli_source source = {.jobs_path = job_name, .jobs = in, .machine = request->machine,
+                                      .parallel = CLI_PARALLEL_NONE};
+    enum status status = cli_planned_find(&source, mem->ways[mem->chosen].name, &mem->planned, err);
+    json_input_destroy(in);
+    return status;
+}
+
 static enum status answer(struct cli *cli, const struct request *request, struct cli_mem *mem, struct found *found,
                           struct error *err)
 {
@@ -275,6 +299,7 @@ static enum status answer(struct cli *cli, const struct request *request, struct
         if (!mem->only_chosen) rank_way(mem, i, i, found->order);
     }
     if (!mem->only_chosen) mem->chosen = found->order[0];
+    if (!mem->only_chosen) TRY(find_planned(request, mem, err));
     TRY((cli->json ? cli_mem_json : cli_mem_text)(cli, mem, err));
     if (found->fits[mem->chosen].verdict == FIT_YES || any_fits(mem)) return STATUS_OK;
     char text[CLI_MEM_VERDICT_BYTES];

@@ -1,7 +1,7 @@
 /*
  * cli/cli_ways.h, of random jobs on random machines, against the same ways asked for one by one: the plan that is made
  * where no policy is asked for ends no later than that of any policy and any way; the row of `--policy all` is
- * what `--policy optimal` makes; a plan is called optimal only where nothing is faster.
+ * what `--policy optimal` makes; a plan is called optimal only where nothing is faster; `mem` and `plan` agree.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +15,7 @@
 #include "base/json_in.h"
 #include "base/random.h"
 #include "cli/cli_optimal.h"
+#include "cli/cli_planned.h"
 #include "cli/cli_proven.h"
 #include "cli/cli_runnable.h"
 #include "cli/cli_saturn.h"
@@ -40,10 +41,11 @@ struct counts {
 
 static uint64_t below(uint64_t seed, uint32_t index, uint64_t limit) { return random_below(seed, index, limit); }
 
-static void random_jobs(uint64_t seed, char *text)
+/* `minibatches` above 0: of one job. */
+static void random_jobs(uint64_t seed, uint64_t minibatches, char *text)
 {
     static const char *const precisions[] = {"fp32", "bf16"}, *const optimizers[] = {"\"adamw\"", "\"sgd\""};
-    uint32_t count = 1 + (uint32_t)below(seed, 0, 4);
+    uint32_t count = minibatches > 0 ? 1 : 1 + (uint32_t)below(seed, 0, 4);
     size_t used = (size_t)snprintf(text, TEXT_BYTES, "{\"spillway_jobs\": 1, \"jobs\": [");
     for (uint32_t j = 0; j < count; j++) {
         uint64_t key = random_u64(seed, 100 + j);
@@ -53,7 +55,7 @@ static void random_jobs(uint64_t seed, char *text)
             "\"vocab_size\": 512, \"n_positions\": 64}, \"sequence\": 64, \"microbatch\": %u, \"microbatches\": %u, "
             "\"minibatches\": %u, \"precision\": \"%s\", \"optimizer\": {\"kind\": %s}}",
             j > 0 ? ", " : "", j, 1 + (unsigned)below(key, 0, 5), 64 << below(key, 1, 3), 1u << below(key, 2, 3),
-            1u << below(key, 3, 3), 1 + (unsigned)below(key, 4, 6), precisions[below(key, 5, 2)], optimizers[below(key, 6, 2)]);
+            1u << below(key, 3, 3), minibatches > 0 ? (unsigned)minibatches : 1 + (unsigned)below(key, 4, 6), precisions[below(key, 5, 2)], optimizers[below(key, 6, 2)]);
     }
     snprintf(text + used, TEXT_BYTES - used, "]}");
 }
@@ -70,11 +72,11 @@ static void random_machine(uint64_t seed, struct cli_machine *machine)
     if (below(seed, 4, 2)) machine->link_bytes_per_s = 5e7 * (double)(1 + below(seed, 5, 40));
 }
 
-static void begin(uint64_t seed, struct random_case *c)
+static void begin(uint64_t seed, uint64_t minibatches, struct random_case *c)
 {
     struct error err = {0};
     *c = (struct random_case){.source = {.jobs_path = "-", .machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE}};
-    random_jobs(random_u64(seed, 0), c->text);
+    random_jobs(random_u64(seed, 0), minibatches, c->text);
     random_machine(random_u64(seed, 1), &c->source.machine);
     if (json_input_parse("jobs", c->text, strlen(c->text), &c->jobs, &err)) fail_msg("%s: %s", c->text, err.text);
     c->source.jobs = c->jobs;
@@ -201,7 +203,7 @@ static void nothing_is_faster(void **state)
         uint64_t key = random_u64(seed, round);
         struct random_case c;
         struct error err = {0};
-        begin(key, &c);
+        begin(key, 0, &c);
         const struct planner_options options = options_of(key);
         struct cli_field *kept = new_field();
         enum status status = cli_ways(&c.source, &(struct cli_ways_options){.fixed = &options}, kept, &err);
@@ -249,7 +251,7 @@ static void optimal_is_one_thing(void **state)
         uint64_t key = random_u64(seed, round);
         struct random_case c;
         struct error err = {0}, why = {0};
-        begin(key, &c);
+        begin(key, 0, &c);
         struct planner_options options = options_of(key);
         options.optimizer = below(key, 20, 3) == 0 ? PLACE_DEVICE : PLANNER_AUTO;
         struct cli_field *all = new_field(), *optimal = new_field(), *again = new_field();
@@ -276,11 +278,47 @@ static void optimal_is_one_thing(void **state)
     assert_true(compared == ROUNDS / 3);
 }
 
+/* What `mem` says that `plan` takes is what `plan` takes, and no way of mem's table that can be run is faster. */
+static void mem_says_what_plan_takes(void **state)
+{
+    (void)state;
+    struct counts n = {0};
+    uint64_t seed = support_seed("mem_says_what_plan_takes");
+    for (uint32_t round = 0; round < ROUNDS / 2; round++) {
+        uint64_t key = random_u64(seed, round);
+        struct random_case c;
+        struct cli_planned planned;
+        struct error err = {0};
+        const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+        begin(key, CLI_PLANNED_RUN, &c);
+        struct cli_field *taken = new_field();
+        if (cli_planned_find(&c.source, "resident", &planned, &err)) fail_msg("%s", err.text);
+        enum status status = cli_ways(&c.source, &(struct cli_ways_options){.fixed = &options}, taken, &err);
+        assert_int_equal(planned.any, status == STATUS_OK);
+        if (planned.any) {
+            double taken_s = taken->kept.prediction.result.makespan_s;
+            n.plans++;
+            assert_true(planned.run_s == taken_s);
+            if (strcmp(planned.way, taken->outcomes[taken->best].policy) != 0) {
+                assert_string_equal(planned.way, "resident");
+                assert_true(planned.other_s <= 1.001 * taken_s);
+            }
+            compare_spread(&c, taken, cli_runs_here(&taken->kept.plan.hardware), &options, &n);
+        }
+        release(taken);
+        end(&c);
+    }
+    print_message("%u jobs, %u ways of mem compared, %u that cannot be run, %u without a plan\n", n.plans, n.compared, n.not_run,
+                  n.without_plan);
+    assert_true(n.plans > ROUNDS / 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_faster),
         cmocka_unit_test(optimal_is_one_thing),
+        cmocka_unit_test(mem_says_what_plan_takes),
     };
     return cmocka_run_group_tests_name("cli_ways", tests, NULL, NULL);
 }
