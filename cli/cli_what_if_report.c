@@ -150,7 +150,7 @@ static void cost_cell(const struct what_if_report *report, const struct what_if_
 static bool any_bf16(const struct what_if_report *report)
 {
     for (uint32_t j = 0; j < report->jobs->count; j++)
-        if (report->jobs->jobs[j].precision == PRECISION_BF16) return true;
+        if (report->jobs->jobs[j].precision != PRECISION_FP32) return true;
     return false;
 }
 

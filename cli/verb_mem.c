@@ -20,7 +20,6 @@
 #include "models/try.h"
 #include "planner/what_if.h"
 
-static const char *const precision_choices[] = {"fp32", "bf16", NULL};
 static const char *const gradients_choices[] = {"fp32", "bf16", NULL};
 static const char *const optimizer_choices[] = {"adamw", "momentum", "sgd", NULL};
 
@@ -101,7 +100,7 @@ static void write_jobs(const struct request *request, uint64_t microbatches, uin
     if (request->image > 0) json_out_u64(json, "image_size", request->image);
     if (request->sequence > 0) json_out_u64(json, "sequence", request->sequence);
     if (request->decoder_sequence > 0) json_out_u64(json, "decoder_sequence", request->decoder_sequence);
-    json_out_string(json, "precision", precision_choices[request->precision]);
+    json_out_string(json, "precision", precision_names[request->precision]);
     if (request->gradients > 0) json_out_string(json, "gradients", gradients_choices[request->gradients]);
     write_optimizer(request, json);
     json_out_object_end(json);
@@ -348,8 +347,8 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
                    "tokens per sample of a decoder behind an encoder (t5), default as --sequence"),
         OPTION_U64("image-size", 0, "PIXELS", 1, NETWORK_IMAGE_MAX, &request.image,
                    "of a side, for convolutional networks, default the network's own"),
-        OPTION_CHOICE("precision", 0, "TYPE", precision_choices, &request.precision,
-                      "of weights, default fp32; bf16 means fp32 master weights beside them"),
+        OPTION_CHOICE("precision", 0, "TYPE", precision_names, &request.precision,
+                      "of the training, default fp32; with bf16 all has 16 bits but master weights and moments"),
         OPTION_CHOICE("gradients", 0, "TYPE", gradients_choices, &request.gradients,
                       "of weights, over several devices at once, default fp32"),
         OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer, "default adamw"),

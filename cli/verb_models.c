@@ -2,8 +2,8 @@
  * `models list` and `models show`: what a network costs before anybody runs it.
  *
  * All figures are the ones that the planner counts with (models/network.h, models/memory.h), less the
- * padding of tensors. For --dtype bf16 they are those of a job of that precision: matrices of 2 bytes,
- * with an fp32 master that counts as optimizer state, and everything else fp32.
+ * padding of tensors. With --dtype they are those of a job of that precision (models/precision.h); the fp32
+ * master of weights of 2 bytes counts as optimizer state.
  *
  * Layers of one shape follow each other in every network here, so the table shows a run of equal
  * layers as one row with its range; --layers and --json show each.
@@ -17,8 +17,6 @@
 #include "models/network_graph.h"
 #include "models/network_t5.h"
 
-enum dtype { DTYPE_FP32, DTYPE_BF16 };
-static const char *const dtype_names[] = {"fp32", "bf16", NULL};
 static const char *const optimizer_choices[] = {"sgd", "adamw", "momentum", NULL}; /* as enum optimizer_kind */
 
 static const char *const kind_names[] = {
@@ -117,7 +115,7 @@ static struct state_format format_of(const struct request *request)
 {
     return (struct state_format){
         .optimizer = (uint32_t)request->optimizer,
-        .weights = request->dtype == DTYPE_BF16 ? PRECISION_BF16 : PRECISION_FP32};
+        .weights = (uint32_t)request->dtype};
 }
 
 static double pass_flops(const struct network *network, uint64_t layer, enum pass pass,
@@ -129,16 +127,15 @@ static double pass_flops(const struct network *network, uint64_t layer, enum pas
     return work_flops(items, count);
 }
 
-/* As a job of this precision has them (models/precision.h): gradients, activations and boundaries are fp32
- * in any case, and what the optimizer changes is an fp32 master. */
+/* As a job of this precision has them (models/precision.h). */
 static void layer_figures(const struct network *network, uint64_t layer,
                           const struct request *request, struct layer_figures *out)
 {
     struct tensor_spec specs[LAYER_TENSORS_MAX];
     uint32_t count = network_layer_tensors(network, layer, specs);
     uint64_t parameters = network_layer_parameters(network, layer), rounded = 0;
-    for (uint32_t i = 0; i < count && request->dtype == DTYPE_BF16; i++)
-        if (specs[i].matrix) rounded += specs[i].elements;
+    for (uint32_t i = 0; i < count; i++)
+        if (precision_halves_weight((uint32_t)request->dtype, specs[i].matrix)) rounded += specs[i].elements;
     *out = (struct layer_figures){
         .parameter_count = parameters,
         .forward_flops = pass_flops(network, layer, PASS_FORWARD, request),
@@ -147,9 +144,9 @@ static void layer_figures(const struct network *network, uint64_t layer,
         .gradient_bytes = parameters * 4,
         .optimizer_bytes = rounded * 4 + parameters * 4 * optimizer_moments((uint32_t)request->optimizer),
         .activation_bytes = memory_activation_bytes(network, layer, 1, request->microbatch,
-                                                    request->sequence),
+                                                    request->sequence, format_of(request).weights),
         .boundary_bytes = memory_boundary_bytes(network, layer, request->microbatch,
-                                                request->sequence),
+                                                request->sequence, format_of(request).weights),
     };
 }
 
@@ -245,7 +242,7 @@ static enum status show_text(struct cli *cli, const struct network *network,
             quantity_text((double)sum.parameter_count, DIMENSION_COUNT_OF, parameters),
             network->layer_count, request->microbatch, network->graph && network->image > 0 ? "image" : "sequence",
             network->graph && network->image > 0 ? network->image : request->sequence, decoder_text(network, request, decoder),
-            dtype_names[request->dtype], optimizer_names[request->optimizer]);
+            precision_names[request->dtype], optimizer_names[request->optimizer]);
     if (network->experts > 0)
         fprintf(cli->out, "%s of these parameters are met by each token: %" PRIu64 " of %" PRIu64 " experts\n\n",
                 quantity_text((double)network_active_parameters(network), DIMENSION_COUNT_OF, parameters),
@@ -296,7 +293,7 @@ static enum status show_json(struct cli *cli, const struct network *network,
     if (network->encoder_blocks > 0)
         json_out_u64(json, "decoder_tokens", network_decoder_tokens(network, request->sequence));
     if (network->graph && network->image > 0) json_out_u64(json, "image_size", network->image);
-    json_out_string(json, "dtype", dtype_names[request->dtype]);
+    json_out_string(json, "dtype", precision_names[request->dtype]);
     json_out_string(json, "optimizer", optimizer_names[request->optimizer]);
     json_out_bool(json, "tied_head", network->tied_head);
     figures_json(json, &sum);
@@ -353,8 +350,8 @@ enum status verb_models_show(struct cli *cli, int argc, char **argv, struct erro
                    "tokens per sample of a decoder behind an encoder (t5), default as --sequence"),
         OPTION_U64("image-size", 0, "PIXELS", 1, NETWORK_IMAGE_MAX, &request.image,
                    "of a side, for convolutional networks, default the network's own"),
-        OPTION_CHOICE("dtype", 0, "TYPE", dtype_names, &request.dtype,
-                      "default fp32; bf16 means mixed precision with fp32 master weights"),
+        OPTION_CHOICE("dtype", 0, "TYPE", precision_names, &request.dtype,
+                      "default fp32; with bf16 all has 16 bits but master weights and moments"),
         OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer,
                       "default adamw"),
         OPTION_FLAG("layers", 'l', &request.each_layer,

@@ -167,6 +167,9 @@ static enum status check_identity(const struct reader *reader, const struct chec
         const char *found = safetensors_metadata(reader->parsed, checkpoint_keys[i]);
         /* those of before there was another do not say it */
         if (!found && i == KEY_PRECISION) found = precision_names[PRECISION_FP32];
+        /* which is what bf16 was called */
+        if (i == KEY_PRECISION && strcmp(found, precision_names[PRECISION_BF16]) == 0)
+            found = precision_names[PRECISION_BF16_WEIGHTS];
         const bool any = i == KEY_DATA_TOKENS && subject->data_tokens == CHECKPOINT_ANY_TOKENS;
         if (any || (found && strcmp(found, identity->values[i]) == 0)) continue;
         if (i == KEY_NETWORK) {

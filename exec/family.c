@@ -432,7 +432,7 @@ struct attention family_attention(const struct unit *unit, const float *q, const
                               .row_q = unit->inner,
                               .row_kv = unit->shared,
                               .causal = unit->network->causal,
-                              .rounded = unit->arguments->job->precision == PRECISION_BF16};
+                              .rounded = unit->arguments->job->precision == PRECISION_BF16_WEIGHTS};
 }
 
 static int64_t table_rows(const struct unit *unit)
@@ -462,9 +462,9 @@ void family_gather(const struct unit *unit, float *x, const struct table_rows *r
 {
     const struct kernels *k = unit->kernels;
     /* a pass that only reads has the weights alone, from the beginning on */
-    const uint64_t row_bytes = unit->network->width * precision_bytes(unit->arguments->job->precision);
+    const uint64_t row_bytes = unit->network->width * precision_weight_bytes(unit->arguments->job->precision);
     const void *const weights = at_byte(unit->arguments->state, (uint64_t)rows->first * row_bytes);
-    if (unit->arguments->job->precision == PRECISION_BF16)
+    if (unit->arguments->job->precision == PRECISION_BF16_WEIGHTS)
         k->embed_forward_bf16(k, x, weights, rows->tokens, rows->token_stride, unit->b, unit->t,
                               unit->c, rows->vocabulary, rows->first_row, rows->row_count);
     else
@@ -536,7 +536,7 @@ static struct weights word_table(const struct unit *unit, uint64_t layer, uint32
 {
     const void *const table = unit->arguments->table;
     if (!unit->network->tied_head) return family_tensor(unit, layer, own_weight).weights;
-    if (unit->arguments->job->precision == PRECISION_BF16) return (struct weights){.rounded = table};
+    if (unit->arguments->job->precision == PRECISION_BF16_WEIGHTS) return (struct weights){.rounded = table};
     return (struct weights){.fp32 = table};
 }
 

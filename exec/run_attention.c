@@ -43,7 +43,7 @@ void run_prepare_attention(struct run *run, uint32_t device)
     if (!kernels->prepare_attention) return;
     for (uint32_t j = 0; j < jobs->count; j++) {
         const struct job *const job = &jobs->jobs[j];
-        if (job->precision != PRECISION_BF16 || !run->uses_device[(size_t)j * devices + device])
+        if (job->precision != PRECISION_BF16_WEIGHTS || !run->uses_device[(size_t)j * devices + device])
             continue;
         char by[sizeof run->attention_by / 2];
         const struct attention shape = shape_of(job);

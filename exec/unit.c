@@ -83,7 +83,7 @@ const char *unit_missing_kernel(const struct kernels *kernels, const struct job 
 {
     const struct family *family = families[job->network.family];
     const char *missing = family ? find_missing(kernels, family->needs, family->need_count) : NULL;
-    if (!missing && job->precision == PRECISION_BF16)
+    if (!missing && job->precision == PRECISION_BF16_WEIGHTS)
         missing = find_missing(kernels, bf16_needs, sizeof bf16_needs / sizeof *bf16_needs);
     return missing;
 }
@@ -91,6 +91,8 @@ const char *unit_missing_kernel(const struct kernels *kernels, const struct job 
 const char *unit_unsupported(const struct job *job)
 {
     const struct family *family = families[job->network.family];
+    if (job->precision == PRECISION_BF16)
+        return "precision \"bf16\", 16 bits throughout, can be planned and simulated only (\"bf16-weights\" is carried out)";
     if (parallel_is_set(&job->parallel)) return "jobs that are spread over devices can be planned and simulated only";
     if (family) return family->unsupported ? family->unsupported(job) : NULL;
     static _Thread_local char text[96];

@@ -409,6 +409,13 @@ double cost_work_s(const struct hardware *hardware, uint32_t device,
     return dispatched ? total + fmax(0, host_s - hiding_s) : total;
 }
 
+double cost_device_s(const struct hardware *hardware, uint32_t device, const struct work_item *items, size_t count)
+{
+    double total = 0;
+    for (size_t i = 0; i < count; i++) total += item_cost(hardware, device, &items[i]).seconds;
+    return total;
+}
+
 /* --- copies --------------------------------------------------------------------------------- */
 
 struct copies {

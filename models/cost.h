@@ -32,6 +32,9 @@ double cost_item_s(const struct hardware *hardware, uint32_t device, const struc
 double cost_work_s(const struct hardware *hardware, uint32_t device,
                    const struct work_item *items, size_t count, double *spread);
 
+/* The device's own part of that, which adds up: however a list is cut into passes, they take at least so long. */
+double cost_device_s(const struct hardware *hardware, uint32_t device, const struct work_item *items, size_t count);
+
 /* Of the machine's cores those that compute for the device; 1 of a device that is none of the host's. */
 double cost_host_share(const struct hardware *hardware, uint32_t device);
 

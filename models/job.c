@@ -217,7 +217,7 @@ static enum status take_optimizer(struct json_object *o, struct optimizer *out, 
                          err));
     TRY(json_take_double(&inner, "momentum", JSON_OPTIONAL, 0, below_one, &out->momentum, err));
     TRY(json_take_bool(&inner, "nesterov", JSON_OPTIONAL, &out->nesterov, err));
-    TRY(precision_take(&inner, "moments", &moments, err));
+    TRY(precision_take(&inner, "moments", PRECISION_NUMBERS, &moments, err));
     TRY(json_take_double(&inner, "clip", JSON_OPTIONAL, 0, 1e30, &out->clip, err));
     TRY(take_schedule(&inner, &out->schedule, err));
     TRY(json_object_close(&inner, err));
@@ -295,8 +295,8 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
                       err));
     TRY(json_take_u64(o, "first_minibatch", JSON_OPTIONAL, 0, JOB_MINIBATCHES_MAX,
                       &job->first_minibatch, err));
-    TRY(precision_take(o, "precision", &job->precision, err));
-    TRY(precision_take(o, "gradients", &job->gradients, err));
+    TRY(precision_take(o, "precision", PRECISION_COUNT, &job->precision, err));
+    TRY(precision_take(o, "gradients", PRECISION_NUMBERS, &job->gradients, err));
     TRY(take_optimizer(o, &job->optimizer, err));
     TRY(json_take_u64(o, "seed", JSON_OPTIONAL, 0, JOB_SEED_MAX, &job->seed, err));
     TRY(json_take_string(o, "data", JSON_OPTIONAL, &draft->data, err));

@@ -26,7 +26,7 @@
  *                                              beta2 0.999, epsilon 1e-8, decay "matrices",
  *                                              momentum 0, nesterov false, clip 0, moments "fp32"
  *                                              (or "bf16"), and a schedule, below
- * precision     "fp32"                         or "bf16": of the weights, models/precision.h
+ * precision     "fp32"                         or "bf16", "bf16-weights": models/precision.h
  * gradients     "fp32"                         or "bf16", of weights, of a job that is spread: models/parallel.h
  * seed          1
  * data          none: seeded random tokens     relative to the jobs file; as text, a token is a byte,
@@ -138,7 +138,7 @@ struct job {
     struct job_batch batch; /* how that was said, in words of other programs */
     uint64_t minibatches; /* optimizer steps */
     uint64_t first_minibatch; /* the number of the first: batches and steps count on from there */
-    uint32_t precision;   /* enum precision, of the weights as passes read them */
+    uint32_t precision;   /* enum precision, of its training */
     uint32_t gradients;   /* enum precision, of those of weights, where it is spread */
     struct optimizer optimizer;
     uint64_t seed;
@@ -191,11 +191,12 @@ static inline uint64_t job_pass_samples(const struct job *job, uint64_t first_la
                ? job_samples(job) : job->microbatch;
 }
 
-/* UNIT_ACCUMULATE (models/memory.h) where that takes several turns; UNIT_ROUNDED where weights are bf16. */
+/* UNIT_ACCUMULATE (models/memory.h) where that takes several turns; what else its precision adds. */
 static inline uint32_t job_pass_way(const struct job *job, uint64_t first_layer)
 {
     return (job_pass_samples(job, first_layer) < job_samples(job) ? UNIT_ACCUMULATE : 0) |
-           (job->precision == PRECISION_BF16 ? UNIT_ROUNDED : 0);
+           (job->precision == PRECISION_BF16 ? UNIT_HALF : 0) |
+           (job->precision == PRECISION_BF16_WEIGHTS ? UNIT_ROUNDED : 0);
 }
 
 /* What its states are made of. */
@@ -221,9 +222,9 @@ static inline uint64_t job_kept_bytes(const struct job *job, uint64_t first_laye
     if (!(how & UNIT_KEEP)) return 0;
     uint64_t one = how & UNIT_INPUTS
                        ? memory_input_bytes(&job->network, first_layer, layer_count,
-                                            job->microbatch, job->sequence)
+                                            job->microbatch, job->sequence, job->precision)
                        : memory_activation_bytes(&job->network, first_layer, layer_count,
-                                                 job->microbatch, job->sequence);
+                                                 job->microbatch, job->sequence, job->precision);
     return job->microbatches * one;
 }
 

@@ -32,6 +32,7 @@ struct layout {
     uint64_t bytes;
     uint64_t layer;
     uint64_t alignment;
+    uint64_t number_bytes; /* of activations; 0: as fp32 */
 };
 
 static void put_bytes(struct layout *layout, const char *name, uint64_t bytes)
@@ -54,12 +55,24 @@ static void put(struct layout *layout, const char *name, uint64_t elements)
 }
 
 /* "L.what" */
-static void put_kept(struct layout *layout, const char *what, uint64_t elements)
+static void put_named(struct layout *layout, const char *what, uint64_t bytes)
 {
     char name[64] = "";
     if (layout->entries)
         snprintf(name, sizeof name, "%" PRIu64 ".%s", layout->layer, what);
-    put(layout, name, elements);
+    put_bytes(layout, name, bytes);
+}
+
+/* Activations, in their precision. */
+static void put_kept(struct layout *layout, const char *what, uint64_t elements)
+{
+    put_named(layout, what, elements * (layout->number_bytes > 0 ? layout->number_bytes : sizeof(float)));
+}
+
+/* What is fp32 in any precision. */
+static void put_statistics(struct layout *layout, const char *what, uint64_t elements)
+{
+    put_named(layout, what, elements * sizeof(float));
 }
 
 static uint64_t end_of(const struct layout *layout)
@@ -72,6 +85,7 @@ struct range {
     const struct network *network;
     uint64_t first, count;
     uint64_t microbatch, sequence;
+    uint64_t number_bytes;      /* of activations; 0: as fp32 */
     uint32_t part;              /* of the state, enum state_part */
     struct state_format format; /* of the state */
     void (*lay)(const struct range *range, uint64_t layer, struct layout *layout);
@@ -104,6 +118,7 @@ static void lay_layer(const struct range *range, uint64_t layer, struct layout *
 {
     layout->layer = layer;
     layout->alignment = MEMORY_ALIGNMENT;
+    layout->number_bytes = range->number_bytes;
     layout->bytes = end_of(layout);
     range->lay(range, layer, layout);
 }
@@ -157,7 +172,7 @@ static struct range range_of(const struct network *network, uint64_t first, uint
 /* Of one number of a matrix, or of another tensor, in a part; 0 where it is not in it. */
 static uint64_t element_bytes(struct state_format format, uint32_t part, bool matrix)
 {
-    const bool rounded = format.weights == PRECISION_BF16 && matrix;
+    const bool rounded = precision_halves_weight(format.weights, matrix);
     switch ((enum state_part)part) {
     case STATE_WEIGHTS: return precision_bytes(rounded ? PRECISION_BF16 : PRECISION_FP32);
     case STATE_MASTER: return rounded ? precision_bytes(PRECISION_FP32) : 0;
@@ -289,10 +304,10 @@ static void lay_attention(const struct network *network, struct sizes s, struct 
     if (network_traits(network)->qk_norm) {
         put_kept(layout, "plain_q", s.rows * s.inner);
         put_kept(layout, "plain_k", s.rows * s.shared);
-        put_kept(layout, "qk_stats", s.rows * (s.heads + network_kv_heads(network)));
+        put_statistics(layout, "qk_stats", s.rows * (s.heads + network_kv_heads(network)));
     }
     put_kept(layout, "attention", s.rows * s.inner);
-    put_kept(layout, "attention_stats", s.rows * s.heads);
+    put_statistics(layout, "attention_stats", s.rows * s.heads);
 }
 
 /* Attention to an encoder's result. */
@@ -300,21 +315,21 @@ static void lay_cross(const struct network *network, struct sizes s, struct layo
 {
     if (s.seen == 0) return;
     put_kept(layout, "cross_norm", s.rows * s.width);
-    put_kept(layout, "cross_norm_stats", norm_stats(network, s));
+    put_statistics(layout, "cross_norm_stats", norm_stats(network, s));
     put_kept(layout, "cross_q", s.rows * s.inner);
     put_kept(layout, "cross_k", s.seen * s.shared);
     put_kept(layout, "cross_v", s.seen * s.shared);
     put_kept(layout, "cross_attention", s.rows * s.inner);
-    put_kept(layout, "cross_attention_stats", s.rows * s.heads);
+    put_statistics(layout, "cross_attention_stats", s.rows * s.heads);
     put_kept(layout, "cross_middle", s.rows * s.width);
-    if (s.joins) put_kept(layout, "encoded_stats", s.seen);
+    if (s.joins) put_statistics(layout, "encoded_stats", s.seen);
 }
 
 static void lay_block_pre_norm(const struct network *network, struct sizes s,
                                struct layout *layout)
 {
     put_kept(layout, "norm1", s.rows * s.width);
-    put_kept(layout, "norm1_stats", norm_stats(network, s));
+    put_statistics(layout, "norm1_stats", norm_stats(network, s));
     lay_attention(network, s, layout);
     const struct network_traits *traits = network_traits(network);
     uint64_t sent = s.rows * network_chosen(network); /* rows of all feed-forward parts */
@@ -322,12 +337,12 @@ static void lay_block_pre_norm(const struct network *network, struct sizes s,
     lay_cross(network, s, layout);
     if (!traits->one_norm) {
         put_kept(layout, "norm2", s.rows * s.width);
-        put_kept(layout, "norm2_stats", norm_stats(network, s));
+        put_statistics(layout, "norm2_stats", norm_stats(network, s));
     }
     if (traits->outer_norms) { /* what they are of */
         put_kept(layout, "attended", s.rows * s.width);
         put_kept(layout, "made", s.rows * s.width);
-        put_kept(layout, "outer_stats", 2 * norm_stats(network, s));
+        put_statistics(layout, "outer_stats", 2 * norm_stats(network, s));
     }
     if (network->shared_width > 0) {
         put_kept(layout, "shared_gate", s.rows * network->shared_width);
@@ -356,11 +371,11 @@ static void lay_block_post_norm(const struct network *network, struct sizes s,
     lay_attention(network, s, layout);
     put_kept(layout, "middle", s.rows * s.width);
     put_kept(layout, "norm1", s.rows * s.width);
-    put_kept(layout, "norm1_stats", s.rows * 2);
+    put_statistics(layout, "norm1_stats", s.rows * 2);
     put_kept(layout, "fc", s.rows * s.ff);
     put_kept(layout, "gelu", s.rows * s.ff);
     put_kept(layout, "sum", s.rows * s.width);
-    put_kept(layout, "norm2_stats", s.rows * 2);
+    put_statistics(layout, "norm2_stats", s.rows * 2);
 }
 
 static void lay_head(const struct network *network, struct sizes s, struct layout *layout)
@@ -379,11 +394,11 @@ static void lay_head(const struct network *network, struct sizes s, struct layou
     if (network->family == NETWORK_VIT) { /* the class tokens alone */
         put_kept(layout, "class", s.batch * s.width);
         put_kept(layout, "normf", s.batch * s.width);
-        put_kept(layout, "normf_stats", s.batch * 2);
+        put_statistics(layout, "normf_stats", s.batch * 2);
         return;
     }
     put_kept(layout, "normf", s.rows * s.width);
-    put_kept(layout, "normf_stats", norm_stats(network, s));
+    put_statistics(layout, "normf_stats", norm_stats(network, s));
 }
 
 static uint64_t words(uint64_t bytes)
@@ -428,9 +443,10 @@ static void lay_activations(const struct range *range, uint64_t layer, struct la
 }
 
 static struct range activation_range(const struct network *network, uint64_t first, uint64_t count,
-                                     uint64_t microbatch, uint64_t sequence)
+                                     uint64_t microbatch, uint64_t sequence, uint64_t number_bytes)
 {
     struct range range = range_of(network, first, count);
+    range.number_bytes = number_bytes;
     range.microbatch = microbatch;
     range.sequence = sequence;
     range.lay = lay_activations;
@@ -441,28 +457,27 @@ enum status memory_activations(const struct network *network, uint64_t first_lay
                                uint64_t layer_count, uint64_t microbatch, uint64_t sequence,
                                struct arena *arena, struct memory_table *out, struct error *err)
 {
-    struct range range =
-        activation_range(network, first_layer, layer_count, microbatch, sequence);
+    struct range range = activation_range(network, first_layer, layer_count, microbatch, sequence, sizeof(float));
     return range_table(&range, arena, out, err);
 }
 
-uint64_t memory_activation_bytes(const struct network *network, uint64_t first_layer,
-                                 uint64_t layer_count, uint64_t microbatch, uint64_t sequence)
+uint64_t memory_activation_bytes(const struct network *network, uint64_t first_layer, uint64_t layer_count,
+                                 uint64_t microbatch, uint64_t sequence, uint32_t precision)
 {
     struct range range =
-        activation_range(network, first_layer, layer_count, microbatch, sequence);
+        activation_range(network, first_layer, layer_count, microbatch, sequence, precision_bytes(precision));
     return range_bytes(&range);
 }
 
 uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, uint64_t microbatch,
-                               uint64_t sequence)
+                               uint64_t sequence, uint32_t precision)
 {
     assert(layer < network->layer_count);
     if (network->graph)
         return graph_boundary(network->graph, layer, microbatch) * sizeof(float);
     if (network->family == NETWORK_PROFILE)
         return network_profile_share(network, network->profile[layer].boundary_bytes, microbatch);
-    return microbatch * network_tokens(network, sequence) * network->width * sizeof(float);
+    return microbatch * network_tokens(network, sequence) * network->width * precision_bytes(precision);
 }
 
 /* --- inputs --------------------------------------------------------------------------------- */
@@ -483,9 +498,10 @@ static void lay_inputs(const struct range *range, uint64_t layer, struct layout 
 }
 
 static struct range input_range(const struct network *network, uint64_t first, uint64_t count,
-                                uint64_t microbatch, uint64_t sequence)
+                                uint64_t microbatch, uint64_t sequence, uint64_t number_bytes)
 {
     struct range range = range_of(network, first, count);
+    range.number_bytes = number_bytes;
     range.microbatch = microbatch;
     range.sequence = sequence;
     range.lay = lay_inputs;
@@ -496,14 +512,15 @@ enum status memory_inputs(const struct network *network, uint64_t first_layer,
                           uint64_t layer_count, uint64_t microbatch, uint64_t sequence,
                           struct arena *arena, struct memory_table *out, struct error *err)
 {
-    struct range range = input_range(network, first_layer, layer_count, microbatch, sequence);
+    struct range range = input_range(network, first_layer, layer_count, microbatch, sequence, sizeof(float));
     return range_table(&range, arena, out, err);
 }
 
-uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
-                            uint64_t layer_count, uint64_t microbatch, uint64_t sequence)
+uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer, uint64_t layer_count,
+                            uint64_t microbatch, uint64_t sequence, uint32_t precision)
 {
-    struct range range = input_range(network, first_layer, layer_count, microbatch, sequence);
+    struct range range =
+        input_range(network, first_layer, layer_count, microbatch, sequence, precision_bytes(precision));
     return range_bytes(&range);
 }
 
@@ -515,6 +532,8 @@ struct workspace {
     uint64_t layer, head, inputs; /* kept of a layer that is not the head, and of that; inputs of all */
     uint64_t rounded, d_rounded; /* of linear layers: inputs, and gradients of outputs */
     uint64_t attention[2]; /* scratch of an attention that rounds: there, and back */
+    uint64_t library[2];   /* the same of one whose operands are rounded already */
+    uint64_t d_logits;     /* words of the gradients of logits in 16 bits */
 };
 
 static uint64_t gradient_words(const struct network *network, uint64_t layer)
@@ -572,9 +591,11 @@ static void need_attention(const struct network *network, struct sizes s, struct
                                               .kv_heads = network_kv_heads(network),
                                               .head_width = network->head_width};
     w->scratch = max_u64(w->scratch, memory_attention_tiles(attention));
-    for (int back = 0; back < 2; back++)
+    for (int back = 0; back < 2; back++) {
+        w->library[back] = max_u64(w->library[back], memory_attention_workspace(attention, back));
         w->attention[back] = max_u64(w->attention[back], memory_attention_workspace(attention, back) +
                                                              memory_attention_copies(attention, back));
+    }
 }
 
 /* Two numbers in bf16 take a word. */
@@ -675,6 +696,7 @@ static void need_layer(const struct range *range, uint64_t layer, struct workspa
         w->logits = network_classifies(network)
                         ? s.batch * network->classes
                         : network_logit_rows(network, s.rows) * network->vocabulary;
+        w->d_logits = half_words(w->logits);
         break;
     case LAYER_OPAQUE: row_words = need_listed(network, s, layer, w); break;
     }
@@ -693,6 +715,18 @@ static struct workspace need_range(const struct range *range)
     return w;
 }
 
+static uint64_t scratch_words(const struct workspace *w, uint32_t how, bool forward)
+{
+    if (how & UNIT_ROUNDED) return max_u64(w->scratch, w->attention[!forward]);
+    return how & UNIT_HALF ? max_u64(w->scratch, w->library[!forward]) : w->scratch;
+}
+
+/* Numbers in the precision of activations. */
+static void put_numbers(struct layout *layout, const char *name, uint64_t elements, uint32_t how)
+{
+    put(layout, name, how & UNIT_HALF ? half_words(elements) : elements);
+}
+
 static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32_t how,
                           struct layout *layout)
 {
@@ -703,19 +737,19 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
         put(layout, "keep", keep && !inputs ? 0 : w->keep);
     else
         put(layout, "gradients", out && !accumulate ? 0 : w->gradients);
-    put(layout, "d_stream", forward && streams ? w->d_stream : 0);
-    put(layout, "d_stream2", streams ? w->d_stream2 : 0);
+    put_numbers(layout, "d_stream", forward && streams ? w->d_stream : 0, how);
+    put_numbers(layout, "d_stream2", streams ? w->d_stream2 : 0, how);
     if (!forward) {
-        put(layout, "d_qkv", w->d_qkv);
-        put(layout, "d_wide", w->d_wide);
+        put_numbers(layout, "d_qkv", w->d_qkv, how);
+        put_numbers(layout, "d_wide", w->d_wide, how);
     }
-    put(layout, "scratch",
-        how & UNIT_ROUNDED ? max_u64(w->scratch, w->attention[!forward]) : w->scratch);
+    put(layout, "scratch", scratch_words(w, how, forward));
     if (pass != UNIT_BACKWARD) put(layout, "logits", w->logits);
     if (!forward) put(layout, "activations", inputs ? w->layer : w->activations);
     if (!forward && accumulate) put(layout, "sums", out ? 0 : w->sums);
     if (how & UNIT_ROUNDED) put(layout, "rounded", w->rounded);
     if ((how & UNIT_ROUNDED) && !forward) put(layout, "d_rounded", w->d_rounded);
+    if ((how & UNIT_HALF) && !forward) put(layout, "d_rounded", w->d_logits);
     if (pass != UNIT_LOSS || !inputs) return;
     put(layout, "head", w->head);
     put(layout, "inputs", w->inputs);
@@ -724,13 +758,15 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
 enum { WORKSPACE_ENTRIES_MAX = 13 };
 
 /* Of any pass over these layers. */
-static struct workspace need_pass(const struct network *network, uint64_t first, uint64_t count, uint64_t microbatch,
-                                  uint64_t sequence)
+static struct workspace need_pass(const struct network *network, uint64_t first, uint64_t count, uint32_t how,
+                                  uint64_t microbatch, uint64_t sequence)
 {
-    struct range range = activation_range(network, first, count, microbatch, sequence);
+    uint32_t precision = how & UNIT_HALF ? PRECISION_BF16 : PRECISION_FP32;
+    struct range range =
+        activation_range(network, first, count, microbatch, sequence, precision_bytes(precision));
     struct workspace w = need_range(&range);
     w.activations = words(range_bytes(&range));
-    w.inputs = words(memory_input_bytes(network, first, count, microbatch, sequence));
+    w.inputs = words(memory_input_bytes(network, first, count, microbatch, sequence, precision));
     w.sums = words(memory_parameter_bytes(network, first, count));
     return w;
 }
@@ -756,7 +792,7 @@ enum status memory_workspace(const struct network *network, uint64_t first_layer
     enum status status = arena_array(arena, WORKSPACE_ENTRIES_MAX, sizeof(struct memory_entry),
                                      &entries, err);
     if (status != STATUS_OK) return status;
-    struct workspace need = need_pass(network, first_layer, layer_count, microbatch, sequence);
+    struct workspace need = need_pass(network, first_layer, layer_count, how, microbatch, sequence);
     struct layout layout = workspace_layout(&need, first_layer, pass, how, entries);
     *out = (struct memory_table){entries, layout.count, end_of(&layout)};
     return STATUS_OK;
@@ -766,7 +802,7 @@ uint64_t memory_workspace_bytes(const struct network *network, uint64_t first_la
                                 uint64_t layer_count, enum unit_pass pass, uint32_t how,
                                 uint64_t microbatch, uint64_t sequence)
 {
-    struct workspace need = need_pass(network, first_layer, layer_count, microbatch, sequence);
+    struct workspace need = need_pass(network, first_layer, layer_count, how, microbatch, sequence);
     struct layout layout = workspace_layout(&need, first_layer, pass, how, NULL);
     return end_of(&layout);
 }
@@ -774,7 +810,7 @@ uint64_t memory_workspace_bytes(const struct network *network, uint64_t first_la
 void memory_workspaces(const struct network *network, uint64_t first_layer, uint64_t layer_count, uint32_t how,
                        uint64_t microbatch, uint64_t sequence, uint64_t bytes[3][UNIT_WAYS])
 {
-    struct workspace need = need_pass(network, first_layer, layer_count, microbatch, sequence);
+    struct workspace need = need_pass(network, first_layer, layer_count, how, microbatch, sequence);
     for (uint32_t pass = UNIT_FORWARD; pass <= UNIT_LOSS; pass++)
         for (uint32_t way = 0; way < UNIT_WAYS; way++) {
             struct layout layout = workspace_layout(&need, first_layer, (enum unit_pass)pass, way | how, NULL);

@@ -2,7 +2,7 @@
  * Where each tensor lies: the tables that the executor allocates by and the planner counts by.
  *
  * A *state blob* is one contiguous piece per shard, in parts: the weights as the passes read them; of
- * those that are bf16 the fp32 master; then what the optimizer remembers: for AdamW all first moments,
+ * those that have 16 bits the fp32 master; then what the optimizer remembers: for AdamW all first moments,
  * then all second ones; for momentum all running sums of gradients. What a pass needs is in front, and
  * so are all values in full (weights and master together). A part lists the same tensors in the same
  * order, in its own number format, and those it does not have with 0 bytes. Tensors start on 64-byte
@@ -15,7 +15,7 @@
  *
  *     bytes of a matrix's element, AdamW          of a pass   weights  master  moments  together
  *     all fp32                                        4          4               4 + 4     12
- *     weights in bf16                                 2          2        4      4 + 4     14
+ *     bf16 or bf16-weights                            2          2        4      4 + 4     14
  *     moments in bf16                                 4          4               2 + 2      8
  *     both                                            2          2        4      2 + 2     10
  */
@@ -102,7 +102,8 @@ static inline uint64_t state_value_bytes(const struct state_layout *layout)
 /*
  * Activations that a forward pass over the layers keeps for its backward pass, the input of each
  * layer included (the first layer's input is a buffer of its own: the boundary). Entry names are
- * "L.what" with L the layer's number; all fp32.
+ * "L.what" with L the layer's number. Tables are of fp32, as the executor has them; bytes are of a precision (enum
+ * precision), of which statistics are none.
  *
  *   gpt2 blocks       norm1 (R,C)  norm1_stats (R,2)  qkv (R,3HD)  attention (R,HD)
  *                     attention_stats (B,H,T)  middle (R,C)  norm2 (R,C)  norm2_stats (R,2)
@@ -127,8 +128,8 @@ MUST_CHECK enum status memory_activations(const struct network *network, uint64_
                                           uint64_t layer_count, uint64_t microbatch,
                                           uint64_t sequence, struct arena *arena,
                                           struct memory_table *out, struct error *err);
-uint64_t memory_activation_bytes(const struct network *network, uint64_t first_layer,
-                                 uint64_t layer_count, uint64_t microbatch, uint64_t sequence);
+uint64_t memory_activation_bytes(const struct network *network, uint64_t first_layer, uint64_t layer_count,
+                                 uint64_t microbatch, uint64_t sequence, uint32_t precision);
 
 /*
  * What is left of them when only the inputs of layers are kept and a backward pass recomputes one
@@ -139,8 +140,8 @@ MUST_CHECK enum status memory_inputs(const struct network *network, uint64_t fir
                                      uint64_t layer_count, uint64_t microbatch, uint64_t sequence,
                                      struct arena *arena, struct memory_table *out,
                                      struct error *err);
-uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
-                            uint64_t layer_count, uint64_t microbatch, uint64_t sequence);
+uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer, uint64_t layer_count,
+                            uint64_t microbatch, uint64_t sequence, uint32_t precision);
 
 /*
  * Scratch that a compute operation needs beside state, boundaries and kept activations. `how`, a sum
@@ -152,6 +153,7 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *                       buffer of UNIT_KEEP, without which it changes nothing; LOSS holds them here
  *   UNIT_ACCUMULATE     the gradients of several microbatches are added up
  *   UNIT_ROUNDED        weights are bf16, and so are copies of what they are multiplied by
+ *   UNIT_HALF           activations and their gradients have 16 bits; gradients of weights, logits and scratch are fp32
  * Each pass has the entries of its row, of 0 bytes where they are not needed; `layer` is the range's
  * first.
  *
@@ -174,7 +176,7 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *   head, inputs what the head keeps, and the inputs as memory_inputs() lays them out; only with
  *                UNIT_INPUTS
  *   rounded      the input of a linear layer in bf16, d_rounded the gradient of its output: of the widest;
- *                only with UNIT_ROUNDED
+ *                only with UNIT_ROUNDED; with UNIT_HALF d_rounded is the gradient of logits in 16 bits
  *   d_qkv        (R,3HD), for llama (R,(H+2K)D): gradients of q, k and v, one after the other unless
  *                they are kept as one      d_wide  (R,F), for llama two of them: gate, then up
  *   logits       (r,V) with r = network_logit_rows(), the rows of a piece, or (B,classes)
@@ -189,7 +191,7 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
 enum { MEMORY_ATTENTION_TILE = 64, MEMORY_ATTENTION_LANES = 32, MEMORY_EMBEDDING_WORDS = 4 };
 enum unit_pass { UNIT_FORWARD, UNIT_BACKWARD, UNIT_LOSS };
 enum { UNIT_KEEP = 1, UNIT_GRADIENTS_OUT = 2, UNIT_INPUTS = 4, UNIT_WAYS = 8, UNIT_ACCUMULATE = 8,
-       UNIT_ROUNDED = 16 };
+       UNIT_ROUNDED = 16, UNIT_HALF = 32 };
 
 /* Of an attention: B samples of T tokens, heads of queries, heads of keys and values, all D wide. */
 struct attention_sizes {
@@ -238,11 +240,11 @@ uint64_t memory_workspace_bytes(const struct network *network, uint64_t first_la
 void memory_workspaces(const struct network *network, uint64_t first_layer, uint64_t layer_count, uint32_t how,
                        uint64_t microbatch, uint64_t sequence, uint64_t bytes[3][UNIT_WAYS]);
 
-/* Bytes that layer `layer` passes to the next for one microbatch: R * C * 4, whatever the layer (a
+/* Bytes that layer `layer` passes to the next for one microbatch: R * C numbers, whatever the layer (a
  * profile says it itself; t5's R are the rows of encoder and decoder). What enters a shard is what
  * the layer in front of it passes. */
 uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, uint64_t microbatch,
-                               uint64_t sequence);
+                               uint64_t sequence, uint32_t precision);
 
 /* The first entry of the layer with this name, or whose name ends with it behind a dot ("qkv" finds
  * "3.qkv", "mlp.c_fc.weight" finds "h.2.mlp.c_fc.weight"). NULL when there is none. Borrowed. */

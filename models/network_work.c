@@ -26,7 +26,7 @@
  * In the post-norm order both sums are followed by their norm, so no residual kernel is left over;
  * the two products that return to the residual stream add to it (the matrix library does that).
  *
- * With weights in bf16, what a product multiplies them by is rounded in front of it; on the way back the
+ * In bf16-weights (models/precision.h) what a product multiplies weights by is rounded in front of it; on the way back the
  * gradient of the result is, once for both products.
  *
  * A member of a tensor group computes what a network with fewer heads, narrower feed-forward parts and
@@ -82,7 +82,7 @@ enum part { PART_INPUT = 1, PART_WEIGHT = 2 };
 struct list {
     struct work_list work;
     bool rounded; /* products are those of bf16, and their operands in fp32 are rounded in front */
-    bool half;    /* all numbers are of 16 bits, but for those that models/parallel.h names */
+    bool half;    /* all numbers are of 16 bits, but for those that models/precision.h names */
     uint32_t parts; /* sum of enum part, of a backward pass */
 };
 
@@ -538,24 +538,24 @@ static void opaque_work(const struct network *network, uint64_t layer, enum pass
 
 enum kernel optimizer_kernel(struct state_format format)
 {
-    static const enum kernel kernels[PRECISION_COUNT][OPTIMIZER_COUNT] = {
+    static const enum kernel kernels[PRECISION_NUMBERS][OPTIMIZER_COUNT] = {
         [PRECISION_FP32] = {[OPTIMIZER_SGD] = KERNEL_SGD,
                             [OPTIMIZER_ADAMW] = KERNEL_ADAMW,
                             [OPTIMIZER_MOMENTUM] = KERNEL_MOMENTUM},
         [PRECISION_BF16] = {[OPTIMIZER_SGD] = KERNEL_SGD,
                             [OPTIMIZER_ADAMW] = KERNEL_ADAMW_BF16,
                             [OPTIMIZER_MOMENTUM] = KERNEL_MOMENTUM_BF16}};
-    assert(format.optimizer < OPTIMIZER_COUNT && format.moments < PRECISION_COUNT);
+    assert(format.optimizer < OPTIMIZER_COUNT && format.moments < PRECISION_NUMBERS);
     return kernels[format.moments][format.optimizer];
 }
 
-/* All of a layer's parameters in one item: its vectors, which are few, count as if they were rounded. */
+/* All of a layer's parameters in one item: of bf16-weights its vectors, which are few, count as if they were rounded. */
 static void update_work(const struct network *network, uint64_t layer, struct state_format format,
                         struct list *list)
 {
     uint64_t parameters = network_layer_parameters(network, layer);
     if (parameters > 0)
-        add(list, optimizer_kernel(format), parameters, list->rounded, 0);
+        add(list, optimizer_kernel(format), parameters, format.weights != PRECISION_FP32, 0);
 }
 
 static void pass_work(const struct network *network, uint64_t layer, enum pass pass, struct sizes s,
@@ -593,7 +593,8 @@ uint32_t network_layer_work(const struct network *network, uint64_t layer, enum 
 {
     assert(layer < network->layer_count && pass < PASS_COUNT);
     struct list list = {.work = {.items = out, .capacity = LAYER_WORK_MAX},
-                        .rounded = format.weights == PRECISION_BF16};
+                        .rounded = format.weights == PRECISION_BF16_WEIGHTS,
+                        .half = format.weights == PRECISION_BF16};
     if (network->family == NETWORK_PROFILE)
         opaque_work(network, layer, pass, microbatch, &list);
     else if (pass == PASS_UPDATE)
@@ -634,6 +635,7 @@ uint32_t network_slice_work(const struct network *network, uint64_t layer, enum 
 {
     assert(layer < network->layer_count && pass < PASS_COUNT && pass != PASS_UPDATE);
     struct list list = {.work = {.items = out, .capacity = LAYER_WORK_MAX},
+                        .rounded = share.precision == PRECISION_BF16_WEIGHTS,
                         .half = share.precision == PRECISION_BF16};
     if (network->family == NETWORK_PROFILE) {
         opaque_work(network, layer, pass, microbatch, &list);

@@ -97,12 +97,9 @@
  * n(p) of them under way on each replica of stage p its version is n(p) - 1 of the stage's own updates behind. How many
  * that are follows from the stages behind, n(p) = ceil(devices from stage p on / replicas of it); 1f1b has as many.
  *
- * Numbers. A job of precision "bf16" that is spread has 16 bits throughout: weights, activations and their
- * gradients, and what stages and tensor groups pass on. fp32 are the gradients of weights, the master of the
- * weights that the optimizer changes (all of them, vectors too), its moments unless the job says otherwise,
- * and the logits with their loss: Megatron-LM's mixed precision. With "gradients": "bf16" those of weights have 16 bits
+ * Numbers. They are those of models/precision.h, and what stages and tensor groups pass on is as activations are.
+ * With "gradients": "bf16" those of weights have 16 bits
  * as well, also where microbatches are added up, as ZeRO counts them: 16 bytes a parameter with AdamW in place of 18.
- * With "fp32" all are. (On one device at a time activations are fp32 in any case, see models/precision.h.)
  *
  * Sources: Megatron-LM, arXiv 2104.04473 (order of ranks, interleaving); ZeRO, arXiv 1910.02054 (stages of
  * partitioning); PipeDream, SOSP 2019 and arXiv 1806.03377 (weight stashing), arXiv 2006.09503 (2BW); Korthikanti et al., arXiv 2205.05198 (sequence parallelism, selective recomputation).

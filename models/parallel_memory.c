@@ -62,7 +62,7 @@ struct parameter_bytes parallel_parameter_bytes(const struct job *job)
     uint64_t full = precision_bytes(PRECISION_FP32);
     bool offloads = job->parallel.offload != OFFLOAD_NOTHING;
     return (struct parameter_bytes){
-        .weight = precision_bytes(job->precision),
+        .weight = precision_weight_bytes(job->precision),
         .gradient = precision_bytes(offloads ? job->precision : job->gradients),
         .state = moments + (job->precision == PRECISION_FP32 ? 0 : full),
     };
@@ -353,6 +353,7 @@ static uint64_t block_workspace(const struct job *job, const struct numbers *s, 
     uint64_t widest = max_u64(projections(s), gradients);
     if (s->seen > 0) widest = max_u64(widest, cross_projections(s));
     uint64_t bytes = s->element_bytes * (s->own + s->seen_own + widest);
+    if (job->precision == PRECISION_BF16_WEIGHTS) bytes += 2 * precision_weight_bytes(job->precision) * widest; /* rounded */
     if (job->parallel.sequence) bytes += s->element_bytes * max_u64(s->whole, s->seen * job->network.width);
     if (recompute == RECOMPUTE_FULL) bytes += block_bytes(job, s, RECOMPUTE_NONE, false);
     if (recompute == RECOMPUTE_SELECTIVE) bytes += s->element_bytes * scores(job, s);
@@ -361,7 +362,7 @@ static uint64_t block_workspace(const struct job *job, const struct numbers *s, 
 
 static uint64_t head_workspace(const struct job *job, const struct numbers *s)
 {
-    uint64_t rounded = job->precision == PRECISION_FP32 ? 0 : s->element_bytes * logits(job, s);
+    uint64_t rounded = job->precision == PRECISION_FP32 ? 0 : precision_weight_bytes(job->precision) * logits(job, s);
     return s->element_bytes * 2 * s->whole + rounded;
 }
 

@@ -100,7 +100,7 @@ static void add_update(struct work_list *list, const struct job *job, struct par
 {
     struct work_item item = {.kernel = optimizer_kernel(job_state_format(job)), .count = 1,
                              .m = parallel_updated_parameters(job, layers),
-                             .n = job->precision == PRECISION_BF16};
+                             .n = job->precision != PRECISION_FP32};
     if (pass == PARALLEL_NORM) item.kernel = KERNEL_SQUARES, item.n = 0;
     if (pass == PARALLEL_SUM) item.kernel = KERNEL_RESIDUAL, item.n = 1;
     if (item.m > 0 && job->network.family != NETWORK_PROFILE) work_list_add(list, &item, 1);

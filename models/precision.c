@@ -7,8 +7,9 @@
 
 #include "base/size.h"
 
-const char *const precision_names[] = {[PRECISION_FP32] = "fp32", [PRECISION_BF16] = "bf16"};
-static_assert(ARRAY_COUNT(precision_names) == PRECISION_COUNT, "a name per precision");
+const char *const precision_names[] = {[PRECISION_FP32] = "fp32", [PRECISION_BF16] = "bf16",
+                                       [PRECISION_BF16_WEIGHTS] = "bf16-weights", NULL};
+static_assert(ARRAY_COUNT(precision_names) == PRECISION_COUNT + 1, "a name per precision");
 
 static const struct {
     const char *theirs;
@@ -38,7 +39,7 @@ const char *precision_spelled(const char *text)
     return NULL;
 }
 
-enum status precision_take(struct json_object *o, const char *key, uint32_t *out, struct error *err)
+enum status precision_take(struct json_object *o, const char *key, uint32_t count, uint32_t *out, struct error *err)
 {
     const char *text = json_string_value(json_object_get(o->value, key));
     const char *spelled = text ? precision_spelled(text) : NULL;
@@ -51,7 +52,7 @@ enum status precision_take(struct json_object *o, const char *key, uint32_t *out
         json_take_any(o, key);
         for (choice = 0; strcmp(precision_names[choice], spelled) != 0;) choice++;
     } else {
-        enum status status = json_take_choice(o, key, JSON_OPTIONAL, precision_names, PRECISION_COUNT, &choice, err);
+        enum status status = json_take_choice(o, key, JSON_OPTIONAL, precision_names, count, &choice, err);
         if (status != STATUS_OK) return status;
     }
     *out = (uint32_t)choice;

@@ -1,11 +1,15 @@
 /*
  * Four bounds that need no solver.
  *
- *   area    all computation, at the speed of the fastest device for each job, spread evenly over the
- *           devices. Recomputation is not counted: another plan might not need it. What the host's
+ *   area    all computation, each layer at the speed of the fastest device for it, spread evenly over the
+ *           devices, and by the faster of the ways that there are of listing its kernels: that of jobs that
+ *           compute on one device at a time, whose logits are made in pieces, and those of jobs that are
+ *           spread, whose tensor groups pad the words and whose optimizers step in one kernel.
+ *           Recomputation is not counted: another plan might not need it. What the host's
  *           processor may do (optimizers, embeddings) is shared so that all end together.
- *   chain   a job's minibatches follow each other: the longest job alone, on one device at a time.
- *   link    every state must reach a device once and come back once; where the processor may update,
+ *   chain   a job's minibatches follow each other: the longest job alone, on one device at a time. A job that is
+ *           spread can be sooner.
+ *   link    (where states are in host memory first, planner/plan_charges.h) every state must reach a device once and come back once; where the processor may update,
  *           only the parameters and as many gradients. And a job whose state exceeds
  *           all device memory together must, in each minibatch after the first, fetch at least the
  *           excess again, for each minibatch touches all of it; as much must go back. All of this
@@ -23,11 +27,16 @@
  */
 #include "planner/bound.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/extreme.h"
 #include "models/cost.h"
 #include "models/evaluation.h"
 #include "models/memory.h"
+#include "models/parallel_work.h"
+#include "planner/plan_charges.h"
 #include "planner/plan_work.h"
 
 /* --- links ----------------------------------------------------------------------------------- */
@@ -132,7 +141,7 @@ static double layer_bytes(const struct job *job, uint64_t layer, bool whole)
                               precision_bytes(job->optimizer.moments));
     double bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
-        bool rounded = specs[i].matrix && job->precision == PRECISION_BF16;
+        bool rounded = precision_halves_weight(job->precision, specs[i].matrix);
         double weight = (double)precision_bytes(rounded ? PRECISION_BF16 : PRECISION_FP32);
         double master = rounded ? (double)precision_bytes(PRECISION_FP32) : 0;
         bytes += (double)specs[i].elements * (weight + (whole ? master + moments : 0));
@@ -164,7 +173,7 @@ static double link_bound(const struct hardware *hw, const struct job_set *jobs, 
         const struct job *job = &jobs->jobs[j];
         double state = touched_bytes(job, cpu);
         double again = state > memory ? state - memory : 0;
-        moved += state + again * (double)(job->minibatches - 1);
+        moved += (plan_charges_count(hw) ? state : again) + again * (double)(job->minibatches - 1);
     }
     *bytes = moved;
     double one = host_rate(hw, false), both = host_rate(hw, true);
@@ -210,7 +219,7 @@ static double pass_s(const struct hardware *hw, uint32_t device, const struct jo
 {
     struct work_item items[PLAN_WORK_ITEMS_MAX];
     uint32_t count = plan_work_items(job, layer, 1, pass, UNIT_KEEP | how, 0, 0, items);
-    return cost_work_s(hw, device, items, count, NULL);
+    return cost_device_s(hw, device, items, count);
 }
 
 /* Where a job clips, its embedding's rows are gathered beside both devices and processor. */
@@ -287,6 +296,105 @@ static void add_parts(struct parts *sum, struct parts part, double times)
     sum->movable_on_cpu += part.movable_on_cpu * times;
 }
 
+/* --- computation in any plan ------------------------------------------------------------------ */
+
+/* The kernels of a pass over a layer of a job that is spread, of all microbatches; `padded`: words are a multiple of 8. */
+static double spread_s(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer,
+                       enum parallel_pass pass, bool padded)
+{
+    enum { PADDED_TO = 8 };
+    struct work_item items[PARALLEL_WORK_MAX];
+    struct job own = *job;
+    own.parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B};
+    memset(own.compression, 0, sizeof own.compression);
+    if (padded) own.network.vocabulary = (job->network.vocabulary + PADDED_TO - 1) / PADDED_TO * PADDED_TO;
+    uint32_t count = parallel_work(&own, (struct parallel_layers){layer, 1}, pass, items);
+    return (double)job->microbatches * cost_device_s(hw, device, items, count);
+}
+
+static double spread_passes_s(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer)
+{
+    double best = HUGE_VAL;
+    for (int padded = 0; padded < 2; padded++)
+        best = min_s(best, spread_s(hw, device, job, layer, PARALLEL_FORWARD, padded) +
+                               spread_s(hw, device, job, layer, PARALLEL_BACKWARD, padded));
+    return best;
+}
+
+/* One step over all parameters, on a device or the host's processor. */
+static double one_step_s(const struct hardware *hw, uint32_t device, const struct job *job)
+{
+    const struct work_item step = {.kernel = optimizer_kernel(job_state_format(job)), .count = 1,
+                                   .m = network_parameters(&job->network), .n = job->precision != PRECISION_FP32};
+    if (job->network.family == NETWORK_PROFILE) return 0;
+    return cost_device_s(hw, device, &step, 1);
+}
+
+/* Passes over a layer without its update, as one device at a time has them. */
+static double own_passes_s(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer)
+{
+    bool last = layer + 1 == job->network.layer_count;
+    double forward = last || gathers_apart(job, layer) ? 0 : pass_s(hw, device, job, layer, PLAN_FORWARD, 0);
+    return forward + pass_s(hw, device, job, layer, last ? PLAN_LOSS : PLAN_BACKWARD, 0) -
+           pass_s(hw, device, job, layer, PLAN_UPDATE, 0);
+}
+
+/* Of a minibatch, on devices of one type; *update_s: of all layers. */
+static double passes_of_type(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer, double *update_s)
+{
+    double own = own_passes_s(hw, device, job, layer);
+    *update_s += pass_s(hw, device, job, layer, PLAN_UPDATE, 0);
+    return job_clips(job) ? own : min_s(own, spread_passes_s(hw, device, job, layer));
+}
+
+/* Parts of a minibatch in any plan: each layer on the type, and by the list of kernels, that is the fastest. */
+static struct parts least_parts(const struct hardware *hw, const struct job *job, bool cpu)
+{
+    struct parts parts = {0};
+    double updates_s[DEVICE_TYPES_MAX] = {0}, update_s = HUGE_VAL, host_s = 0;
+    for (uint64_t l = 0, end; l < job->network.layer_count; l = end) {
+        double best = HUGE_VAL;
+        bool embedding = l == 0 && job->network.layer_count > 1 && job_slices(job);
+        end = network_alike_end(&job->network, l);
+        if (l + 1 < job->network.layer_count && end == job->network.layer_count) end--; /* the last has the loss */
+        for (uint32_t d = 0; d < hw->device_count; d++) {
+            double layer_update_s = 0;
+            if (d > 0 && hw->devices[d].type == hw->devices[d - 1].type) continue;
+            best = min_s(best, passes_of_type(hw, d, job, l, &layer_update_s));
+            updates_s[hw->devices[d].type] += (double)(end - l) * layer_update_s;
+        }
+        *(cpu && embedding ? &parts.movable : &parts.device) += (double)(end - l) * best;
+        if (!cpu) continue;
+        host_s += (double)(end - l) * processors_s(hw, job, l, PLAN_UPDATE);
+        if (embedding)
+            parts.movable_on_cpu += (gathers_apart(job, l) ? 0 : processors_s(hw, job, l, PLAN_FORWARD)) +
+                                    processors_s(hw, job, l, PLAN_BACKWARD) - processors_s(hw, job, l, PLAN_UPDATE);
+    }
+    for (uint32_t d = 0; d < hw->device_count; d++)
+        update_s = min_s(update_s, min_s(updates_s[hw->devices[d].type], one_step_s(hw, d, job)));
+    *(cpu ? &parts.movable : &parts.device) += update_s;
+    if (cpu) parts.movable_on_cpu += min_s(host_s, one_step_s(hw, hardware_cpu(hw), job) / hardware_host_count(hw));
+    return parts;
+}
+
+/* All of a job in any plan; held-out minibatches, which jobs that are spread do not have, on the fastest type for them. */
+static struct parts least_job_parts(const struct hardware *hw, const struct job *job, bool cpu)
+{
+    bool movable = cpu && job_can_use_cpu(job);
+    double held_out = (double)evaluation_count(job) * (double)job->evaluation.minibatches;
+    struct parts parts = {0}, best = {0};
+    add_parts(&parts, least_parts(hw, job, movable), (double)job->minibatches);
+    for (uint32_t d = 0; held_out > 0 && d < hw->device_count; d++) {
+        if (d > 0 && hw->devices[d].type == hw->devices[d - 1].type) continue;
+        struct parts of = held_out_parts(hw, d, job, movable);
+        if (d == 0 || of.device + of.movable < best.device + best.movable) best = of;
+    }
+    if (held_out > 0) add_parts(&parts, best, held_out);
+    return parts;
+}
+
+/* --- on one device at a time ------------------------------------------------------------------- */
+
 /* All of a job, on the device type that is the fastest for it. */
 static struct parts job_parts(const struct hardware *hw, const struct job *job, bool cpu)
 {
@@ -318,7 +426,7 @@ void bound_makespan(const struct hardware *hw, const struct job_set *jobs, bool 
     for (uint32_t j = 0; j < jobs->count; j++) {
         struct parts parts = job_parts(hw, &jobs->jobs[j], cpu);
         double alone = shared_s(parts, 1);
-        add_parts(&all, parts, 1);
+        add_parts(&all, least_job_parts(hw, &jobs->jobs[j], cpu), 1);
         if (alone > chain) {
             chain = alone;
             longest = j;
@@ -327,26 +435,27 @@ void bound_makespan(const struct hardware *hw, const struct job_set *jobs, bool 
     double area = shared_s(all, hw->device_count);
     double bytes_per_s = 0, link = link_bound(hw, jobs, cpu, &moved, &bytes_per_s);
     double stored = 0, storage = storage_bound(hw, jobs, &stored);
+    double any_s = max_s(area, max_s(link, storage));
     char text[QUANTITY_TEXT_BYTES], rate[QUANTITY_TEXT_BYTES];
     if (storage > area && storage > chain && storage > link) {
-        *out = (struct bound){.seconds = storage, .kind = BOUND_STORAGE};
+        *out = (struct bound){.seconds = storage, .any_s = any_s, .kind = BOUND_STORAGE};
         snprintf(out->text, sizeof out->text,
                  "at least %s must be read from storage and as much written, at %s in all",
                  quantity_text(stored, DIMENSION_BYTES, text),
                  quantity_text(hardware_host_count(hw) * hardware_storage_rate(hw), DIMENSION_BYTES_PER_S, rate));
     } else if (link > area && link > chain) {
-        *out = (struct bound){.seconds = link, .kind = BOUND_LINK};
+        *out = (struct bound){.seconds = link, .any_s = any_s, .kind = BOUND_LINK};
         snprintf(out->text, sizeof out->text,
                  "at least %s must cross the links of host memory in each direction, at %s in all",
                  quantity_text(moved, DIMENSION_BYTES, text),
                  quantity_text(bytes_per_s, DIMENSION_BYTES_PER_S, rate));
     } else if (chain > area) {
-        *out = (struct bound){.seconds = chain, .kind = BOUND_CHAIN};
+        *out = (struct bound){.seconds = chain, .any_s = any_s, .kind = BOUND_CHAIN};
         snprintf(out->text, sizeof out->text,
-                 "the minibatches of job '%.80s' follow each other: %s of computation",
+                 "on one device at a time the minibatches of job '%.80s' follow each other: %s of computation",
                  jobs->jobs[longest].name, quantity_text(chain, DIMENSION_SECONDS, text));
     } else {
-        *out = (struct bound){.seconds = area, .kind = BOUND_AREA};
+        *out = (struct bound){.seconds = area, .any_s = any_s, .kind = BOUND_AREA};
         snprintf(out->text, sizeof out->text, "%s of computation on %u device%s%s",
                  quantity_text(area * hw->device_count, DIMENSION_SECONDS, text), hw->device_count,
                  hw->device_count == 1 ? "" : "s",

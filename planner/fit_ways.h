@@ -2,7 +2,7 @@
  * The ways of fitting a training run that there are: where its states are, what is recomputed, over how many devices
  * it is spread. Each is something that `plan` or `simulate` can be asked for.
  *
- * name                     on one device at a time, numbers as the executor has them (models/precision.h)
+ * name                     on one device at a time
  * resident                 states on the device, activations of the whole network kept
  * recompute                the same, of activations only the inputs of layers
  * spilled                  states in host memory, shard by shard on the device, which updates them

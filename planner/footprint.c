@@ -68,7 +68,7 @@ uint64_t job_embedding_rows(const struct job *job)
 
 uint64_t job_table_row_bytes(const struct job *job)
 {
-    return network_word_width(&job->network) * precision_bytes(job->precision);
+    return network_word_width(&job->network) * precision_weight_bytes(job->precision);
 }
 
 uint64_t job_table_bytes(const struct job *job)
@@ -234,9 +234,9 @@ static void measure(const struct footprints *f, const struct job *job, uint64_t 
     out->gradient_bytes = memory_parameter_bytes(network, first, count);
     for (uint32_t a = 0; a < ACTIVATIONS_COUNT; a++)
         out->kept_bytes[a] = job_kept_bytes(job, first, count, plan_activations_way(a));
-    out->input_bytes = first ? memory_boundary_bytes(network, first - 1, b, t) : 0;
+    out->input_bytes = first ? memory_boundary_bytes(network, first - 1, b, t, job->precision) : 0;
     out->output_bytes =
-        end < network->layer_count ? memory_boundary_bytes(network, end - 1, b, t) : 0;
+        end < network->layer_count ? memory_boundary_bytes(network, end - 1, b, t, job->precision) : 0;
     memory_workspaces(network, first, count, job_pass_way(job, first), job_pass_samples(job, first), t,
                       out->workspace_bytes);
     measure_seconds(f->hardware, job, first, count, out);

@@ -26,7 +26,7 @@ static uint64_t edge_bytes_of(const struct job *job)
     uint64_t layers = network_is_listed(&job->network) ? job->network.layer_count : 1;
     for (uint64_t layer = 0; layer < layers; layer++)
         widest = max_u64(widest, memory_boundary_bytes(&job->network, layer, job_samples(job),
-                                                       job->sequence));
+                                                       job->sequence, job->precision));
     return 4 * padded(widest) + padded(job_batch_bytes(job)) + padded(sizeof(double));
 }
 
@@ -39,7 +39,7 @@ double cutter_host_bytes(const struct job *job)
     if (job_clips(job)) bytes += memory_parameter_bytes(&job->network, 0, layers); /* all gradients */
     return (double)bytes + 2.0 * (double)layers *
                                (double)memory_boundary_bytes(&job->network, 0, job_samples(job),
-                                                             job->sequence);
+                                                             job->sequence, job->precision);
 }
 
 uint64_t cutter_table_bytes(const struct job *job)

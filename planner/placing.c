@@ -231,7 +231,7 @@ static double fetch_s(const struct placing *p, uint32_t job, uint32_t device)
     uint64_t layer = cut->shards[cut->job_first_shard[job] + shard].first_layer;
     const struct job *of = &p->times->jobs->jobs[job];
     uint64_t bytes =
-        memory_boundary_bytes(&of->network, layer - 1, job_samples(of), of->sequence);
+        memory_boundary_bytes(&of->network, layer - 1, job_samples(of), of->sequence, of->precision);
     double direct_s = cost_p2p_s(hw, from, device, bytes);
     double out_s = cost_copy_s(hw, from, COPY_D2H, bytes);
     double through_s = out_s + cost_copy_s(hw, device, COPY_H2D, bytes);

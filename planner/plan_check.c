@@ -187,9 +187,9 @@ static void fill_shard_facts(struct checker *c, const struct job *job, uint32_t 
         f->used_bytes[part] =
             rows > 0 ? rows * f->state.parts[part].row_bytes : f->state.parts[part].bytes;
     if (first > 0)
-        f->input_bytes = memory_boundary_bytes(network, first - 1, job_samples(job), job->sequence);
+        f->input_bytes = memory_boundary_bytes(network, first - 1, job_samples(job), job->sequence, job->precision);
     if (end < network->layer_count)
-        f->output_bytes = memory_boundary_bytes(network, end - 1, job_samples(job), job->sequence);
+        f->output_bytes = memory_boundary_bytes(network, end - 1, job_samples(job), job->sequence, job->precision);
     f->activation_bytes = job_kept_bytes(job, first, shard->layer_count,
                                          UNIT_KEEP | (shard->inputs_only ? UNIT_INPUTS : 0));
     if (!job_clips(job)) return;
@@ -211,7 +211,7 @@ static void fill_job_facts(struct checker *c, uint32_t index)
     f->batch_bytes = job_batch_bytes(job);
     f->gradient_row_bytes = network->width * sizeof(float);
     if (network->tied_head) {
-        f->table_bytes = network->vocabulary * network_word_width(network) * precision_bytes(job->precision);
+        f->table_bytes = network->vocabulary * network_word_width(network) * precision_weight_bytes(job->precision);
         f->table_gradient_bytes = network->vocabulary * network_word_width(network) * sizeof(float);
     }
     /* tables alone can be cut by rows; bert's are followed by a norm of whole rows */

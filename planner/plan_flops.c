@@ -46,6 +46,6 @@ double plan_peak_flops_per_s(const struct plan *plan, const struct device_type *
     if (!(peak > 0)) return 0;
     peak = max_s(peak, type->peak_tf32.value);
     for (uint32_t j = 0; j < plan->jobs.count; j++)
-        if (plan->jobs.jobs[j].precision == PRECISION_BF16) peak = max_s(peak, type->peak_bf16.value);
+        if (plan->jobs.jobs[j].precision != PRECISION_FP32) peak = max_s(peak, type->peak_bf16.value);
     return peak;
 }

@@ -5,6 +5,11 @@
 
 enum status plan_runnable(const struct plan *plan, struct error *err)
 {
+    for (uint32_t j = 0; j < plan->jobs.count; j++)
+        if (plan->jobs.jobs[j].precision == PRECISION_BF16)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "job '%s' has precision 'bf16', 16 bits throughout, which can be simulated, not run "
+                             "(expected 'fp32', or 'bf16-weights' for weights of 16 bits)", plan->jobs.jobs[j].name);
     if (plan->gang_count > 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "the plan spreads jobs over several devices at once, which can be simulated, not run");

@@ -36,6 +36,7 @@
 #include "base/alloc.h"
 #include "base/extreme.h"
 #include "base/quantity.h"
+#include "planner/plan_charges.h"
 #include "planner/spread_async.h"
 #include "planner/spread_choose.h"
 #include "planner/spread_cut.h"
@@ -199,6 +200,7 @@ static enum status prepare(struct spread *s, struct job *job, struct arena *aren
     if (!status && undecided) status = spread_choose(s, job, err);
     if (asynchronous) s->microbatches = spread_async_tick(s);
     if (!status) status = spread_times_make(arena, &s->plan->hardware, s->job, &s->times, err);
+    if (!status) status = plan_charges_first_stage(arena, &s->plan->hardware, s->job, &s->in_s, &s->out_s, err);
     if (!status && sliced) status = spread_slices_order(s, arena, err);
     if (!status && !asynchronous && !sliced)
         status = pipeline_order(arena, s->parallel, s->microbatches, s->times.runs, &s->order, err);
@@ -286,8 +288,8 @@ static void estimate_end(struct spread *all, uint32_t index)
     for (uint32_t j = 0; j < index; j++)
         if (share_devices(&all[j].job->parallel, &s->job->parallel) && all[j].estimated_end_s > begin_s)
             begin_s = all[j].estimated_end_s;
-    s->estimated_end_s = begin_s + (is_asynchronous(s) ? spread_async_estimate_s(s)
-                                                       : (double)s->job->minibatches * minibatch_s(s));
+    s->estimated_end_s = begin_s + s->in_s + s->out_s +
+                         (is_asynchronous(s) ? spread_async_estimate_s(s) : (double)s->job->minibatches * minibatch_s(s));
 }
 
 /* What the last update has made comes up, and states and gradients end. */

@@ -154,6 +154,7 @@ struct spread {
     uint64_t base_bytes;     /* where other jobs' memory on these devices ends ... */
     uint64_t staged_base_bytes; /* ... and what their ranks stage */
     bool refreshes;          /* an update was delayed: its weights are to come up in this minibatch */
+    double in_s, out_s; /* of the first stage's states (planner/plan_charges.h) */
     double estimated_end_s;
 };
 

@@ -8,6 +8,7 @@
 #include "models/cost.h"
 #include "models/evaluation.h"
 #include "planner/partition_storage.h"
+#include "planner/plan_charges.h"
 #include "planner/plan_work.h"
 
 static double copied_s(const struct unit_times *t, uint32_t device, enum copy_direction direction,
@@ -104,8 +105,9 @@ static void forward_times(const struct timed_shard *s, struct unit_time *time)
         time->out_s = copied_s(t, s->device, COPY_D2H, s->spilled);
         time->out_apart = true;
     }
-    time->load_s = s->streamed ? 0 : copied_s(t, s->device, COPY_H2D, s->f->state_bytes);
-    if (!s->streamed && storage_has(t->partition, s->index))
+    bool charged = !s->streamed && plan_charges_count(t->hardware);
+    time->load_s = charged ? copied_s(t, s->device, COPY_H2D, s->f->state_bytes) : 0;
+    if (charged && storage_has(t->partition, s->index))
         time->load_s += storage_s(t, STORAGE_READ, s->f->state_bytes);
 }
 

@@ -132,7 +132,7 @@ static enum status read_network(const struct reader *r, struct json_object *entr
                                     .sequence = network.positions > 0 ? network.positions : 1,
                                     .precision = PRECISION_BF16};
     TRY(json_take_u64(entry, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &served.sequence, r->err));
-    TRY(precision_take(entry, "precision", &served.precision, r->err));
+    TRY(precision_take(entry, "precision", PRECISION_NUMBERS, &served.precision, r->err));
     TRY(batch_most_take(entry, &served.batch_max, r->err));
     if (served_network_kind(&r->out->arena, &served, r->hardware, kind, &reason))
         return json_fail_key(r->in, entry->value, "network", r->err, "%s", reason.text);

@@ -17,7 +17,10 @@
 #include <assert.h>
 #include <math.h>
 
+#include "base/extreme.h"
 #include "models/cost.h"
+#include "models/try.h"
+#include "planner/plan_charges.h"
 #include "planner/plan_files.h"
 #include "sim/take.h"
 
@@ -113,6 +116,95 @@ static void note_restarts(struct sim_durations *d)
     }
 }
 
+/* --- states that come and go (planner/plan_charges.h) ------------------------------------------- */
+
+static void set_op(struct sim_durations *d, const struct plan_unit *unit, double seconds)
+{
+    for (uint32_t c = 0; c < d->class_count; c++)
+        for (uint32_t o = 0; o < unit->op_count; o++) d->classes[c].by_op[unit->first_op + o] = seconds;
+}
+
+static bool moves_states(const struct plan_unit *unit)
+{
+    return unit->pass == PLAN_LOAD || unit->pass == PLAN_STORE;
+}
+
+static void forget_charges(struct sim_durations *d)
+{
+    for (uint32_t u = 0; u < d->plan->unit_count; u++)
+        if (moves_states(&d->plan->units[u])) set_op(d, &d->plan->units[u], 0);
+}
+
+/* The first unit of a stage of a spread job; a later run's states are counted with it. */
+static bool is_charged(const struct plan *plan, const struct plan_instance *instance)
+{
+    const struct plan_unit *unit = &plan->units[instance->unit];
+    const struct parallel *p = &plan->jobs.jobs[unit->job].parallel;
+    return moves_states(unit) && instance->gang != PLAN_NONE && parallel_is_set(p) &&
+           parallel_place(p, unit->shard).chunk == 0;
+}
+
+static bool goes_on(const struct plan *plan, uint32_t job)
+{
+    bool any = false;
+    for (uint32_t l = 0; plan->lease_count > 0 && l < plan->lease_count; l++)
+        any |= plan->leases[l].follows == plan->job_lease[job];
+    return any;
+}
+
+/* Moving a job that was stopped is a restart, which its next LOAD takes. */
+static double charge_of(const struct sim_durations *d, const struct plan_instance *instance, const double *link_bytes)
+{
+    const struct plan *plan = d->plan;
+    const struct plan_unit *unit = &plan->units[instance->unit];
+    const struct plan_gang *gang = &plan->gangs[instance->gang];
+    const struct job *job = &plan->jobs.jobs[unit->job];
+    uint64_t bytes = plan_charges_bytes(job, parallel_place(&job->parallel, unit->shard).stage);
+    enum copy_direction direction = unit->pass == PLAN_LOAD ? COPY_H2D : COPY_D2H;
+    double seconds = 0;
+    if (unit->pass == PLAN_STORE && goes_on(plan, unit->job)) return 0;
+    for (uint32_t i = 0; i < plan_gang_size(gang); i++)
+        seconds = max_s(seconds, plan_charges_s(d->hardware, plan->gang_devices[gang->first + i], direction, bytes,
+                                                link_bytes));
+    return seconds;
+}
+
+static void add_charge(const struct sim_durations *d, const struct plan_instance *instance, double *link_bytes)
+{
+    const struct plan_unit *unit = &d->plan->units[instance->unit];
+    const struct plan_gang *gang = &d->plan->gangs[instance->gang];
+    const struct job *job = &d->plan->jobs.jobs[unit->job];
+    uint64_t bytes = plan_charges_bytes(job, parallel_place(&job->parallel, unit->shard).stage);
+    for (uint32_t i = 0; i < plan_gang_size(gang); i++)
+        plan_charges_add(d->hardware, d->plan->gang_devices[gang->first + i], bytes, link_bytes);
+}
+
+/* The devices of a job copy at the same time: link_bytes has an entry for each job and link. */
+static enum status note_charges(struct sim_durations *d, struct error *err)
+{
+    const struct plan *plan = d->plan;
+    uint32_t links = d->hardware->link_count;
+    struct arena scratch = {0};
+    void *memory = NULL;
+    if (plan->gang_count == 0) return STATUS_OK;
+    enum status status = arena_array(&scratch, (size_t)plan->jobs.count * links, sizeof(double), &memory, err);
+    double *link_bytes = memory;
+    for (uint32_t i = 0; !status && i < plan->instance_count; i++) {
+        const struct plan_instance *instance = &plan->instances[i];
+        const struct plan_unit *unit = &plan->units[instance->unit];
+        if (unit->pass == PLAN_LOAD && is_charged(plan, instance))
+            add_charge(d, instance, link_bytes + (size_t)unit->job * links);
+    }
+    for (uint32_t i = 0; !status && i < plan->instance_count; i++) {
+        const struct plan_instance *instance = &plan->instances[i];
+        const struct plan_unit *unit = &plan->units[instance->unit];
+        if (is_charged(plan, instance))
+            set_op(d, unit, charge_of(d, instance, link_bytes + (size_t)unit->job * links));
+    }
+    arena_release(&scratch);
+    return status;
+}
+
 enum status sim_durations_create(struct arena *arena, const struct plan *plan,
                                  const struct hardware *hardware, const double *slow,
                                  struct sim_durations **out, struct error *err)
@@ -129,6 +221,8 @@ enum status sim_durations_create(struct arena *arena, const struct plan *plan,
     find_classes(d);
     status = create_tables(d, arena, err);
     if (status != STATUS_OK) return status;
+    if (plan_charges_count(hardware)) TRY(note_charges(d, err));
+    else forget_charges(d);
     note_restarts(d);
     *out = d;
     return status;

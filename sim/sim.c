@@ -261,7 +261,7 @@ static void start_op(struct sim *sim, struct stream *stream)
                          ? prepare_p2p(sim, stream, op)
                          : sim_durations_alone_s(sim->durations, stream->device, op->op);
     if (plan_stream_copies(stream->kind))
-        start_copy(sim, stream, alone_s, sim->plan->ops[op->op].bytes);
+        start_copy(sim, stream, alone_s, alone_s > 0 ? sim->plan->ops[op->op].bytes : 0);
     else
         start_compute(sim, stream, alone_s);
 }
@@ -309,6 +309,13 @@ static void record_span(struct sim *sim, const struct stream *stream, uint32_t o
     };
 }
 
+/* States that come and go on a stream of computations do not compute (planner/plan_charges.h). */
+static bool moves_states(const struct sim *sim, const struct sim_op *op)
+{
+    const struct plan_op *template = &sim->plan->ops[op->op];
+    return template->kind == OP_COMPUTE && (template->pass == PLAN_LOAD || template->pass == PLAN_STORE);
+}
+
 static void end_op(struct sim *sim, uint32_t owner)
 {
     struct sim_window *window = &sim->window;
@@ -320,7 +327,7 @@ static void end_op(struct sim *sim, uint32_t owner)
     sim->trace->jobs[sim_window_unit(window, op)->job].end_s = time_s;
     if (sim->options->record_spans) record_span(sim, stream, owner, op);
 
-    stream->busy_s += sim->now_s - stream->start_s;
+    if (!moves_states(sim, op)) stream->busy_s += sim->now_s - stream->start_s;
     stream->operations++;
     if (stream->operations >= stream->opens) open_gates(sim, owner);
     stream->state = STREAM_IDLE;

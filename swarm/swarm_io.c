@@ -81,7 +81,7 @@ static enum status read_network(struct reader *r, struct json_object *object)
     TRY(json_take_u32(object, "cut", JSON_REQUIRED, 1, SWARM_STAGES_MAX, &of->stages, r->err));
     TRY(json_take_u64(object, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &of->sequence, r->err));
     of->precision = PRECISION_FP32;
-    TRY(precision_take(object, "precision", &of->precision, r->err));
+    TRY(precision_take(object, "precision", PRECISION_NUMBERS, &of->precision, r->err));
     TRY(json_take_choice(object, "recompute", JSON_OPTIONAL, recompute_names, RECOMPUTE_COUNT, &recompute, r->err));
     TRY(json_take_u32(object, "boundary_bits", JSON_OPTIONAL, 1, 32, &of->boundary_bits, r->err));
     TRY(json_take_u32(object, "gradient_bits", JSON_OPTIONAL, 1, 32, &of->gradient_bits, r->err));

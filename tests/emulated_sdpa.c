@@ -415,7 +415,7 @@ static struct training train(const char *backend, uint64_t memory_bytes, const c
     hardware.threads = strcmp(backend, "host") == 0;
     hardware.host_bytes.value = 1e9;
     test_network_jobs(&jobs, 1, config, STEPS);
-    jobs.jobs[0].precision = PRECISION_BF16;
+    jobs.jobs[0].precision = PRECISION_BF16_WEIGHTS;
     enum status status = planner_plan(&hardware, &jobs, &options, &plan, &err);
     if (!status) status = run_plan(&plan, &run, &result, &trace, &err);
     if (status) fail_msg("%s", err.text);

@@ -31,7 +31,7 @@ static void ask(const struct network *n)
             count = network_layer_work(n, layers[i], (enum pass)pass, 2, 3, adamw, items);
             assert(work_flops(items, count) >= 0);
         }
-        assert(memory_activation_bytes(n, layers[i], 1, 2, 3) < sane);
+        assert(memory_activation_bytes(n, layers[i], 1, 2, 3, PRECISION_FP32) < sane);
         assert(memory_workspace_bytes(n, layers[i], 1, UNIT_LOSS, false, 2, 3) < sane);
     }
 }

@@ -19,7 +19,7 @@ static void ask_job(const struct job *job)
     assert(job->name[0] && job->minibatches > 0 && job->microbatch > 0 && job->sequence > 0);
     assert(job->optimizer.learning_rate > 0);
     assert(!job->data == (job->data_format == DATA_NONE));
-    assert(memory_activation_bytes(&job->network, 0, layers, job->microbatch, job->sequence) <
+    assert(memory_activation_bytes(&job->network, 0, layers, job->microbatch, job->sequence, PRECISION_FP32) <
            sane);
     for (uint32_t pass = 0; pass < 3; pass++)
         assert(memory_workspace_bytes(&job->network, 0, layers, (enum unit_pass)pass, false,

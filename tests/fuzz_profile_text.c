@@ -17,7 +17,7 @@ static void check_network(const struct network *n, const struct profile_text *te
         struct work_item items[LAYER_WORK_MAX];
         uint32_t count = network_layer_work(n, layer, PASS_BACKWARD, 1, 1, (struct state_format){0}, items);
         assert(count <= 1);
-        assert(memory_activation_bytes(n, layer, 1, 1, 1) < UINT64_C(1) << 62);
+        assert(memory_activation_bytes(n, layer, 1, 1, 1, PRECISION_FP32) < UINT64_C(1) << 62);
     }
 }
 

@@ -109,7 +109,7 @@ void trainer_init(struct trainer *trainer, const struct job *job,
     const struct network *n = &job->network;
     trainer->job = *job;
     trainer->options = *options;
-    trainer->boundary_bytes = memory_boundary_bytes(n, 0, job->microbatch, job->sequence);
+    trainer->boundary_bytes = memory_boundary_bytes(n, 0, job->microbatch, job->sequence, job->precision);
     trainer->table_bytes = n->vocabulary * n->width * sizeof(float);
     cut(trainer);
     for (uint32_t s = 0; s < trainer->shard_count; s++) make_shard(trainer, s);

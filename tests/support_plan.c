@@ -55,7 +55,7 @@ static uint64_t boundary_bytes(const struct scribe *s, uint32_t shard)
 {
     const struct plan_shard *p = &s->draft->shards[s->job_index * s->shards + shard];
     return memory_boundary_bytes(&s->job->network, p->first_layer - 1, s->job->microbatch,
-                                 s->job->sequence);
+                                 s->job->sequence, s->job->precision);
 }
 
 static uint64_t row_bytes(const struct scribe *s)
@@ -80,10 +80,10 @@ static uint32_t shape_way(const struct scribe *s)
 
 static uint64_t activation_bytes(const struct scribe *s)
 {
-    uint64_t (*bytes)(const struct network *, uint64_t, uint64_t, uint64_t, uint64_t) =
+    uint64_t (*bytes)(const struct network *, uint64_t, uint64_t, uint64_t, uint64_t, uint32_t) =
         shape_way(s) & UNIT_INPUTS ? memory_input_bytes : memory_activation_bytes;
     return bytes(&s->job->network, s->layers->first_layer, s->layers->layer_count,
-                 s->job->microbatch, s->job->sequence);
+                 s->job->microbatch, s->job->sequence, s->job->precision);
 }
 
 /* --- pieces of units ------------------------------------------------------------------------ */

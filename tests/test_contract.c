@@ -35,7 +35,7 @@
 
 #define NEVER 1e6 /* clips, but no gradient is that large */
 
-enum { FP32 = PRECISION_FP32, BF16 = PRECISION_BF16 };
+enum { FP32 = PRECISION_FP32, BF16 = PRECISION_BF16, ROUNDED = PRECISION_BF16_WEIGHTS };
 enum { JOBS = 3, STEPS = 5, EVERY = 2, EVALUATIONS = 3 };
 
 /* Three blocks of width 32 each: as many parameters that the same devices are too small. */
@@ -74,19 +74,19 @@ static const struct subject {
      4.875, {0.02, 0, 0.7}, {0}, {0}},
     {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 33, \"n_head\": 3, "
      "\"n_positions\": 32, \"vocab_size\": 131}",
-     4.875, {0}, {BF16, BF16, FP32}, {FP32, BF16, BF16}},
+     4.875, {0}, {ROUNDED, ROUNDED, FP32}, {FP32, BF16, BF16}},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
      "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     4.875, {0.02, 0, 0.7}, {BF16, BF16, BF16}, {BF16, FP32, BF16}},
+     4.875, {0.02, 0, 0.7}, {ROUNDED, ROUNDED, ROUNDED}, {BF16, FP32, BF16}},
     {"{\"model_type\": \"bert\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 4, \"intermediate_size\": 101, "
      "\"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     4.875, {0}, {BF16, BF16, BF16}, {BF16, FP32, BF16}},
+     4.875, {0}, {ROUNDED, ROUNDED, ROUNDED}, {BF16, FP32, BF16}},
     {"{\"model_type\": \"vit\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"head_dim\": 12, \"intermediate_size\": 133, "
      "\"image_size\": 16, \"patch_size\": 4, \"qkv_bias\": false, \"num_labels\": 10}",
-     2.303, {0}, {BF16, BF16, BF16}, {FP32, BF16, BF16}},
+     2.303, {0}, {ROUNDED, ROUNDED, ROUNDED}, {FP32, BF16, BF16}},
 };
 
 /* What was seen of a plan, beside its outcome. */

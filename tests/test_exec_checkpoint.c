@@ -510,8 +510,8 @@ static void test_another_training(void **state)
     other.job.microbatches = 3;
     check_other(&disk.disk, &other, "its microbatches is 1 (expected 3)");
     other.job = job;
-    other.job.precision = PRECISION_BF16;
-    check_other(&disk.disk, &other, "its precision is fp32 (expected bf16)");
+    other.job.precision = PRECISION_BF16_WEIGHTS;
+    check_other(&disk.disk, &other, "its precision is fp32 (expected bf16-weights)");
     other.job = job;
     other.job.optimizer.moments = PRECISION_BF16;
     check_other(&disk.disk, &other, "its optimizer is");
@@ -536,7 +536,8 @@ static void test_bf16(void **state)
     struct support_disk disk;
     struct trainer trainer, other;
     struct error err = {0};
-    job.precision = job.optimizer.moments = PRECISION_BF16;
+    job.precision = PRECISION_BF16_WEIGHTS;
+    job.optimizer.moments = PRECISION_BF16;
     init(&trainer, &job, 1);
     init(&other, &job, 2); /* cut elsewhere */
     support_disk_init(&disk);

@@ -297,9 +297,9 @@ static void test_bf16(void **state)
 {
     (void)state;
     const double fp32 = loss_of(PRECISION_FP32, PRECISION_FP32);
-    const double weights = loss_of(PRECISION_BF16, PRECISION_FP32);
+    const double weights = loss_of(PRECISION_BF16_WEIGHTS, PRECISION_FP32);
     const double moments = loss_of(PRECISION_FP32, PRECISION_BF16);
-    const double both = loss_of(PRECISION_BF16, PRECISION_BF16);
+    const double both = loss_of(PRECISION_BF16_WEIGHTS, PRECISION_BF16);
     print_message("after 20 steps: %.5f in fp32, %.5f with weights in bf16, %.5f with moments, %.5f with "
                   "both\n", fp32, weights, moments, both);
     assert_true(fabs(weights - fp32) <= 3e-2 * fp32);
@@ -315,7 +315,7 @@ static void test_cuts_bf16(void **state)
     for (uint32_t kind = 0; kind < OPTIMIZER_COUNT; kind++)
         for (uint32_t form = 1; form < 4; form++) {
             struct job job = small_job(kind, true, form != 3);
-            job.precision = form & 1 ? PRECISION_BF16 : PRECISION_FP32;
+            job.precision = form & 1 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
             if (optimizer_moments(kind) > 0 && form >= 2) job.optimizer.moments = PRECISION_BF16;
             if (job.precision == PRECISION_BF16 || job.optimizer.moments == PRECISION_BF16)
                 family_check_cuts(&test, &job, true);

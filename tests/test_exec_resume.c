@@ -85,7 +85,7 @@ static bool make_plan(const struct setting *setting, uint64_t steps, const uint6
     jobs.jobs[1].optimizer.learning_rate = 6; /* its losses go up and down */
     for (uint32_t j = 0; j < JOBS && clipped; j++) jobs.jobs[j].optimizer.clip = 0.6 + j;
     for (uint32_t j = 0; j < JOBS && rounded; j++) {
-        jobs.jobs[j].precision = PRECISION_BF16;
+        jobs.jobs[j].precision = PRECISION_BF16_WEIGHTS;
         if (j > 0) continue;
         jobs.jobs[j].optimizer = (struct optimizer){.kind = OPTIMIZER_ADAMW,
                                                     .learning_rate = 1e-3,

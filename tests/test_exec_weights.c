@@ -197,11 +197,11 @@ static void test_round_trip_bf16(void **state)
         struct trainer from = {0}, to = {0}, plain = {0};
         struct error err = {0};
         init(&plain, &job, 1); /* of the same seed: the same values */
-        job.precision = PRECISION_BF16;
+        job.precision = PRECISION_BF16_WEIGHTS;
         init(&from, &job, 1);
         assert_true(fingerprint(&from) == fingerprint(&plain));
         job.seed = 1;
-        job.precision = narrow ? PRECISION_BF16 : PRECISION_FP32;
+        job.precision = narrow ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
         init(&to, &job, 2);
         assert_true(fingerprint(&from) != fingerprint(&to));
         write_weights(&from);

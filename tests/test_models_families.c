@@ -105,7 +105,7 @@ static void presets_are_their_configurations(void **state)
         assert_int_equal(network_layer_work(&preset, 1, PASS_FORWARD, 1, 128, (struct state_format){0}, items[1]),
                          count);
         if (work_flops(items[0], count) != work_flops(items[1], count) ||
-            memory_activation_bytes(&n, 1, 1, 1, 128) != memory_activation_bytes(&preset, 1, 1, 1, 128) ||
+            memory_activation_bytes(&n, 1, 1, 1, 128, PRECISION_FP32) != memory_activation_bytes(&preset, 1, 1, 1, 128, PRECISION_FP32) ||
             preset.rotary_width != n.rotary_width || preset.gelu_tanh != n.gelu_tanh || preset.tied_head != n.tied_head)
             fail_msg("%s is not what its config.json says", published[i].name);
     }
@@ -340,8 +340,8 @@ static void parallel_blocks_keep_less(void **state)
     parse(text, &arena, &neox);
     snprintf(text, sizeof text, "%s\"model_type\": \"phi\", \"intermediate_size\": 1024", shape);
     parse(text, &arena, &phi);
-    uint64_t two = memory_activation_bytes(&opt, 1, 1, 2, 64), none = memory_activation_bytes(&neox, 1, 1, 2, 64);
-    uint64_t one = memory_activation_bytes(&phi, 1, 1, 2, 64);
+    uint64_t two = memory_activation_bytes(&opt, 1, 1, 2, 64, PRECISION_FP32), none = memory_activation_bytes(&neox, 1, 1, 2, 64, PRECISION_FP32);
+    uint64_t one = memory_activation_bytes(&phi, 1, 1, 2, 64, PRECISION_FP32);
     assert_int_equal(two - none, rows * width * 4);          /* middle */
     assert_int_equal(none - one, rows * (width + 2) * 4);    /* norm2 and its statistics */
     arena_release(&arena);

@@ -432,7 +432,7 @@ static void bad_files_are_refused_with_their_place(void **state)
          "test:2:53: unknown key 'dampening' (expected kind, lr, weight_decay, beta1, beta2, "
          "epsilon, decay, momentum, nesterov, moments, clip or schedule)"},
         {ONE_JOB("\"precision\": \"int8\""),
-         "test:2:52: unknown precision 'int8' (expected fp32 or bf16)"},
+         "test:2:52: unknown precision 'int8' (expected fp32, bf16 or bf16-weights)"},
         {ONE_JOB("\"optimizer\": {\"moments\": \"fp8\"}"),
          "test:2:64: unknown moments 'fp8' (expected fp32 or bf16)"},
         {ONE_JOB("\"optimizer\": {\"kind\": \"sgd\", \"moments\": \"bf16\"}"),

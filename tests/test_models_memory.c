@@ -110,15 +110,15 @@ static void check_part(const struct state_layout *layout, uint32_t part, uint64_
     assert_int_equal(layout->parts[part].bytes, bytes);
 }
 
-/* 7 + 3 rows of 5 numbers, and a block: bf16 halves what is a matrix, and brings its master. */
+/* 7 + 3 rows of 5 numbers, and a block: bf16-weights halves what is a matrix, and brings its master. */
 static void states_with_bf16(void **state)
 {
     (void)state;
     struct network n = {.family = NETWORK_GPT2, .layer_count = 3, .blocks = 1, .width = 5,
                         .heads = 1, .head_width = 5, .ff_width = 20, .vocabulary = 7,
                         .positions = 3, .tied_head = true, .biases = true};
-    const struct state_format both = {OPTIMIZER_ADAMW, PRECISION_BF16, PRECISION_BF16};
-    const struct state_format weights = {OPTIMIZER_MOMENTUM, PRECISION_BF16, PRECISION_FP32};
+    const struct state_format both = {OPTIMIZER_ADAMW, PRECISION_BF16_WEIGHTS, PRECISION_BF16};
+    const struct state_format weights = {OPTIMIZER_MOMENTUM, PRECISION_BF16_WEIGHTS, PRECISION_FP32};
     const struct state_format moments = {OPTIMIZER_ADAMW, PRECISION_FP32, PRECISION_BF16};
     struct arena arena = {0};
     struct state_tables tables;
@@ -174,6 +174,40 @@ static void states_with_bf16(void **state)
     arena_release(&arena);
 }
 
+/* "bf16": of the same block all weights have 2 bytes and a master, vectors too; activations have 2 bytes, their statistics 4. */
+static void sixteen_bits_throughout(void **state)
+{
+    (void)state;
+    struct network n = {.family = NETWORK_GPT2, .layer_count = 3, .blocks = 1, .width = 5,
+                        .heads = 1, .head_width = 5, .ff_width = 20, .vocabulary = 7,
+                        .positions = 3, .tied_head = true, .biases = true};
+    const struct state_format halves = {OPTIMIZER_ADAMW, PRECISION_BF16, PRECISION_FP32};
+    struct arena arena = {0};
+    struct state_tables tables;
+    struct error err = {0};
+    assert_int_equal(memory_state_tables(&n, 1, 1, halves, &arena, &tables, &err), STATUS_OK);
+    for (uint32_t i = 0; i < tables.parts[STATE_WEIGHTS].count; i++) {
+        assert_int_equal(2 * tables.parts[STATE_WEIGHTS].entries[i].bytes, tables.parts[STATE_FIRST].entries[i].bytes);
+        assert_int_equal(tables.parts[STATE_MASTER].entries[i].bytes, tables.parts[STATE_FIRST].entries[i].bytes);
+    }
+    arena_release(&arena);
+    /* 2 samples of 32 tokens, so that no row is padded to 64 bytes: of each row 8 C + 2 F numbers without the output's C, 4
+     * statistics of norms and one of the head's attention */
+    n.positions = 32;
+    const uint64_t rows = 64, numbers = rows * (7 * 5 + 2 * 20), statistics = rows * 5 * 4;
+    assert_int_equal(memory_activation_bytes(&n, 1, 1, 2, 32, PRECISION_FP32), 4 * numbers + statistics);
+    assert_int_equal(memory_activation_bytes(&n, 1, 1, 2, 32, PRECISION_BF16_WEIGHTS), 4 * numbers + statistics);
+    assert_int_equal(memory_activation_bytes(&n, 1, 1, 2, 32, PRECISION_BF16), 2 * numbers + statistics);
+    assert_int_equal(memory_input_bytes(&n, 0, 2, 2, 32, PRECISION_BF16), 2 * rows * 5);
+    assert_int_equal(memory_boundary_bytes(&n, 0, 2, 32, PRECISION_BF16), 2 * rows * 5);
+    assert_int_equal(memory_boundary_bytes(&n, 0, 2, 32, PRECISION_BF16_WEIGHTS), 4 * rows * 5);
+    /* a backward pass works on d_stream2 (R, C), d_qkv (R, 3 C) and d_wide (R, F) */
+    const uint64_t wide = memory_workspace_bytes(&n, 1, 1, UNIT_BACKWARD, UNIT_KEEP, 2, 32);
+    const uint64_t half = memory_workspace_bytes(&n, 1, 1, UNIT_BACKWARD, UNIT_KEEP | UNIT_HALF, 2, 32);
+    const uint64_t library = 2 * 64 * 64 + 1024, tiles = 4 * 2 * 2 * 32 * 32; /* scratch of attention */
+    assert_int_equal(wide - half, 2 * rows * (5 + 15 + 20) - (library > tiles ? library - tiles : 0));
+}
+
 /* --- activations ---------------------------------------------------------------------------- */
 
 /* B 2, T 96, R 192. Per row of a block: norm1 C, stats 2, qkv 3 C, attention C, stats H, middle C,
@@ -201,9 +235,9 @@ static void activations_of_gpt2(void **state)
     assert_non_null(memory_find(&table, 3, "output"));
     assert_null(memory_find(&table, 4, "output"));
     /* an embedding keeps nothing; in front of another layer its output is that one's input */
-    assert_int_equal(memory_activation_bytes(&n, 0, 1, 2, 96), 0);
-    assert_int_equal(memory_activation_bytes(&n, 0, 2, 2, 96), rows * (768 + block - 768) * 4);
-    assert_int_equal(memory_boundary_bytes(&n, 5, 2, 96), rows * 768 * 4);
+    assert_int_equal(memory_activation_bytes(&n, 0, 1, 2, 96, PRECISION_FP32), 0);
+    assert_int_equal(memory_activation_bytes(&n, 0, 2, 2, 96, PRECISION_FP32), rows * (768 + block - 768) * 4);
+    assert_int_equal(memory_boundary_bytes(&n, 5, 2, 96, PRECISION_FP32), rows * 768 * 4);
     arena_release(&arena);
 }
 
@@ -227,11 +261,11 @@ static void inputs_of_layers(void **state)
     assert_string_equal(table.entries[3].name, "8.input");
     assert_ptr_equal(memory_find(&table, 6, "input"), &table.entries[1]);
     /* the head's too; an embedding's output is block 1's; a single layer has none */
-    assert_int_equal(memory_input_bytes(&n, 11, 3, 2, 96), 2 * stream);
-    assert_int_equal(memory_input_bytes(&n, 0, 3, 2, 96), 2 * stream);
-    assert_int_equal(memory_input_bytes(&n, 7, 1, 2, 96), 0);
+    assert_int_equal(memory_input_bytes(&n, 11, 3, 2, 96, PRECISION_FP32), 2 * stream);
+    assert_int_equal(memory_input_bytes(&n, 0, 3, 2, 96, PRECISION_FP32), 2 * stream);
+    assert_int_equal(memory_input_bytes(&n, 7, 1, 2, 96, PRECISION_FP32), 0);
     /* a 16th of all activations, and what attention and norms keep a row */
-    assert_int_equal(memory_activation_bytes(&n, 4, 5, 2, 96),
+    assert_int_equal(memory_activation_bytes(&n, 4, 5, 2, 96, PRECISION_FP32),
                      16 * 5 * stream + 5 * 192 * 16 * 4 - stream);
     arena_release(&arena);
 }
@@ -243,8 +277,8 @@ static void activations_of_encoders(void **state)
     (void)state;
     struct network bert = preset("bert-large"), vit = preset("hydra-vit-1b");
     uint64_t rows = 3 * 128, block = 8 * 1024 + 2 * 4096 + 4 + 16;
-    assert_int_equal(memory_activation_bytes(&bert, 1, 2, 3, 128), rows * (2 * block - 1024) * 4);
-    assert_int_equal(memory_activation_bytes(&bert, 25, 1, 3, 128), rows * (3 * 1024 + 2) * 4);
+    assert_int_equal(memory_activation_bytes(&bert, 1, 2, 3, 128, PRECISION_FP32), rows * (2 * block - 1024) * 4);
+    assert_int_equal(memory_activation_bytes(&bert, 25, 1, 3, 128, PRECISION_FP32), rows * (3 * 1024 + 2) * 4);
     /* the embedding: pairs to sort, 4 words a row, and for the norm two rows and two numbers */
     assert_int_equal(memory_workspace_bytes(&bert, 0, 1, UNIT_FORWARD, true, 3, 128),
                      rows * (2 * 1024 + 2 + 4) * 4);
@@ -255,11 +289,11 @@ static void activations_of_encoders(void **state)
     rows = 2 * 17;
     uint64_t floats = 4 * 1280 + 4 * 1024 + 2 * 5120;
     uint64_t bytes = rows * floats * 4 + 2 * up(rows * 2 * 4) + up(rows * 16 * 4);
-    assert_int_equal(memory_activation_bytes(&vit, 1, 2, 2, 999),
+    assert_int_equal(memory_activation_bytes(&vit, 1, 2, 2, 999, PRECISION_FP32),
                      2 * bytes - rows * 1280 * 4);
-    assert_int_equal(memory_boundary_bytes(&vit, 0, 2, 999), rows * 1280 * 4);
+    assert_int_equal(memory_boundary_bytes(&vit, 0, 2, 999, PRECISION_FP32), rows * 1280 * 4);
     /* its head keeps the class tokens, their norms and statistics */
-    assert_int_equal(memory_activation_bytes(&vit, vit.layer_count - 1, 1, 2, 999),
+    assert_int_equal(memory_activation_bytes(&vit, vit.layer_count - 1, 1, 2, 999, PRECISION_FP32),
                      2 * 2 * 1280 * 4 + up(2 * 2 * 4));
     /* its embedding: 2 * 16 patches of 3 * 8 * 8 pixels and of 1280 */
     assert_int_equal(memory_workspace_bytes(&vit, 0, 1, UNIT_FORWARD, UNIT_KEEP, 2, 999),
@@ -437,14 +471,14 @@ static void profiles_have_what_they_say(void **state)
     struct error err = {0};
     assert_int_equal(memory_parameter_bytes(&n, 0, 3), up(800) + up(400));
     assert_int_equal(memory_state(&n, 1, 2, adamw).bytes, 3 * up(400));
-    assert_int_equal(memory_activation_bytes(&n, 0, 3, 5, 1), up(100) + up(300) + up(200));
-    assert_int_equal(memory_boundary_bytes(&n, 1, 5, 1), 30);
+    assert_int_equal(memory_activation_bytes(&n, 0, 3, 5, 1, PRECISION_FP32), up(100) + up(300) + up(200));
+    assert_int_equal(memory_boundary_bytes(&n, 1, 5, 1, PRECISION_FP32), 30);
     assert_int_equal(memory_workspace(&n, 0, 3, UNIT_LOSS, false, 5, 1, &arena, &table, &err),
                      STATUS_OK);
     assert_int_equal(memory_find(&table, 0, "gradients")->bytes, up(800));
     assert_int_equal(memory_find(&table, 0, "d_stream2")->bytes, 72); /* 70, in whole floats */
     assert_int_equal(memory_find(&table, 0, "activations")->bytes, up(100) + up(300) + up(200));
-    assert_int_equal(memory_input_bytes(&n, 0, 3, 5, 1), up(70) + up(30));
+    assert_int_equal(memory_input_bytes(&n, 0, 3, 5, 1, PRECISION_FP32), up(70) + up(30));
     assert_int_equal(memory_workspace(&n, 0, 3, UNIT_LOSS, UNIT_INPUTS, 5, 1, &arena, &table, &err),
                      STATUS_OK);
     assert_int_equal(memory_find(&table, 0, "activations")->bytes, up(300));
@@ -487,12 +521,12 @@ static void sizes_are_those_of_the_tables(void **state)
         assert_int_equal(memory_activations(&n, first, count, b, t, &arena, &table, &err),
                          STATUS_OK);
         check_table(&table, MEMORY_ALIGNMENT);
-        assert_int_equal(memory_activation_bytes(&n, first, count, b, t), table.bytes);
+        assert_int_equal(memory_activation_bytes(&n, first, count, b, t, PRECISION_FP32), table.bytes);
         uint64_t all = table.bytes;
         assert_int_equal(memory_inputs(&n, first, count, b, t, &arena, &table, &err), STATUS_OK);
         check_table(&table, MEMORY_ALIGNMENT);
         assert_int_equal(table.count, count - 1);
-        assert_int_equal(memory_input_bytes(&n, first, count, b, t), table.bytes);
+        assert_int_equal(memory_input_bytes(&n, first, count, b, t, PRECISION_FP32), table.bytes);
         assert_true(table.bytes <= all);
         assert_int_equal(memory_workspace(&n, first, count, pass, how, b, t, &arena, &table, &err),
                          STATUS_OK);
@@ -506,8 +540,8 @@ static void sizes_are_those_of_the_tables(void **state)
         if (count > 1) {
             assert_true(memory_workspace_bytes(&n, first, count - 1, pass, how, b, t) <=
                         table.bytes);
-            assert_true(memory_activation_bytes(&n, first, count - 1, b, t) <=
-                        memory_activation_bytes(&n, first, count, b, t));
+            assert_true(memory_activation_bytes(&n, first, count - 1, b, t, PRECISION_FP32) <=
+                        memory_activation_bytes(&n, first, count, b, t, PRECISION_FP32));
         }
         arena_release(&arena);
     }
@@ -522,10 +556,10 @@ static void shards_add_up(void **state)
         assert_int_equal(memory_parameter_bytes(&n, 1, cut - 1) +
                              memory_parameter_bytes(&n, cut, n.layer_count - cut),
                          memory_parameter_bytes(&n, 1, n.layer_count - 1));
-        assert_int_equal(memory_activation_bytes(&n, 1, cut - 1, 3, 64) +
-                             memory_activation_bytes(&n, cut, n.layer_count - cut, 3, 64) +
-                             memory_boundary_bytes(&n, cut - 1, 3, 64),
-                         memory_activation_bytes(&n, 1, n.layer_count - 1, 3, 64));
+        assert_int_equal(memory_activation_bytes(&n, 1, cut - 1, 3, 64, PRECISION_FP32) +
+                             memory_activation_bytes(&n, cut, n.layer_count - cut, 3, 64, PRECISION_FP32) +
+                             memory_boundary_bytes(&n, cut - 1, 3, 64, PRECISION_FP32),
+                         memory_activation_bytes(&n, 1, n.layer_count - 1, 3, 64, PRECISION_FP32));
     }
 }
 
@@ -556,6 +590,7 @@ int main(void)
         cmocka_unit_test(parameters_of_a_gpt2_block),
         cmocka_unit_test(embedding_tables_lie_row_behind_row),
         cmocka_unit_test(states_with_bf16),
+        cmocka_unit_test(sixteen_bits_throughout),
         cmocka_unit_test(activations_of_gpt2),
         cmocka_unit_test(inputs_of_layers),
         cmocka_unit_test(activations_of_encoders),

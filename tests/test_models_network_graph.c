@@ -138,9 +138,9 @@ static void a_bottleneck_keeps_what_it_says(void **state)
     assert_int_equal(kept.output, SAMPLES * 256 * P);
     assert_int_equal(kept.widest, SAMPLES * 256 * P);
     assert_int_equal(graph_boundary(n.graph, 2, SAMPLES), SAMPLES * 256 * P);
-    assert_int_equal(memory_boundary_bytes(&n, 2, SAMPLES, 1), SAMPLES * 256 * P * 4);
+    assert_int_equal(memory_boundary_bytes(&n, 2, SAMPLES, 1, PRECISION_FP32), SAMPLES * 256 * P * 4);
     /* an output that the range's last layer makes is in the boundary behind it */
-    uint64_t alone = memory_activation_bytes(&n, 2, 1, SAMPLES, 1), two = memory_activation_bytes(&n, 2, 2, SAMPLES, 1);
+    uint64_t alone = memory_activation_bytes(&n, 2, 1, SAMPLES, 1, PRECISION_FP32), two = memory_activation_bytes(&n, 2, 2, SAMPLES, 1, PRECISION_FP32);
     assert_int_equal(two - 2 * alone, SAMPLES * 256 * P * 4);
 }
 
@@ -326,9 +326,9 @@ static void a_text_is_a_network_in_proportion(void **state)
     assert_int_equal(items[0].m, 2500000);
     assert_int_equal(network_layer_work(&each, 1, PASS_FORWARD, 10, 1, momentum, items), 1);
     assert_int_equal(items[0].m, 6250000);
-    assert_int_equal(memory_boundary_bytes(&whole, 0, 10, 1), 600);
-    assert_int_equal(memory_boundary_bytes(&each, 0, 10, 1), 1500);
-    assert_int_equal(memory_activation_bytes(&each, 1, 1, 2, 1), 448); /* 400, padded to 64 */
+    assert_int_equal(memory_boundary_bytes(&whole, 0, 10, 1, PRECISION_FP32), 600);
+    assert_int_equal(memory_boundary_bytes(&each, 0, 10, 1, PRECISION_FP32), 1500);
+    assert_int_equal(memory_activation_bytes(&each, 1, 1, 2, 1, PRECISION_FP32), 448); /* 400, padded to 64 */
 
     char *written = support_network_text(&each);
     struct network again;

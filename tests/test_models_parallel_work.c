@@ -432,6 +432,12 @@ static void stages_go_forward_again(void **state)
     }
 }
 
+/* Neither a product, nor what follows the columns of one. */
+static bool is_norm(const struct work_item *item)
+{
+    return work_item_flops(item) == 0 && kernel_wide(item->kernel) != KERNEL_BIAS_BACKWARD && item->kernel != KERNEL_ROUND;
+}
+
 /* Of t devices each makes 1 / t of the products of blocks and words, where t divides these; with sequence
  * parallelism of everything in a block but the sums of biases' gradients of results that are added up. */
 static void devices_share_the_work(void **state)
@@ -451,10 +457,10 @@ static void devices_share_the_work(void **state)
             check_within("shares", t * work_flops(items, count), flops, 1e-9 * flops);
             double norms = 0, whole_norms = 0;
             for (uint32_t i = 0; i < count; i++)
-                if (work_item_flops(&items[i]) == 0 && kernel_wide(items[i].kernel) != KERNEL_BIAS_BACKWARD)
+                if (is_norm(&items[i]))
                     norms += work_item_bytes(&items[i], 4);
             for (uint32_t i = 0; i < whole_count; i++)
-                if (work_item_flops(&whole[i]) == 0 && kernel_wide(whole[i].kernel) != KERNEL_BIAS_BACKWARD)
+                if (is_norm(&whole[i]))
                     whole_norms += work_item_bytes(&whole[i], 4);
             if (job.parallel.sequence) check_within("norms", t * norms, whole_norms, 1e-9 * whole_norms);
             else assert_true(norms <= whole_norms && t * norms >= whole_norms);

@@ -116,7 +116,7 @@ static void small_jobs_take_their_dispatches(void **state)
         double launches, seconds;
         job.precision = precision;
         seconds = step_s(&h, &job, &launches);
-        assert_true(launches > 300);
+        assert_true(launches > (precision == PRECISION_BF16_WEIGHTS ? 150 : 300)); /* whose products are not dispatched */
         assert_true(seconds >= launches * fmax(model->kernel_gap.value, model->dispatch_latency.value));
     }
     hardware_release(&h);

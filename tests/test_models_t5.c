@@ -398,15 +398,15 @@ static void blocks_keep_what_their_backward_passes_read(void **state)
     if (network_find("t5-small", &arena, &n, &err) || network_set_decoder(&n, te, td, &err)) fail_msg("%s", err.text);
     uint64_t encoder = 4 * re * c + 2 * re + 4 * re * i + re * h + 2 * re * f;
     uint64_t decoder = 6 * rd * c + 3 * rd + 6 * rd * i + 2 * re * i + 2 * rd * h + 2 * rd * f;
-    assert_int_equal(memory_activation_bytes(&n, 1, 1, b, te), 4 * (encoder - re * c));
-    assert_int_equal(memory_activation_bytes(&n, 8, 1, b, te), 4 * (decoder - rd * c));
-    assert_int_equal(memory_activation_bytes(&n, 7, 1, b, te), 4 * (decoder - rd * c + re));
+    assert_int_equal(memory_activation_bytes(&n, 1, 1, b, te, PRECISION_FP32), 4 * (encoder - re * c));
+    assert_int_equal(memory_activation_bytes(&n, 8, 1, b, te, PRECISION_FP32), 4 * (decoder - rd * c));
+    assert_int_equal(memory_activation_bytes(&n, 7, 1, b, te, PRECISION_FP32), 4 * (decoder - rd * c + re));
     /* all blocks, of which the last has its output outside */
-    assert_int_equal(memory_activation_bytes(&n, 1, 12, b, te), 4 * (6 * encoder + 6 * decoder - rd * c + re * c + re));
+    assert_int_equal(memory_activation_bytes(&n, 1, 12, b, te, PRECISION_FP32), 4 * (6 * encoder + 6 * decoder - rd * c + re * c + re));
     /* inputs alone: of five encoder blocks and six decoder blocks behind the first */
-    assert_int_equal(memory_input_bytes(&n, 1, 12, b, te), 4 * c * (6 * re + 5 * rd + re));
+    assert_int_equal(memory_input_bytes(&n, 1, 12, b, te, PRECISION_FP32), 4 * c * (6 * re + 5 * rd + re));
     for (uint64_t layer = 0; layer + 1 < n.layer_count; layer++)
-        assert_int_equal(memory_boundary_bytes(&n, layer, b, te), 4 * c * (re + rd));
+        assert_int_equal(memory_boundary_bytes(&n, layer, b, te, PRECISION_FP32), 4 * c * (re + rd));
     arena_release(&arena);
 }
 

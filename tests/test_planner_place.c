@@ -72,18 +72,20 @@ static void make(uint32_t devices, uint32_t jobs_count, uint64_t memory, double 
 /* Bytes of one minibatch, one job alone on one device, each layer a shard: parameters come for the
  * forward pass and for the backward pass, and their gradients go back; the head's table comes and its
  * gradient goes; boundaries, batch and loss. What comes of parameters and table is half as much where it
- * is bf16: 12 C^2 numbers of a block's, while its 13 C of vectors, the head's 2 C and all gradients stay. */
+ * has 16 bits: 12 C^2 numbers of a block's, and in bf16, not bf16-weights, its 13 C of vectors, the head's 2 C and
+ * boundaries too. All gradients of parameters stay. */
 static void expected_bytes(const struct job *job, uint64_t out[2])
 {
-    const bool rounded = job->precision == PRECISION_BF16;
+    const bool rounded = job->precision != PRECISION_FP32, all = job->precision == PRECISION_BF16;
     uint64_t blocks = (uint64_t)BLOCKS * (12 * WIDTH * WIDTH + 13 * WIDTH) * 4, head = 2 * WIDTH * 4;
     uint64_t halved = rounded ? (uint64_t)BLOCKS * 12 * WIDTH * WIDTH * 2 : 0;
+    if (all) halved += (uint64_t)BLOCKS * 13 * WIDTH * 2;
     uint64_t table = job->network.vocabulary * job->network.width * 4;
     uint64_t table_in = rounded ? table / 2 : table;
-    uint64_t boundary = job->microbatch * job->sequence * job->network.width * 4;
+    uint64_t boundary = job->microbatch * job->sequence * job->network.width * (all ? 2 : 4);
     uint64_t batch = job->microbatch * (job->sequence + 1) * 4;
     /* in: boundary 1 twice, made on the host; boundaries 2 .. BLOCKS for their backward passes */
-    out[0] = 2 * (blocks - halved) + head + table_in + batch + boundary * (2 + BLOCKS - 1);
+    out[0] = 2 * (blocks - halved) + (all ? head / 2 : head) + table_in + batch + boundary * (2 + BLOCKS - 1);
     /* out: boundaries 2 .. BLOCKS, the gradient that the embedding adds up, the loss */
     out[1] = blocks + head + table + boundary * (BLOCKS - 1) + boundary + 8;
 }

@@ -233,6 +233,7 @@ static void an_even_pipeline_takes_its_floor(void **state)
              "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": %s, \"sequence\": 128, \"microbatch\": 2, "
              "\"microbatches\": 24, \"minibatches\": 3}]}", networks[0]);
     assert_int_equal(hardware_find("3x a100-sxm4-80gb", &hardware, &err), STATUS_OK);
+    hardware.stack = STACK_FRAMEWORKS; /* states are in place */
     assert_int_equal(support_jobs(text, ".", &jobs, &err), STATUS_OK);
     uint32_t count = what_if_ways(&hardware, &jobs.jobs[0], ways);
     while (i < count && strcmp(ways[i].fit.name, "pp=3") != 0) i++;
