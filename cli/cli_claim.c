@@ -29,8 +29,7 @@ void cli_claim_text(FILE *out, const struct order_claim *claim)
         fprintf(out, ": none ends before %s",
                 quantity_text((double)ours->bound * claim->tick_s, DIMENSION_SECONDS, bound));
     fprintf(out, " (%s)", proof_name(ours));
-    if (claim->value == ours->bound) fputs("; by that clock it is optimal\n", out);
-    else fprintf(out, ", gap %.2f %%\n", 100 * gap_of(claim));
+    fprintf(out, ", gap %.2f %%\n", 100 * gap_of(claim));
     if (ours->value < claim->value)
         fprintf(out, "better       a timetable of %s was found while checking\n",
                 quantity_text((double)ours->value * claim->tick_s, DIMENSION_SECONDS, known));

@@ -92,6 +92,7 @@ static void print_outcome(FILE *out, const struct job *job, const struct swap_ou
             quantity_text((double)(o->placed_bytes - o->held_bytes), DIMENSION_BYTES, gaps));
     fprintf(out, "certificate  %s, in ticks of a chain with %s\n", o->proof,
             quantity_text((double)o->chain_bytes, DIMENSION_BYTES, chain));
+    if (o->cut_short) fputs("search       cut short by the time limit: with more time, or less to do beside it, more may be found\n", out);
 }
 
 enum status cli_swap_text(FILE *out, const struct plan *plan, const struct swap_report *report, struct error *err)
@@ -118,6 +119,7 @@ void cli_swap_json(struct json_out *json, const struct plan *plan, const struct 
         json_out_double(json, "compute_s", o->compute_s);
         json_out_double(json, "bound_s", o->bound_s);
         json_out_double(json, "gap", share_above(o->promised_s, o->bound_s));
+        json_out_bool(json, "cut_short", o->cut_short);
         json_out_string(json, "proof", o->proof);
         json_out_u64(json, "chain_bytes", o->chain_bytes);
         json_out_u64(json, "placed_bytes", o->placed_bytes);

@@ -79,6 +79,7 @@ static void note_outcome(const struct planned *p, uint8_t *choices, struct swap_
     out->held_bytes = c->places.held;
     out->placed_bytes = c->places.end;
     out->bound_s = (double)c->certificate.bound * tick_s;
+    out->cut_short = c->cut_short;
     if (c->way == SWAP_BEST)
         chain_certificate_text(&c->certificate, out->proof);
     else

@@ -53,6 +53,7 @@ struct swap_outcome {
     double promised_s;         /* by the chain's schedule: no less than that */
     double compute_s;          /* of all passes, nothing computed twice */
     double bound_s;            /* no schedule by chain.h's rules in chain_bytes takes less */
+    bool cut_short;            /* the search for the choices, by its limit of time */
     char proof[CERTIFICATE_TEXT_BYTES]; /* who says so */
     uint64_t chain_bytes;      /* memory that the chain was given */
     uint64_t held_bytes, placed_bytes; /* the most that lives at a time; what its places take */

@@ -40,6 +40,9 @@ static void tidy(const struct swap_job *job, const struct chain *chain, uint8_t 
     }
 }
 
+/* Share of its limit that a search without a proof has used when the limit ended it. */
+static const double limit_near = 0.9;
+
 /* choices: (layer_count). *made false: the rule asks for more memory than there is. */
 static enum status choose(const struct chain *chain, uint32_t way, double limit_s, uint8_t *choices, bool *made,
                           struct chain_certificate *certificate, struct error *err)
@@ -70,6 +73,8 @@ static enum status try_memory(const struct swap_job *job, uint32_t way, uint64_t
     uint8_t *choices = alloc_zeroed(job->layer_count, sizeof *choices);
     if (!choices) return error_memory(err, "choices", job->layer_count);
     if (!choose(&out->chain, way, limit_s, choices, made, &out->certificate, err) && *made) {
+        out->cut_short = way == SWAP_BEST && out->certificate.status == CERTIFICATE_GAP &&
+                         out->certificate.seconds >= limit_near * limit_s;
         tidy(job, &out->chain, choices);
         if (!chain_schedule_make(&out->chain, choices, &out->schedule, err) &&
             swap_places_make(job, &out->chain, &out->schedule, &out->places, err) == STATUS_OK &&

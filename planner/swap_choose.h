@@ -14,6 +14,7 @@ struct swap_choice {
     struct swap_places places;
     int64_t length; /* of a minibatch, by swap_clock.h; ticks, at most the schedule's makespan */
     uint32_t way;
+    bool cut_short; /* the search for these choices, by its limit of time */
 };
 
 /*
