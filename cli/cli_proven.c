@@ -21,7 +21,7 @@ enum status cli_proven(const struct plan *plan, double makespan_s, bool *proven,
         free_jobs.jobs[j].parallel = (struct parallel){0};
     }
     bound_makespan(&plan->hardware, &free_jobs, hardware_has_cpu(&plan->hardware), &bound);
-    *proven = bound.seconds > 0 && fabs(makespan_s / bound.seconds - 1) <= rounding;
+    *proven = bound.any_s > 0 && fabs(makespan_s / bound.any_s - 1) <= rounding;
     free(free_jobs.jobs);
     return STATUS_OK;
 }

@@ -354,7 +354,7 @@ static void take_bound(const struct ways *w)
     struct bound bound;
     if (!all_free(&w->jobs)) return;
     bound_makespan(&w->hardware, &w->jobs, hardware_has_cpu(&w->hardware), &bound);
-    for (size_t i = 0; i < w->field->count; i++) w->field->outcomes[i].lower_bound_s = bound.seconds;
+    for (size_t i = 0; i < w->field->count; i++) w->field->outcomes[i].lower_bound_s = bound.any_s;
 }
 
 enum status cli_ways(const struct cli_source *source, const struct cli_ways_options *how, struct cli_field *field,

@@ -44,7 +44,7 @@ static uint64_t below(uint64_t seed, uint32_t index, uint64_t limit) { return ra
 /* `minibatches` above 0: of one job. */
 static void random_jobs(uint64_t seed, uint64_t minibatches, char *text)
 {
-    static const char *const precisions[] = {"fp32", "bf16"}, *const optimizers[] = {"\"adamw\"", "\"sgd\""};
+    static const char *const precisions[] = {"fp32", "bf16-weights"}, *const optimizers[] = {"\"adamw\"", "\"sgd\""};
     uint32_t count = minibatches > 0 ? 1 : 1 + (uint32_t)below(seed, 0, 4);
     size_t used = (size_t)snprintf(text, TEXT_BYTES, "{\"spillway_jobs\": 1, \"jobs\": [");
     for (uint32_t j = 0; j < count; j++) {
