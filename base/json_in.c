@@ -42,6 +42,7 @@ struct json_input {
     json_t *root;
     struct json_anchor anchors[JSON_ANCHORS_MAX];
     size_t anchor_count;
+    const struct json_input *beside; /* has values too that this one's reader may tell of; NULL: none */
 };
 
 /* --- places --------------------------------------------------------------------------------- */
@@ -143,10 +144,11 @@ static enum status fail_offset(const struct json_input *input, const char *at, c
 static enum status fail_place(const struct json_input *input, struct place place,
                               const char *message, struct error *err)
 {
-    const char *at = skip_space(input->text);
     bool shared = json_is_boolean(place.container) || json_is_null(place.container);
-    if (!shared && find_place(&place, input->root, &at, input->text + input->length))
-        return fail_offset(input, at, message, err);
+    for (const struct json_input *in = input; in && !shared; in = in->beside) {
+        const char *at = skip_space(in->text);
+        if (find_place(&place, in->root, &at, in->text + in->length)) return fail_offset(in, at, message, err);
+    }
     return error_set(err, STATUS_BAD_INPUT, "%s: %s", input->name, message);
 }
 
@@ -295,6 +297,11 @@ enum status json_input_parse(const char *name, const char *text, size_t length,
     if (!copy) return error_memory(err, "JSON text", length + 1);
     if (length > 0) memcpy(copy, text, length);
     return parse(name, copy, length, out, err);
+}
+
+void json_input_set_beside(struct json_input *input, const struct json_input *other)
+{
+    input->beside = other;
 }
 
 void json_input_destroy(struct json_input *input)

@@ -48,6 +48,10 @@ MUST_CHECK enum status json_input_parse_cut(const char *name, char *text, size_t
                                             const struct json_anchor *anchors, size_t anchor_count, bool any,
                                             struct json_input **out, struct error *err);
 
+/* Values of the other one may be told of as if they were this one's: their places are looked for there. It outlives
+ * this one. */
+void json_input_set_beside(struct json_input *input, const struct json_input *other);
+
 void json_input_destroy(struct json_input *input);
 
 const char *json_input_name(const struct json_input *input);

@@ -113,6 +113,34 @@ static enum status fail_here(const struct json_stream *s, struct error *err, con
                      s->at.column, expected, end ? "end of file" : "'", end ? "" : s->buffer + s->first, end ? "" : "'");
 }
 
+/* --- brackets and quotes -------------------------------------------------------------------- */
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* How deep in brackets the text is, and whether in a string: all that cutting it needs. */
+struct nesting {
+    size_t depth;
+    bool in_string, escaped;
+};
+
+/* Over a character. A closing bracket too many changes nothing. */
+static inline void nest(struct nesting *n, char c)
+{
+    if (n->in_string) {
+        n->in_string = n->escaped || c != '"';
+        n->escaped = !n->escaped && c == '\\';
+    } else if (c == '"') {
+        n->in_string = true;
+    } else if (c == '[' || c == '{') {
+        n->depth++;
+    } else if (c == ']' || c == '}') {
+        n->depth -= n->depth > 0;
+    }
+}
+
 /* --- the head ------------------------------------------------------------------------------- */
 
 /* Of the pass over the file: the copy, and where in the object at the top the text is. */
@@ -121,8 +149,7 @@ struct scan {
     size_t length, capacity;
     struct json_anchor anchors[JSON_STREAM_ARRAYS_MAX + 1];
     size_t anchor_count;
-    size_t depth;
-    bool in_string, escaped;
+    struct nesting at;
     size_t string_at;  /* in `text`: where the last string of depth 1 begins, after its quote */
     size_t string_end;
     bool after_colon;  /* depth 1: a value comes next */
@@ -148,25 +175,15 @@ static size_t array_of_key(const struct json_stream *s, const struct scan *scan)
 /* Everything up to the bracket that closes the array. */
 static enum status skip_array(struct json_stream *s, struct error *err)
 {
-    size_t depth = 1;
-    bool in_string = false, escaped = false;
+    struct nesting at = {.depth = 1};
     for (;;) {
         enum status status = reach(s, 0, err);
         if (status != STATUS_OK) return status;
         if (s->first == s->last) return fail_here(s, err, "']'");
         for (; s->first < s->last; s->first++) {
-            char c = s->buffer[s->first];
-            if (in_string) {
-                in_string = escaped || c != '"';
-                escaped = !escaped && c == '\\';
-            } else if (c == '"') {
-                in_string = true;
-            } else if (c == '[' || c == '{') {
-                depth++;
-            } else if ((c == ']' || c == '}') && --depth == 0) {
-                return STATUS_OK;
-            }
-            step(&s->at, c);
+            nest(&at, s->buffer[s->first]);
+            if (at.depth == 0) return STATUS_OK;
+            step(&s->at, s->buffer[s->first]);
         }
     }
 }
@@ -183,18 +200,8 @@ static enum status take_char(struct json_stream *s, struct scan *scan, struct er
     enum status status = keep(scan, c, err);
     if (status != STATUS_OK) return status;
     pass_over(s, 1);
-    if (scan->in_string) {
-        scan->in_string = scan->escaped || c != '"';
-        scan->escaped = !scan->escaped && c == '\\';
-        if (!scan->in_string && scan->depth == 1) scan->string_end = scan->length - 1;
-        return STATUS_OK;
-    }
-    bool value = scan->after_colon && scan->depth == 1;
-    if (c == '"') {
-        scan->in_string = true;
-        if (scan->depth == 1) scan->string_at = scan->length;
-    }
-    if (c == '[' && value) {
+    const struct nesting before = scan->at;
+    if (c == '[' && !before.in_string && before.depth == 1 && scan->after_colon) {
         size_t index = array_of_key(s, scan);
         if (index < s->key_count && !s->arrays[index].found) {
             s->arrays[index] = (struct array_place){.found = true, .first = s->at};
@@ -203,10 +210,14 @@ static enum status take_char(struct json_stream *s, struct scan *scan, struct er
             note_anchor(s, scan);
         }
     }
-    if (c == '[' || c == '{') scan->depth++;
-    if ((c == ']' || c == '}') && scan->depth > 0) scan->depth--;
-    if (c == ':' && scan->depth == 1) scan->after_colon = true;
-    else if (c != ' ' && c != '\t' && c != '\n' && c != '\r') scan->after_colon = false;
+    nest(&scan->at, c);
+    if (before.in_string) {
+        if (!scan->at.in_string && before.depth == 1) scan->string_end = scan->length - 1;
+        return STATUS_OK;
+    }
+    if (c == '"' && before.depth == 1) scan->string_at = scan->length;
+    if (c == ':' && scan->at.depth == 1) scan->after_colon = true;
+    else if (!is_space(c)) scan->after_colon = false;
     return STATUS_OK;
 }
 
@@ -231,11 +242,6 @@ static enum status read_head(struct json_stream *s, struct error *err)
 
 /* --- elements ------------------------------------------------------------------------------- */
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
 /* To the next character that is no white space. */
 static enum status skip_space(struct json_stream *s, struct error *err)
 {
@@ -249,29 +255,19 @@ static enum status skip_space(struct json_stream *s, struct error *err)
 /* Bytes of the element that begins at `first`, with the byte after it in the buffer. */
 static enum status measure(struct json_stream *s, size_t *length, struct error *err)
 {
-    size_t depth = 0;
-    bool in_string = false, escaped = false;
+    struct nesting at = {0};
     for (size_t i = 0;; i++) {
         if (s->first + i >= s->last) {
             enum status status = reach(s, i, err);
             if (status != STATUS_OK) return status;
         }
         char c = s->first + i < s->last ? s->buffer[s->first + i] : '\0';
-        bool ends = !in_string && depth == 0 && i > 0 && (c == ',' || c == ']' || c == '}' || is_space(c));
+        bool ends = !at.in_string && at.depth == 0 && i > 0 && (c == ',' || c == ']' || c == '}' || is_space(c));
         if (ends || s->first + i == s->last) {
             *length = i;
             return STATUS_OK;
         }
-        if (in_string) {
-            in_string = escaped || c != '"';
-            escaped = !escaped && c == '\\';
-        } else if (c == '"') {
-            in_string = true;
-        } else if (c == '[' || c == '{') {
-            depth++;
-        } else if (c == ']' || c == '}') {
-            depth -= depth > 0;
-        }
+        nest(&at, c);
     }
 }
 
@@ -313,7 +309,10 @@ enum status json_stream_parse(const struct json_stream *stream, const struct jso
     char *copy = alloc_zeroed(1, element->length + 1);
     if (!copy) return error_memory(err, "an element of a JSON array", element->length + 1);
     memcpy(copy, element->text, element->length);
-    return json_input_parse_cut(file_in_name(stream->file), copy, element->length, &anchor, 1, true, out, err);
+    enum status status =
+        json_input_parse_cut(file_in_name(stream->file), copy, element->length, &anchor, 1, true, out, err);
+    if (status == STATUS_OK) json_input_set_beside(*out, stream->head);
+    return status;
 }
 
 /* A number as JSON writes it, not negative: number_read() also takes ".5", "5." and "05". */
@@ -334,55 +333,50 @@ static bool read_number(const char **at, double *out)
     return !point || (point[1] >= '0' && point[1] <= '9');
 }
 
+/* The number at *at, and the comma or bracket behind it: *last is true at the bracket. */
+static bool read_item(const char **at, double *out, bool *last)
+{
+    while (**at == ' ') ++*at;
+    if (!read_number(at, out)) return false;
+    while (**at == ' ') ++*at;
+    *last = **at == ']';
+    return *(*at)++ == ',' || *last;
+}
+
 bool json_element_numbers(const struct json_element *element, size_t count, double *out)
 {
     const char *c = element->text;
+    bool last = false;
     if (*c++ != '[') return false;
-    for (size_t i = 0; i < count; i++) {
-        while (*c == ' ') c++;
-        if (!read_number(&c, &out[i])) return false;
-        while (*c == ' ') c++;
-        if (*c++ != (i + 1 < count ? ',' : ']')) return false;
-    }
+    for (size_t i = 0; i < count; i++)
+        if (!read_item(&c, &out[i], &last) || last != (i + 1 == count)) return false;
     return c == element->text + element->length;
 }
 
 bool json_element_wholes(const struct json_element *element, size_t capacity, uint32_t *out, size_t *count)
 {
     const char *c = element->text;
+    bool last = false;
     if (*c++ != '[') return false;
-    for (size_t i = 0; i < capacity; i++) {
+    for (size_t i = 0; i < capacity && !last; i++) {
         double value;
-        while (*c == ' ') c++;
-        if (!read_number(&c, &value) || value > UINT32_MAX || value != (double)(uint32_t)value) return false;
+        if (!read_item(&c, &value, &last) || value > UINT32_MAX || value != (double)(uint32_t)value) return false;
         out[i] = (uint32_t)value;
         *count = i + 1;
-        while (*c == ' ') c++;
-        if (*c == ']') return c + 1 == element->text + element->length;
-        if (*c++ != ',') return false;
     }
-    return false;
+    return last && c == element->text + element->length;
 }
 
 size_t json_element_size(const struct json_element *element)
 {
-    size_t depth = 0, commas = 0;
-    bool in_string = false, escaped = false, any = false;
+    struct nesting at = {0};
+    size_t commas = 0;
+    bool any = false;
     for (size_t i = 0; i < element->length && element->text[0] == '['; i++) {
         char c = element->text[i];
         any |= i > 0 && i + 1 < element->length && !is_space(c);
-        if (in_string) {
-            in_string = escaped || c != '"';
-            escaped = !escaped && c == '\\';
-        } else if (c == '"') {
-            in_string = true;
-        } else if (c == '[' || c == '{') {
-            depth++;
-        } else if (c == ']' || c == '}') {
-            depth -= depth > 0;
-        } else {
-            commas += c == ',' && depth == 1;
-        }
+        commas += c == ',' && !at.in_string && at.depth == 1;
+        nest(&at, c);
     }
     return any ? commas + 1 : 0;
 }

@@ -45,7 +45,7 @@ struct json_element {
 MUST_CHECK enum status json_stream_next(struct json_stream *stream, struct json_element *out, bool *more,
                                         struct error *err);
 
-/* The element, parsed: the root of *out. The caller frees it with json_input_destroy(). */
+/* The element, parsed: the root of *out, beside the head (json_input_set_beside()). The caller frees it with json_input_destroy(). */
 MUST_CHECK enum status json_stream_parse(const struct json_stream *stream, const struct json_element *element,
                                          struct json_input **out, struct error *err);
 

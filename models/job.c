@@ -31,11 +31,13 @@
 #include "base/alloc.h"
 #include "base/json_out.h"
 #include "base/json_rename.h"
+#include "base/json_stream.h"
 #include "base/path.h"
 #include "base/size.h"
 #include "base/text.h"
 #include "models/data_file.h"
 #include "models/job_devices.h"
+#include "models/job_names.h"
 #include "models/learning_rate.h"
 #include "models/memory.h"
 #include "models/network_graph.h"
@@ -664,26 +666,33 @@ static enum status name_best(const char *path, struct arena *arena, const char *
 struct growing {
     struct job *jobs; /* malloc'ed; strings are in the arena */
     size_t count, capacity;
+    struct job_names names, outputs; /* theirs */
 };
 
 static enum status check_unique(const struct growing *set, const struct draft *draft,
                                 const struct job *job, struct error *err)
 {
-    for (size_t i = 0; i < set->count; i++) {
-        const struct job *other = &set->jobs[i];
-        if (strcmp(other->name, job->name) == 0)
-            return json_fail_key(draft->in, draft->object, "name", err,
-                                 "there are two jobs '%s' (names must differ)", job->name);
-        const char *own[] = {job->weights_out, job->weights_best};
-        const char *theirs[] = {other->weights_out, other->weights_best};
-        for (int k = 0; k < 4; k++) {
-            const char *a = own[k / 2], *b = theirs[k % 2];
-            if (!a || !b || strcmp(a, b) != 0) continue;
-            return json_fail_key(draft->in, giver(draft, "weights_out"), "weights_out", err,
-                                 "jobs '%s' and '%s' would both write '%s' (use {name} in it)",
-                                 other->name, job->name, a);
-        }
+    const char *outputs[] = {job->weights_out, job->weights_best};
+    if (job_names_find(&set->names, job->name) != UINT32_MAX)
+        return json_fail_key(draft->in, draft->object, "name", err,
+                             "there are two jobs '%s' (names must differ)", job->name);
+    for (size_t i = 0; i < ARRAY_COUNT(outputs); i++) {
+        uint32_t other = outputs[i] ? job_names_find(&set->outputs, outputs[i]) : UINT32_MAX;
+        if (other == UINT32_MAX) continue;
+        return json_fail_key(draft->in, giver(draft, "weights_out"), "weights_out", err,
+                             "jobs '%s' and '%s' would both write '%s' (use {name} in it)",
+                             set->jobs[other].name, job->name, outputs[i]);
     }
+    return STATUS_OK;
+}
+
+static enum status note_names(struct growing *set, const struct job *job, struct error *err)
+{
+    uint32_t index = (uint32_t)set->count;
+    TRY(job_names_add(&set->names, job->name, index, err));
+    if (job->weights_out) TRY(job_names_add(&set->outputs, job->weights_out, index, err));
+    if (job->weights_best && job_names_find(&set->outputs, job->weights_best) == UINT32_MAX)
+        TRY(job_names_add(&set->outputs, job->weights_best, index, err));
     return STATUS_OK;
 }
 
@@ -703,6 +712,7 @@ static enum status append(struct growing *set, const struct draft *draft, const 
     if (set->count == JOBS_MAX)
         return json_fail_key(draft->in, draft->object, NULL, err, "too many jobs (limit is %d)", JOBS_MAX);
     TRY(array_reserve(&set->jobs, &set->capacity, set->count, sizeof job, JOBS_MAX, "jobs", err));
+    TRY(note_names(set, &job, err));
     set->jobs[set->count++] = job;
     return STATUS_OK;
 }
@@ -746,86 +756,146 @@ static const struct json_synonym synonyms[] = {
     {"optim", "optimizer"},
 };
 
-static enum status parse_job(const struct draft *defaults, const json_t *array, size_t index,
-                             const char *folder, struct arena *arena, struct growing *set,
-                             struct error *err)
+/* What all jobs of a file have, and where they go. */
+struct parsing {
+    struct draft defaults;
+    const char *folder;
+    struct arena *arena;
+    struct growing set;
+};
+
+static enum status parse_job(struct parsing *p, struct json_object *object, size_t index, struct error *err)
 {
-    struct draft draft = *defaults;
-    struct json_object object;
+    struct draft draft = p->defaults;
     char name[32];
-    TRY(json_object_open_at(&object, draft.in, array, index, "a job object", err));
-    TRY(json_rename_keys(draft.in, object.value, synonyms, ARRAY_COUNT(synonyms), err));
-    draft.object = object.value;
+    draft.in = object->input;
+    TRY(json_rename_keys(draft.in, object->value, synonyms, ARRAY_COUNT(synonyms), err));
+    draft.object = object->value;
     snprintf(name, sizeof name, "job-%zu", index + 1);
     draft.name = name;
-    TRY(json_take_string(&object, "name", JSON_OPTIONAL, &draft.name, err));
-    TRY(take_shared(&object, &draft, err));
-    TRY(json_object_close(&object, err));
+    TRY(json_take_string(object, "name", JSON_OPTIONAL, &draft.name, err));
+    TRY(take_shared(object, &draft, err));
+    TRY(json_object_close(object, err));
     TRY(check_name(&draft, err));
-    TRY(resolve(&draft, folder, arena, err));
-    return append_all(set, &draft, arena, err);
+    TRY(resolve(&draft, p->folder, p->arena, err));
+    return append_all(&p->set, &draft, p->arena, err);
 }
 
-static enum status parse_set(const struct json_input *in, const json_t *value, const char *folder,
-                             struct arena *arena, struct growing *set, struct error *err)
+/* Everything but the jobs. */
+static enum status parse_head(struct parsing *p, const struct json_input *in, const json_t *value, const json_t **array,
+                              struct error *err)
 {
     struct json_object object, shared;
-    const json_t *defaults_value = NULL, *array;
+    const json_t *defaults_value = NULL;
     uint64_t version;
-    struct draft defaults = empty_draft;
-    defaults.in = in;
+    p->defaults = empty_draft;
+    p->defaults.in = in;
     TRY(json_object_open(&object, in, value, "an object with 'spillway_jobs' and 'jobs'", err));
     TRY(json_take_u64(&object, "spillway_jobs", JSON_REQUIRED, 1, 1, &version, err));
     TRY(json_take_object(&object, "defaults", JSON_OPTIONAL, &defaults_value, err));
-    TRY(json_take_array(&object, "jobs", JSON_REQUIRED, &array, err));
+    TRY(json_take_array(&object, "jobs", JSON_REQUIRED, array, err));
     TRY(json_object_close(&object, err));
-    if (defaults_value) {
-        defaults.defaults = defaults.object = defaults_value;
-        TRY(json_object_open(&shared, in, defaults_value, "an object", err));
-        TRY(json_rename_keys(in, defaults_value, synonyms, ARRAY_COUNT(synonyms), err));
-        TRY(take_shared(&shared, &defaults, err));
-        TRY(json_object_close(&shared, err));
+    if (!defaults_value) return STATUS_OK;
+    p->defaults.defaults = p->defaults.object = defaults_value;
+    TRY(json_object_open(&shared, in, defaults_value, "an object", err));
+    TRY(json_rename_keys(in, defaults_value, synonyms, ARRAY_COUNT(synonyms), err));
+    TRY(take_shared(&shared, &p->defaults, err));
+    return json_object_close(&shared, err);
+}
+
+static enum status fail_empty(const struct json_input *in, const json_t *value, struct error *err)
+{
+    return json_fail_key(in, value, "jobs", err, "'jobs' is empty (expected at least one job)");
+}
+
+static enum status parse_set(struct parsing *p, const struct json_input *in, const json_t *value, struct error *err)
+{
+    const json_t *array = NULL;
+    TRY(parse_head(p, in, value, &array, err));
+    if (json_array_size(array) == 0) return fail_empty(in, value, err);
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        struct json_object object;
+        TRY(json_object_open_at(&object, in, array, i, "a job object", err));
+        TRY(parse_job(p, &object, i, err));
     }
-    if (json_array_size(array) == 0)
-        return json_fail_key(in, value, "jobs", err, "'jobs' is empty (expected at least one job)");
-    for (size_t i = 0; i < json_array_size(array); i++)
-        TRY(parse_job(&defaults, array, i, folder, arena, set, err));
     return STATUS_OK;
+}
+
+/* The jobs go over to the set. */
+static enum status keep(struct parsing *p, enum status status, struct job_set *out, struct error *err)
+{
+    void *jobs;
+    if (status == STATUS_OK)
+        status = arena_array(&out->arena, p->set.count, sizeof *p->set.jobs, &jobs, err);
+    if (status == STATUS_OK) {
+        memcpy(jobs, p->set.jobs, p->set.count * sizeof *p->set.jobs);
+        out->jobs = jobs;
+        out->count = (uint32_t)p->set.count;
+    }
+    free(p->set.jobs);
+    free(p->set.names.cells);
+    free(p->set.outputs.cells);
+    return status;
 }
 
 enum status job_set_parse(const struct json_input *in, const json_t *value, const char *folder,
                           struct job_set *out, struct error *err)
 {
-    struct growing set = {0};
-    void *jobs;
-    enum status status = parse_set(in, value, folder, &out->arena, &set, err);
-    if (status == STATUS_OK)
-        status = arena_array(&out->arena, set.count, sizeof *set.jobs, &jobs, err);
-    if (status == STATUS_OK) {
-        memcpy(jobs, set.jobs, set.count * sizeof *set.jobs);
-        out->jobs = jobs;
-        out->count = (uint32_t)set.count;
+    struct parsing p = {.folder = folder, .arena = &out->arena};
+    return keep(&p, parse_set(&p, in, value, err), out, err);
+}
+
+/* --- a file of any length -------------------------------------------------------------------- */
+
+static enum status parse_element(struct parsing *p, const struct json_stream *stream, const struct json_element *element,
+                                 struct error *err)
+{
+    struct json_object object;
+    struct json_input *in = NULL;
+    TRY(json_stream_parse(stream, element, &in, err));
+    enum status status = json_object_open(&object, in, json_input_root(in), "a job object", err);
+    if (status == STATUS_OK) status = parse_job(p, &object, element->index, err);
+    json_input_destroy(in);
+    return status;
+}
+
+/* One job at a time is parsed. */
+static enum status parse_stream(struct parsing *p, struct json_stream *stream, struct error *err)
+{
+    const struct json_input *head = json_stream_head(stream);
+    const json_t *array = NULL;
+    struct json_element element;
+    bool more = true;
+    TRY(parse_head(p, head, json_input_root(head), &array, err));
+    TRY(json_stream_begin(stream, 0, err));
+    for (;;) {
+        TRY(json_stream_next(stream, &element, &more, err));
+        if (!more) break;
+        TRY(parse_element(p, stream, &element, err));
     }
-    free(set.jobs);
+    return p->set.count > 0 ? STATUS_OK : fail_empty(head, json_input_root(head), err);
+}
+
+static enum status read_set(const char *path, const char *folder, struct job_set *out, struct error *err)
+{
+    static const char *const long_arrays[] = {"jobs", NULL};
+    struct parsing p = {.folder = folder, .arena = &out->arena};
+    struct json_stream *stream = NULL;
+    TRY(json_stream_open(path, long_arrays, &stream, err));
+    enum status status = keep(&p, parse_stream(&p, stream, err), out, err);
+    json_stream_close(stream);
     return status;
 }
 
 enum status job_set_read(const char *path, struct job_set *out, struct error *err)
 {
-    struct json_input *in;
-    TRY(json_input_read(path, &in, err));
     const char *slash = strrchr(path, '/');
     size_t length = slash ? (size_t)(slash - path) : 1;
     char *folder = alloc_zeroed(length + 2, 1);
-    enum status status;
-    if (!folder) {
-        status = error_memory(err, "a folder's name", length + 2);
-    } else {
-        memcpy(folder, !slash ? "." : length > 0 ? path : "/", length > 0 ? length : 1);
-        status = job_set_parse(in, json_input_root(in), folder, out, err);
-    }
+    if (!folder) return error_memory(err, "a folder's name", length + 2);
+    memcpy(folder, !slash ? "." : length > 0 ? path : "/", length > 0 ? length : 1);
+    enum status status = read_set(path, folder, out, err);
     free(folder);
-    json_input_destroy(in);
     return status;
 }
 

@@ -213,10 +213,20 @@ static bool takes_turns(const struct scheduler *s)
     return s->placing->times->partition->host.need && !s->resident;
 }
 
+/* Has nothing changed of a job but by its own units? */
+static bool is_shown(const struct scheduler *s, uint32_t job)
+{
+    const struct placing_view *now = &s->placing->view_jobs[job];
+    const struct policy_job *shown = &s->jobs[job];
+    return !s->homes && shown->admitted == now->admitted && shown->taken == now->reserved &&
+           !(shown->ready < now->ready_s || shown->ready > now->ready_s);
+}
+
 /* A job was given a range of host memory, or gave it back: others may begin, or may not any more. */
 static void show_all(struct scheduler *s)
 {
     for (uint32_t j = 0; takes_turns(s) && j < s->view.job_count; j++) {
+        if (is_shown(s, j)) continue;
         show_job(s, j);
         note_ready(s, j);
     }

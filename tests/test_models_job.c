@@ -537,12 +537,12 @@ static void too_many_jobs_are_refused(void **state)
     (void)state;
     struct job_set set = {0};
     struct error err = {0};
-    assert_int_equal(support_jobs("{\"spillway_jobs\": 1, \"defaults\": {\"count\": 4096, "
+    assert_int_equal(support_jobs("{\"spillway_jobs\": 1, \"defaults\": {\"count\": 16384, "
                                   "\"network\": \"gpt2\", \"minibatches\": 1}, "
                                   "\"jobs\": [{}, {\"count\": 1}]}",
                                   "/", &set, &err),
                      STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "test:1:101: too many jobs (limit is 4096)");
+    assert_string_equal(err.text, "test:1:102: too many jobs (limit is 16384)");
     job_set_release(&set);
 }
 
