@@ -344,6 +344,7 @@ static enum status check_runnable(const struct ways *w, struct error *err)
     const struct cli_policy_outcome *best = &w->field->outcomes[w->field->best], *first = &w->field->outcomes[0];
     bool ours = w->how->runnable || all_free(&w->jobs);
     if (!w->field->runnable_first || !ours || best->runnable) return STATUS_OK;
+    if (first->kind == CLI_OUTCOME_PLAN && !w->how->runnable) return STATUS_OK; /* what the jobs are, not how they run */
     if (first->kind == CLI_OUTCOME_PLAN) return error_set(err, STATUS_INFEASIBLE, "no plan can be run: %s", best->reason);
     return error_set(err, STATUS_INFEASIBLE, "%s (%s fits, and cannot be run: see --parallel)", first->reason, best->policy);
 }
