@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tour of README.md, run for real: five training runs of three GPTs on two devices of 96 MiB,
+# The tour of docs/getting-started.md, run for real: five training runs of three GPTs on two devices of 96 MiB,
 # none of which could hold even one of the networks with its optimizer state. Then model selection
 # among four smaller runs, killed in the middle and taken up again on another machine.
 #

@@ -12,7 +12,7 @@
  * An operation has a *gate* where it accesses a device's buffer, in a life that has begun before, that an operation of
  * another stream used in front of it: a number of operations that must have ended there. Gates say when to look, never
  * when to start; an operation without one is looked for at once. So nothing begins later than without them, and the
- * window is as wide as streams drift apart: 37514 operations of 589826 for the step of 3072 devices that README.md has,
+ * window is as wide as streams drift apart: 37514 operations of 589826 for the step of 3072 devices of docs/simulating.md,
  * where it was 577612.
  *
  * Only streams of a kind that has few of the plan's operations have gates, of gangs' instances that are not repeated.

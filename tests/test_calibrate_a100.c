@@ -21,7 +21,7 @@ static const char machine[] = "dgx-a100-80gb";
 static const struct {
     const char *path;
     double weight;
-    double most; /* of the mean error of the runs between, as published in README.md, and a bit */
+    double most; /* of the mean error of the runs between, as docs/accuracy.md has it, and a bit */
 } files[] = {
     {DATA "vtrain_single_a100.csv", 12, 0.044},  {DATA "vtrain_multi_a100.csv", 9, 0.090},
     {DATA "megatron_table1.csv", 1, 0.040},      {DATA "megatron_fig11.csv", 1, 0.095},
