@@ -357,11 +357,10 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     const struct option_spec specs[] = {
         OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PLAN, &request.output, "write the plan there"),
         OPTION_STRING("policy", 'p', "NAME", &request.policy,
-                      "who decides the order; without one, sharded-lrtf streams states over the devices, unless they had "
-                      "better stay: jobs settle on devices, or are resident; 'all' compares the built-in ones, which order "
-                      "the same units; 'saturn', not one of them, chooses parallelism and devices of each job as "
-                      "well, as do the rules it is compared with: max-heuristic, min-heuristic, optimus, "
-                      "optimus-dynamic and randomized; a shared object of yours (./mine.so) is loaded and run"),
+                      "who decides the order, default the fastest of all ways to run the jobs; 'all' compares the built-in "
+                      "policies, which order the same units; 'saturn' also chooses parallelism and devices of each job, "
+                      "as do the rules it is compared with: max-heuristic, min-heuristic, optimus, optimus-dynamic "
+                      "and randomized; a shared object of yours (./mine.so) runs in a process of its own"),
         OPTION_OUTPUT("write-instance", 0, "FILE", FILE_KIND_INSTANCE, &request.instance,
                       "write the jobs, cut, as an instance for 'solve' there"),
         OPTION_STRING("schedule-from", 0, "FILE", &request.timetable,

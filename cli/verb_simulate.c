@@ -450,7 +450,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                                           "spillway simulate --chakra traces/llama --hw '8x a100-sxm4-80gb'", NULL},
         .details = "FILE is a plan, or jobs, which are planned for the machine of --hw and its options: "
                    "spread over devices where they or --parallel say so, else streamed in the order of "
-                   "--policy; without one as 'plan' makes it, which also looks whether they had better settle. With "
+                   "--policy; without one in the fastest way, as 'plan' finds it. With "
                    "--dispatch live the policy is asked whenever a "
                    "device has room for a unit of a job that is ready, and FILE is jobs, "
                    "a plan made with 'plan --dispatch live', as 'run' would be asked, or an instance, "
