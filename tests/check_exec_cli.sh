@@ -43,7 +43,7 @@ cat >jobs.json <<EOT
  "jobs": [{"name": "one", "seed": 1, "weights_out": "one.safetensors"},
           {"name": "two", "seed": 2, "weights_out": "two.safetensors"}]}
 EOT
-plan() { "$planner" plan "$1" --hw host-2-cores --devices 2 --device-memory 24MiB -o "$2" >/dev/null; }
+plan() { "$planner" plan "$1" --policy sharded-lrtf --hw host-2-cores --devices 2 --device-memory 24MiB -o "$2" >/dev/null; }
 plan jobs.json plan.json || fail "no plan"
 
 expect 0 "MINIBATCHES" "$exec_program" run plan.json --trace trace.json.gz --log log.jsonl
