@@ -27,7 +27,7 @@
  * all jobs are spread.
  */
 enum { SATURN_JOBS_MOST = 64, SATURN_DEVICES_MOST = 16, SPREAD_DEVICES_MOST = 64 };
-static const uint64_t operations_most = 800000, placed_most = 1000000, saturn_operations_most = 10000000;
+static const uint64_t operations_most = 800000, placed_most = 1000000, saturn_operations_most = 3000000;
 
 /* Operations of a streamed plan that a plan of another kind costs as much as: of resident jobs and of gangs repetitions are
  * simulated once. */
