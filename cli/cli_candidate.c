@@ -166,6 +166,14 @@ void cli_field_note(struct cli_field *field, const char *label, enum status stat
     field->count++;
 }
 
+enum status cli_field_fail(struct cli_field *field, const char *label, const struct error *why, struct error *err)
+{
+    bool only_this = why->status == STATUS_INFEASIBLE || why->status == STATUS_BAD_INPUT || why->status == STATUS_LIMIT;
+    if (!only_this) return error_set(err, why->status, "%s", why->text);
+    cli_field_note(field, label, why->status, why->text);
+    return STATUS_OK;
+}
+
 enum status cli_field_try(struct cli_field *field, const struct cli_source *source,
                           const struct planner_options *options, const char *label,
                           struct error *err)
@@ -176,10 +184,8 @@ enum status cli_field_try(struct cli_field *field, const struct cli_source *sour
     struct planner_options own = *options;
     own.search = &field->search;
     enum status status = cli_candidate_make(source, &own, &candidate, &why);
-    bool only_this = status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT || status == STATUS_LIMIT;
     if (status == STATUS_OK) cli_field_take(field, &candidate, label);
-    else if (only_this) cli_field_note(field, label, status, why.text);
-    else error_set(err, status, "%s", why.text);
+    else (void)!cli_field_fail(field, label, &why, err);
     cli_candidate_release(&candidate);
     return err->status;
 }

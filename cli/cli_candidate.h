@@ -67,6 +67,11 @@ MUST_CHECK enum status cli_field_try(struct cli_field *field, const struct cli_s
 /* The same with a candidate that is made; takes it over. */
 void cli_field_take(struct cli_field *field, struct cli_candidate *candidate, const char *label);
 
+/* Notes why a way has no plan, where that concerns only this way (STATUS_INFEASIBLE, STATUS_BAD_INPUT, STATUS_LIMIT).
+ * Errors: all others, as `why` has them. */
+MUST_CHECK enum status cli_field_fail(struct cli_field *field, const char *label, const struct error *why,
+                                      struct error *err);
+
 /* An outcome without a plan. `status`: STATUS_OK where it was not tried. */
 void cli_field_note(struct cli_field *field, const char *label, enum status status, const char *reason);
 

@@ -13,20 +13,6 @@ static double ratio(const struct plan *plan, double makespan_s)
     return plan->estimated_makespan_s > 0 ? makespan_s / plan->estimated_makespan_s : 1;
 }
 
-/* Simulated without spans; plans are short. */
-static enum status simulated_s(void *context, const struct plan *plan, double *seconds, struct error *err)
-{
-    (void)context;
-    struct sim_result result = {0};
-    struct trace trace = {0};
-    const struct sim_options options = {.record_spans = false};
-    enum status status = sim_run(plan, &options, &result, &trace, err);
-    *seconds = result.makespan_s;
-    sim_result_release(&result);
-    trace_release(&trace);
-    return status;
-}
-
 static enum status make(const struct cli_source *source, const struct saturn_options *options,
                         struct cli_candidate *out, struct saturn_report *report, struct error *err)
 {
@@ -85,7 +71,7 @@ static enum status make_slowed(const struct cli_source *source, struct saturn_op
 enum status cli_saturn(const struct cli_source *source, const struct saturn_options *options,
                        struct cli_candidate *out, struct saturn_report *report, struct error *err)
 {
-    const struct saturn_clock clock = {.time = simulated_s};
+    const struct saturn_clock clock = {.time = sim_seconds};
     struct saturn_times times = {0};
     struct saturn_options timed = *options;
     timed.clock = &clock;

@@ -144,18 +144,18 @@ static enum status try_saturn(struct ways *w, bool single, struct error *err)
     const struct saturn_options options = {.streamed = &streamed, .rule = SATURN_RULE_SPASE, .single = single,
                                            .interval_s = -1, .threshold_s = -1, .restart_s = -1};
     streamed.search = &w->field->search;
-    if (!w->how->thorough && (w->jobs.count > SATURN_JOBS_MOST || w->hardware.device_count > SATURN_DEVICES_MOST ||
-                              w->operations > saturn_operations_most)) {
-        cli_field_note(w->field, label, STATUS_OK, "there are too many jobs or devices to try it unasked ('--policy saturn')");
+    bool many = w->jobs.count > SATURN_JOBS_MOST || w->hardware.device_count > SATURN_DEVICES_MOST;
+    if (!w->how->thorough && (many || w->operations > saturn_operations_most)) {
+        cli_field_note(w->field, label, STATUS_OK,
+                       many ? "there are too many jobs or devices to try it unasked ('--policy saturn')"
+                            : "the jobs are too long to try it unasked ('--policy saturn')");
         return STATUS_OK;
     }
     if (!may_try(w, label, 0)) return STATUS_OK;
     enum status status = cli_saturn(w->source, &options, &candidate, &candidate.saturn, &why);
-    bool only_this = status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT || status == STATUS_LIMIT;
     candidate.by_saturn = true;
     if (status == STATUS_OK) cli_field_take(w->field, &candidate, label);
-    else if (only_this) cli_field_note(w->field, label, status, why.text);
-    else error_set(err, status, "%s", why.text);
+    else (void)!cli_field_fail(w->field, label, &why, err);
     cli_candidate_release(&candidate);
     return err->status;
 }
@@ -294,11 +294,9 @@ static enum status try_search(struct ways *w, struct error *err)
     searched->runnable_first = w->field->runnable_first;
     if (may_try(w, label, 0)) {
         enum status status = search_in(w, &options, searched, &why);
-        bool only_this = status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT || status == STATUS_LIMIT;
         bool one_row = w->how->every_policy || !searched->any;
         if (status == STATUS_OK) cli_field_adopt(w->field, searched, one_row ? label : searched->outcomes[searched->best].policy);
-        else if (only_this) cli_field_note(w->field, label, status, why.text);
-        else error_set(err, status, "%s", why.text);
+        else (void)!cli_field_fail(w->field, label, &why, err);
     }
     cli_field_release(searched);
     free(searched);
@@ -307,14 +305,6 @@ static enum status try_search(struct ways *w, struct error *err)
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-/* Does no job say where or how it runs? */
-static bool all_free(const struct job_set *jobs)
-{
-    for (uint32_t j = 0; j < jobs->count; j++)
-        if (parallel_is_set(&jobs->jobs[j].parallel) || jobs->jobs[j].devices) return false;
-    return true;
-}
-
 static enum status try_all(struct ways *w, struct error *err)
 {
     struct planner_options open = w->fixed;
@@ -322,7 +312,7 @@ static enum status try_all(struct ways *w, struct error *err)
     TRY(try_streamed(w, err));
     if (w->fixed.live || w->fixed.swap) return STATUS_OK;
     TRY(try_settled(w, err));
-    if (!all_free(&w->jobs)) return STATUS_OK;
+    if (!settle_all_free(&w->jobs)) return STATUS_OK;
     bool all = settle_open(&open);
     if (all) TRY(try_saturns(w, err));
     if (all || w->how->every_policy) TRY(try_policies(w, true, err));
@@ -342,7 +332,7 @@ static enum status check_streamed(const struct cli_field *field, struct error *e
 static enum status check_runnable(const struct ways *w, struct error *err)
 {
     const struct cli_policy_outcome *best = &w->field->outcomes[w->field->best], *first = &w->field->outcomes[0];
-    bool ours = w->how->runnable || all_free(&w->jobs);
+    bool ours = w->how->runnable || settle_all_free(&w->jobs);
     if (!w->field->runnable_first || !ours || best->runnable) return STATUS_OK;
     if (first->kind == CLI_OUTCOME_PLAN && !w->how->runnable) return STATUS_OK; /* what the jobs are, not how they run */
     if (first->kind == CLI_OUTCOME_PLAN) return error_set(err, STATUS_INFEASIBLE, "no plan can be run: %s", best->reason);
@@ -353,7 +343,7 @@ static enum status check_runnable(const struct ways *w, struct error *err)
 static void take_bound(const struct ways *w)
 {
     struct bound bound;
-    if (!all_free(&w->jobs)) return;
+    if (!settle_all_free(&w->jobs)) return;
     bound_makespan(&w->hardware, &w->jobs, hardware_has_cpu(&w->hardware), &bound);
     for (size_t i = 0; i < w->field->count; i++) w->field->outcomes[i].lower_bound_s = bound.any_s;
 }

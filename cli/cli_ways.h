@@ -30,8 +30,9 @@ struct cli_ways_options {
 };
 
 /*
- * On machines that plans are run on (cli_runnable.h) the best of those that `run` can carry out is kept; where there is none,
- * the jobs do not fit, unless they say themselves how they are spread.
+ * On machines that plans are run on (cli_runnable.h) the best plan that `run` can carry out is kept. Where only ways that
+ * spread jobs over devices have a plan, the jobs do not fit, unless they say themselves how they are spread. Where `run` can
+ * carry out none because of the jobs themselves (such as precision bf16), the fastest is kept, unless `runnable` is set.
  * *field is zeroed before, and its outcomes sorted; the caller releases it, also after an error.
  * Errors: those of planner_plan() of streamed states, STATUS_INFEASIBLE only where there is no plan of another way either.
  */

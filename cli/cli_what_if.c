@@ -15,20 +15,6 @@
 
 enum { SATURN_DEVICES_MOST = 16 };
 
-/* --- the clock -------------------------------------------------------------------------------- */
-
-static enum status simulated_s(void *context, const struct plan *plan, double *seconds, struct error *err)
-{
-    (void)context;
-    struct sim_result result = {0};
-    struct trace trace = {0};
-    enum status status = sim_run(plan, &(struct sim_options){0}, &result, &trace, err);
-    *seconds = result.makespan_s;
-    sim_result_release(&result);
-    trace_release(&trace);
-    return status;
-}
-
 /* --- one job after the other ------------------------------------------------------------------- */
 
 /* Which job's search counts: its own, or that of one before it. */
@@ -58,7 +44,7 @@ static void say_why(struct what_if_answer *a, const struct job *job, const struc
 
 static enum status search_jobs(const struct job_set *jobs, struct what_if_answer *a, struct error *err)
 {
-    const struct saturn_clock clock = {.time = simulated_s};
+    const struct saturn_clock clock = {.time = sim_seconds};
     a->searches = alloc_zeroed(jobs->count, sizeof *a->searches);
     if (!a->searches) return error_memory(err, "searches", jobs->count * sizeof *a->searches);
     a->job_count = jobs->count;

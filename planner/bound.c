@@ -354,14 +354,16 @@ static struct parts least_parts(const struct hardware *hw, const struct job *job
     double updates_s[DEVICE_TYPES_MAX] = {0}, update_s = HUGE_VAL, host_s = 0;
     for (uint64_t l = 0, end; l < job->network.layer_count; l = end) {
         double best = HUGE_VAL;
-        bool embedding = l == 0 && job->network.layer_count > 1 && job_slices(job);
+        bool seen[DEVICE_TYPES_MAX] = {false}, embedding = l == 0 && job->network.layer_count > 1 && job_slices(job);
         end = network_alike_end(&job->network, l);
         if (l + 1 < job->network.layer_count && end == job->network.layer_count) end--; /* the last has the loss */
         for (uint32_t d = 0; d < hw->device_count; d++) {
+            uint32_t type = hw->devices[d].type;
             double layer_update_s = 0;
-            if (d > 0 && hw->devices[d].type == hw->devices[d - 1].type) continue;
+            if (seen[type]) continue;
+            seen[type] = true;
             best = min_s(best, passes_of_type(hw, d, job, l, &layer_update_s));
-            updates_s[hw->devices[d].type] += (double)(end - l) * layer_update_s;
+            updates_s[type] += (double)(end - l) * layer_update_s;
         }
         *(cpu && embedding ? &parts.movable : &parts.device) += (double)(end - l) * best;
         if (!cpu) continue;

@@ -74,8 +74,7 @@ bool settle_open(const struct planner_options *o)
            !o->no_double_buffer && !o->no_persistence && o->last == LAST_AUTO;
 }
 
-/* None is spread or says where it goes. */
-static bool all_free(const struct job_set *jobs)
+bool settle_all_free(const struct job_set *jobs)
 {
     for (uint32_t j = 0; j < jobs->count; j++)
         if (parallel_is_set(&jobs->jobs[j].parallel) || jobs->jobs[j].devices) return false;
@@ -84,7 +83,7 @@ static bool all_free(const struct job_set *jobs)
 
 bool settle_applies(const struct job_set *jobs, const struct planner_options *options)
 {
-    return all_free(jobs) && settle_open(options);
+    return settle_all_free(jobs) && settle_open(options);
 }
 
 /* --- parts ----------------------------------------------------------------------------------- */

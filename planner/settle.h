@@ -23,6 +23,9 @@
 
 #include "planner/part.h"
 
+/* Does no job say where or how it runs: named devices, parallelism? */
+bool settle_all_free(const struct job_set *jobs);
+
 /* Do these options leave it open how states stay? */
 bool settle_open(const struct planner_options *options);
 

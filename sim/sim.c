@@ -569,3 +569,15 @@ void sim_result_release(struct sim_result *result)
     arena_release(&result->arena);
     *result = (struct sim_result){0};
 }
+
+enum status sim_seconds(void *context, const struct plan *plan, double *seconds, struct error *err)
+{
+    (void)context;
+    struct sim_result result = {0};
+    struct trace trace = {0};
+    enum status status = sim_run(plan, &(struct sim_options){0}, &result, &trace, err);
+    *seconds = result.makespan_s;
+    sim_result_release(&result);
+    trace_release(&trace);
+    return status;
+}

@@ -82,4 +82,8 @@ MUST_CHECK enum status sim_run(const struct plan *plan, const struct sim_options
                                struct sim_result *result, struct trace *trace, struct error *err);
 void sim_result_release(struct sim_result *result);
 
+/* The simulated makespan of a plan on its own machine, without spans; the clock of those who choose plans by it
+ * (planner/saturn.h). `context` is not used. Errors: those of sim_run(). */
+MUST_CHECK enum status sim_seconds(void *context, const struct plan *plan, double *seconds, struct error *err);
+
 #endif

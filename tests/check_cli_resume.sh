@@ -9,26 +9,8 @@
 # another plan goes on: another policy, another number of devices.
 set -euo pipefail
 
-source=$(cd "$1" && pwd)
-build=$(cd "$2" && pwd)
-[[ -x $build/spillway && -x $build/spillway-exec ]] || { echo "the programs are not built"; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-export PATH=$build:$PATH HOME=$work XDG_CONFIG_HOME=$work
-machine=()
-# shellcheck disable=SC1091 # sets machine
-source "$source/tests/cli/helpers.sh"
-seed=${SPILLWAY_SEED:-$(date +%s)}
-RANDOM=$((seed % 32768))
-echo "SPILLWAY_SEED=$seed"
-
-failed=0
-check() { # WHAT CONDITION...
-    local what=$1
-    shift
-    if "$@"; then echo "ok: $what"; else echo "FAILED: $what"; failed=1; fi
-}
+# shellcheck source=tests/support_resume.sh
+source "$(dirname "$0")/support_resume.sh" "$1" "$2"
 
 cat >jobs.json <<'TEXT'
 {"spillway_jobs": 1,
@@ -46,11 +28,6 @@ make_plan() { # FILE [OPTIONS]
     shift
     spillway plan jobs.json "${machine[@]}" --quiet -o "$file" "$@" >plan.txt
 }
-losses() { grep -h '"step"' "$1" | sed -E 's/, *"(tokens_per_s|elapsed_s).*//' | sort -u; }
-# shellcheck disable=SC2317 # called through check()
-same_weights() { diff <(cksum ./*.safetensors) <(cd untouched && cksum ./*.safetensors); }
-# shellcheck disable=SC2317
-same_losses() { diff <(losses run.jsonl) <(losses untouched.jsonl); }
 # What the newest checkpoint says is the best has a file, beside the two newest.
 # shellcheck disable=SC2317
 best_is_kept() {
@@ -72,7 +49,6 @@ mv ./*.safetensors untouched
 # The first run begins anew; the others go on. Each is killed, executor first, when it has trained some
 # more steps than those between two checkpoints, or it would never get anywhere.
 killed=0 runs=0 code=1
-lines() { if [[ -e run.jsonl ]]; then wc -l <run.jsonl; else echo 0; fi; }
 while ((code != 0 && runs < 30)); do
     plan=a.json
     ((runs % 2)) && plan=b.json

@@ -9,26 +9,8 @@
 # about half of the jobs.
 set -euo pipefail
 
-source=$(cd "$1" && pwd)
-build=$(cd "$2" && pwd)
-[[ -x $build/spillway && -x $build/spillway-exec ]] || { echo "the programs are not built"; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-export PATH=$build:$PATH HOME=$work XDG_CONFIG_HOME=$work
-machine=()
-# shellcheck disable=SC1091 # sets machine
-source "$source/tests/cli/helpers.sh"
-seed=${SPILLWAY_SEED:-$(date +%s)}
-RANDOM=$((seed % 32768))
-echo "SPILLWAY_SEED=$seed"
-
-failed=0
-check() { # WHAT CONDITION...
-    local what=$1
-    shift
-    if "$@"; then echo "ok: $what"; else echo "FAILED: $what"; failed=1; fi
-}
+# shellcheck source=tests/support_resume.sh
+source "$(dirname "$0")/support_resume.sh" "$1" "$2"
 
 cat >jobs.json <<'TEXT'
 {"spillway_jobs": 1,
@@ -46,11 +28,6 @@ make_plan() { # FILE [OPTIONS]
     shift
     spillway plan jobs.json "${machine[@]}" --host-memory 9MiB --quiet -o "$file" "$@" >plan.txt
 }
-losses() { grep -h '"step"' "$1" | sed -E 's/, *"(tokens_per_s|elapsed_s).*//' | sort -u; }
-# shellcheck disable=SC2317 # called through check()
-same_weights() { diff <(cksum ./*.safetensors) <(cd untouched && cksum ./*.safetensors); }
-# shellcheck disable=SC2317
-same_losses() { diff <(losses run.jsonl) <(losses untouched.jsonl); }
 
 # The reference has all jobs in host memory.
 spillway plan jobs.json "${machine[@]}" --quiet -o whole.json >plan.txt
@@ -71,7 +48,6 @@ for plan in settled.json streamed.json; do
 done
 
 killed=0 runs=0 code=1
-lines() { if [[ -e run.jsonl ]]; then wc -l <run.jsonl; else echo 0; fi; }
 while ((code != 0 && runs < 20)); do
     plan=settled.json
     ((runs % 2)) && plan=streamed.json

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,4 +121,24 @@ void test_instance_mixed(uint64_t seed, uint32_t c, struct instance *out)
     }
     if (instance_mix(&plain, seed, out, &err)) fail_msg("%s", err.text);
     instance_release(&plain);
+}
+
+bool test_instance_drawn(const struct instance_random *options, uint32_t tasks, bool mixed, uint64_t seed,
+                        struct instance *out)
+{
+    struct instance plain = {0};
+    struct error err = {0};
+    *out = (struct instance){0};
+    if (instance_random(options, &plain, &err)) fail_msg("%s", err.text);
+    bool small = plain.task_count <= tasks;
+    if (small && mixed && instance_mix(&plain, seed, out, &err)) fail_msg("%s", err.text);
+    if (small && !mixed) *out = plain;
+    else instance_release(&plain);
+    return small;
+}
+
+void test_instance_wrong(const struct instance *in, uint64_t seed, uint32_t c, const char *what, int64_t found, int64_t best)
+{
+    test_instance_print(in);
+    fail_msg("seed %" PRIu64 ", case %u: %s %" PRId64 ", optimum %" PRId64, seed, c, what, found, best);
 }

@@ -3,6 +3,7 @@
 #define SPILLWAY_TESTS_SUPPORT_INSTANCE_H
 
 #include "planner/instance.h"
+#include "planner/instance_random.h"
 #include "planner/timetable.h"
 
 /* From JSON with ' for "; fails the test when it is refused. Release it with instance_release(). */
@@ -20,5 +21,12 @@ void test_instance_mixed(uint64_t seed, uint32_t c, struct instance *out);
 
 /* The instance as JSON on standard output, for the report of a failure. */
 void test_instance_print(const struct instance *in);
+
+/* Draws an instance of at most `tasks` tasks; `mixed`: some devices are of another class, by `seed`. False: it has more. */
+bool test_instance_drawn(const struct instance_random *options, uint32_t tasks, bool mixed, uint64_t seed,
+                        struct instance *out);
+
+/* Prints the instance and ends the test: `what` found a value that contradicts the optimum. */
+void test_instance_wrong(const struct instance *in, uint64_t seed, uint32_t c, const char *what, int64_t found, int64_t best);
 
 #endif

@@ -31,18 +31,6 @@ struct counts {
     double tightest; /* bound of every plan over makespan, at most */
 };
 
-static enum status simulated_s(void *context, const struct plan *plan, double *seconds, struct error *err)
-{
-    (void)context;
-    struct sim_result result = {0};
-    struct trace trace = {0};
-    enum status status = sim_run(plan, &(struct sim_options){0}, &result, &trace, err);
-    *seconds = result.makespan_s;
-    sim_result_release(&result);
-    trace_release(&trace);
-    return status;
-}
-
 /* --- random jobs and machines ------------------------------------------------------------------ */
 
 static const char *const machines[] = {
@@ -111,7 +99,7 @@ static void check(const struct sample *sample, const struct bound *bound, const 
     double seconds;
     struct error err = {0};
     bool spread = plan->gang_count > 0;
-    if (simulated_s(NULL, plan, &seconds, &err) != STATUS_OK) fail_msg("%s, %s: %s", sample->text, name, err.text);
+    if (sim_seconds(NULL, plan, &seconds, &err) != STATUS_OK) fail_msg("%s, %s: %s", sample->text, name, err.text);
     if (seconds < rounding * bound->any_s)
         fail_msg("%s, %s: %.9g s, and %.9g s is the bound of every plan (%s)", sample->text, name, seconds, bound->any_s,
                  bound->text);
@@ -132,7 +120,7 @@ static void try_policy(struct sample *sample, const struct bound *bound, const s
     struct plan plan = {0};
     struct error err = {0};
     struct saturn_report report = {0};
-    const struct saturn_clock clock = {.time = simulated_s};
+    const struct saturn_clock clock = {.time = sim_seconds};
     const struct saturn_options how = {.streamed = options, .clock = &clock, .rule = rule, .interval_s = -1, .restart_s = -1};
     const char *name = rule < SATURN_RULES ? saturn_rule_names[rule] : options->policy ? options->policy : "default";
     enum status status = rule < SATURN_RULES ? saturn_plan(&sample->hardware, &sample->jobs, &how, &report, &plan, &err)

@@ -31,24 +31,7 @@ static bool draw_tiny(uint64_t seed, uint32_t c, struct instance *out)
 {
     struct instance_random options = {.family = FAMILY_BRIDGE, .seed = random_u64(seed, c) >> 8, .devices = {1, 3},
                                       .jobs = {1, 4}, .shards = {1, 3}, .minibatches = {1, 2}};
-    struct instance plain = {0};
-    struct error err = {0};
-    *out = (struct instance){0};
-    if (instance_random(&options, &plain, &err)) fail_msg("%s", err.text);
-    bool small = plain.task_count <= 6 + (c % 4 == 0);
-    if (small && c % 3 == 0 && instance_mix(&plain, seed + c, out, &err)) fail_msg("%s", err.text);
-    if (small && c % 3 > 0) {
-        *out = plain;
-        return true;
-    }
-    instance_release(&plain);
-    return small;
-}
-
-static void stop(const struct instance *in, uint64_t seed, uint32_t c, const char *what, int64_t found, int64_t best)
-{
-    test_instance_print(in);
-    fail_msg("seed %" PRIu64 ", case %u: %s %" PRId64 ", optimum %" PRId64, seed, c, what, found, best);
+    return test_instance_drawn(&options, 6 + (c % 4 == 0), c % 3 == 0, seed + c, out);
 }
 
 /* Bound <= optimum <= found, and branch and bound proves the optimum. Sixty iterations of the search miss few. */
@@ -75,17 +58,17 @@ static void everything_tried(void **state)
         bool binds = true; /* the weighted bound is of the bridge and the devices together */
         for (uint32_t b = 0; b < INSTANCE_BOUND_COUNT; b++) {
             binds &= b == INSTANCE_BOUND_WEIGHTED || bounds.value[b] <= bounds.value[INSTANCE_BOUND_BRIDGE];
-            if (bounds.value[b] > best) stop(&in, seed, c, instance_bound_names[b], bounds.value[b], best);
+            if (bounds.value[b] > best) test_instance_wrong(&in, seed, c, instance_bound_names[b], bounds.value[b], best);
         }
         binding += binds;
         met += instance_bounds_best(&bounds) == best;
         if (certify(&in, &options, &table, &certificate, &err)) fail_msg("%s", err.text);
-        if (certificate.value < best) stop(&in, seed, c, "search", certificate.value, best);
+        if (certificate.value < best) test_instance_wrong(&in, seed, c, "search", certificate.value, best);
         missed[in.class_count - 1] += certificate.value > best;
         if (list_baseline_lrtf(&in, HUGE_VAL, steps, &value, &err) ||
             branch_bound_run(&in, &bounds, &branching, steps, &value, &branched, &err))
             fail_msg("%s", err.text);
-        if (value != best || !branched.proven) stop(&in, seed, c, "branch and bound", value, best);
+        if (value != best || !branched.proven) test_instance_wrong(&in, seed, c, "branch and bound", value, best);
         timetable_release(&table);
         instance_bounds_release(&bounds);
         instance_release(&in);

@@ -30,24 +30,7 @@ static bool draw_tiny(uint64_t seed, uint32_t c, struct instance *out)
     struct instance_random options = {.family = families[c / 3 % 3], .seed = random_u64(seed, c) >> 8,
                                       .devices = {1 + c % 2, 3}, .jobs = {1, 4}, .shards = {1, 3},
                                       .minibatches = {1, 2}};
-    struct instance plain = {0};
-    struct error err = {0};
-    *out = (struct instance){0};
-    if (instance_random(&options, &plain, &err)) fail_msg("%s", err.text);
-    bool small = plain.task_count <= 6;
-    if (small && c % 3 > 0 && instance_mix(&plain, seed + c, out, &err)) fail_msg("%s", err.text);
-    if (small && c % 3 == 0) {
-        *out = plain;
-        return true;
-    }
-    instance_release(&plain);
-    return small;
-}
-
-static void stop(const struct instance *in, uint64_t seed, uint32_t c, const char *what, int64_t found, int64_t best)
-{
-    test_instance_print(in);
-    fail_msg("seed %" PRIu64 ", case %u: %s %" PRId64 ", optimum %" PRId64, seed, c, what, found, best);
+    return test_instance_drawn(&options, 6, c % 3 > 0, seed + c, out);
 }
 
 struct tally {
@@ -61,9 +44,9 @@ static void check_bounds(const struct instance *in, uint64_t seed, uint32_t c, i
     int64_t priced;
     if (instance_bounds_make(in, bounds, &err)) fail_msg("%s", err.text);
     for (uint32_t b = 0; b < INSTANCE_BOUND_COUNT; b++)
-        if (bounds->value[b] > best) stop(in, seed, c, instance_bound_names[b], bounds->value[b], best);
+        if (bounds->value[b] > best) test_instance_wrong(in, seed, c, instance_bound_names[b], bounds->value[b], best);
     if (priced_bound(in, bounds, best + 1 + c % 7, HUGE_VAL, &priced, &err)) fail_msg("%s", err.text);
-    if (priced > best) stop(in, seed, c, "prices", priced, best);
+    if (priced > best) test_instance_wrong(in, seed, c, "prices", priced, best);
     tally->met += instance_bounds_best(bounds) == best;
     tally->weighted += bounds->best == INSTANCE_BOUND_WEIGHTED;
     tally->priced += priced > instance_bounds_best(bounds);
@@ -81,7 +64,7 @@ static void check_layers(const struct instance *in, const struct instance_bounds
     if (list_baseline_lrtf(in, HUGE_VAL, steps, &value, &err)) fail_msg("%s", err.text);
     if (c % 2 && value > best) value = best + 1;
     if (layer_search_run(in, bounds, &options, steps, &value, &result, &err)) fail_msg("%s", err.text);
-    if (!result.proven || value != best) stop(in, seed, c, "layers", value, best);
+    if (!result.proven || value != best) test_instance_wrong(in, seed, c, "layers", value, best);
 }
 
 /* Bound <= optimum <= found; layers prove the optimum; forty iterations of the search miss few. */
@@ -104,7 +87,7 @@ static void everything_tried(void **state)
         check_bounds(&in, seed, c, best, &bounds, tally);
         check_layers(&in, &bounds, seed, c, best);
         if (certify(&in, &options, &table, &certificate, &err)) fail_msg("%s", err.text);
-        if (certificate.value < best) stop(&in, seed, c, "search", certificate.value, best);
+        if (certificate.value < best) test_instance_wrong(&in, seed, c, "search", certificate.value, best);
         tally->missed += certificate.value > best;
         timetable_release(&table);
         instance_bounds_release(&bounds);

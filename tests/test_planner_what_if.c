@@ -19,18 +19,7 @@
 #include "tests/support_models.h"
 #include "tests/support_seed.h"
 
-static enum status simulated_s(void *context, const struct plan *plan, double *seconds, struct error *err)
-{
-    (void)context;
-    struct sim_result result = {0};
-    struct trace trace = {0};
-    enum status status = sim_run(plan, &(struct sim_options){0}, &result, &trace, err);
-    *seconds = result.makespan_s;
-    sim_result_release(&result);
-    trace_release(&trace);
-    return status;
-}
-static const struct saturn_clock clock_of_sim = {.time = simulated_s};
+static const struct saturn_clock clock_of_sim = {.time = sim_seconds};
 
 static void read_job(const char *fields, struct job_set *out)
 {
@@ -69,7 +58,7 @@ static enum status by_hand(const char *machine, uint64_t bytes, const char *fiel
     if (degrees) assert_int_equal(parallel_parse_text(degrees, &jobs.jobs[0].parallel, &err), STATUS_OK);
     const struct planner_options options = {.policy = policy, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
     enum status status = planner_plan(&hardware, &jobs, &options, &plan, &err);
-    if (!status) status = simulated_s(NULL, &plan, seconds, &err);
+    if (!status) status = sim_seconds(NULL, &plan, seconds, &err);
     plan_release(&plan);
     return status;
 }
@@ -153,7 +142,7 @@ static void long_jobs_are_timed_by_their_step(void **state)
     const struct what_if_try *best = &found.tries[found.best];
     assert_true(best->run_s == again.tries[found.best].run_s);
     assert_int_equal(what_if_plan(&hardware, &jobs.jobs[0], &best->way, 40, &plan, &err), STATUS_OK);
-    assert_int_equal(simulated_s(NULL, &plan, &seconds, &err), STATUS_OK);
+    assert_int_equal(sim_seconds(NULL, &plan, &seconds, &err), STATUS_OK);
     assert_true(best->run_s > seconds * 0.99 && best->run_s < seconds * 1.01);
     plan_release(&plan);
     what_if_release(&found);

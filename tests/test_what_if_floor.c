@@ -26,15 +26,8 @@ static uint32_t simulations;
 
 static enum status simulated_s(void *context, const struct plan *plan, double *seconds, struct error *err)
 {
-    (void)context;
-    struct sim_result result = {0};
-    struct trace trace = {0};
     simulations++;
-    enum status status = sim_run(plan, &(struct sim_options){0}, &result, &trace, err);
-    *seconds = result.makespan_s;
-    sim_result_release(&result);
-    trace_release(&trace);
-    return status;
+    return sim_seconds(context, plan, seconds, err);
 }
 static const struct saturn_clock clock_of_sim = {.time = simulated_s};
 
