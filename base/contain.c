@@ -67,7 +67,7 @@ static uint64_t address_space(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* What a child does: `work`, then the mark; or `talk`. */
+/* The work of a child: `work`, then the mark; or `talk`. */
 struct task {
     contain_work work;
     contain_talk talk; /* NULL: there is work */
@@ -258,7 +258,7 @@ static int end_guard(pid_t guard)
     return how;
 }
 
-/* Ends what is left. `in_time`: the guard had ended by then. */
+/* Ends the guard and all its processes. `in_time`: the guard had ended by then. */
 static void finish(const struct guarded *guarded, bool in_time, struct contain_end *end)
 {
     int how = 0;

@@ -42,7 +42,7 @@ struct json_input {
     json_t *root;
     struct json_anchor anchors[JSON_ANCHORS_MAX];
     size_t anchor_count;
-    const struct json_input *beside; /* has values too that this one's reader may tell of; NULL: none */
+    const struct json_input *beside; /* another input whose values errors may point to; NULL: none */
 };
 
 /* --- places --------------------------------------------------------------------------------- */

@@ -44,14 +44,14 @@ MUST_CHECK enum status cli_candidate_make(const struct cli_source *source,
                                           struct cli_candidate *out, struct error *err);
 void cli_candidate_release(struct cli_candidate *candidate);
 
-/* What was tried; `kept` is the candidate of outcomes[best]: of plans by simulated makespan, the first of equal ones.
+/* The plans that were tried; `kept` is the candidate of outcomes[best]: of plans by simulated makespan, the first of equal ones.
  * Zeroed it is empty. */
 struct cli_field {
     struct cli_policy_outcome outcomes[CLI_POLICIES_MAX];
     size_t count, best;
     struct cli_candidate kept;
     bool any;
-    bool runnable_first; /* what `run` can carry out comes before what it cannot, however fast */
+    bool runnable_first; /* plans that `run` can carry out come before all others, however fast */
     struct planner_search search; /* of all that was tried */
 };
 

@@ -23,7 +23,7 @@ struct portfolio {
     double until_s;              /* 0: no limit */
 };
 
-/* What is then left out was cut short. */
+/* Is the time up? Then the search was cut short. */
 static bool over(struct portfolio *p)
 {
     bool is_over = p->field->any && p->until_s > 0 && clock_s() >= p->until_s;

@@ -1,6 +1,6 @@
 /*
  * See cli_ways.h. The streamed plan comes first: its bound holds for the plans of all ways, and its operations say how
- * large the input is. What is refused for it is refused as such; other ways that are refused are outcomes.
+ * large the input is. An error of it is an error of all; other ways that are refused are outcomes.
  */
 #include "cli/cli_ways.h"
 
@@ -22,14 +22,14 @@
 #include "planner/settle.h"
 
 /*
- * Where nobody asks for more: operations of plans in all, of which some 500 000 are planned and simulated in a second;
- * units that the search places, as many in a second; jobs, devices and operations that Saturn plans for; devices over which
- * all jobs are spread.
+ * Limits unless all ways are asked for: operations of all plans together (some 500 000 are planned and simulated in a
+ * second); units that the search places (500 000 a second); jobs, devices and operations that Saturn plans for; devices
+ * over which all jobs are spread.
  */
 enum { SATURN_JOBS_MOST = 64, SATURN_DEVICES_MOST = 16, SPREAD_DEVICES_MOST = 64 };
 static const uint64_t operations_most = 800000, placed_most = 1000000, saturn_operations_most = 3000000;
 
-/* Operations of a streamed plan that a plan of another kind costs as much as: of resident jobs and of gangs repetitions are
+/* The cost of a plan of each kind, in eighths of the streamed plan's: repetitions of resident jobs and of gangs are
  * simulated once. */
 enum { COST_STREAMED = 8, COST_RESIDENT = 4, COST_SPREAD = 1, COST_WHOLE = 8 };
 
@@ -72,7 +72,7 @@ static uint64_t count_units(const struct plan *plan)
 
 /* --- streamed, resident, settled -------------------------------------------------------------- */
 
-/* What is refused for it is an error. */
+/* Makes the streamed plan. Errors: all but STATUS_INFEASIBLE, which is an outcome. */
 static enum status try_streamed(struct ways *w, struct error *err)
 {
     struct cli_candidate candidate = {0};
@@ -222,8 +222,8 @@ static enum status try_fit_ways(struct ways *w, struct error *err)
 
 /* --- the search ------------------------------------------------------------------------------- */
 
-/* What is searched: every cut with as many orders, or, where that places too many units, every cut of shortened jobs, and the
- * best of these cuts with as many orders; none: by sharded-lrtf. */
+/* The extent of the search: every cut with n orders; or, where that places too many units, every cut of shortened jobs and
+ * then the best of these cuts with n orders, or by sharded-lrtf where n is 0. */
 struct extent {
     uint32_t iterations; /* 0: what `--policy optimal` does */
     double shortened;    /* 0: not */

@@ -77,7 +77,7 @@ static void take_memory(const struct plan *plan, struct what_if_answer *a)
     }
 }
 
-/* Of jobs one after the other: how many like the largest there is room for. */
+/* Jobs run one after the other: how many like the largest one has host memory room for? */
 static void take_host_of_one(const struct plan *plan, struct what_if_answer *a)
 {
     const uint64_t bytes = plan_host_fullest(plan).memory_bytes;

@@ -136,7 +136,7 @@ static enum status write_instance(const struct request *request, struct error *e
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-/* Of plans that the executor here is not asked about: they need their data where they run. */
+/* Warns about data of plans that the executor here is not asked about: the data must be where they run. */
 static void warn_missing_data(struct cli *cli, const struct plan *plan)
 {
     for (uint32_t j = 0; j < plan->jobs.count; j++) {

@@ -1,4 +1,4 @@
-/* What a run refuses: the checks of run_setup.c before anything long is done. */
+/* The checks by which a run is refused; run_setup.c makes them before anything that takes long. */
 #ifndef SPILLWAY_EXEC_RUN_CHECKS_H
 #define SPILLWAY_EXEC_RUN_CHECKS_H
 

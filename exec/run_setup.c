@@ -1,7 +1,7 @@
 /*
  * Before and after a run.
  *
- * First the checks (run_checks.h), so that what is wrong is found before anything long is done; run_check() ends there.
+ * First the checks (run_checks.h), so that errors are found before anything that takes long; run_check() ends there.
  * Then the memory is mapped and touched, devices are opened, weights are made or read, one shard a
  * thread, and the log begins.
  *

@@ -161,7 +161,7 @@ struct kernel_model {
     struct figure matmul_depth;         /* k at which a product has half of its rate */
     struct figure matmul_sustained;     /* of the peak, what products reach however large they are; 0: no such limit */
     struct figure misaligned_rate;      /* of its rate, what a product has whose rows are no whole 16 bytes; 0: all */
-    /* Of the frameworks that launch them: */
+    /* Figures of the frameworks that launch kernels: */
     struct figure score_bytes_forward;  /* bytes that attention moves for each score, the products' own apart; */
     struct figure score_bytes_backward; /* 0: it is one kernel that keeps them to itself */
     struct figure loss_passes;          /* how often the loss reads and writes the logits; 0: once */

@@ -756,7 +756,7 @@ static const struct json_synonym synonyms[] = {
     {"optim", "optimizer"},
 };
 
-/* What all jobs of a file have, and where they go. */
+/* The defaults of a file's jobs, and the set that they go to. */
 struct parsing {
     struct draft defaults;
     const char *folder;

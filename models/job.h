@@ -57,7 +57,7 @@
 #include "models/network.h"
 #include "models/parallel.h"
 
-enum { JOBS_MAX = 16384 }; /* so many are planned in minutes */
+enum { JOBS_MAX = 16384 }; /* jobs of this number are planned in minutes */
 enum { JOB_NAME_MAX = 100 }; /* names are in paths, tables and tracks */
 
 /*

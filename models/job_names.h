@@ -1,5 +1,5 @@
 /*
- * Who has a name: of jobs, and of the files that they write.
+ * Finds the job that has a name, or that writes a file of a name.
  */
 #ifndef SPILLWAY_MODELS_JOB_NAMES_H
 #define SPILLWAY_MODELS_JOB_NAMES_H
@@ -23,7 +23,7 @@ struct job_names {
 /* The job that has the name; UINT32_MAX: none. */
 uint32_t job_names_find(const struct job_names *names, const char *text);
 
-/* `text`, which nobody has, outlives `names`. Errors: STATUS_NO_MEMORY. */
+/* Adds `text`, which is not there yet and outlives `names`. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status job_names_add(struct job_names *names, const char *text, uint32_t job, struct error *err);
 
 #endif

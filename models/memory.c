@@ -69,7 +69,7 @@ static void put_kept(struct layout *layout, const char *what, uint64_t elements)
     put_named(layout, what, elements * (layout->number_bytes > 0 ? layout->number_bytes : sizeof(float)));
 }
 
-/* What is fp32 in any precision. */
+/* Numbers that are fp32 in any precision. */
 static void put_statistics(struct layout *layout, const char *what, uint64_t elements)
 {
     put_named(layout, what, elements * sizeof(float));

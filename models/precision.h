@@ -60,7 +60,7 @@ bool precision_is_fp16(const char *text);
 MUST_CHECK enum status precision_take(struct json_object *object, const char *key, uint32_t count, uint32_t *out,
                                       struct error *err);
 
-/* Of a number of activations, their gradients and boundaries; of a number that is stored in this precision. */
+/* Returns the bytes of a number of activations, their gradients and boundaries, or of one stored in this precision. */
 static inline uint64_t precision_bytes(uint32_t precision)
 {
     return precision == PRECISION_BF16 ? 2 : 4;
@@ -72,7 +72,7 @@ static inline bool precision_halves_weight(uint32_t precision, bool matrix)
     return precision == PRECISION_BF16 || (precision == PRECISION_BF16_WEIGHTS && matrix);
 }
 
-/* Of a number of a matrix as passes read it. */
+/* Returns the bytes of a matrix's number as passes read it. */
 static inline uint64_t precision_weight_bytes(uint32_t precision)
 {
     return precision_halves_weight(precision, true) ? 2 : 4;

@@ -339,7 +339,7 @@ static double own_passes_s(const struct hardware *hw, uint32_t device, const str
            pass_s(hw, device, job, layer, PLAN_UPDATE, 0);
 }
 
-/* Of a minibatch, on devices of one type; *update_s: of all layers. */
+/* Returns seconds of a minibatch's passes over a layer on a device of one type; adds those of its update to *update_s. */
 static double passes_of_type(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer, double *update_s)
 {
     double own = own_passes_s(hw, device, job, layer);

@@ -11,7 +11,7 @@
 struct bound {
     double seconds; /* of plans that compute each job on one device at a time */
     double any_s;   /* of every plan, those of jobs that are spread over devices among them; at most `seconds` */
-    uint32_t kind;  /* enum plan_bound_kind, of `seconds`; BOUND_CHAIN alone may be above any_s */
+    uint32_t kind;  /* enum plan_bound_kind, of `seconds`; only BOUND_CHAIN may be above any_s */
     char text[256];
 };
 

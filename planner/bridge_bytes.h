@@ -12,7 +12,7 @@
 
 #include "planner/instance.h"
 
-/* Of a whole schedule, before anything has started. */
+/* Returns the bytes of a whole schedule, before anything has started. */
 uint64_t bridge_bytes_least(const struct instance *in);
 
 /* The bytes that the job's next task of `unit`'s shard copies in unless the shard is there; `position`: of the job's

@@ -23,7 +23,7 @@ static const double early_fit_share = 0.1; /* of fitting prices: it would take a
  * the smallest. Past that fitting prices takes long, and proves nothing. */
 enum { LAYERS_TASKS = 64, DEPTH_NODES = 2000 };
 
-/* Of the time for proofs, for the bound by prices. */
+/* Share of the time for proofs that the bound by prices has. */
 static const double price_share = 0.3;
 
 /* --- time ------------------------------------------------------------------------------------ */

@@ -1,10 +1,10 @@
 /*
- * What it takes to bring states to the devices that they stay on, and back: one rule for every way of running a job.
+ * Seconds to bring states to the devices that they stay on, and back: one rule for every way of running a job.
  *
  * States are in host memory before a job's first minibatch and after its last. Those of a resident job, and of shards
  * that stay, are copied by their LOAD and STORE units. A job that is spread has LOADs and STOREs that are computations
  * without work; each lasts as long as the copies of its stage would, while all devices of the job copy and share the
- * links to the host. What streams through devices has no such units. With the software stack "frameworks" (enum
+ * links to the host. Streamed shards have no such units. With the software stack "frameworks" (enum
  * hardware_stack) none of this takes time: iterations are timed with states in place.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_CHARGES_H

@@ -30,7 +30,7 @@ enum planner_cuts { CUTS_GREEDY, CUTS_BALANCED, CUTS_COUNT };
 /* What the shard with the loss, which passes forward and back in one, holds of its activations. */
 enum planner_last { LAST_AUTO, LAST_HOLDS_ALL, LAST_HOLDS_INPUTS };
 
-/* What searches for orders have done: this is added to. */
+/* The work of searches for orders, which they add up here. */
 struct planner_search {
     uint64_t iterations; /* schedules made */
     bool cut_short;      /* a limit of time ended one before its last iteration, without a proof */

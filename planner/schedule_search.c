@@ -11,7 +11,7 @@
  *              above all, when forward passes have little to hide them behind
  *     ends     the last tasks of the best schedule made anew
  *
- * Three iterations of a small instance go to narrow layers (layer_search.h): a beam that knows what is still to come.
+ * Three iterations of a small instance go to narrow layers (layer_search.h): a beam with bounds for the rest of the schedule.
  *
  * Where copies leave a gap after the first list schedules, and tasks are many, it is sweeps instead
  * (sweep_search.h), from the best of them on. Worsenings are taken at first, and less and less of them as
@@ -325,7 +325,7 @@ static enum status open(struct search *s, uint64_t draw, struct error *err)
     return work_of(s, &rule) <= work_max ? try_rule(s, &rule, 0, err) : STATUS_OK;
 }
 
-/* Which of the layers this iteration makes; LAYERS_COUNT: none. */
+/* Returns the layers that this iteration makes; LAYERS_COUNT: none. */
 static uint32_t layers_of(const struct search *s)
 {
     uint32_t which = 0;

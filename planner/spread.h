@@ -25,7 +25,7 @@
  *   GATHER            level 3: all-gather of the weights for one pass that multiplies by them; of offloaded ones
  *                     [read] up [all-gather]
  *
- * LOAD in front and STORE behind begin and end the life of states and gradients; the first of each stage lasts as
+ * A LOAD before and a STORE after begin and end the life of states and gradients; the first of each stage lasts as
  * long as its states take to come from host memory or to go back (planner/plan_charges.h). Batches and losses are
  * not in such plans.
  *

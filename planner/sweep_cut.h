@@ -73,7 +73,7 @@ void sweep_cut_clear(struct sweep_cut *cut);
  * those behind `last`; leaves them at `first`. */
 void sweep_cut_set_tails(struct sweep_cut *cut, uint32_t first, uint32_t last);
 
-/* Set `bytes` for the steps as they stand; nothing is in front of the cut. */
+/* Set `bytes` for the steps as they stand; no step is before the cut. */
 void sweep_cut_count_bytes(struct sweep_cut *cut);
 
 /* When a task of this unit could start there, for all that the device in this state has to say. */
@@ -129,7 +129,7 @@ static inline float sweep_cut_weigh(const struct sweep_cut *c, int64_t length)
     return sweep_cut_exponential(c, (double)(length - c->makespan) * c->scale);
 }
 
-/* What the bridge's way counts when the order moves so many bytes. */
+/* The length of the bridge's way when the order moves this number of bytes. */
 static inline float sweep_cut_bridge_way(const struct sweep_cut *c, uint64_t bytes)
 {
     if (c->in->bridge_bytes_per_tick == 0) return 0;

@@ -173,7 +173,7 @@ static inline bool put(struct sweep_window *w, uint32_t job, struct sweep_job *j
     return true;
 }
 
-/* A step no longer copies in what it did. */
+/* A step no longer copies its shard in. */
 static inline void spare(struct sweep_window *w, uint32_t step)
 {
     if (w->cut->in->bridge_bytes_per_tick > 0)
@@ -279,7 +279,7 @@ static void touch_host(struct sweep_window *w, uint32_t job, uint32_t last)
     if (now.ready != now.ended) own_job(w, job, &now);
 }
 
-/* The bytes of a device's next step behind the changed ones; `before`: its last one of these without the change. */
+/* The bytes of a device's next step after the changed ones; `before`: its last one of these without the change. */
 static void count_next(struct sweep_window *w, uint32_t device, uint32_t before, uint32_t next)
 {
     const struct sweep_cut *c = w->cut;

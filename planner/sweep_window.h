@@ -55,7 +55,7 @@ const struct sweep_place *sweep_window_place(const struct sweep_window *window, 
 bool sweep_window_judge(struct sweep_window *window, const struct sweep_change *change, double worst,
                         double *delta);
 
-/* Carry out what was judged last; the window is spoiled. */
+/* Carry out the change that was judged last; the window is spoiled. */
 void sweep_window_apply(struct sweep_window *window, const struct sweep_change *change);
 
 #endif

@@ -13,7 +13,7 @@
  *
  * The level. Limits are looked at from the lowest: one that is not above what the others leave of the lane, over the
  * flows that are not below it, is kept by its flows; the first that is above ends the search. Sums are made anew from the
- * numbers of flows each time: no drift, the rates depend on these alone.
+ * numbers of flows each time: no drift, the rates depend on these only.
  *
  * Statistics. A clock knows how long its flows went at their limit. Whether the limit is the cap or fills the trunk is the
  * arm's to know, and changes with its flows; until then it remembers where the clock stood.

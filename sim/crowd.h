@@ -2,7 +2,7 @@
  * Many flows that meet in one lane: what a start or an end costs does not grow with their number.
  *
  * A crowd is a star (star.h) of any size. The flows of an *arm* are alike: they have one cap, and share a trunk, a
- * lane that is theirs alone, so that n of them have the limit min(cap, trunk / n). In the lane where all arms meet one level decides: every
+ * lane that only they use, so that n of them have the limit min(cap, trunk / n). In the lane where all arms meet one level decides: every
  * flow goes at it, or at its limit where that is less. Limits take few values, as devices and switches are alike; that is
  * what a crowd lives on, and sim_crowd_suits() says whether it is so.
  */
@@ -32,7 +32,7 @@ struct sim_crowd_flow {
     bool active;
 };
 
-/* Of all flows of one limit. */
+/* The clock of all flows of one limit. */
 struct sim_crowd_clock {
     double limit;
     double served;          /* bytes, at the crowd's read_s */

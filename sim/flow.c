@@ -266,7 +266,7 @@ static inline struct sim_star *touch_star(struct sim_flows *flows, uint32_t inde
     return star;
 }
 
-/* `index` behind the stars, as flows have it. */
+/* `index` counts from after the stars, as flows have it. */
 static struct sim_crowd *touch_crowd(struct sim_flows *flows, uint32_t index)
 {
     struct sim_crowd *crowd = &flows->crowds[index - flows->star_count];

@@ -1,5 +1,5 @@
 /* See flow_state.h. Which classes are of a star is share.c's to say; whether its flows are few enough, and
- * nobody is going to change their caps, is found out here; whether they are a crowd where they are too many, by
+ * their caps are never changed, is found out here; whether they are a crowd where they are too many, by
  * flow_crowds.c. */
 #include "sim/flow_state.h"
 

@@ -1,6 +1,6 @@
 /*
  * Which flows are of a crowd (crowd.h): those of classes that share one lane, with classes that share no other either,
- * where they are too many for a star, all of one priority, and nobody is going to change their caps.
+ * where they are too many for a star, all of one priority, with caps that are never changed.
  */
 #include "sim/flow_state.h"
 
@@ -23,10 +23,10 @@ struct finder {
     struct meeting *meetings; /* by lane */
     uint32_t *class_flows;    /* by class: flows of all its paths */
     uint32_t *class_arms;     /* by class: its arm, of those of all crowds */
-    uint32_t *classes;        /* those of each meeting, one behind the other */
+    uint32_t *classes;        /* those of each meeting, one after the other */
 };
 
-/* NULL: the class meets others in no lane alone, or is of a star. */
+/* NULL: the class meets others in several lanes or none, or is of a star. */
 static struct meeting *meeting_of(const struct finder *f, uint32_t flow)
 {
     const struct flow_state *state = &f->flows->flows[flow];

@@ -28,7 +28,7 @@ struct class_clock {
 
 struct flow_state {
     uint32_t path, class;
-    uint32_t star;      /* or behind these its crowd; or NO_STAR */
+    uint32_t star;      /* or, counted after these, its crowd; or NO_STAR */
     uint32_t member;    /* number in its class; of a star or a crowd: its place */
 };
 
