@@ -17,7 +17,7 @@
 #include "base/size.h"
 #include "base/suggest.h"
 
-enum { HELP_COLUMNS = 100, HELP_INDENT_MAX = 36 };
+enum { HELP_COLUMNS = 80, HELP_INDENT_MAX = 26 };
 enum { LABEL_BYTES = 96, NAMES_MAX = 128, LIST_BYTES = 512 };
 
 /* --- values --------------------------------------------------------------------------------- */
@@ -324,6 +324,8 @@ static enum status check_spec(const struct option_spec *spec, struct error *err)
     if (!spec->help || !*spec->help)
         return error_set(err, STATUS_CHECK, "option '%s' has no help", name);
     size_t length = strlen(spec->help);
+    if (length > OPTION_HELP_MAX)
+        return error_set(err, STATUS_CHECK, "the help of option '%s' has more than %d bytes", name, (int)OPTION_HELP_MAX);
     if (spec->help[length - 1] == '.')
         return error_set(err, STATUS_CHECK, "the help of option '%s' ends in a full stop", name);
     if (isupper((unsigned char)spec->help[0]) && islower((unsigned char)spec->help[1]))
@@ -421,9 +423,30 @@ static size_t print_label(const struct option_spec *spec, char *buffer, size_t s
     return (size_t)length < size ? (size_t)length : size - 1;
 }
 
+/* Does the help itself say what each choice is? */
+static bool names_all_choices(const struct option_spec *spec)
+{
+    for (const char *const *choice = spec->choices; *choice; choice++)
+        if (!strstr(spec->help, *choice)) return false;
+    return true;
+}
+
+/* The help, with its choices before "(default ...)". */
+static void print_meaning(const struct option_spec *spec, char *buffer, size_t size)
+{
+    char list[LIST_BYTES];
+    const char *rest = strstr(spec->help, " (default");
+    if (!rest) rest = spec->help + strlen(spec->help);
+    if (spec->type == OPTION_TYPE_CHOICE && !names_all_choices(spec))
+        snprintf(buffer, size, "%.*s: %s%s", (int)(rest - spec->help), spec->help,
+                 suggest_list(spec->choices, choice_count(spec), list, sizeof list), rest);
+    else
+        snprintf(buffer, size, "%s%s", spec->help, spec->type == OPTION_TYPE_LIST ? " (may be repeated)" : "");
+}
+
 static void print_option(FILE *stream, const struct option_spec *spec, size_t indent)
 {
-    char label[LABEL_BYTES], text[1024 + LIST_BYTES], list[LIST_BYTES];
+    char label[LABEL_BYTES], text[OPTION_HELP_MAX + LIST_BYTES + 32];
     size_t column = print_label(spec, label, sizeof label);
     fputs(label, stream);
     if (column + 2 > indent) {
@@ -431,40 +454,88 @@ static void print_option(FILE *stream, const struct option_spec *spec, size_t in
         column = 0;
     }
     fprintf(stream, "%*s", (int)(indent - column), "");
-    if (spec->type == OPTION_TYPE_CHOICE)
-        snprintf(text, sizeof text, "%s (%s)", spec->help,
-                 suggest_list(spec->choices, choice_count(spec), list, sizeof list));
-    else if (spec->type == OPTION_TYPE_LIST)
-        snprintf(text, sizeof text, "%s (may be repeated)", spec->help);
-    else
-        snprintf(text, sizeof text, "%s", spec->help);
+    print_meaning(spec, text, sizeof text);
     print_wrapped(stream, text, indent, indent);
+}
+
+/* An example: too long a line goes on in the next one, broken at a blank outside quotes as a shell takes it. */
+static void print_example(FILE *stream, const char *text)
+{
+    size_t indent = 2;
+    while (indent + strlen(text) > HELP_COLUMNS) {
+        const char *cut = NULL;
+        bool quoted = false;
+        for (const char *c = text; *c && indent + (size_t)(c - text) + 2 <= HELP_COLUMNS; c++) {
+            if (*c == '\'') quoted = !quoted;
+            if (*c == ' ' && !quoted && c[1] == '-') cut = c;
+        }
+        if (!cut) break;
+        fprintf(stream, "%*s%.*s \\\n", (int)indent, "", (int)(cut - text), text);
+        text = cut + 1;
+        indent = 6;
+    }
+    fprintf(stream, "%*s%s\n", (int)indent, "", text);
+}
+
+static bool is_in_group(const struct option_group *group, const char *name)
+{
+    for (const char *const *row = group->names; *row; row++)
+        if (strcmp(*row, name) == 0) return true;
+    return false;
+}
+
+const struct option_group *options_group(const struct options *options, const char *name)
+{
+    char own[LABEL_BYTES];
+    const char *command = strchr(options->command, ' '); /* past the program's name */
+    snprintf(own, sizeof own, "%s %s", command ? command + 1 : options->command, name);
+    const char *const wanted[] = {own, name};
+    for (size_t w = 0; w < ARRAY_COUNT(wanted); w++)
+        for (const struct option_group *group = options->groups; group && group->heading; group++)
+            if (is_in_group(group, wanted[w])) return group;
+    return NULL;
+}
+
+static const struct option_spec *help_option(void)
+{
+    static bool ignored;
+    static const struct option_spec help = {.name = "help", .letter = 'h', .out = &ignored,
+                                            .type = OPTION_TYPE_FLAG, .help = "print this help"};
+    return &help;
+}
+
+/* The options of one group, or, with NULL, those without any; a heading where there are some. --help is the last row. */
+static void print_group(FILE *stream, const struct options *options, const struct option_group *group, size_t indent)
+{
+    bool any = false;
+    for (size_t i = 0; i <= options->spec_count; i++) {
+        const struct option_spec *spec = i < options->spec_count ? &options->specs[i] : help_option();
+        if (options_group(options, spec->name) != group) continue;
+        if (!any) fprintf(stream, "\n%s:\n", group ? group->heading : "options");
+        any = true;
+        print_option(stream, spec, indent);
+    }
 }
 
 void options_print_help(const struct options *options, FILE *stream)
 {
-    static bool ignored;
-    static const struct option_spec help = {.name = "help", .letter = 'h', .out = &ignored,
-                                            .type = OPTION_TYPE_FLAG, .help = "show this help"};
     fprintf(stream, "usage: %s [options]%s%s\n\n", options->command,
             *options->arguments ? " " : "", options->arguments);
     print_wrapped(stream, options->summary, 0, 0);
     if (options->examples) {
         fputs("\nexamples:\n", stream);
-        for (size_t i = 0; options->examples[i]; i++)
-            fprintf(stream, "  %s\n", options->examples[i]);
+        for (size_t i = 0; options->examples[i]; i++) print_example(stream, options->examples[i]);
     }
     size_t indent = 0;
     for (size_t i = 0; i <= options->spec_count; i++) {
         char label[LABEL_BYTES];
-        const struct option_spec *spec = i < options->spec_count ? &options->specs[i] : &help;
+        const struct option_spec *spec = i < options->spec_count ? &options->specs[i] : help_option();
         size_t wanted = print_label(spec, label, sizeof label) + 2;
         if (wanted <= HELP_INDENT_MAX && wanted > indent) indent = wanted;
     }
-    fputs("\noptions:\n", stream);
-    for (size_t i = 0; i < options->spec_count; i++)
-        print_option(stream, &options->specs[i], indent);
-    print_option(stream, &help, indent);
+    for (const struct option_group *group = options->groups; group && group->heading; group++)
+        print_group(stream, options, group, indent);
+    print_group(stream, options, NULL, indent);
     if (options->details) {
         fputc('\n', stream);
         print_wrapped(stream, options->details, 0, 0);

@@ -30,6 +30,8 @@
 enum option_type { OPTION_TYPE_FLAG, OPTION_TYPE_STRING, OPTION_TYPE_U64, OPTION_TYPE_DOUBLE,
                    OPTION_TYPE_QUANTITY, OPTION_TYPE_CHOICE, OPTION_TYPE_LIST };
 
+enum { OPTION_HELP_MAX = 79 };
+
 struct option_list {
     const char *items[64]; /* borrowed from argv */
     size_t count;
@@ -41,7 +43,7 @@ struct option_spec {
     enum option_type type;
     const char *value;  /* what the help calls the value: FILE, N; NULL for a flag */
     void *out;          /* bool, const char *, uint64_t, double, size_t (choice) or option_list */
-    const char *help;   /* one sentence, lower case, no full stop */
+    const char *help;   /* a noun phrase or an imperative: OPTION_HELP_MAX bytes, lower case, no full stop */
     enum dimension dimension;    /* QUANTITY */
     uint64_t min, max;           /* U64; for DOUBLE and QUANTITY only non-negative is checked */
     const char *const *choices;  /* CHOICE: NULL-terminated */
@@ -69,11 +71,17 @@ struct option_spec {
 #define OPTION_OUTPUTS(n, l, v, k, o, h) \
     {.name = n, .letter = l, .type = OPTION_TYPE_LIST, .value = v, .out = o, .help = h, .output = k}
 /* Every table with outputs has it. */
-#define OPTION_FORCE(o) OPTION_FLAG("force", 0, o, "replace files that are inputs or of another kind")
+#define OPTION_FORCE(o) OPTION_FLAG("force", 0, o, "overwrite input files and files of another kind")
 
 /* What another program calls an option. */
 struct option_synonym {
     const char *theirs, *ours; /* without the dashes */
+};
+
+/* A heading of the help with the options under it, in the order of their table. */
+struct option_group {
+    const char *heading;
+    const char *const *names; /* "output", or "plan output" for one command only; ends with NULL */
 };
 
 struct options {
@@ -81,7 +89,8 @@ struct options {
     const char *arguments;  /* "JOBS.json", may be "" */
     const char *summary;    /* one line */
     const char *const *examples; /* NULL-terminated, printed first; may be NULL */
-    const char *details;    /* longer text behind the options; may be NULL */
+    const char *details;    /* longer text, printed after the options; may be NULL */
+    const struct option_group *groups; /* in the order of the help, ends with a NULL heading; NULL: one list */
     const struct option_spec *specs;
     size_t spec_count;
     const struct option_synonym *synonyms; /* ends with a NULL name; may be NULL */
@@ -100,7 +109,10 @@ MUST_CHECK enum status options_parse(struct options *options, int argc, char **a
  * STATUS_CHECK names the first mistake. options_parse() asserts it; a test asks for every verb. */
 MUST_CHECK enum status options_check(const struct options *options, struct error *err);
 
-/* Fits 100 columns, except for examples that do not. */
+/* The group of an option by its name; the row for "COMMAND NAME" comes before that for "NAME". NULL: it has none. */
+const struct option_group *options_group(const struct options *options, const char *name);
+
+/* Fits 80 columns. */
 void options_print_help(const struct options *options, FILE *stream);
 
 #endif

@@ -26,6 +26,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "cli/cli_document.h"
+#include "cli/cli_option_groups.h"
 #include "cli/cli_policy_skeleton.h"
 #include "cli/cli_synonyms.h"
 #include "models/precision.h"
@@ -35,51 +36,51 @@ enum { VERBS_MAX = 64 };
 const struct cli_verb cli_verbs[] = {
     {"measure", NULL, "", "measure this machine and keep its profile", verb_measure},
     {"calibrate", NULL, "MACHINE CSV...", "fit a machine's figures to measured training runs", verb_calibrate},
-    {"models", "list", "", "the networks that are known by name", verb_models_list},
-    {"models", "show", "NETWORK", "parameters, FLOPs and bytes of a network, layer by layer",
+    {"models", "list", "", "list the networks known by name", verb_models_list},
+    {"models", "show", "NETWORK", "show parameters, FLOPs and bytes of a network by layer",
      verb_models_show},
-    {"hardware", "list", "", "the machines that are known by name", verb_hardware_list},
-    {"hardware", "show", "[MACHINE]", "every figure of a machine with its source, and its links",
+    {"hardware", "list", "", "list the machines known by name", verb_hardware_list},
+    {"hardware", "show", "[MACHINE]", "show the figures of a machine with their sources",
      verb_hardware_show},
-    {"hardware", "check", "FILE", "does a hardware file make physical sense?",
+    {"hardware", "check", "FILE", "check that a hardware file makes physical sense",
      verb_hardware_check},
-    {"hardware", "detect", "", "a hardware file of this machine at once, with nothing measured",
+    {"hardware", "detect", "", "describe this machine from its drivers, without measuring",
      verb_hardware_detect},
-    {"hardware", "import", "FILE", "what another tool measured, laid over a machine", verb_hardware_import},
-    {"check", NULL, "FILE", "what is a file, and is it right?", verb_check},
-    {"mem", NULL, "NETWORK", "does its training fit, and what takes how much memory?", verb_mem},
-    {"whatif", NULL, "JOBS.json", "time, cost and what binds on machines that one does not have", verb_whatif},
+    {"hardware", "import", "FILE", "import what another tool measured of a machine", verb_hardware_import},
+    {"check", NULL, "FILE", "recognise a file and check it", verb_check},
+    {"mem", NULL, "NETWORK", "show whether training fits and where memory goes", verb_mem},
+    {"whatif", NULL, "JOBS.json", "estimate time, cost and bottleneck on other machines", verb_whatif},
     {"plan", NULL, "JOBS.json", "decide what runs where and when, within memory", verb_plan},
     {"partition", NULL, "FILE", "divide layers into replicated stages of a pipeline", verb_partition},
-    {"solve", NULL, "FILE", "the best schedule of a problem, and what is proven of it", verb_solve},
-    {"simulate", NULL, "FILE", "time a plan, spread jobs, or a policy that is asked, without running", verb_simulate},
-    {"sweep", NULL, "[VERB] FILE", "a verb at every point of a grid, to tables and pictures", verb_sweep},
-    {"serve", NULL, "SERVING.json", "where to keep models that answer requests, and how many are in time", verb_serve},
-    {"swarm", NULL, "SWARM.json", "training by peers that differ, are far apart, and come and go", verb_swarm},
-    {"run", NULL, "PLAN.json", "carry a plan out and compare it with its prediction", verb_run},
-    {"history", NULL, "", "what was predicted and what was measured, until now", verb_history},
-    {"compare", NULL, "PREDICTED MEASURED", "lay two traces of one plan side by side",
+    {"solve", NULL, "FILE", "find a schedule of a problem and prove a bound on it", verb_solve},
+    {"simulate", NULL, "FILE", "predict the time of a plan or jobs without running them", verb_simulate},
+    {"sweep", NULL, "[VERB] FILE", "run a verb at every point of a grid", verb_sweep},
+    {"serve", NULL, "SERVING.json", "place models that answer requests and rate the placement", verb_serve},
+    {"swarm", NULL, "SWARM.json", "simulate training by unreliable peers far apart", verb_swarm},
+    {"run", NULL, "PLAN.json", "carry out a plan and compare it with its prediction", verb_run},
+    {"history", NULL, "", "list past predictions and measurements", verb_history},
+    {"compare", NULL, "PREDICTED MEASURED", "compare a predicted and a measured trace of a plan",
      verb_compare},
-    {"explain", NULL, "PLAN.json [TRACE]", "where the time goes, what more of what would bring, and why a run was slower",
+    {"explain", NULL, "PLAN.json [TRACE]", "show where the time goes and what would make it faster",
      verb_explain},
-    {"trace", "show", "TRACE", "what a trace holds", verb_trace_show},
-    {"trace", "export", "TRACE...", "a timeline for ui.perfetto.dev and chrome://tracing",
+    {"trace", "show", "TRACE", "show what a trace holds", verb_trace_show},
+    {"trace", "export", "TRACE...", "write a timeline for ui.perfetto.dev or chrome://tracing",
      verb_trace_export},
-    {"trace", "chakra", "PLAN.json", "a plan as execution traces of MLCommons Chakra", verb_trace_chakra},
-    {"plot", "timeline", "TRACE...", "what each stream did, as a picture", verb_plot_timeline},
-    {"plot", "throughput", "ALL.json", "policies beside each other, as a picture",
+    {"trace", "chakra", "PLAN.json", "write a plan as execution traces of MLCommons Chakra", verb_trace_chakra},
+    {"plot", "timeline", "TRACE...", "draw what each stream did over time", verb_plot_timeline},
+    {"plot", "throughput", "ALL.json", "draw the throughput of policies as bars",
      verb_plot_throughput},
-    {"plot", "memory", "TRACE...", "memory in use over time, as a picture", verb_plot_memory},
-    {"repro", "list", "", "the figures of papers that can be redone", verb_repro_list},
-    {"repro", "show", "ID", "what a figure compares, and what it leaves out", verb_repro_show},
-    {"repro", "run", "ID", "a paper's figure: published beside simulated", verb_repro_run},
-    {"repro", "all", "", "every figure of every paper, on one page", verb_repro_all},
-    {"bench", NULL, "", "policies against each other and against a bound", verb_bench},
-    {"policy", "new", "NAME", "begin a policy of one's own", verb_policy_new},
-    {"policy", "test", "POLICY [CASE.json]", "does a policy keep the rules?", verb_policy_test},
-    {"doctor", NULL, "", "is this machine ready, and if not, how is it repaired?", verb_doctor},
-    {"completion", NULL, "SHELL", "a completion script for the shell", verb_completion},
-    {"help", NULL, "[VERB [ACTION]]", "what a verb does and all its options", verb_help},
+    {"plot", "memory", "TRACE...", "draw the memory in use over time", verb_plot_memory},
+    {"repro", "list", "", "list the figures of papers that can be reproduced", verb_repro_list},
+    {"repro", "show", "ID", "show what a figure compares and what it leaves out", verb_repro_show},
+    {"repro", "run", "ID", "reproduce a figure: simulated beside published values", verb_repro_run},
+    {"repro", "all", "", "reproduce every figure of every paper on one page", verb_repro_all},
+    {"bench", NULL, "", "compare policies with each other and with a bound", verb_bench},
+    {"policy", "new", "NAME", "create the files of a new policy", verb_policy_new},
+    {"policy", "test", "POLICY [CASE.json]", "check that a policy keeps the rules", verb_policy_test},
+    {"doctor", NULL, "", "check this machine and say how to repair it", verb_doctor},
+    {"completion", NULL, "SHELL", "print a completion script for a shell", verb_completion},
+    {"help", NULL, "[VERB [ACTION]]", "show what a verb does and all its options", verb_help},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static_assert(ARRAY_COUNT(cli_verbs) <= VERBS_MAX, "the list of suggestions has room for all");
@@ -218,6 +219,7 @@ enum status cli_parse(struct cli *cli, struct options *options, int argc, char *
     options->arguments = cli->verb->arguments;
     options->summary = cli->verb->summary;
     options->synonyms = cli_synonyms;
+    options->groups = cli_option_groups;
     options->spelled = precision_spelled;
     *go_on = false;
     if (cli->look) {

@@ -79,8 +79,8 @@ const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYT
 
 /* Every verb's table ends with these two rows. */
 #define CLI_COMMON_OPTIONS(cli)                                                                   \
-    OPTION_FLAG("json", 0, &(cli)->json, "print one JSON object instead of text"),               \
-        OPTION_FLAG("quiet", 'q', &(cli)->quiet, "no progress, no warnings, no next command")
+    OPTION_FLAG("json", 0, &(cli)->json, "print one JSON object instead of text"),                \
+        OPTION_FLAG("quiet", 'q', &(cli)->quiet, "print no progress, no warnings and no next command")
 
 /* Before them, in tables that have outputs. */
 #define CLI_FORCE_OPTION(cli) OPTION_FORCE(&(cli)->force)
@@ -88,12 +88,12 @@ const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYT
 /* In front of them, where the answer can be a page as well: cli/cli_document.h. */
 #define CLI_REPORT_OPTION(cli)                                                                    \
     OPTION_OUTPUT("report", 0, "FILE", FILE_KIND_PAGE, &(cli)->report_path,                       \
-                  "write the answer there too, with pictures: NAME.html or NAME.md")
+                  "also write the answer with pictures to NAME.html or NAME.md")
 
 /* Of verbs that add a row to the history. */
 #define CLI_HISTORY_OPTION(cli)                                                                   \
     OPTION_OUTPUT("history", 0, "FILE", FILE_KIND_DATABASE, &(cli)->history_path,                 \
-                  "add the row to this history instead of the user's")
+                  "add the row to this history file instead of yours")
 
 /*
  * Parse a verb's options; command, arguments and summary come from its row of cli_verbs. *go_on is

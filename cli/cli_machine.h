@@ -32,45 +32,45 @@ struct cli_machine {
 
 /* --hw of verbs that take one machine: where several are given, as `whatif` takes them, all are meant. */
 #define CLI_MACHINE_OPTION(out_, help_)                                                           \
-    {.name = "hw", .type = OPTION_TYPE_STRING, .value = "MACHINE", .out = out_, .help = help_,     \
+    {.name = "hw", .type = OPTION_TYPE_STRING, .value = "MACHINE", .out = out_, .help = help_,    \
      .once = "one machine; 'spillway whatif' compares several"}
 
 /* Rows for the tables of options, `m` being a struct cli_machine. */
 #define CLI_MACHINE_NAME(m)                                                                       \
     CLI_MACHINE_OPTION(&(m)->name,                                                                \
-                       "a name or file ('spillway hardware list'), default what 'measure' found")
+                       "machine name ('hardware list') or file (default: the measured profile)")
 #define CLI_MACHINE_SIZES(m)                                                                      \
-    OPTION_U64("devices", 0, "N", 1, DEVICES_MAX, &(m)->devices, "how many devices to use"),      \
+    OPTION_U64("devices", 0, "N", 1, DEVICES_MAX, &(m)->devices, "number of devices to use"),     \
         OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &(m)->device_memory_bytes,   \
                         "memory of each device, such as 96MiB"),                                  \
         OPTION_QUANTITY("host-memory", 0, "SIZE", DIMENSION_BYTES, &(m)->host_memory_bytes,       \
-                        "memory of the host that the plan may use")
+                        "host memory that the plan may use, such as 64GiB")
 #define CLI_MACHINE_SPEEDS(m)                                                                     \
     OPTION_QUANTITY("link-rate", 0, "RATE", DIMENSION_BYTES_PER_S, &(m)->link_bytes_per_s,        \
-                    "rate of each device's link, such as 2GB/s"),                                 \
+                    "rate of each device's link to the host, such as 2GB/s"),                     \
         OPTION_QUANTITY("p2p-rate", 0, "RATE", DIMENSION_BYTES_PER_S, &(m)->p2p_bytes_per_s,      \
-                        "rate of direct links between devices, such as 20GB/s"),                  \
+                        "rate of the direct links between devices, such as 20GB/s"),              \
         OPTION_QUANTITY("nic-rate", 0, "RATE", DIMENSION_BYTES_PER_S, &(m)->nic_bytes_per_s,      \
                         "rate of each NIC between nodes, such as 3GB/s"),                         \
         OPTION_FLAG("no-p2p", 0, &(m)->no_p2p,                                                    \
-                    "copy nothing directly from one device to another"),                          \
+                    "make no direct copies between devices"),                                     \
         OPTION_U64("threads", 0, "N", 1, 4096, &(m)->threads,                                     \
-                   "threads of each device on the host's cores"),                                 \
+                   "threads of each host device"),                                                \
         OPTION_DOUBLE("matmul-efficiency", 0, "SHARE", &(m)->matmul_efficiency,                   \
-                      "of the peak that products reach where none was measured, such as 0.4"),       \
+                      "share of peak that unmeasured matrix products reach, such as 0.4"),        \
         OPTION_FLAG("no-tf32", 0, &(m)->no_tf32,                                                  \
-                    "products in fp32 without matrix cores, as PyTorch does unless told otherwise")
+                    "compute fp32 products without matrix cores, as PyTorch does by default")
 
 /* Of every verb that costs work. */
 #define CLI_MACHINE_STACK(m)                                                                      \
     OPTION_CHOICE("stack", 0, "NAME", hardware_stack_names, &(m)->stack,                          \
-                  "software whose overheads count, default spillway")
+                  "software whose overheads are counted (default spillway)")
 
 #define CLI_MACHINE_STORAGE(m)                                                                    \
     OPTION_QUANTITY("storage-memory", 0, "SIZE", DIMENSION_BYTES, &(m)->storage_bytes,            \
-                    "storage for states that host memory has no room for"),                       \
+                    "storage for states that do not fit host memory"),                            \
         OPTION_QUANTITY("storage-rate", 0, "RATE", DIMENSION_BYTES_PER_S,                         \
-                        &(m)->storage_bytes_per_s, "rate of storage, such as 3GB/s")
+                        &(m)->storage_bytes_per_s, "rate of the storage, such as 3GB/s")
 
 /* Is anything but a name given that a machine's speeds go by? */
 static inline bool cli_machine_speeds_given(const struct cli_machine *machine)

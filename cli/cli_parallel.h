@@ -23,18 +23,17 @@ extern const char *const cli_schedule_choices[], *const cli_recompute_choices[],
 /* Rows for the tables of options, `p` being a struct cli_parallel. */
 #define CLI_PARALLEL(p)                                                                           \
     OPTION_STRING("parallel", 0, "DEGREES", &(p)->degrees,                                        \
-                  "spread each job over devices at once, such as tp=4,pp=2,dp=2,v=2,sp,zero=3"),  \
+                  "degrees of each parallel job, such as tp=4,pp=2,dp=2,v=2,sp,zero=3"),          \
         OPTION_CHOICE("schedule", 0, "NAME", cli_schedule_choices, &(p)->schedule,                \
-                      "of pipelines of jobs that are spread, default 1f1b"),                      \
+                      "pipeline schedule of parallel jobs (default 1f1b)"),                       \
         OPTION_CHOICE("recompute", 0, "WHAT", cli_recompute_choices, &(p)->recompute,             \
-                      "of the activations of jobs that are spread, default none"),                \
+                      "activations that parallel jobs recompute (default none)"),                 \
         OPTION_CHOICE("collective", 0, "ALGORITHM", cli_collective_choices, &(p)->collective,     \
-                      "by which jobs that are spread reduce and gather, default the fastest"), \
+                      "collective algorithm of parallel jobs (default fastest)"),                 \
         OPTION_CHOICE("partition", 0, "HOW", cli_partition_choices, &(p)->partition,              \
-                      "of their layers among stages, default equal"),                             \
+                      "how layers are divided among pipeline stages (default equal)"),            \
         OPTION_STRING("compress", 0, "WHAT=RATIO:RATE,...", &(p)->compress,                       \
-                      "of such jobs: gradients=10:400GB/s, boundaries=... or activations=...; a second "  \
-                      ":RATE is that of decoding")
+                      "compress gradients, boundaries or activations, as gradients=10:400GB/s")
 
 /* Change the jobs as asked. Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_set *jobs,

@@ -13,8 +13,7 @@ extern const char *const cli_swap_rules[]; /* "best" and those of planner/chain_
 /* A row for the table of options; `rule` is a size_t, an index into cli_swap_rules or CLI_SWAP_RULE_NONE. */
 #define CLI_SWAP_RULE(rule)                                                                       \
     OPTION_CHOICE("rule", 0, "NAME", cli_swap_rules, rule,                                        \
-                  "with --activations swap: who chooses what is kept, swapped or recomputed, "    \
-                  "default best; swap-all is vDNN++'s")
+                  "rule that chooses what --activations swap swaps (default best)")
 
 /* limit_s: of the search; at most 0: the default. */
 struct swap_options cli_swap_options(size_t rule, double limit_s);

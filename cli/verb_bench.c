@@ -124,32 +124,32 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
     struct bench bench = {.options.machine = CLI_MACHINE_NONE};
     const struct option_spec specs[] = {
         OPTION_STRING("policies", 'p', "LIST", &request.policies,
-                      "names and shared objects with commas between them; 'searched' and 'optimal' "
-                      "take part on instances; 'all'"),
+                      "names and shared objects separated by commas, or 'all'"),
         OPTION_LIST("workloads", 'w', "DIR", &request.workloads,
-                    "a file of jobs or of an instance, or a folder of them"),
+                    "jobs file, instance or folder of such files"),
         OPTION_LIST("family", 'f', "NAME", &request.families,
-                    "instances made from seeds (tight, copy, ...)"),
-        OPTION_U64("seeds", 0, "N", 1, SEEDS_MAX, &request.seeds, "cases of each workload, default 30"),
+                    "family of random instances (tight, copy, ...)"),
+        OPTION_U64("seeds", 0, "N", 1, SEEDS_MAX, &request.seeds, "cases of each workload (default 30)"),
         OPTION_STRING("noise", 0, "PERCENT", &request.noise,
-                      "instances: durations differ by so much from what policies see, such as 10%"),
+                      "deviation of durations from what policies see, such as 10%"),
         OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &bench.options.dispatch,
-                      "jobs: in the order that was planned, or live, policies being asked meanwhile; default plan"),
-        OPTION_FLAG("real", 0, &bench.options.real, "jobs: carry the plans out as well"),
+                      "plan: in the planned order; live: ask the policies (default plan)"),
+        OPTION_FLAG("real", 0, &bench.options.real, "also run the plans of jobs on this machine"),
         CLI_MACHINE_NAME(&bench.options.machine),
         CLI_MACHINE_SIZES(&bench.options.machine),
         CLI_MACHINE_SPEEDS(&bench.options.machine),
         CLI_MACHINE_STACK(&bench.options.machine),
         OPTION_QUANTITY("limit", 0, "TIME", DIMENSION_SECONDS, &request.limit_s,
-                        "for a shared object in one case, default 1min"),
-        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PICTURE, &request.figure, "draw a figure: NAME.svg or NAME.png"),
-        OPTION_OUTPUT("csv", 0, "FILE", FILE_KIND_TABLE, &request.csv, "write every case there"),
+                        "time limit of a shared object in one case (default 1min)"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PICTURE, &request.figure, "picture to draw: NAME.svg or "
+                                                                                 "NAME.png"),
+        OPTION_OUTPUT("csv", 0, "FILE", FILE_KIND_TABLE, &request.csv, "table of all cases to write"),
         OPTION_STRING("counterfactual", 0, "RUN:DECISION", &request.counterfactual,
-                      "instead: a run again (a line of --csv), with one decision made by each of the others"),
+                      "repeat a run (a line of --csv) with one decision by other policies"),
         OPTION_STRING("library", 0, "DIR", &request.library,
-                      "instead: are the best known values of a folder of instances still reached?"),
+                      "check that the best known values of a folder of instances are reached"),
         OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.library_s,
-                        "for each instance of the library, default 2s"),
+                        "time limit of each instance of --library (default 2s)"),
         CLI_REPORT_OPTION(cli),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
@@ -164,9 +164,9 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
                 "spillway bench --workloads jobs.json --devices 2 --device-memory 96MiB --real",
                 "spillway bench --policies fifo,srtf,searched --family tight --counterfactual 17:4",
                 "spillway bench --library instances --time-limit 5s", NULL},
-        .details = "The first policy is what the others are compared with. Seeds make the instances of a "
-                   "family; of a file, they put the jobs in other orders. Shared objects are run in child "
-                   "processes with limits. Exit code 1 when one of them breaks a rule, crashes or loops.",
+        .details = "The other policies are compared with the first. Seeds make the instances of a family; for a jobs "
+                   "file, they reorder its jobs. Shared objects run in child processes with limits. Exit code 1 if a "
+                   "policy breaks a rule, crashes or loops.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

@@ -247,14 +247,14 @@ enum status verb_calibrate(struct cli *cli, int argc, char **argv, struct error 
     struct calibration_outcome outcome = {.set_count = 0};
     const struct option_spec specs[] = {
         OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &outcome.output,
-                      "write the machine with its fitted figures there"),
+                      "hardware file to write, with the fitted figures"),
         OPTION_STRING("half", 0, "WHICH", &request.half,
-                      "which runs are fitted to: all, even, odd, a seed's half or none, default all"),
-        OPTION_LIST("hold-out", 0, "COLUMN=VALUE", &request.held, "runs that only judge"),
+                      "runs to fit: all, even, odd, none, or a random half's seed (default all)"),
+        OPTION_LIST("hold-out", 0, "COLUMN=VALUE", &request.held, "runs to judge the fit by, not to fit"),
         OPTION_STRING("folds", 0, "N|COLUMN", &request.folds,
-                      "hold out every run once, by place or by what stands in a column, and fit for each fold"),
-        OPTION_LIST("weight", 0, "FILE=WEIGHT", &request.weights, "how much a file counts, default 1"),
-        OPTION_LIST("keep", 0, "FIGURE[=VALUE]", &request.keep, "a figure that is not fitted"),
+                      "cross-validate in N folds, or with one fold per value of a column"),
+        OPTION_LIST("weight", 0, "FILE=WEIGHT", &request.weights, "weight of a file in the fit (default 1)"),
+        OPTION_LIST("keep", 0, "FIGURE[=VALUE]", &request.keep, "figure to leave as it is, or to fix at VALUE"),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli)};
     struct options options = {
@@ -267,11 +267,11 @@ enum status verb_calibrate(struct cli *cli, int argc, char **argv, struct error 
             "spillway calibrate dgx-a100-80gb runs.csv --hold-out 'hidden size=8192'",
             "spillway calibrate dgx-a100-80gb runs.csv --folds 'micro batch'",
             "spillway calibrate dgx-a100-80gb plots/papers/data/megatron_table1.csv --half none", NULL},
-        .details = "DATA.csv names in its first line what its columns are: '# GPUs', 'global batch', 'micro batch', "
-                   "'hidden size', 'attention heads', '# layers', 'sequence length', 'tensor parallelism', "
-                   "'data parallelism', 'pipeline parallelism', 'iteration time (ms)' and, where wanted, 'recompute', "
-                   "'chunks', 'sequence parallelism', 'scatter', 'exposed', 'vocabulary'. Files count alike, each whatever "
-                   "the number of its runs.",
+        .details = "The first line of DATA.csv names the columns: '# GPUs', 'global batch', 'micro batch', 'hidden "
+                   "size', 'attention heads', '# layers', 'sequence length', 'tensor parallelism', 'data "
+                   "parallelism', 'pipeline parallelism', 'iteration time (ms)', and optionally 'recompute', "
+                   "'chunks', 'sequence parallelism', 'scatter', 'exposed' and 'vocabulary'. Each file counts the "
+                   "same, whatever its number of runs.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

@@ -233,9 +233,9 @@ enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err
         .argument_max = 1,
         .examples = (const char *const[]){"spillway check jobs.json",
                                           "spillway check docs/prices-2026-11.csv", NULL},
-        .details = "FILE holds jobs, hardware, a plan, a trace or timeline, a paper's figure, an instance, spase "
-                   "problem or chain of 'solve', a swarm, serving, failures, or prices (a name that ends in .csv). "
-                   "Exit code 1 when what it says cannot be, 2 when it cannot be understood, with the place.",
+        .details = "FILE holds jobs, hardware, a plan, a trace or timeline, a figure of a paper, an instance, a "
+                   "SPASE problem, a chain for 'solve', a swarm, serving, failures, or prices (a name that ends in "
+                   ".csv). Exit code 1 if the content is impossible, 2 with the place if it cannot be read.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)

@@ -234,9 +234,9 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
     struct request request = {.worst = 5};
     const struct option_spec specs[] = {
         OPTION_STRING("max-error", 0, "PERCENT", &request.max_error_text,
-                      "exit with 1 when throughput is off by more, such as 10%"),
+                      "exit with 1 if throughput is off by more, such as 10%"),
         OPTION_U64("worst", 0, "N", 0, COMPARE_WORST_MAX, &request.worst,
-                   "how many operations that were far off to list, default 5"),
+                   "number of worst-predicted operations to list (default 5)"),
         OPTION_OUTPUT("plot", 0, "FILE", FILE_KIND_PICTURE, &request.plot,
                       "draw predicted above measured operations: NAME.svg or NAME.png"),
         CLI_REPORT_OPTION(cli),
@@ -252,8 +252,8 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
             (const char *const[]){"spillway compare predicted.json.gz measured.json.gz",
                                   "spillway compare predicted.json.gz measured.json.gz "
                                   "--max-error 10% --json", NULL},
-        .details = "PREDICTED is the trace of 'spillway simulate --trace', MEASURED that of "
-                   "'spillway run --trace', both of one plan.",
+        .details = "PREDICTED is the trace of 'spillway simulate --trace', MEASURED that of 'spillway run --trace', "
+                   "both of the same plan.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)

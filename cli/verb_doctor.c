@@ -63,15 +63,15 @@ enum status verb_doctor(struct cli *cli, int argc, char **argv, struct error *er
     struct cli_doctor doctor = {.root = "", .memlock_bytes = memlock_bytes()};
     const struct option_spec specs[] = {
         OPTION_STRING("storage", 0, "DIR", &doctor.storage,
-                      "try how fast 64 MiB are written there, default only look at the space"),
+                      "also time the writing of 64 MiB there (default: only check the space)"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),
         .examples = (const char *const[]){"spillway doctor", "spillway doctor --storage /mnt/nvme --json", NULL},
-        .details = "Each line is ok, warn or fail, with how to repair it. Exit code 1 when a check failed, 3 when nothing here "
-                   "can carry a plan out.",
+        .details = "Each line is ok, warn or fail and says how to repair it. Exit code 1 if a check failed, 3 if "
+                   "nothing here can carry out a plan.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

@@ -177,9 +177,10 @@ enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *e
 {
     struct request request = {.more = 0.1};
     const struct option_spec specs[] = {
-        OPTION_STRING("more", 0, "PERCENT", &request.more_text, "how much more is bought of each thing, default 10%"),
-        OPTION_FLAG("no-purchases", 0, &request.no_purchases, "do not simulate what buying more would bring"),
-        OPTION_FLAG("no-memory", 0, &request.no_memory, "do not plan again for what more memory would bring"),
+        OPTION_STRING("more", 0, "PERCENT", &request.more_text, "increase of each resource in the what-if table "
+                                                                "(default 10%)"),
+        OPTION_FLAG("no-purchases", 0, &request.no_purchases, "do not simulate larger resources"),
+        OPTION_FLAG("no-memory", 0, &request.no_memory, "do not plan again with more memory"),
         CLI_REPORT_OPTION(cli),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
@@ -192,11 +193,12 @@ enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *e
         .examples = (const char *const[]){"spillway explain plan.json", "spillway explain plan.json measured.json.gz",
                                           "spillway explain plan.json --more 50% --report why.html",
                                           "spillway explain trace.json.gz", "spillway explain history:last", NULL},
-        .details = "The critical path is the operation that ends last, the one that it waited for, and so on: its seconds add up to "
-                   "the makespan. The derivative is of throughput by a figure of the machine, each relative to itself. TRACE "
-                   "is what 'spillway run --trace' wrote of this plan; why it was slower is then told by cause. A trace alone "
-                   "(ours, or a Chrome trace such as PyTorch's profiler writes) has a path by times. history:ROW is a run that "
-                   "'spillway history' tells of, history:last the latest, FILE.db:ROW of a history in a file.",
+        .details = "The critical path is the operation that ends last, the operation it waited for, and so on: their "
+                   "times add up to the makespan. A derivative is the relative change of throughput by the relative "
+                   "change of a figure of the machine. TRACE is the trace of 'spillway run --trace' of this plan; "
+                   "the report then says why the run was slower, by cause. Without a plan, a trace (ours, or a "
+                   "Chrome trace such as PyTorch's profiler writes) gets a path by its times. history:ROW is a run "
+                   "that 'spillway history' lists, history:last the latest, FILE.db:ROW a run in another history.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

@@ -16,9 +16,9 @@ enum status verb_hardware_list(struct cli *cli, int argc, char **argv, struct er
     struct options options = {
         .specs = specs,
         .spec_count = sizeof specs / sizeof *specs,
-        .details = "Besides these names, --hw takes 'Nx NAME' for N devices of one kind or N nodes, "
-                   "'Nx NAME 2:1' for nodes behind leaf switches that are oversubscribed, several "
-                   "of these with '+' between them, and the path of a hardware file.",
+        .details = "Besides these names, --hw takes 'Nx NAME' for N devices or N nodes of one kind, 'Nx NAME 2:1' "
+                   "for nodes on oversubscribed leaf switches, several of these joined by '+', and the path of a "
+                   "hardware file.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
@@ -53,7 +53,7 @@ enum status verb_hardware_show(struct cli *cli, int argc, char **argv, struct er
 {
     const char *pair = NULL;
     const struct option_spec specs[] = {
-        OPTION_STRING("route", 0, "A,B", &pair, "show how a copy goes from device A to device B"),
+        OPTION_STRING("route", 0, "A,B", &pair, "show the links that a copy from device A to device B crosses"),
         CLI_COMMON_OPTIONS(cli)};
     struct options options = {
         .specs = specs,
@@ -64,8 +64,8 @@ enum status verb_hardware_show(struct cli *cli, int argc, char **argv, struct er
                                           "spillway hardware show '4x rtx-3090-24gb'",
                                           "spillway hardware show '2x dgx-a100-80gb' --route 0,9",
                                           NULL},
-        .details = "MACHINE is a name from 'spillway hardware list' or a hardware file. Without "
-                   "one, the measured profile of this machine is shown.",
+        .details = "MACHINE is a name from 'spillway hardware list' or a hardware file (default: the measured "
+                   "profile of this machine).",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
@@ -98,9 +98,9 @@ enum status verb_hardware_check(struct cli *cli, int argc, char **argv, struct e
         .spec_count = sizeof specs / sizeof *specs,
         .argument_min = 1,
         .argument_max = 1,
-        .details = "Reads the file and checks it: positive bandwidths, usable memory within the "
-                   "nominal, nothing measured past a peak. Exit code 1 when a figure makes no "
-                   "sense, 2 when the file cannot be understood.",
+        .details = "Checks that bandwidths are positive, that usable memory is within the nominal memory, and that "
+                   "nothing measured is above a peak. Exit code 1 if a figure makes no sense, 2 if the file cannot "
+                   "be read.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)

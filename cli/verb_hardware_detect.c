@@ -41,7 +41,7 @@ enum status verb_hardware_detect(struct cli *cli, int argc, char **argv, struct 
 {
     const char *output = NULL;
     const struct option_spec specs[] = {
-        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &output, "write the hardware file there, for --hw"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &output, "hardware file to write, for --hw"),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
@@ -49,10 +49,9 @@ enum status verb_hardware_detect(struct cli *cli, int argc, char **argv, struct 
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),
         .examples = (const char *const[]){"spillway hardware detect", "spillway hardware detect -o mine.json", NULL},
-        .details = "Nothing is measured: peaks and bandwidths are those of datasheets for GPUs that "
-                   "'spillway hardware list' has, else by clocks and widths that the driver tells; how "
-                   "wide PCIe links are is the kernel's word. Only whether GPUs copy directly to each other "
-                   "is tried, pair by pair. 'spillway measure' finds what is assumed here.",
+        .details = "Peaks and bandwidths come from datasheets for GPUs in 'spillway hardware list', else from clocks "
+                   "and widths that the driver reports; widths of PCIe links come from the kernel. Direct copies "
+                   "between GPUs are tried, pair by pair. 'spillway measure' measures what is assumed here.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

@@ -50,9 +50,9 @@ enum status verb_hardware_import(struct cli *cli, int argc, char **argv, struct 
     const char *output = NULL, *as_of = NULL;
     int64_t days;
     const struct option_spec specs[] = {
-        CLI_MACHINE_OPTION(&machine.name, "the machine that it was measured on: a name or a hardware file"),
-        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &output, "write the hardware file there"),
-        OPTION_STRING("as-of", 0, "DATE", &as_of, "when it was measured, such as 2026-11-22"),
+        CLI_MACHINE_OPTION(&machine.name, "machine that was measured: a name or a hardware file"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &output, "hardware file to write"),
+        OPTION_STRING("as-of", 0, "DATE", &as_of, "date of the measurement, such as 2026-11-22"),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
@@ -65,8 +65,9 @@ enum status verb_hardware_import(struct cli *cli, int argc, char **argv, struct 
             "spillway hardware import bandwidth.json --hw p4d.24xlarge -o measured.json",
             "spillway hardware import all_reduce.txt --hw measured.json -o measured.json",
             "spillway hardware import topology.xml --hw '8x a100-sxm4-40gb' -o measured.json", NULL},
-        .details = "FILE is JSON or the tables of nvbandwidth, JSON or the table of nccl-tests (all_reduce_perf, all_gather_perf, "
-                   "reduce_scatter_perf), or XML of 'lstopo --of xml'. What was measured takes the place of the datasheet's.",
+        .details = "FILE is JSON or the tables of nvbandwidth, JSON or the table of nccl-tests (all_reduce_perf, "
+                   "all_gather_perf, reduce_scatter_perf), or the XML of 'lstopo --of xml'. Measured figures replace "
+                   "those of the datasheet.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

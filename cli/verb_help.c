@@ -21,22 +21,22 @@ static const char first_steps[] =
 static enum status print_verbs(struct cli *cli, struct error *err)
 {
     fprintf(cli->out,
-            "spillway %s: plans, simulates and carries out the training of many large networks on\n"
-            "devices that are too small for them. It never uses the network.\n\n"
+            "spillway %s: plans, simulates and carries out the training of many large\n"
+            "networks on devices that are too small for them. It never uses the network.\n\n"
             "usage: spillway VERB [ACTION] [OPTIONS] [ARGUMENTS]\n\n%s\n",
             SPILLWAY_VERSION, first_steps);
     struct cli_table table;
-    cli_table_begin(&table, (const char *const[]){"VERB", "ARGUMENTS", "WHAT IT DOES", NULL});
+    cli_table_begin(&table, (const char *const[]){"VERB", "WHAT IT DOES", NULL});
     for (const struct cli_verb *verb = cli_verbs; verb->name; verb++) {
         cli_table_cell(&table, "%s%s%s", verb->name, verb->action ? " " : "",
                        verb->action ? verb->action : "");
-        cli_table_cell(&table, "%s", verb->arguments);
         cli_table_cell(&table, "%s", verb->summary);
     }
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
-    fputs("\nEvery verb takes --help, --json and --quiet. Results go to standard output, all else to\n"
-          "standard error. Exit codes: 0 done; 1 done and the answer is no; 2 the command line or an\n"
-          "input is wrong; 3 the machine said no; 4 a deadline or cost is missed; 130 interrupted.\n"
+    fputs("\nEvery verb takes --help, --json and --quiet. Results go to standard output,\n"
+          "everything else to standard error. Exit codes: 0 done; 1 done and the answer is\n"
+          "no; 2 the command line or an input is wrong; 3 the machine said no; 4 a deadline\n"
+          "or cost is missed; 130 interrupted.\n"
           "Manual: man spillway\n",
           cli->out);
     return STATUS_OK;

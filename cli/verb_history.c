@@ -212,14 +212,16 @@ enum status verb_history(struct cli *cli, int argc, char **argv, struct error *e
 {
     struct request request = {.by = HISTORY_BY_COUNT};
     const struct option_spec specs[] = {
-        OPTION_U64("last", 'n', "N", 1, UINT32_MAX, &request.last, "the latest N, default 20; of errors all"),
-        OPTION_CHOICE("verb", 0, "VERB", verbs, &request.verb, "of this verb only"),
-        OPTION_STRING("policy", 'p', "NAME", &request.filter.policy, "by this policy only"),
-        OPTION_STRING("hw", 0, "NAME", &request.filter.hardware, "on the machine of this name only"),
-        OPTION_STRING("since", 0, "DATE", &request.filter.since, "made on that day (2026-11-22, UTC), month or year or later"),
+        OPTION_U64("last", 'n', "N", 1, UINT32_MAX, &request.last, "number of latest rows (default 20; with "
+                                                                   "--error-by all)"),
+        OPTION_CHOICE("verb", 0, "VERB", verbs, &request.verb, "only rows of this verb"),
+        OPTION_STRING("policy", 'p', "NAME", &request.filter.policy, "only rows of this policy"),
+        OPTION_STRING("hw", 0, "NAME", &request.filter.hardware, "only rows of the machine with this name"),
+        OPTION_STRING("since", 0, "DATE", &request.filter.since, "only rows from this day (2026-11-22, UTC), month "
+                                                                 "or year on"),
         OPTION_CHOICE("error-by", 0, "WHAT", history_by_names, &request.by,
-                      "errors of predicted makespans of complete runs instead"),
-        OPTION_STRING("file", 0, "FILE", &request.path, "this history, default $SPILLWAY_HISTORY or the user's"),
+                      "show the errors of predicted makespans of complete runs instead"),
+        OPTION_STRING("file", 0, "FILE", &request.path, "history to read (default: $SPILLWAY_HISTORY or yours)"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
@@ -227,9 +229,9 @@ enum status verb_history(struct cli *cli, int argc, char **argv, struct error *e
         .spec_count = ARRAY_COUNT(specs),
         .examples = (const char *const[]){"spillway history", "spillway history --verb run --error-by month",
                                           "spillway history --policy optimal --since 2026-11 --json", NULL},
-        .details = "Each 'plan', 'simulate' and 'run' adds a row to a file of SQLite: $SPILLWAY_HISTORY, else "
-                   "spillway/history.db in $XDG_STATE_HOME or ~/.local/state; none is kept with SPILLWAY_HISTORY=. "
-                   "An error is predicted / measured - 1 of the makespan: above 0 a run was faster than predicted.",
+        .details = "Each 'plan', 'simulate' and 'run' adds a row to an SQLite file: $SPILLWAY_HISTORY, else "
+                   "spillway/history.db in $XDG_STATE_HOME or ~/.local/state. SPILLWAY_HISTORY= keeps none. An error "
+                   "is predicted / measured - 1 of the makespan: above 0, the run was faster than predicted.",
     };
     bool go_on, some = true;
     char path[CLI_PATH_BYTES];

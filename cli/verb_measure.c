@@ -157,13 +157,13 @@ enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *e
     double budget_s = 45;
     const struct option_spec specs[] = {
         OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &output,
-                      "write the profile there instead of to your settings"),
+                      "profile to write (default: your settings folder)"),
         OPTION_QUANTITY("budget", 0, "TIME", DIMENSION_SECONDS, &budget_s,
-                        "how long it may take, default 45s"),
+                        "time to spend on measuring (default 45s)"),
         OPTION_STRING("backend", 0, "NAME", &backend,
-                      "host or cuda, default cuda where there is a GPU"),
+                      "host or cuda (default cuda if there is a GPU)"),
         OPTION_STRING("storage", 0, "DIR", &storage,
-                      "measure the disk there as well, for states that memory has no room for"),
+                      "also measure the disk that holds DIR, for states kept on storage"),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
@@ -173,10 +173,10 @@ enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *e
         .examples = (const char *const[]){"spillway measure",
                                           "spillway measure -o my-machine.json --budget 2min",
                                           NULL},
-        .details = "Measures matrix products, the other kernels and copies with the executor's own "
-                   "code, and how much they slow each other down. The machine should be idle. "
-                   "Without -o the profile is kept in $XDG_CONFIG_HOME/spillway/hardware.json (or "
-                   "~/.config/spillway/hardware.json), where 'spillway plan' looks first.",
+        .details = "Measures matrix products, the other kernels and copies with the executor's own code, and how "
+                   "much they slow each other down. The machine should be idle. The default profile is "
+                   "$XDG_CONFIG_HOME/spillway/hardware.json (or ~/.config/spillway/hardware.json), which 'spillway "
+                   "plan' reads first.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)

@@ -334,27 +334,27 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
         CLI_MACHINE_SIZES(&request.machine),
         CLI_MACHINE_STORAGE(&request.machine),
         CLI_MACHINE_STACK(&request.machine),
-        OPTION_U64("microbatch", 'b', "N", 1, 1 << 20, &request.microbatch, "samples per pass, default 1"),
+        OPTION_U64("microbatch", 'b', "N", 1, 1 << 20, &request.microbatch, "samples per pass (default 1)"),
         OPTION_U64("microbatches", 0, "N", 1, 1 << 20, &request.microbatches,
-                   "of a minibatch, of all replicas together, default one for each device"),
+                   "microbatches per minibatch, over all replicas (default: one per device)"),
         OPTION_U64("gradient-accumulation-steps", 0, "N", 1, 1 << 20, &request.steps,
-                   "the same of each replica, as other programs count them"),
+                   "microbatches per minibatch of each replica, as other tools count them"),
         OPTION_U64("global-batch", 0, "N", 1, UINT32_MAX, &request.samples,
-                   "samples of a minibatch, of all replicas"),
+                   "samples per minibatch, over all replicas"),
         OPTION_U64("sequence", 's', "N", 1, 1 << 24, &request.sequence,
-                   "tokens per sample, default all positions of the network"),
+                   "tokens per sample (default: all positions of the network)"),
         OPTION_U64("decoder-sequence", 0, "N", 1, NETWORK_POSITIONS_MAX, &request.decoder_sequence,
-                   "tokens per sample of a decoder behind an encoder (t5), default as --sequence"),
+                   "tokens per sample of the decoder, for T5 (default: --sequence)"),
         OPTION_U64("image-size", 0, "PIXELS", 1, NETWORK_IMAGE_MAX, &request.image,
-                   "of a side, for convolutional networks, default the network's own"),
+                   "side of an image, for convolutional networks (default: the network's)"),
         OPTION_CHOICE("precision", 0, "TYPE", precision_names, &request.precision,
-                      "of the training, default fp32; with bf16 all has 16 bits but master weights and moments"),
+                      "precision of training (default fp32)"),
         OPTION_CHOICE("gradients", 0, "TYPE", gradients_choices, &request.gradients,
-                      "of weights, over several devices at once, default fp32"),
-        OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer, "default adamw"),
-        OPTION_STRING("way", 0, "NAME", &request.way, "this way alone, or by degrees, such as tp=2,dp=8,zero=1+recompute; default all, and of the best "
-                      "what takes how much"),
-        OPTION_FLAG("largest", 0, &request.largest, "how many blocks the network may have for it to fit"),
+                      "precision of weight gradients on several devices (default fp32)"),
+        OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer, "optimizer (default adamw)"),
+        OPTION_STRING("way", 0, "NAME", &request.way, "only this way, such as spilled-cpu or tp=2,dp=8,zero=1 "
+                                                      "(default: all)"),
+        OPTION_FLAG("largest", 0, &request.largest, "find the largest number of blocks that fits"),
         CLI_REPORT_OPTION(cli),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
@@ -369,8 +369,9 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
                                           "spillway mem ./my-network/config.json --way spilled-cpu --json",
                                           "spillway mem gpt2-xl --hw '8x a100-sxm4-40gb' --way dp=8,zero=2 --largest",
                                           NULL},
-        .details = "Memory of devices, host and storage for every way of training the network on the machine: resident, "
-                   "recomputed, spilled, over all of its devices. Exit code 1 when none fits, with --largest not even with one block.",
+        .details = "Prints the memory of devices, host and storage for every way to train the network on the "
+                   "machine: resident, recomputed, spilled, or over all of its devices. Exit code 1 if no way fits; "
+                   "with --largest, if not even one block fits.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

@@ -343,19 +343,19 @@ enum status verb_models_show(struct cli *cli, int argc, char **argv, struct erro
     struct request request = {.microbatch = 1, .optimizer = OPTIMIZER_ADAMW};
     const struct option_spec specs[] = {
         OPTION_U64("microbatch", 'b', "N", 1, 1 << 20, &request.microbatch,
-                   "samples per pass, default 1"),
+                   "samples per pass (default 1)"),
         OPTION_U64("sequence", 's', "N", 1, 1 << 24, &request.sequence,
-                   "tokens per sample, default all positions of the network"),
+                   "tokens per sample (default: all positions of the network)"),
         OPTION_U64("decoder-sequence", 0, "N", 1, NETWORK_POSITIONS_MAX, &request.decoder_sequence,
-                   "tokens per sample of a decoder behind an encoder (t5), default as --sequence"),
+                   "tokens per sample of the decoder, for T5 (default: --sequence)"),
         OPTION_U64("image-size", 0, "PIXELS", 1, NETWORK_IMAGE_MAX, &request.image,
-                   "of a side, for convolutional networks, default the network's own"),
+                   "side of an image, for convolutional networks (default: the network's)"),
         OPTION_CHOICE("dtype", 0, "TYPE", precision_names, &request.dtype,
-                      "default fp32; with bf16 all has 16 bits but master weights and moments"),
+                      "precision of training (default fp32)"),
         OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer,
-                      "default adamw"),
+                      "optimizer (default adamw)"),
         OPTION_FLAG("layers", 'l', &request.each_layer,
-                    "a row for each layer instead of one for equal layers"),
+                    "print a row for every layer instead of one for equal layers"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

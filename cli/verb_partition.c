@@ -232,16 +232,17 @@ enum status verb_partition(struct cli *cli, int argc, char **argv, struct error 
                               .scale = 1};
     const struct option_spec specs[] = {
         OPTION_STRING("levels", 0, "LEVELS", &request.levels,
-                      "workers and their rates from the inside, such as 4x16GB/s,2x1.25GB/s"),
-        OPTION_CHOICE("by", 0, "METHOD", methods, &request.method, "which programme divides, default pipedream"),
-        OPTION_QUANTITY("memory", 0, "SIZE", DIMENSION_BYTES, &request.memory_bytes, "of each worker, for balanced"),
+                      "workers and link rates from the inside out, as 4x16GB/s,2x1.25GB/s"),
+        OPTION_CHOICE("by", 0, "METHOD", methods, &request.method, "method of dividing (default pipedream)"),
+        OPTION_QUANTITY("memory", 0, "SIZE", DIMENSION_BYTES, &request.memory_bytes, "memory of each worker, for "
+                                                                                     "balanced"),
         OPTION_U64("microbatches", 0, "N", 1, UINT32_MAX, &request.microbatches,
-                   "of a minibatch, for balanced, default 32"),
-        OPTION_STRING("job", 0, "NAME", &request.job, "which job of a jobs file, default the first"),
+                   "microbatches per minibatch, for balanced (default 32)"),
+        OPTION_STRING("job", 0, "NAME", &request.job, "job of the jobs file (default: the first)"),
         OPTION_OUTPUT("network", 0, "FILE", FILE_KIND_NETWORK, &request.network,
-                      "write a profile's layers as a network for jobs"),
+                      "write the layers of a profile as a network for jobs"),
         OPTION_DOUBLE("scale", 0, "FACTOR", &request.scale,
-                      "of times and activations of that network, default 1"),
+                      "factor on times and activations of that network (default 1)"),
         CLI_MACHINE_NAME(&request.machine),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
@@ -252,9 +253,9 @@ enum status verb_partition(struct cli *cli, int argc, char **argv, struct error 
         "spillway partition jobs.json --hw a100-sxm4-80gb --levels 8x250GB/s --by balanced",
         NULL};
     struct options options = {.examples = examples,
-                              .details = "FILE is a jobs file (*.json), whose layers are timed by the cost model, or a "
-                                         "profile of PipeDream's: a layer a line with its times, activation and "
-                                         "parameter bytes, then edges.",
+                              .details = "FILE is a jobs file (*.json), whose layers the cost model times, or a "
+                                         "profile of PipeDream: a line per layer with its times, activation and "
+                                         "parameter bytes, then the edges.",
                               .specs = specs, .spec_count = ARRAY_COUNT(specs), .argument_min = 1, .argument_max = 1};
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) || !go_on) return err->status;

@@ -355,17 +355,13 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         .argv = argv,
     };
     const struct option_spec specs[] = {
-        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PLAN, &request.output, "write the plan there"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PLAN, &request.output, "plan to write"),
         OPTION_STRING("policy", 'p', "NAME", &request.policy,
-                      "who decides the order, default the fastest of all ways to run the jobs; 'all' compares the built-in "
-                      "policies, which order the same units; 'saturn' also chooses parallelism and devices of each job, "
-                      "as do the rules it is compared with: max-heuristic, min-heuristic, optimus, optimus-dynamic "
-                      "and randomized; a shared object of yours (./mine.so) runs in a process of its own"),
+                      "built-in policy, ./mine.so or 'all' (default: the fastest way of all)"),
         OPTION_OUTPUT("write-instance", 0, "FILE", FILE_KIND_INSTANCE, &request.instance,
-                      "write the jobs, cut, as an instance for 'solve' there"),
+                      "write the cut jobs as an instance for 'spillway solve'"),
         OPTION_STRING("schedule-from", 0, "FILE", &request.timetable,
-                      "the order of a timetable that 'solve', or another solver, made of that instance, in "
-                      "place of a policy's"),
+                      "use the order of a timetable that 'solve' made of that instance"),
         CLI_MACHINE_NAME(&request.source.machine),
         CLI_MACHINE_SIZES(&request.source.machine),
         CLI_MACHINE_SPEEDS(&request.source.machine),
@@ -373,38 +369,36 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         CLI_MACHINE_STORAGE(&request.source.machine),
         CLI_PARALLEL(&request.source.parallel),
         OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &request.dispatch,
-                      "live: a plan whose order is one of many, for 'run --dispatch live'; default plan"),
+                      "plan: a fixed order; live: leave the order to the run (default plan)"),
         OPTION_CHOICE("activations", 0, "HOW", activations_choices, &request.activations,
-                      "what is kept for the backward pass, default auto"),
+                      "what happens to activations until the backward pass (default auto)"),
         CLI_SWAP_RULE(&request.rule),
         OPTION_CHOICE("optimizer", 0, "PLACE", optimizer_choices, &request.optimizer,
-                      "where streamed shards are updated, default auto"),
+                      "where the optimizer updates streamed shards (default auto)"),
         OPTION_CHOICE("stored", 0, "STATES", stored_choices, &request.stored,
-                      "states on storage, default auto: those that host memory has no room for"),
-        OPTION_FLAG("runnable", 0, &request.runnable, "take none but plans that 'run' can carry out"),
+                      "states to keep on storage (default auto: those that do not fit)"),
+        OPTION_FLAG("runnable", 0, &request.runnable, "consider only plans that 'spillway run' can carry out"),
         OPTION_FLAG("no-double-buffer", 0, &request.no_double_buffer,
-                    "load a shard only when the one before it has left"),
+                    "load a shard only after the shard before it has left"),
         OPTION_FLAG("no-persistence", 0, &request.no_persistence,
-                    "keep no state on a device between its passes, whatever memory is left"),
+                    "keep no state on a device between passes, even if memory is left"),
         OPTION_U64("regions", 0, "N", 1, 8, &request.regions,
-                   "regions for streamed shards on each device, default chosen"),
+                   "memory regions for streamed shards on each device (default: chosen)"),
         OPTION_CHOICE("cuts", 0, "HOW", cuts_choices, &request.cuts,
-                      "boundaries of streamed shards, default greedy: as few as fit"),
+                      "how jobs are cut into shards (default greedy: as few as fit)"),
         OPTION_U64("shards", 0, "N", 1, PLAN_SHARDS_MAX, &request.shards,
-                   "cut each job into at least so many shards, default as few as fit"),
-        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed, "seed of the policy"),
+                   "least number of shards of each job (default: as few as fit)"),
+        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed, "random seed of the policy (default 0)"),
         OPTION_U64("iterations", 0, "N", 1, UINT32_MAX, &request.iterations,
-                   "orders that policy optimal looks at for each cut, default 400"),
+                   "orders that policy optimal tries for each cut (default 400)"),
         OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.time_limit_s,
-                        "policy optimal goes on for no longer, default no limit; nor does the search for "
-                        "what to swap, for each job, default 10s"),
+                        "limit of policy optimal (default none) and of each swap search (10s)"),
         OPTION_QUANTITY("interval", 0, "TIME", DIMENSION_SECONDS, &request.interval_s,
-                        "policy saturn and its like: plan what is left anew at such intervals, default not, and "
-                        "1000s for optimus-dynamic"),
+                        "replan at this interval, for saturn and its rivals (default: never)"),
         OPTION_QUANTITY("threshold", 0, "TIME", DIMENSION_SECONDS, &request.threshold_s,
-                        "by how much sooner a plan made anew must end to be taken, default half an interval"),
+                        "gain that a new plan needs to be taken (default: half an interval)"),
         OPTION_QUANTITY("restart", 0, "TIME", DIMENSION_SECONDS, &request.restart_s,
-                        "what a job then loses that goes on elsewhere, default moving the largest state"),
+                        "loss of a job that moves (default: time to move the largest state)"),
         CLI_HISTORY_OPTION(cli),
         CLI_REPORT_OPTION(cli),
         CLI_FORCE_OPTION(cli),
@@ -420,8 +414,12 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                 "spillway plan jobs.json -o plan.json",
                 "spillway plan jobs.json --devices 2 --device-memory 96MiB --policy all",
                 "spillway plan jobs.json --hw '4x rtx-3090-24gb' --json", NULL},
-        .details = "Prints the plan's makespan as simulated, a lower bound that no plan can beat, "
-                   "and where that bound comes from. Exit code 1 when the jobs fit in no way.",
+        .details = "Prints the simulated makespan of the plan, a lower bound that no plan can beat, and the source "
+                   "of that bound. Policy 'all' compares the built-in policies. Policy 'saturn' and its rivals "
+                   "max-heuristic, min-heuristic, optimus, optimus-dynamic and randomized also choose the "
+                   "parallelism and the devices of each job. A shared object (./mine.so) runs in a process of its "
+                   "own. Policy optimus-dynamic replans every 1000s by default. Exit code 1 if the jobs fit in no "
+                   "way.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)

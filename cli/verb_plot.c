@@ -25,18 +25,18 @@ struct request {
 /* Rows that all three kinds of picture share. */
 #define PLOT_OPTIONS(r)                                                                           \
     OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PICTURE, &(r)->output,                        \
-                  "write the picture there (required): NAME.svg or NAME.png"),                    \
-        OPTION_STRING("title", 0, "TEXT", &(r)->plot.title, "a title instead of the usual one"),  \
+                  "picture to draw (required): NAME.svg or NAME.png"),                    \
+        OPTION_STRING("title", 0, "TEXT", &(r)->plot.title, "title of the picture"),  \
         OPTION_U64("width", 0, "PIXELS", WIDTH_MIN_PX, WIDTH_MAX_PX, &(r)->width_px,              \
-                   "how wide, default 1200"),                                                     \
+                   "width of the picture (default 1200)"),                                                     \
         OPTION_FLAG("keep-script", 0, &(r)->plot.keep_script,                                     \
-                    "keep gnuplot's script, data included, beside the picture")
+                    "keep gnuplot's script, with its data, next to the picture")
 
 #define PLOT_WINDOW(r)                                                                            \
     OPTION_QUANTITY("from", 0, "TIME", DIMENSION_SECONDS, &(r)->plot.from_s,                      \
-                    "draw from this time of the run on, default 0s"),                             \
+                    "start of the time axis (default 0s)"),                             \
         OPTION_QUANTITY("to", 0, "TIME", DIMENSION_SECONDS, &(r)->plot.to_s,                      \
-                        "draw up to this time, default the end")
+                        "end of the time axis (default: the end of the run)")
 
 static enum status check_request(struct request *request, struct error *err)
 {
@@ -110,8 +110,8 @@ static enum status plot_traces(struct cli *cli, int argc, char **argv, draw_trac
         .spec_count = ARRAY_COUNT(specs),
         .argument_min = 1,
         .argument_max = 2,
-        .details = "TRACE is what 'spillway simulate --trace' or 'spillway run --trace' wrote. With "
-                   "one of each, the prediction stands above the measurement.",
+        .details = "TRACE is the trace of 'spillway simulate --trace' or 'spillway run --trace'. With one of each, "
+                   "the prediction is drawn above the measurement.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
@@ -236,7 +236,7 @@ enum status verb_plot_throughput(struct cli *cli, int argc, char **argv, struct 
     const struct option_spec specs[] = {
         PLOT_OPTIONS(&request),
         OPTION_LIST("measured", 'm', "TRACE", &measured,
-                    "a measured trace whose policy gets a bar of its own"),
+                    "measured trace to show as an additional bar"),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
@@ -249,7 +249,7 @@ enum status verb_plot_throughput(struct cli *cli, int argc, char **argv, struct 
             (const char *const[]){
                 "spillway plan jobs.json --policy all --json > all.json",
                 "spillway plot throughput all.json -m measured.json.gz -o policies.svg", NULL},
-        .details = "ALL.json is what 'spillway plan --policy all --json' printed.",
+        .details = "ALL.json is the output of 'spillway plan --policy all --json'.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)

@@ -27,7 +27,7 @@ enum status verb_policy_new(struct cli *cli, int argc, char **argv, struct error
 {
     const char *folder = NULL;
     const struct option_spec specs[] = {
-        OPTION_STRING("output", 'o', "DIR", &folder, "the folder to make, default NAME"),
+        OPTION_STRING("output", 'o', "DIR", &folder, "folder to make (default NAME)"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
@@ -36,8 +36,8 @@ enum status verb_policy_new(struct cli *cli, int argc, char **argv, struct error
         .argument_min = 1,
         .argument_max = 1,
         .examples = (const char *const[]){"spillway policy new mine && make -C mine test", NULL},
-        .details = "Writes NAME.c, a policy that compiles, test_NAME.c and a Makefile, which builds "
-                   "against the header spillway/policy.h; that header says how a policy is asked.",
+        .details = "Writes NAME.c, a policy that compiles, test_NAME.c, and a Makefile that builds with the header "
+                   "spillway/policy.h. That header explains how a policy is asked.",
     };
     bool go_on;
     char name[CLI_PATH_BYTES];
@@ -238,15 +238,15 @@ enum status verb_policy_test(struct cli *cli, int argc, char **argv, struct erro
     struct request request = {
         .cases = 300, .seed = 1, .limit_s = CLI_NOT_GIVEN, .memory_bytes = CLI_NOT_GIVEN};
     const struct option_spec specs[] = {
-        OPTION_U64("cases", 'n', "N", 1, 1000000, &request.cases, "how many random cases, default 300"),
+        OPTION_U64("cases", 'n', "N", 1, 1000000, &request.cases, "number of random cases (default 300)"),
         OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed,
-                   "of the cases, the policy and the noise of live runs, default 1"),
+                   "random seed of cases, policy and noise (default 1)"),
         OPTION_QUANTITY("limit", 0, "TIME", DIMENSION_SECONDS, &request.limit_s,
-                        "for the policy in one case, default 2s"),
+                        "time limit of the policy in one case (default 2s)"),
         OPTION_QUANTITY("memory", 0, "SIZE", DIMENSION_BYTES, &request.memory_bytes,
-                        "for the policy in one case, default 1GiB"),
+                        "memory limit of the policy in one case (default 1GiB)"),
         OPTION_STRING("keep", 0, "DIR", &request.keep,
-                      "where cases that break a rule are written, default here"),
+                      "folder for cases that break a rule (default: this folder)"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
@@ -256,8 +256,8 @@ enum status verb_policy_test(struct cli *cli, int argc, char **argv, struct erro
         .argument_max = 2,
         .examples = (const char *const[]){"spillway policy test ./mine.so",
                                           "spillway policy test ./mine.so mine-case-17.json", NULL},
-        .details = "POLICY is a shared object; its code is run, in a child process with limits. CASE is an "
-                   "instance, such as one that a test has written. Exit code 1 when a rule was broken.",
+        .details = "POLICY is a shared object; its code runs in a child process with limits. CASE is an instance, "
+                   "such as one that an earlier test wrote. Exit code 1 if a rule was broken.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

@@ -36,7 +36,7 @@ struct repro_request {
 
 #define REPRO_PAPERS(r)                                                                           \
     OPTION_STRING("papers", 0, "FOLDER", &(r)->papers,                                            \
-                  "where the figures' files are, default $SPILLWAY_PAPERS, else those that came along")
+                  "folder of figures (default: $SPILLWAY_PAPERS or the installed ones)")
 
 enum status verb_repro_list(struct cli *cli, int argc, char **argv, struct error *err)
 {
@@ -155,11 +155,11 @@ static enum status check(const struct repro_work *work, struct error *err)
 
 #define REPRO_RUN_OPTIONS(r)                                                                      \
     OPTION_FLAG("check", 0, &(r)->check,                                                          \
-                "exit code 1 when an error is past its mark or a claim does not hold"),           \
+                "exit with 1 if an error is past its limit or a claim does not hold"),           \
         OPTION_U64("workers", 0, "N", 1, 1024, &(r)->workers,                                     \
-                   "runs at a time, default one for each core"),                                  \
+                   "runs at a time (default: one per core)"),                                  \
         OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &(r)->limit_s,                \
-                        "of each run, default 10min")
+                        "time limit of each run (default 10min)")
 
 static const double default_limit_s = 600;
 
@@ -181,13 +181,13 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
     struct repro_request request = {.limit_s = default_limit_s};
     const struct option_spec specs[] = {
         OPTION_OUTPUT("output", 'o', "FOLDER", FILE_KIND_FOLDER, &request.output,
-                      "write figure.svg, figure.png, data.csv, report.md and manifest.json there"),
+                      "folder to write: figure.svg, data.csv, report.md and manifest.json"),
         OPTION_FLAG("csv", 0, &request.csv, "print the points as CSV"),
         OPTION_FLAG("real", 0, &request.real,
-                    "carry out the figure's real set-up on this machine; measured beside simulated"),
-        OPTION_U64("steps", 0, "N", 1, 1000000, &request.steps, "minibatches of --real, default the figure's"),
+                    "run the figure's small set-up on this machine and compare"),
+        OPTION_U64("steps", 0, "N", 1, 1000000, &request.steps, "minibatches of --real (default: the figure's)"),
         OPTION_LIST("set", 0, "NAME=VALUE", &request.changes,
-                    "change the set-up: a parameter of the rows, jobs.KEY, or an option of what is run, such as hw"),
+                    "change a parameter of the set-up, jobs.KEY or an option such as hw"),
         REPRO_RUN_OPTIONS(&request),
         REPRO_PAPERS(&request),
         CLI_FORCE_OPTION(cli),
@@ -201,11 +201,11 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
         .examples = (const char *const[]){"spillway repro run hydra-fig8-text", "spillway repro run my.json -o my-figure",
                                           "spillway repro run hydra-fig8-text --set hw='8x rtx-3090-24gb'",
                                           "spillway repro run hydra-fig8-text --real --steps 8 -o real", NULL},
-        .details = "ID is a figure of 'spillway repro list' or a file of one's own, NAME.json. Each point is simulated "
-                   "by runs of this program, which the file names, and printed beside what was published. What was "
-                   "published stays when the set-up is changed. With --real a workload of the figure's that is small "
-                   "enough for this machine is carried out, one run at a time; errors are then those of the simulation "
-                   "against what was measured, and with -o the traces of each run are kept in FOLDER/runs.",
+        .details = "ID is a figure of 'spillway repro list' or a file of your own, NAME.json. Each point is "
+                   "simulated by runs of this program, which the file names, and printed beside the published value. "
+                   "Published values stay when the set-up is changed. With --real, a workload of the figure that is "
+                   "small enough for this machine is run, one run at a time; errors then compare the simulation with "
+                   "the measurement, and -o keeps the traces in FOLDER/runs.",
     };
     struct repro_work work = {0};
     bool go_on;
@@ -231,7 +231,7 @@ enum status verb_repro_all(struct cli *cli, int argc, char **argv, struct error 
     struct repro_request request = {.limit_s = default_limit_s};
     const struct option_spec specs[] = {
         OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PAGE, &request.output,
-                      "one page with every figure: NAME.html or NAME.md"),
+                      "page to write with every figure: NAME.html or NAME.md"),
         REPRO_RUN_OPTIONS(&request),
         REPRO_PAPERS(&request),
         CLI_FORCE_OPTION(cli),
@@ -241,7 +241,8 @@ enum status verb_repro_all(struct cli *cli, int argc, char **argv, struct error 
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),
         .examples = (const char *const[]){"spillway repro all -o papers.html", NULL},
-        .details = "All figures of 'spillway repro list', one line each; what several have in common is run once.",
+        .details = "Prints a line for each figure of 'spillway repro list'. Runs that several figures share are run "
+                   "once.",
     };
     struct repro_work work = {0};
     bool go_on;

@@ -347,40 +347,38 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
     struct cli_run_request request = {.device_memory_bytes = CLI_NOT_GIVEN, .on_nan = NAN_STOP};
     const struct option_spec specs[] = {
         OPTION_OUTPUT("trace", 0, "FILE", FILE_KIND_TRACE, &request.trace_path,
-                      "write the measured trace there, compressed when it ends in .gz"),
+                      "measured trace to write, compressed if it ends in .gz"),
         OPTION_OUTPUT("log", 0, "FILE", FILE_KIND_LOG, &request.log_path,
-                      "write losses and speed of every minibatch there as JSON lines"),
+                      "log to write: loss and speed of every minibatch as JSON lines"),
         OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &request.dispatch,
-                      "the plan's order, or live: a policy is asked what comes next, of a plan that was made "
-                      "with --dispatch live; default plan"),
+                      "plan: in the plan's order; live: ask a policy (default plan)"),
         OPTION_STRING("policy", 'p', "NAME", &request.policy,
-                      "live: who is asked, a built-in policy or a shared object of yours (./mine.so), default "
-                      "the plan's"),
-        OPTION_U64("seed", 0, "N", 0, INT64_MAX, &request.seed, "live: of the policy"),
+                      "policy to ask live: a name or ./mine.so (default: the plan's)"),
+        OPTION_U64("seed", 0, "N", 0, INT64_MAX, &request.seed, "random seed of the live policy"),
         OPTION_OUTPUT("carried", 0, "FILE", FILE_KIND_PLAN, &request.carried,
-                      "live: write the plan that came about there; its order can be simulated and run again"),
+                      "plan to write, with the order that a live run took"),
         OPTION_FLAG("tf32", 0, &request.tf32,
-                    "on GPUs, round the operands of matrix products to tf32, which is faster"),
+                    "round operands of matrix products on GPUs to tf32, which is faster"),
         OPTION_FLAG("no-weights", 0, &request.no_weights,
                     "do not write the weights that jobs name in 'weights_out'"),
         OPTION_STRING("checkpoint", 0, "DIR", &request.checkpoint,
-                      "keep checkpoints of every job there"),
+                      "folder for checkpoints of every job"),
         OPTION_STRING("checkpoint-every", 0, "N|TIME", &request.checkpoint_every,
-                      "how often: minibatches (100) or a time (5min), default 10min"),
+                      "interval: minibatches (100) or a time (5min) (default 10min)"),
         OPTION_U64("keep", 0, "N", 1, 1000000, &request.keep,
-                   "checkpoints kept of each job, default 2"),
+                   "checkpoints to keep of each job (default 2)"),
         OPTION_STRING("storage", 0, "DIR", &request.storage,
-                      "states that the plan has on storage go into a file there"),
+                      "folder for the states that the plan keeps on storage"),
         OPTION_FLAG("resume", 0, &request.resume,
-                    "go on from the checkpoints; jobs that are complete are not run again"),
+                    "continue from the checkpoints and skip complete jobs"),
         OPTION_CHOICE("on-nan", 0, "WHAT", nan_choices, &request.on_nan,
-                      "what a loss that is not finite does to its job, or its step; default stop"),
+                      "what to do with a job whose loss is not finite (default stop)"),
         OPTION_FLAG("keep-going", 0, &request.keep_going,
-                    "a job that fails does not end the others"),
+                    "go on with the other jobs if one fails"),
         OPTION_U64("devices", 0, "N", 1, DEVICES_MAX, &request.devices,
-                   "refuse a plan that was made for another number of devices"),
+                   "refuse plans for another number of devices"),
         OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &request.device_memory_bytes,
-                        "refuse a plan that was made for devices of another memory"),
+                        "refuse plans for devices with another amount of memory"),
         CLI_HISTORY_OPTION(cli),
         CLI_REPORT_OPTION(cli),
         CLI_FORCE_OPTION(cli),
@@ -396,11 +394,10 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                                           "--log run.jsonl",
                                           "spillway run plan.json --checkpoint kept --resume",
                                           "spillway run live.json --dispatch live --policy ./mine.so", NULL},
-        .details = "Ctrl-C ends the run after the minibatches that were begun and keeps what was "
-                   "trained (exit code 130); a second one ends it at once. Exit code 1 when a job "
-                   "failed while others went on. A run goes on to the same bits as if it had never "
-                   "been stopped, also with another plan for the same jobs. The executor is the "
-                   "program spillway-exec: $SPILLWAY_EXEC, beside this program, or on PATH.",
+        .details = "Ctrl-C ends the run after the current minibatches and keeps what was trained (exit code 130); a "
+                   "second Ctrl-C ends it at once. Exit code 1 if a job failed while others went on. A resumed run "
+                   "gives the same bits as one that was never stopped, also with another plan for the same jobs. The "
+                   "executor is the program spillway-exec: $SPILLWAY_EXEC, next to this program, or on PATH.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)

@@ -214,25 +214,25 @@ enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err
                                      .objective_scale = 1, .cv = NAN};
     const struct option_spec specs[] = {
         CLI_MACHINE_OPTION(&wanted.machine.name,
-                           "a name or file ('spillway hardware list'), for networks' times and the devices"),
-        OPTION_U64("devices", 0, "N", 1, SERVING_DEVICES_MAX, &wanted.machine.devices, "how many devices to use"),
+                           "machine name ('hardware list') or file"),
+        OPTION_U64("devices", 0, "N", 1, SERVING_DEVICES_MAX, &wanted.machine.devices, "number of devices to use"),
         OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &wanted.machine.device_memory_bytes,
                         "memory of each device for weights, such as 13GiB"),
-        OPTION_STRING("placement", 0, "FILE", &wanted.placement, "simulate this one instead of finding one"),
+        OPTION_STRING("placement", 0, "FILE", &wanted.placement, "placement to simulate (default: search for one)"),
         OPTION_STRING("shape", 0, "TxP", &wanted.shape,
-                      "of all groups: T devices a stage, P stages; default whatever attains most"),
-        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PLACEMENT, &wanted.output, "write the placement there"),
-        OPTION_DOUBLE("rate-scale", 0, "X", &wanted.rate_scale, "so many times as many requests, default 1"),
+                      "T devices per stage and P stages, for all groups (default: the best)"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PLACEMENT, &wanted.output, "placement to write"),
+        OPTION_DOUBLE("rate-scale", 0, "X", &wanted.rate_scale, "multiply the request rate by X (default 1)"),
         OPTION_DOUBLE("objective-scale", 0, "X", &wanted.objective_scale,
-                      "objectives so many times as long, default 1"),
+                      "multiply the latency objectives by X (default 1)"),
         OPTION_DOUBLE("cv", 0, "X", &wanted.cv,
-                      "burstiness of random requests: coefficient of variation of their gaps"),
+                      "burstiness: coefficient of variation of the gaps between requests"),
         OPTION_U64("batch", 0, "N", 1, SERVING_BATCH_MAX, &wanted.batch,
-                   "at most N requests in a batch, default what the file says; 1 is none"),
-        OPTION_FLAG("admit-all", 0, &wanted.admit_all, "turn no request away, late as it may be"),
+                   "largest batch of requests; 1: no batching (default: the file's)"),
+        OPTION_FLAG("admit-all", 0, &wanted.admit_all, "reject no request, however late it would be"),
         OPTION_U64("iterations", 0, "N", 0, UINT32_MAX, &wanted.iterations,
-                   "simulations of the search for a placement, default 1000"),
-        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &wanted.seed, "of requests and of the search, default 0"),
+                   "simulations that the search for a placement may use (default 1000)"),
+        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &wanted.seed, "random seed of requests and search (default 0)"),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
@@ -244,9 +244,9 @@ enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err
         .examples = (const char *const[]){"spillway serve demo/serving.json",
                                           "spillway serve demo/serving.json --shape 1x1 --objective-scale 2",
                                           "spillway serve models.json --hw '2x p3.16xlarge' -o placement.json", NULL},
-        .details = "Trained models answer requests, each within its objective: which models to keep on which "
-                   "devices, cut into how many stages, and which share of the requests then attains it. The "
-                   "placement is found for other requests of the same processes than it is judged by.",
+        .details = "Trained models answer requests, each with a latency objective. Decides which models to keep on "
+                   "which devices, in how many stages, and reports the share of requests that meet their objective. "
+                   "The search and the report use different requests of the same processes.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

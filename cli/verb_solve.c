@@ -76,23 +76,24 @@ enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err
 {
     struct cli_solve_request request = {.limit_s = 10, .threshold = UINT64_MAX};
     const struct option_spec specs[] = {
-        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_SCHEDULE, &request.output, "write the schedule there"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_SCHEDULE, &request.output, "schedule to write"),
         OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.limit_s,
-                        "for search and proofs, default 10s; with 0s the first schedule that comes"),
+                        "time for search and proofs; 0s: the first schedule found (default 10s)"),
         OPTION_U64("iterations", 0, "N", 1, UINT32_MAX, &request.iterations,
-                   "end the search after so many, so that runs repeat exactly"),
-        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed, "seed of the search, default 0"),
+                   "iterations of the search, for runs that repeat exactly"),
+        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed, "random seed of the search (default 0)"),
         OPTION_STRING("solver", 0, "SOLVER", &request.solver,
-                      "when a gap is left, ask glpk, cbc, highs or a program's file"),
+                      "solver to ask if a gap is left: glpk, cbc, highs or a program"),
         OPTION_U64("interval", 0, "TICKS", 1, SPASE_TICKS_MAX, &request.interval,
-                   "SPASE: plan what is left anew so often, and say what comes of it"),
+                   "replan SPASE problems at this interval and report the outcome"),
         OPTION_U64("threshold", 0, "TICKS", 0, SPASE_TICKS_MAX, &request.threshold,
-                   "by which a new plan must end sooner to be taken, default half an interval"),
+                   "gain that a new plan needs to be taken (default: half an interval)"),
         OPTION_U64("restart", 0, "TICKS", 0, SPASE_TICKS_MAX, &request.restart,
-                   "that a job loses when a new plan stops it, default 0"),
+                   "loss of a job that a new plan interrupts (default 0)"),
         OPTION_OUTPUT("write-lp", 0, "FILE", FILE_KIND_PROGRAM, &request.lp,
-                      "write the integer program there, in LP format"),
-        OPTION_OUTPUT("write-mps", 0, "FILE", FILE_KIND_PROGRAM, &request.mps, "the same in MPS format"),
+                      "write the integer program in LP format"),
+        OPTION_OUTPUT("write-mps", 0, "FILE", FILE_KIND_PROGRAM, &request.mps, "write the integer program in MPS "
+                                                                               "format"),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
@@ -104,9 +105,9 @@ enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err
         .examples = (const char *const[]){"spillway solve instance.json --time-limit 20s -o timetable.json",
                                           "spillway solve instance.json --solver cbc --write-mps model.mps",
                                           NULL},
-        .details = "Prints the schedule's value, a lower bound that no schedule can beat, and who proved it. "
-                   "A solver that is missing or fails costs its proof, not the schedule: the answer is "
-                   "printed, and the exit code tells. Exit code 1 when there is no schedule at all.",
+        .details = "Prints the value of the schedule, a lower bound that no schedule can beat, and who proved it. If "
+                   "a solver is missing or fails, the schedule is printed without its proof and the exit code tells. "
+                   "Exit code 1 if there is no schedule at all.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

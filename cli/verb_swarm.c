@@ -116,18 +116,19 @@ enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err
     struct swarm_request wanted = {.wiring = SWARM_WIRING_COUNT, .rebalance_s = CLI_NOT_GIVEN,
                                    .link_bytes_per_s = CLI_NOT_GIVEN, .latency_s = CLI_NOT_GIVEN};
     const struct option_spec specs[] = {
-        OPTION_CHOICE("wiring", 0, "RULE", swarm_wiring_names, &wanted.wiring, "how peers are chosen, instead of the file's"),
+        OPTION_CHOICE("wiring", 0, "RULE", swarm_wiring_names, &wanted.wiring, "rule that chooses peers (default: "
+                                                                               "the file's)"),
         OPTION_QUANTITY("rebalance", 0, "TIME", DIMENSION_SECONDS, &wanted.rebalance_s,
-                        "every so often one peer moves to another stage, instead of the file's"),
-        OPTION_FLAG("no-rebalance", 0, &wanted.no_rebalance, "peers keep their stages"),
+                        "interval at which a peer moves to another stage (default: the file's)"),
+        OPTION_FLAG("no-rebalance", 0, &wanted.no_rebalance, "keep all peers in their stages"),
         OPTION_QUANTITY("link-rate", 0, "RATE", DIMENSION_BYTES_PER_S, &wanted.link_bytes_per_s,
-                        "of all peers, up and down, such as 12.5MB/s"),
-        OPTION_QUANTITY("latency", 0, "TIME", DIMENSION_SECONDS, &wanted.latency_s, "of all peers, to anywhere"),
-        OPTION_U64("steps", 0, "N", 1, SWARM_STEPS_MAX, &wanted.steps, "of training, instead of the file's"),
-        OPTION_FLAG("alone", 0, &wanted.alone, "no other rules for comparison"),
+                        "rate of all peers' links, up and down, such as 12.5MB/s"),
+        OPTION_QUANTITY("latency", 0, "TIME", DIMENSION_SECONDS, &wanted.latency_s, "latency between any two peers"),
+        OPTION_U64("steps", 0, "N", 1, SWARM_STEPS_MAX, &wanted.steps, "training steps (default: the file's)"),
+        OPTION_FLAG("alone", 0, &wanted.alone, "simulate only this rule, without rules for comparison"),
         OPTION_OUTPUT("timeline", 0, "FILE", FILE_KIND_TIMELINE, &wanted.timeline,
-                      "passes of all peers, for ui.perfetto.dev"),
-        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &wanted.seed, "of what happens by chance, default 0"),
+                      "timeline of all peers' passes to write, for ui.perfetto.dev"),
+        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &wanted.seed, "random seed (default 0)"),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
@@ -139,9 +140,9 @@ enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err
         .examples = (const char *const[]){"spillway swarm demo/swarm.json",
                                           "spillway swarm demo/swarm.json --wiring round-robin --no-rebalance",
                                           "spillway swarm demo/swarm.json --link-rate 12.5MB/s --alone", NULL},
-        .details = "Stages of a network on several peers each, which fail, come back and move; microbatches find "
-                   "their way from stage to stage. Simulated by each rule of wiring, with and without rebalancing, "
-                   "in the same bad luck, beside what no routing can exceed.",
+        .details = "The stages of a network run on several peers each, which fail, come back and move; microbatches "
+                   "find their way from stage to stage. Simulates every wiring rule with the same failures, with and "
+                   "without rebalancing, and prints a limit that no routing can exceed.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

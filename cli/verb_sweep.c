@@ -285,19 +285,20 @@ enum status verb_sweep(struct cli *cli, int argc, char **argv, struct error *err
     struct request request = {0};
     const struct option_spec specs[] = {
         OPTION_LIST("vary", 0, "NAME=VALUES", &request.vary,
-                    "an option of the verb, a degree (tp, pp, ...) or jobs.KEY, and its values"),
+                    "option of the verb, degree (tp, pp, ...) or jobs.KEY, and its values"),
         OPTION_LIST("figure", 'f', "KEY", &request.figures,
-                    "a number of the verb's JSON, such as makespan_s or places[gpu0].peak_bytes"),
+                    "number of the verb's JSON, such as makespan_s or places[gpu0].peak_bytes"),
         OPTION_OUTPUTS("output", 'o', "FILE", FILE_KIND_POINTS, &request.outputs,
-                      "write the points there: .csv or .db (SQLite)"),
+                      "table of points to write: .csv or .db (SQLite)"),
         OPTION_OUTPUT("curves", 0, "FILE", FILE_KIND_PICTURE, &request.pictures.curves,
-                      "draw the first figure over what varies first: .svg or .png"),
+                      "draw the first figure over the first variable: .svg or .png"),
         OPTION_OUTPUT("heat", 0, "FILE", FILE_KIND_PICTURE, &request.pictures.heat,
-                      "draw it over the first two as a map"),
+                      "draw the first figure over the first two variables as a map"),
         OPTION_OUTPUT("front", 0, "FILE", FILE_KIND_PICTURE, &request.pictures.front,
-                      "draw the first figure and the second, and the points that no other beats in both"),
-        OPTION_FLAG("script", 0, &request.pictures.keep_scripts, "keep gnuplot's scripts beside pictures"),
-        OPTION_U64("processes", 0, "N", 1, CHILDREN_MAX, &request.processes, "points at a time, default one per core, and one of what is carried out (--real)"),
+                      "draw the first figure against the second, with the Pareto front"),
+        OPTION_FLAG("script", 0, &request.pictures.keep_scripts, "keep gnuplot's scripts next to the pictures"),
+        OPTION_U64("processes", 0, "N", 1, CHILDREN_MAX, &request.processes, "points computed at a time (default: "
+                                                                             "one per core; with --real one)"),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
@@ -310,14 +311,13 @@ enum status verb_sweep(struct cli *cli, int argc, char **argv, struct error *err
             "spillway sweep plan jobs.json --hw my.json --vary jobs.microbatches=1..64:x2 --curves curves.svg",
             "spillway sweep repro run hydra-fig9a --vary link.rate=6..24GB/s -f mean_error",
             "mpirun -n 8 spillway sweep plan jobs.json --vary device-memory=8..80GiB:+1 -o sweep.db", NULL},
-        .details = "VERB is plan, simulate, mem, partition, solve, serve, swarm or repro run, and what is not an option of "
-                   "'sweep' is its own; a FILE alone is planned, or simulated where it is spread (--parallel, tp, ...); "
-                   "an ID of 'repro list' alone is 'repro run', where what --set changes is varied. VALUES are a "
-                   "list (1,2,8), or ranges: 1..16 every whole number, 6..64GB/s doubling, 1..64:x4 by a factor, "
-                   "8..24GiB:+4 in steps, 10..30:5 five values. A point where the verb says no, or which makes no sense, "
-                   "is a line without figures. With -o what is known is kept in FILE.part until all is: a sweep that was "
-                   "stopped goes on when it is started once more. Started by mpirun, all ranks share the points; the "
-                   "output has the same bytes at any number of them.",
+        .details = "VERB is plan, simulate, mem, partition, solve, serve, swarm or repro run, and takes its own "
+                   "options here. The default is plan, or simulate for parallel jobs (--parallel, tp, ...), or repro "
+                   "run for an ID of 'repro list', whose --set values can be varied. VALUES are a list (1,2,8) or "
+                   "ranges: 1..16 every whole number, 6..64GB/s doubling, 1..64:x4 by a factor, 8..24GiB:+4 in "
+                   "steps, 10..30:5 five values. A point that the verb refuses is a line without figures. With -o, "
+                   "finished points are kept in FILE.part: start an interrupted sweep again and it continues. Under "
+                   "mpirun, all ranks share the points; the output is the same for any number of ranks.",
     };
     int own_count = 0;
     size_t word_count = 0;

@@ -113,9 +113,9 @@ enum status verb_trace_export(struct cli *cli, int argc, char **argv, struct err
     uint64_t minibatches = 0;
     const struct option_spec specs[] = {
         OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_TIMELINE, &output,
-                      "write there (required), compressed when it ends in .gz"),
+                      "timeline to write (required), compressed if it ends in .gz"),
         OPTION_U64("minibatches", 'n', "N", 1, UINT32_MAX, &minibatches,
-                   "only the first so many minibatches of each job"),
+                   "only the first N minibatches of each job"),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
@@ -127,8 +127,8 @@ enum status verb_trace_export(struct cli *cli, int argc, char **argv, struct err
         .examples =
             (const char *const[]){
                 "spillway trace export predicted.json.gz measured.json.gz -o both.json.gz", NULL},
-        .details = "One trace, or a prediction and its measurement to see them beside each other: "
-                   "a process per device, a track per stream, a counter of memory per place.",
+        .details = "Takes one trace, or a prediction and its measurement to see side by side: a process per device, "
+                   "a track per stream, a counter of memory per place.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)

@@ -37,7 +37,7 @@ enum status verb_trace_chakra(struct cli *cli, int argc, char **argv, struct err
     const char *output = NULL;
     const struct option_spec specs[] = {
         OPTION_STRING("output", 'o', "PREFIX", &output,
-                      "write to PREFIX.0.et and on, one for each device (required)"),
+                      "prefix of the files to write, PREFIX.0.et and so on (required)"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
@@ -46,9 +46,9 @@ enum status verb_trace_chakra(struct cli *cli, int argc, char **argv, struct err
         .argument_min = 1,
         .argument_max = 1,
         .examples = (const char *const[]){"spillway trace chakra plan.json -o traces/plan", NULL},
-        .details = "Every operation of the plan becomes a node of its device's trace, with what it waits for, "
-                   "its bytes and FLOPs, and the duration on the plan's own machine. Process groups go to "
-                   "PREFIX.groups.json, the form that ASTRA-sim's --comm-group-configuration reads.",
+        .details = "Every operation of the plan becomes a node in the trace of its device, with its dependencies, "
+                   "bytes, FLOPs and duration on the plan's own machine. Process groups go to PREFIX.groups.json, "
+                   "which ASTRA-sim's --comm-group-configuration reads.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

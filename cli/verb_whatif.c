@@ -265,26 +265,30 @@ enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *er
     struct request request = {.deadline_s = -1, .machine = CLI_MACHINE_NONE};
     const struct option_spec specs[] = {
         OPTION_LIST("hw", 0, "MACHINE", &request.machines,
-                    "a name or file ('spillway hardware list'); once for each machine"),
+                    "machine to compare: a name or a file"),
         CLI_MACHINE_STACK(&request.machine),
-        OPTION_STRING("tokens", 0, "N", &request.tokens, "train on so many, such as 2e9, default what the jobs have"),
+        OPTION_STRING("tokens", 0, "N", &request.tokens, "tokens to train on, such as 2e9 (default: those of the "
+                                                         "jobs)"),
         OPTION_QUANTITY("deadline", 0, "TIME", DIMENSION_SECONDS, &request.deadline_s,
-                        "how long it may take, such as 72h; without --hw the cheapest machine that makes it"),
-        OPTION_STRING("max-cost", 0, "USD", &request.cost_max, "what it may cost"),
-        OPTION_LIST("prices", 0, "FILE", &request.price_files, "a price list, CSV with SkyPilot's header, as_of and basis"),
-        OPTION_LIST("price", 0, "MACHINE=USD", &request.given, "of a machine for an hour, such as p4d.24xlarge=21.96"),
-        OPTION_STRING("usd-per-gpu-hour", 0, "USD", &request.usd_per_gpu_hour, "of machines that have no other price"),
+                        "longest time, such as 72h; without --hw, finds the cheapest machine"),
+        OPTION_STRING("max-cost", 0, "USD", &request.cost_max, "highest cost"),
+        OPTION_LIST("prices", 0, "FILE", &request.price_files, "price list: CSV with SkyPilot's header, as_of and "
+                                                               "basis"),
+        OPTION_LIST("price", 0, "MACHINE=USD", &request.given, "price of a machine per hour, such as "
+                                                               "p4d.24xlarge=21.96"),
+        OPTION_STRING("usd-per-gpu-hour", 0, "USD", &request.usd_per_gpu_hour, "price of a GPU per hour, for "
+                                                                               "machines without another price"),
         OPTION_STRING("watt-price", 0, "USD", &request.watt_price,
-                      "electricity per kWh, for boards at their limit, beside the rent if there is one"),
-        OPTION_STRING("basis", 0, "NAME", &request.basis, "of the price list, default on_demand"),
-        OPTION_STRING("today", 0, "DATE", &request.today, "prices older than 90 days then are warned of, default today"),
+                      "price of a kWh, for boards at their power limit; added to any rent"),
+        OPTION_STRING("basis", 0, "NAME", &request.basis, "kind of price to use from the list (default on_demand)"),
+        OPTION_STRING("today", 0, "DATE", &request.today, "date that the age of prices is counted to (default: today)"),
         OPTION_STRING("sensitivity", 0, "LIST", &request.sensitivity,
-                      "what moves time and cost: all, or of price, bw, mfu and figures such as link"),
+                      "show what moves time and cost: all, or a list such as price,bw,mfu,link"),
         OPTION_OUTPUT("plot", 0, "FILE", FILE_KIND_PICTURE, &request.plot,
-                      "draw that as a tornado: NAME.svg or NAME.png"),
-        OPTION_FLAG("csv", 0, &request.csv, "print a row for each machine, for programs"),
+                      "picture of --sensitivity to draw: NAME.svg or NAME.png"),
+        OPTION_FLAG("csv", 0, &request.csv, "print CSV, a row for each machine"),
         OPTION_FLAG("markdown", 0, &request.markdown, "print a Markdown table"),
-        OPTION_FLAG("verbose", 'v', &request.verbose, "every way that was tried, and why it was not taken"),
+        OPTION_FLAG("verbose", 'v', &request.verbose, "list every way that was tried and why it was not chosen"),
         CLI_REPORT_OPTION(cli),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
@@ -301,8 +305,8 @@ enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *er
                 "spillway whatif jobs.json --deadline 72h",
                 "spillway whatif jobs.json --hw dgx-h100 --hw dgx-a100-80gb --report page.html",
                 "spillway whatif jobs.json --hw p4d.24xlarge --sensitivity price,bw,mfu --plot tornado.svg", NULL},
-        .details = "The best plan on each machine, how fast it is, what it costs and what binds. Exit code 4 when no machine "
-                   "keeps --deadline or --max-cost, 1 when the jobs fit none.",
+        .details = "Prints the best plan on each machine: its speed, its cost and what binds. Exit code 4 if no "
+                   "machine keeps --deadline or --max-cost, 1 if the jobs fit none.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

@@ -37,15 +37,16 @@ enum status command_check(int argc, char **argv, const volatile bool *stop, stru
     bool force = false;
     const struct option_spec specs[] = {
         OPTION_FORCE(&force),
-        OPTION_OUTPUT("result", 0, "FILE", FILE_KIND_RESULT, &result, "write the answer there as JSON"),
+        OPTION_OUTPUT("result", 0, "FILE", FILE_KIND_RESULT, &result, "result to write as JSON"),
     };
     struct options options = {
         .command = "spillway-exec check",
         .arguments = "PLAN.json",
         .summary = "would a run of this plan be refused?",
         .examples = (const char *const[]){"spillway-exec check plan.json", NULL},
-        .details = "Does what 'run' does before it takes memory: looks at jobs, data, names and shapes of weights, outputs and "
-                   "memory. Ends as 'run' would, with 0 when nothing is refused; with --result with 0 in any case.",
+        .details = "Does what 'run' does before it takes memory: checks jobs, data, names and shapes of weights, "
+                   "outputs and memory. The exit code is that of 'run', 0 if nothing is refused; with --result "
+                   "always 0.",
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),
         .argument_min = 1,

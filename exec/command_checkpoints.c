@@ -126,10 +126,10 @@ enum status command_checkpoints(int argc, char **argv, const volatile bool *stop
     bool write_weights = false, json = false, force = false;
     const struct option_spec specs[] = {
         OPTION_FORCE(&force),
-        OPTION_OUTPUT("result", 0, "FILE", FILE_KIND_RESULT, &result, "write it there instead of to standard output"),
+        OPTION_OUTPUT("result", 0, "FILE", FILE_KIND_RESULT, &result, "file to write (default: standard output)"),
         OPTION_FLAG("write-weights", 0, &write_weights,
-                    "write the weights of jobs that are complete"),
-        OPTION_FLAG("json", 0, &json, "accepted for symmetry: it is JSON"),
+                    "write the weights of complete jobs"),
+        OPTION_FLAG("json", 0, &json, "accepted; the output is always JSON"),
     };
     struct options options = {
         .command = "spillway-exec checkpoints",

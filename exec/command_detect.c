@@ -13,9 +13,9 @@ enum status command_detect(int argc, char **argv, const volatile bool *stop, str
     bool quiet = false, force = false;
     const struct option_spec specs[] = {
         OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &output,
-                      "write the hardware file there instead of to standard output"),
+                      "hardware file to write (default: standard output)"),
         OPTION_FORCE(&force),
-        OPTION_FLAG("quiet", 'q', &quiet, "no notes"),
+        OPTION_FLAG("quiet", 'q', &quiet, "print no notes"),
     };
     struct options options = {
         .command = "spillway-exec detect",

@@ -61,23 +61,23 @@ enum status command_measure(int argc, char **argv, const volatile bool *stop, st
     double budget_s = 45;
     const struct option_spec specs[] = {
         OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &output,
-                      "write the profile there instead of to standard output"),
+                      "profile to write (default: standard output)"),
         OPTION_STRING("backend", 0, "NAME", &name,
-                      "host or cuda, default cuda where there is a GPU"),
+                      "host or cuda (default cuda if there is a GPU)"),
         OPTION_QUANTITY("budget", 0, "TIME", DIMENSION_SECONDS, &budget_s,
-                        "how long it may take, default 45s"),
+                        "time to spend on measuring (default 45s)"),
         OPTION_STRING("storage", 0, "DIR", &storage,
-                      "measure the disk there as well, for states that memory has no room for"),
+                      "also measure the disk that holds DIR, for states kept on storage"),
         OPTION_FORCE(&force),
-        OPTION_FLAG("json", 0, &json, "accepted for symmetry: a profile is JSON"),
-        OPTION_FLAG("quiet", 'q', &quiet, "no progress, no notes"),
+        OPTION_FLAG("json", 0, &json, "accepted; a profile is always JSON"),
+        OPTION_FLAG("quiet", 'q', &quiet, "print no progress and no notes"),
     };
     struct options options = {
         .command = "spillway-exec measure",
         .arguments = "",
         .summary = "measure how fast this machine computes and copies",
         .examples = (const char *const[]){"spillway-exec measure -o machine.json", NULL},
-        .details = "The machine should be idle meanwhile.",
+        .details = "The machine should be idle.",
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),
     };
@@ -118,7 +118,7 @@ enum status command_gpu_rates(int argc, char **argv, const volatile bool *stop, 
     bool force = false;
     const struct option_spec specs[] = {
         OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_RESULT, &output,
-                      "write the rates there instead of to standard output"),
+                      "file of rates to write (default: standard output)"),
         OPTION_FORCE(&force),
     };
     struct options options = {

@@ -35,9 +35,8 @@ static const struct option_spec specs[] = {
     OPTION_U64("steps", 0, "N", 1, 1000, &values.steps, "steps of each job"),
     OPTION_DOUBLE("rate", 0, "X", &values.rate, "learning rate"),
     OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &values.memory,
-                    "use only this much memory of each device, as if it were smaller: plans are made "
-                    "for it and the executor keeps to it"),
-    OPTION_CHOICE("policy", 'p', "NAME", policies, &values.policy, "scheduling policy"),
+                    "memory to use of each device, as if the device were smaller than it is"),
+    OPTION_CHOICE("policy", 'p', "NAME", policies, &values.policy, "scheduling policy (default lrtf)"),
     OPTION_LIST("hw", 0, "HARDWARE", &values.hardware, "hardware to compare"),
 };
 
@@ -243,21 +242,70 @@ static void help_is_laid_out(void **state)
         "  spillway plan jobs.json -o plan.json\n"
         "\n"
         "options:\n"
-        "  -o, --output FILE         where the plan goes ('-' is standard output)\n"
-        "  -q, --quiet               no progress bar\n"
-        "  -v, --verbose             say more\n"
-        "      --steps N             steps of each job\n"
-        "      --rate X              learning rate\n"
-        "      --device-memory SIZE  use only this much memory of each device, as if it were smaller: plans\n"
-        "                            are made for it and the executor keeps to it\n"
-        "  -p, --policy NAME         scheduling policy (lrtf, srtf or milp)\n"
-        "      --hw HARDWARE         hardware to compare (may be repeated)\n"
-        "  -h, --help                show this help\n"
+        "  -o, --output FILE  where the plan goes ('-' is standard output)\n"
+        "  -q, --quiet        no progress bar\n"
+        "  -v, --verbose      say more\n"
+        "      --steps N      steps of each job\n"
+        "      --rate X       learning rate\n"
+        "      --device-memory SIZE\n"
+        "                     memory to use of each device, as if the device were smaller\n"
+        "                     than it is\n"
+        "  -p, --policy NAME  scheduling policy: lrtf, srtf or milp (default lrtf)\n"
+        "      --hw HARDWARE  hardware to compare (may be repeated)\n"
+        "  -h, --help         print this help\n"
         "\n"
         "A plan says what runs where.\n");
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-        assert_true(strlen(line) <= 100);
+        assert_true(strlen(line) <= 80);
     free(text);
+}
+
+static const struct option_group groups[] = {
+    {"speed", (const char *const[]){"rate", "nothing", NULL}},
+    {"output", (const char *const[]){"verbose", "output", "help", NULL}},
+    {"other plans", (const char *const[]){"plan quiet", "planet hw", NULL}},
+    {NULL, NULL},
+};
+
+/* Headings in the order of the groups, options in that of their table; the rest, and --help, come last. An example
+ * that is too long goes on in the next line, as a shell reads it, and never within quotes. */
+static void help_has_headings(void **state)
+{
+    (void)state;
+    static const char *const long_examples[] = {
+        "spillway plan jobs.json --policy milp --steps 100 --rate 0.001 --hw '8x a100 -- or h100' -v", NULL};
+    char *text = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+    assert_non_null(stream);
+    struct options options = command();
+    options.groups = groups;
+    options.examples = long_examples;
+    options.spec_count = 3;
+    options.details = NULL;
+    options_print_help(&options, stream);
+    assert_int_equal(fclose(stream), 0);
+    assert_string_equal(text,
+                        "usage: spillway plan [options] JOBS.json\n"
+                        "\n"
+                        "Make a plan for some jobs.\n"
+                        "\n"
+                        "examples:\n"
+                        "  spillway plan jobs.json --policy milp --steps 100 --rate 0.001 \\\n"
+                        "      --hw '8x a100 -- or h100' -v\n"
+                        "\n"
+                        "output:\n"
+                        "  -o, --output FILE  where the plan goes ('-' is standard output)\n"
+                        "  -v, --verbose      say more\n"
+                        "  -h, --help         print this help\n"
+                        "\n"
+                        "other plans:\n"
+                        "  -q, --quiet        no progress bar\n");
+    free(text);
+    assert_ptr_equal(options_group(&options, "quiet"), &groups[2]); /* "plan quiet" is this command's */
+    assert_null(options_group(&options, "hw"));                     /* "planet hw" is not */
+    options.groups = NULL;
+    assert_null(options_group(&options, "rate"));
 }
 
 /* --- tables that are wrong -------------------------------------------------------------------- */
@@ -279,6 +327,8 @@ static void wrong_tables_are_found(void **state)
          "'c': an option has no name or one that begins with '-'"},
         {OPTION_FLAG("x", 0, NULL, "x"), "'c': option 'x' has no place for its value"},
         {OPTION_FLAG("x", 0, &flag, ""), "'c': option 'x' has no help"},
+        {OPTION_FLAG("x", 0, &flag, "12345678901234567890123456789012345678901234567890123456789012345678901234567890"),
+         "'c': the help of option 'x' has more than 79 bytes"},
         {OPTION_FLAG("x", 0, &flag, "do x."), "'c': the help of option 'x' ends in a full stop"},
         {OPTION_FLAG("x", 0, &flag, "Do x"), "'c': the help of option 'x' begins in upper case"},
         {OPTION_U64("x", 0, NULL, 0, 1, &number, "x"),
@@ -322,6 +372,7 @@ int main(void)
         cmocka_unit_test(one_value_where_one_is_expected),
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(help_is_laid_out),
+        cmocka_unit_test(help_has_headings),
         cmocka_unit_test(wrong_tables_are_found),
     };
     return cmocka_run_group_tests_name("base/options.h", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /*
- * cli/cli.h: the tables of all verbs are in order, their help fits 100 columns, every option stands
+ * cli/cli.h: the tables of all verbs are in order, their help fits 80 columns under headings, every option stands
  * in the man page under its verb, and words that are not quite right get the right suggestion.
  */
 #include <setjmp.h>
@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "cli/cli.h"
+#include "cli/cli_option_groups.h"
 
 /* --- looking at tables ------------------------------------------------------------------------ */
 
@@ -45,7 +46,61 @@ static void check_width(void *context, const struct options *options)
     options_print_help(options, stream);
     assert_int_equal(fclose(stream), 0);
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-        if (strlen(line) > 100) fail_msg("'%s --help' is wider than 100: %s", options->command, line);
+        if (strlen(line) > 80) fail_msg("'%s --help' is wider than 80: %s", options->command, line);
+    free(text);
+}
+
+/* Every option has a heading, and the table of headings names nothing that no verb has. */
+struct seen {
+    unsigned rows[1024];
+};
+
+static void check_groups(void *context, const struct options *options)
+{
+    struct seen *seen = context;
+    for (size_t i = 0; i < options->spec_count; i++) {
+        const char *name = options->specs[i].name;
+        char own[128];
+        snprintf(own, sizeof own, "%s %s", options->command + strlen("spillway "), name);
+        const struct option_group *group = options_group(options, name);
+        if (!group) fail_msg("'--%s' of '%s' has no heading (cli_option_groups.c)", name, options->command);
+        unsigned row = 0;
+        for (const struct option_group *g = options->groups; g->heading; g++)
+            for (const char *const *n = g->names; *n; n++, row++)
+                if (g == group && (strcmp(*n, name) == 0 || strcmp(*n, own) == 0)) seen->rows[row]++;
+    }
+}
+
+static void every_option_has_a_heading(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct seen seen = {0};
+    unsigned row = 0;
+    assert_int_equal(cli_look(NULL, check_groups, &seen, &err), STATUS_OK);
+    for (const struct option_group *g = cli_option_groups; g->heading; g++)
+        for (const char *const *n = g->names; *n; n++, row++)
+            if (seen.rows[row] == 0 && strcmp(*n, "help") != 0) fail_msg("no verb has the option '%s' of '%s'", *n, g->heading);
+    assert_true(row < 1024);
+}
+
+static void check_verbs_width(const char *text)
+{
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+        if (strcspn(line, "\n") > 80) fail_msg("'spillway help' is wider than 80: %.*s", (int)strcspn(line, "\n"), line);
+}
+
+static void the_list_of_verbs_fits_the_screen(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    char help[] = "help", *words[] = {help, NULL}, *text = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+    assert_non_null(stream);
+    assert_int_equal(cli_dispatch(1, words, stream, &err), STATUS_OK);
+    assert_int_equal(fclose(stream), 0);
+    check_verbs_width(text);
     free(text);
 }
 
@@ -176,6 +231,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_are_in_order),
         cmocka_unit_test(help_fits_the_screen),
+        cmocka_unit_test(every_option_has_a_heading),
+        cmocka_unit_test(the_list_of_verbs_fits_the_screen),
         cmocka_unit_test(man_page_has_every_option),
         cmocka_unit_test(man_page_check_sees_what_is_missing),
         cmocka_unit_test(verbs_are_found),
