@@ -26,6 +26,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "cli/cli_document.h"
+#include "cli/cli_old_spelling.h"
 #include "cli/cli_option_groups.h"
 #include "cli/cli_policy_skeleton.h"
 #include "cli/cli_synonyms.h"
@@ -66,6 +67,8 @@ const struct cli_verb cli_verbs[] = {
     {"trace", "show", "TRACE", "show what a trace holds", verb_trace_show},
     {"trace", "export", "TRACE...", "write a timeline for ui.perfetto.dev or chrome://tracing",
      verb_trace_export},
+    {"trace", "replay", "PLAN.json TRACE", "carry out a recorded trace again with something changed", verb_trace_replay},
+    {"trace", "simulate", "PREFIX", "time execution traces of MLCommons Chakra", verb_trace_simulate},
     {"trace", "chakra", "PLAN.json", "write a plan as execution traces of MLCommons Chakra", verb_trace_chakra},
     {"plot", "timeline", "TRACE...", "draw what each stream did over time", verb_plot_timeline},
     {"plot", "throughput", "ALL.json", "draw the throughput of policies as bars",
@@ -161,6 +164,26 @@ static bool is_help(const char *word)
     return strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
 }
 
+static enum status run_verb(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    int used = cli->verb->action ? 1 : 0; /* words before the verb's last one */
+    outputs_begin();
+    enum status status = cli->verb->run(cli, argc - used, argv + used, err);
+    status = cli_document_end(cli, status, err);
+    outputs_end();
+    return status;
+}
+
+/* A command line of the last release: the one that replaces it, with a warning that says so. */
+static enum status run_old(struct cli *cli, struct cli_old_spelling *old, struct error *err)
+{
+    cli->argc = old->count;
+    cli->argv = old->words;
+    cli->advice = old->advice;
+    enum status status = cli_find_verb(old->words[0], old->words[1], &cli->verb, err);
+    return status == STATUS_OK ? run_verb(cli, old->count, old->words, err) : status;
+}
+
 enum status cli_dispatch(int argc, char **argv, FILE *out, struct error *err)
 {
     struct cli cli = {.out = out, .argc = argc, .argv = argv};
@@ -187,14 +210,15 @@ enum status cli_dispatch(int argc, char **argv, FILE *out, struct error *err)
     } else if (argc == 2 && is_help(argv[1])) {
         argv = help_words;
     }
+    struct cli_old_spelling old = {0};
+    if (cli_old_spelling_find(argc, argv, &old)) {
+        enum status status = run_old(&cli, &old, err);
+        cli_old_spelling_release(&old);
+        return status;
+    }
     if (cli_find_verb(argv[0], argc > 1 ? argv[1] : NULL, &cli.verb, err) != STATUS_OK)
         return err->status;
-    int used = cli.verb->action ? 1 : 0; /* words in front of the verb's last one */
-    outputs_begin();
-    enum status status = cli.verb->run(&cli, argc - used, argv + used, err);
-    status = cli_document_end(&cli, status, err);
-    outputs_end();
-    return status;
+    return run_verb(&cli, argc, argv, err);
 }
 
 enum status cli_look(const char *name,
@@ -232,6 +256,7 @@ enum status cli_parse(struct cli *cli, struct options *options, int argc, char *
         return STATUS_OK;
     }
     if (cli->quiet) progress_disable();
+    if (cli->advice) cli_warn(cli, "%s", cli->advice);
     if (cli->history_path) setenv("SPILLWAY_HISTORY", cli->history_path, 1);
     if (cli->report_path && cli_document_begin(cli, err) != STATUS_OK) return err->status;
     *go_on = true;

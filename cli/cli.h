@@ -52,6 +52,7 @@ struct cli {
     char **argv;
     FILE *out;                   /* the answer; see above */
     bool json, quiet, force;     /* --json, --quiet, --force */
+    const char *advice; /* a warning that an old spelling deserves; NULL: none */
     const char *report_path;     /* --report; NULL: not given */
     const char *history_path;    /* --history; NULL: not given */
     struct cli_document *document; /* of --report (cli/cli_document.h); NULL: none */
@@ -171,6 +172,8 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
 enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_trace_show(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_trace_export(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_trace_replay(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_trace_simulate(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_trace_chakra(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_plot_timeline(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_plot_throughput(struct cli *cli, int argc, char **argv, struct error *err);

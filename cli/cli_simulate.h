@@ -17,7 +17,6 @@ struct cli_simulate_request {
     bool live;                     /* a policy is asked */
     const char *policy;            /* which one; or, not live, who orders the jobs that are planned; may be NULL */
     const char *slow, *noise;      /* NULL: nothing is slower than it should be */
-    const char *replay, *scale;    /* a recorded trace, and times of what in it; may be NULL */
     uint64_t seed;                 /* of the policy, of failures, of noise and of draws */
     uint64_t seeds;                /* draws of the machine for an interval; 0: none is wanted */
     struct cli_machine machine;    /* without a name: that of the plan or the instance */
@@ -27,7 +26,6 @@ struct cli_simulate_request {
     size_t activations, rule;      /* jobs that swap: 0, or CLI_SWAP_RULE_NONE; index into cli_swap_rules */
     bool no_fold, caching, demand_first;
     bool contents;                 /* of the fullest device, too */
-    bool chakra;                   /* path is the prefix of execution traces */
 };
 
 /* Activations are kept, swapped or recomputed layer by layer. */
@@ -54,11 +52,5 @@ MUST_CHECK enum status simulate_plan_jobs(const struct cli_simulate_request *req
 
 /* An instance, dispatched live: sim/live.h. */
 enum status simulate_live(struct cli *cli, const struct cli_simulate_request *request, struct error *err);
-
-/* Execution traces of MLCommons Chakra: sim/chakra_import.h. */
-enum status simulate_chakra(struct cli *cli, const struct cli_simulate_request *request, struct error *err);
-
-/* A recorded trace of a plan once more: sim/replay.h. */
-enum status simulate_replay(struct cli *cli, const struct cli_simulate_request *request, struct error *err);
 
 #endif

@@ -1,17 +1,24 @@
-/* `simulate --chakra`: execution traces of MLCommons Chakra on a machine. */
+/* `trace simulate`: time execution traces of MLCommons Chakra on a machine (sim/chakra_import.h). */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/progress.h"
+#include "base/size.h"
 #include "cli/cli_document.h"
 #include "cli/cli_history.h"
 #include "cli/cli_predict.h"
-#include "cli/cli_simulate.h"
+#include "cli/cli_machine.h"
 #include "cli/cli_simulated.h"
 #include "planner/plan.h"
 #include "sim/chakra_import.h"
 
+struct request {
+    const char *prefix, *trace_path; /* trace_path may be NULL */
+    struct cli_machine machine;
+};
+
 struct report {
-    const struct cli_simulate_request *request;
+    const struct request *request;
     const struct chakra_trace *chakra;
     struct cli_simulated simulated;
     double compute_share; /* of the ranks' time that they compute */
@@ -19,8 +26,8 @@ struct report {
 
 static enum status print_text(struct cli *cli, const struct report *report, struct error *err)
 {
-    const struct cli_simulate_request *request = report->request;
-    fprintf(cli->out, "%s: execution traces of %u ranks\n\n", request->path, report->chakra->rank_count);
+    const struct request *request = report->request;
+    fprintf(cli->out, "%s: execution traces of %u ranks\n\n", request->prefix, report->chakra->rank_count);
     return cli_simulated_print(cli, &report->simulated, report->compute_share, request->trace_path, err);
 }
 
@@ -28,8 +35,8 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
 {
     const struct cli_simulated *s = &report->simulated;
     struct json_out *json;
-    if (cli_report_begin(cli, "simulate", &json, err) != STATUS_OK) return err->status;
-    json_out_string(json, "chakra_prefix", report->request->path);
+    if (cli_report_begin(cli, "trace-simulate", &json, err) != STATUS_OK) return err->status;
+    json_out_string(json, "chakra_prefix", report->request->prefix);
     if (report->request->trace_path) json_out_string(json, "trace_file", report->request->trace_path);
     json_out_u64(json, "ranks", report->chakra->rank_count);
     json_out_string(json, "hardware", s->hardware->name);
@@ -55,7 +62,7 @@ static enum status simulate(const struct report *report, bool spans, struct sim_
     return status;
 }
 
-enum status simulate_chakra(struct cli *cli, const struct cli_simulate_request *request, struct error *err)
+static enum status read_and_simulate(struct cli *cli, const struct request *request, struct error *err)
 {
     struct chakra_trace chakra = {0};
     struct hardware hardware = {0};
@@ -64,7 +71,7 @@ enum status simulate_chakra(struct cli *cli, const struct cli_simulate_request *
     struct report report = {.request = request,
                             .chakra = &chakra,
                             .simulated = {.hardware = &hardware, .result = &result, .trace = &trace}};
-    enum status status = chakra_trace_read(request->path, &chakra, err);
+    enum status status = chakra_trace_read(request->prefix, &chakra, err);
     if (status == STATUS_OK) {
         struct cli_machine wanted = request->machine;
         wanted.devices = chakra.rank_count;
@@ -74,7 +81,7 @@ enum status simulate_chakra(struct cli *cli, const struct cli_simulate_request *
     if (status == STATUS_OK) status = cli_simulated_check(&report.simulated, chakra.rank_count, &report.compute_share, err);
     if (status == STATUS_OK && request->trace_path) status = trace_write(&trace, request->trace_path, err);
     if (status == STATUS_OK)
-        cli_history_keep(cli, &(struct cli_outcome){.file = request->path, .hardware = &hardware,
+        cli_history_keep(cli, &(struct cli_outcome){.file = request->prefix, .hardware = &hardware,
                                                     .predicted_s = result.makespan_s});
     if (status == STATUS_OK) {
         cli_document_traces(cli, &trace, NULL);
@@ -86,4 +93,38 @@ enum status simulate_chakra(struct cli *cli, const struct cli_simulate_request *
     hardware_release(&hardware);
     chakra_trace_release(&chakra);
     return status;
+}
+
+enum status verb_trace_simulate(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct request request = {.machine = CLI_MACHINE_NONE};
+    const struct option_spec specs[] = {
+        CLI_MACHINE_OPTION(&request.machine.name, "machine that the ranks run on (required): a name or a file"),
+        CLI_MACHINE_SPEEDS(&request.machine),
+        CLI_MACHINE_STACK(&request.machine),
+        OPTION_OUTPUT("trace", 0, "FILE", FILE_KIND_TRACE, &request.trace_path,
+                      "predicted trace to write, compressed if it ends in .gz"),
+        CLI_HISTORY_OPTION(cli),
+        CLI_REPORT_OPTION(cli),
+        CLI_FORCE_OPTION(cli),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 1,
+        .examples = (const char *const[]){"spillway trace simulate traces/llama --hw '8x a100-sxm4-80gb'", NULL},
+        .details = "Reads PREFIX.0.et, PREFIX.1.et and so on, a file per rank, and the process groups of "
+                   "PREFIX.groups.json. Each rank is a device of the machine. 'spillway trace chakra' writes such "
+                   "traces of a plan.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    request.prefix = options.operands[0];
+    if (!request.machine.name)
+        return error_set(err, STATUS_BAD_INPUT, "option '--hw' is missing: the machine that the ranks run on");
+    if (request.trace_path && strcmp(request.trace_path, "-") == 0)
+        return error_set(err, STATUS_BAD_INPUT, "option '--trace' needs a file: standard output gets the report");
+    return read_and_simulate(cli, &request, err);
 }

@@ -1,18 +1,26 @@
-/* `simulate --replay`: a recorded trace once more, with something changed (sim/replay.h). */
+/* `trace replay`: carry out a recorded trace of a plan again, with something changed (sim/replay.h). */
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "cli/cli_factors.h"
 #include "cli/cli_document.h"
 #include "cli/cli_history.h"
-#include "cli/cli_simulate.h"
+#include "cli/cli_machine.h"
+#include "cli/cli_other_machine.h"
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
 #include "planner/plan_io.h"
 #include "sim/replay.h"
 
+struct request {
+    const char *plan_path, *record_path;
+    const char *trace_path, *scale, *slow; /* may be NULL */
+    struct cli_machine machine;            /* without a name: the plan's */
+};
+
 struct report {
-    const struct cli_simulate_request *request;
+    const struct request *request;
     const struct plan *plan;
     const struct hardware *hardware;
     const struct trace *record, *trace;
@@ -83,8 +91,8 @@ static void print_times(FILE *out, const struct report *report)
 static enum status print_text(struct cli *cli, const struct report *report, struct error *err)
 {
     FILE *out = cli->out;
-    const struct cli_simulate_request *request = report->request;
-    fprintf(out, "%s: replay of '%s'\n\n", request->path, request->replay);
+    const struct request *request = report->request;
+    fprintf(out, "%s: replay of '%s'\n\n", request->plan_path, request->record_path);
     if (cli_trace_jobs(out, report->trace, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     if (print_path(out, report->changed, err) != STATUS_OK) return err->status;
@@ -98,9 +106,9 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
 {
     const struct sim_replay *same = report->unchanged, *changed = report->changed;
     struct json_out *json;
-    if (cli_report_begin(cli, "simulate", &json, err) != STATUS_OK) return err->status;
-    json_out_string(json, "plan_file", report->request->path);
-    json_out_string(json, "replayed_file", report->request->replay);
+    if (cli_report_begin(cli, "trace-replay", &json, err) != STATUS_OK) return err->status;
+    json_out_string(json, "plan_file", report->request->plan_path);
+    json_out_string(json, "replayed_file", report->request->record_path);
     if (report->request->trace_path) json_out_string(json, "trace_file", report->request->trace_path);
     cli_fingerprint(json, report->record->plan_fingerprint);
     json_out_string(json, "hardware", report->hardware->name);
@@ -132,14 +140,14 @@ static enum status replay(struct cli *cli, struct report *report, const struct s
     enum status status = sim_replay_run(report->plan, report->record, &none, &same, &unchanged, err);
     if (status == STATUS_OK && report->some)
         status = sim_replay_run(report->plan, report->record, change, &trace, &changed, err);
-    if (status != STATUS_OK) status = error_add(err, "%s", report->request->replay);
+    if (status != STATUS_OK) status = error_add(err, "%s", report->request->record_path);
     report->trace = report->some ? &trace : &same;
     report->unchanged = &unchanged;
     report->changed = report->some ? &changed : &unchanged;
     if (status == STATUS_OK && report->request->trace_path)
         status = trace_write(report->trace, report->request->trace_path, err);
     if (status == STATUS_OK)
-        cli_history_keep(cli, &(struct cli_outcome){.file = report->request->path, .policy = report->plan->policy,
+        cli_history_keep(cli, &(struct cli_outcome){.file = report->request->plan_path, .policy = report->plan->policy,
                                                     .plan = report->plan, .hardware = report->hardware,
                                                     .predicted_s = report->trace->makespan_s});
     if (status == STATUS_OK) {
@@ -151,7 +159,7 @@ static enum status replay(struct cli *cli, struct report *report, const struct s
     return status;
 }
 
-enum status simulate_replay(struct cli *cli, const struct cli_simulate_request *request, struct error *err)
+static enum status read_and_replay(struct cli *cli, const struct request *request, struct error *err)
 {
     struct plan plan = {0};
     struct trace record = {0};
@@ -159,9 +167,9 @@ enum status simulate_replay(struct cli *cli, const struct cli_simulate_request *
     struct arena arena = {0};
     struct sim_replay_change change = sim_replay_unchanged();
     struct report report = {.request = request, .plan = &plan, .record = &record};
-    enum status status = plan_read(request->path, &plan, err);
-    if (status == STATUS_OK) status = trace_read(request->replay, &record, err);
-    if (status == STATUS_OK) status = cli_other_machine_find(&request->machine, request->path, &plan, &other, err);
+    enum status status = plan_read(request->plan_path, &plan, err);
+    if (status == STATUS_OK) status = trace_read(request->record_path, &record, err);
+    if (status == STATUS_OK) status = cli_other_machine_find(&request->machine, request->plan_path, &plan, &other, err);
     if (status == STATUS_OK)
         status = cli_device_factors(request->slow, "slow", plan.hardware.device_count, &arena, &change.slow, err);
     if (status == STATUS_OK) status = read_scale(request->scale, &change, err);
@@ -176,4 +184,43 @@ enum status simulate_replay(struct cli *cli, const struct cli_simulate_request *
     trace_release(&record);
     plan_release(&plan);
     return status;
+}
+
+enum status verb_trace_replay(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct request request = {.machine = CLI_MACHINE_NONE};
+    const struct option_spec specs[] = {
+        OPTION_STRING("scale", 0, "KIND=FACTOR,...", &request.scale,
+                      "scale the times of compute, h2d, d2h, p2p, ... streams, or of gaps"),
+        OPTION_STRING("slow", 0, "DEVICE=FACTOR,...", &request.slow,
+                      "slow down computations of these devices by a factor each"),
+        CLI_MACHINE_OPTION(&request.machine.name, "other machine for the plan: a name or a file"),
+        CLI_MACHINE_SPEEDS(&request.machine),
+        CLI_MACHINE_STACK(&request.machine),
+        OPTION_OUTPUT("trace", 0, "FILE", FILE_KIND_TRACE, &request.trace_path,
+                      "replayed trace to write, compressed if it ends in .gz"),
+        CLI_HISTORY_OPTION(cli),
+        CLI_REPORT_OPTION(cli),
+        CLI_FORCE_OPTION(cli),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 2,
+        .argument_max = 2,
+        .examples = (const char *const[]){"spillway trace replay plan.json measured.json.gz",
+                                          "spillway trace replay plan.json measured.json.gz --scale h2d=0.5",
+                                          "spillway trace replay plan.json measured.json.gz --link-rate 4GB/s", NULL},
+        .details = "Durations and gaps come from TRACE, measured or predicted; dependencies come from the plan. "
+                   "Another machine or other rates scale the recorded times by the cost model's ratio. Without "
+                   "a change, the replay takes as long as the record.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    request.plan_path = options.operands[0];
+    request.record_path = options.operands[1];
+    if (request.trace_path && strcmp(request.trace_path, "-") == 0)
+        return error_set(err, STATUS_BAD_INPUT, "option '--trace' needs a file: standard output gets the report");
+    return read_and_replay(cli, &request, err);
 }

@@ -347,31 +347,15 @@ static enum status check_request(const struct cli_simulate_request *request, str
                          "activations there: there is no --activations for them");
     if (request->rule != CLI_SWAP_RULE_NONE && !cli_simulate_swaps(request))
         return error_set(err, STATUS_BAD_INPUT, "option '--rule' is for --activations swap");
-    if (request->caching && request->chakra)
-        return error_set(err, STATUS_BAD_INPUT, "option '--caching-allocator' is for plans, whose buffers are known");
-    if (request->contents && (request->chakra || request->replay || request->subject == SIMULATE_INSTANCE))
+    if (request->contents && request->subject == SIMULATE_INSTANCE)
         return error_set(err, STATUS_BAD_INPUT, "option '--contents' is for plans and jobs, whose buffers are known");
     if (request->trace_path && strcmp(request->trace_path, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--trace' needs a file: standard output gets the report");
-    if (request->chakra && (request->live || spread || request->policy || request->seed > 0 || request->no_fold ||
-                            request->failures.path || request->slow || request->noise || request->replay ||
-                            request->demand_first))
-        return error_set(err, STATUS_BAD_INPUT, "traces say what runs where: --chakra goes with --hw, its "
-                         "speeds and --trace alone");
-    if (request->chakra && !machine->name)
-        return error_set(err, STATUS_BAD_INPUT, "--chakra needs the machine (--hw) that the ranks run on");
-    if (request->replay && (request->live || jobs || request->no_fold || request->failures.path || request->noise ||
-                            request->seed > 0 || request->demand_first ||
-                            request->collectives != SIM_COLLECTIVES_CLOSED))
-        return error_set(err, STATUS_BAD_INPUT, "a recorded trace says how long things took: --replay goes with a plan, "
-                         "--hw and its speeds, --scale, --slow and --trace alone");
-    if (request->seeds > 0 && (request->live || request->chakra || request->replay))
+    if (request->seeds > 0 && request->live)
         return error_set(err, STATUS_BAD_INPUT, "option '--seeds' is for plans in their own order");
     if (request->failures.runs > 0 && !request->failures.path)
         return error_set(err, STATUS_BAD_INPUT, "option '--runs' is for --failures");
-    if (request->scale && !request->replay)
-        return error_set(err, STATUS_BAD_INPUT, "option '--scale' is for --replay");
     return request->live ? check_live(request, err) : check_not_live(request, err);
 }
 
@@ -400,12 +384,8 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         CLI_MACHINE_STORAGE(&request.machine),
         CLI_PARALLEL(&request.parallel),
         OPTION_CHOICE("activations", 0, "HOW", activations, &request.activations,
-                      "choose for each layer of the jobs: keep, swap or recompute"),
+                      "swap: keep, swap or recompute the activations of each layer"),
         CLI_SWAP_RULE(&request.rule),
-        OPTION_STRING("replay", 0, "TRACE", &request.replay,
-                      "old spelling of 'spillway trace replay'"),
-        OPTION_STRING("scale", 0, "KIND=FACTOR,...", &request.scale,
-                      "old spelling of 'spillway trace replay --scale'"),
         OPTION_STRING("slow", 0, "DEVICE=FACTOR,...", &request.slow,
                       "slow down computations of these devices by a factor each"),
         OPTION_STRING("noise", 0, "PERCENT", &request.noise,
@@ -415,8 +395,6 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         OPTION_STRING("failures", 0, "FILE", &request.failures.path,
                       "file of device failures, repairs and slow phases to simulate"),
         OPTION_U64("runs", 0, "N", 1, 1000000, &request.failures.runs, "simulations of random failures (default 200)"),
-        OPTION_FLAG("chakra", 0, &request.chakra,
-                    "old spelling of 'spillway trace simulate'"),
         OPTION_CHOICE("collectives", 0, "HOW", sim_collectives_by_names, &request.collectives,
                       "closed: by formula; flows: sharing links; auto: as needed (default closed)"),
         OPTION_FLAG("caching-allocator", 0, &request.caching,
@@ -441,22 +419,16 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                                           "spillway simulate plan.json --hw a100-sxm4-40gb",
                                           "spillway simulate jobs.json --hw '2x rtx-3090-24gb' --policy sharded-lrtf",
                                           "spillway simulate jobs.json --hw '8x a100-sxm4-80gb' --parallel tp=2,pp=4",
-                                          "spillway simulate plan.json --replay measured.json.gz --scale h2d=0.5",
                                           "spillway simulate plan.json --seeds 200",
                                           "spillway simulate jobs.json --hw '2x rtx-3090-24gb' --dispatch live --policy srtf",
-                                          "spillway simulate instance.json --dispatch live --policy srtf",
-                                          "spillway simulate --chakra traces/llama --hw '8x a100-sxm4-80gb'", NULL},
-        .details = "FILE is a plan, or jobs, which are planned for the machine of --hw and its options: "
-                   "spread over devices where they or --parallel say so, else streamed in the order of "
-                   "--policy; without one in the fastest way, as 'plan' finds it. With "
-                   "--dispatch live the policy is asked whenever a "
-                   "device has room for a unit of a job that is ready, and FILE is jobs, "
-                   "a plan made with 'plan --dispatch live', as 'run' would be asked, or an instance, "
-                   "whose copies cost what the links of --hw make of their bytes, or, without --hw, what the instance "
-                   "says on links of each device's own. With --chakra each rank of the traces is a device of --hw. "
-                   "Of a plan, --link-rate, --p2p-rate, --nic-rate, --no-p2p "
-                   "and --threads change the machine that --hw names, or without --hw the plan's own as the plan holds "
-                   "it. With --replay such changes scale what was recorded by what the cost model says of them.",
+                                          "spillway simulate instance.json --dispatch live --policy srtf", NULL},
+        .details = "FILE is a plan or jobs. Jobs are planned first, for the machine of --hw: over several devices where "
+                   "the jobs or --parallel say so, else streamed in the order of --policy, by default in the fastest "
+                   "way that 'plan' finds. With --dispatch live, the policy is asked whenever a device has room for a "
+                   "shard of a job that is ready; FILE is then jobs, a plan of 'plan --dispatch live', or an instance. "
+                   "Copies of an instance take the time of its bytes on the links of --hw, or, without --hw, the time "
+                   "that the instance gives, on a link for each device. For a plan, --link-rate, --p2p-rate, "
+                   "--nic-rate, --no-p2p and --threads change the machine of --hw, or without --hw the plan's own.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
@@ -466,12 +438,10 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
     request.failures.seed = request.seed;
     bool planned = cli_parallel_given(&request.parallel) || cli_simulate_swaps(&request);
     request.subject = planned ? SIMULATE_JOBS : SIMULATE_PLAN;
-    if (!planned && !request.chakra && simulate_find_subject(request.path, request.live, &request.subject, err) != STATUS_OK)
+    if (!planned && simulate_find_subject(request.path, request.live, &request.subject, err) != STATUS_OK)
         return err->status;
     if (check_request(&request, err) != STATUS_OK) return err->status;
     if (request.failures.runs == 0) request.failures.runs = 200;
-    if (request.chakra) return simulate_chakra(cli, &request, err);
-    if (request.replay) return simulate_replay(cli, &request, err);
     if (request.subject == SIMULATE_INSTANCE) return simulate_live(cli, &request, err);
     return simulate_plan(cli, &request, err);
 }

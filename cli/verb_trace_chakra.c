@@ -28,7 +28,7 @@ static enum status report(struct cli *cli, const char *prefix, const struct sim_
     fputc('\n', cli->out);
     if (written->groups > 0)
         fprintf(cli->out, "written to %s.groups.json: %" PRIu32 " process groups\n", prefix, written->groups);
-    cli_next(cli, (const char *const[]){"simulate", "--chakra", prefix, "--hw", "MACHINE", NULL});
+    cli_next(cli, (const char *const[]){"trace", "simulate", prefix, "--hw", "MACHINE", NULL});
     return STATUS_OK;
 }
 

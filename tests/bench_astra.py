@@ -102,7 +102,7 @@ def main():
                 astra.append(f"--comm-group-configuration={prefix}.groups.json")
             ours_s, theirs_s = [], []
             for _ in range(options.repeat):
-                report, seconds = timed([spillway, "simulate", "--chakra", prefix, "--hw", machine, "--json"])
+                report, seconds = timed([spillway, "trace", "simulate", prefix, "--hw", machine, "--json"])
                 ours_s.append(seconds)
                 text, seconds = timed(astra, folder)
                 theirs_s.append(seconds)
