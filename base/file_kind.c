@@ -20,6 +20,7 @@ enum { START_BYTES = 4096, KEY_BYTES = 32, KEYS_MAX = 4, GZIP_WINDOW = 15 + 16 }
 struct start {
     char text[START_BYTES + 1]; /* a NUL follows */
     size_t length;
+    bool gzip;
 };
 
 /* --- recognising formats ---------------------------------------------------------------------- */
@@ -136,7 +137,7 @@ static const struct kind {
 
 static void inflate_start(struct start *start)
 {
-    struct start plain = {.length = 0};
+    struct start plain = {.gzip = true};
     z_stream z = {.next_in = (Bytef *)start->text, .avail_in = (uInt)start->length,
                   .next_out = (Bytef *)plain.text, .avail_out = START_BYTES};
     if (inflateInit2(&z, GZIP_WINDOW) != Z_OK) return;
@@ -159,6 +160,7 @@ static bool read_start(const char *path, struct start *start)
     close(fd);
     if (got <= 0) return false;
     start->length = (size_t)got;
+    start->gzip = false;
     start->text[got] = '\0';
     if (got > 2 && memcmp(start->text, "\x1f\x8b", 2) == 0) inflate_start(start);
     start->text[start->length] = '\0';
@@ -224,4 +226,77 @@ bool file_kind_matches(const char *path, enum file_kind kind, char found[FILE_KI
         if (strcmp(expected->keys[k], key) == 0) return true;
     describe(&start, key, found);
     return false;
+}
+
+bool file_kind_look(const char *path, struct file_look *out)
+{
+    struct start start = {.length = 0};
+    char key[KEY_BYTES];
+    if (!read_start(path, &start)) return false;
+    find_key(&start, key);
+    *out = (struct file_look){.json = is_json(&start), .database = is_database(&start), .gzip = start.gzip};
+    describe(&start, key, out->found);
+    return true;
+}
+
+/* --- files that commands read ------------------------------------------------------------------ */
+
+/* A key that is in two kinds of files comes last. */
+static const struct file_reading readings[] = {
+    {"spillway_jobs", "a jobs file", "spillway plan %s -o plan.json"},
+    {"spillway_hardware", "a hardware file", "spillway hardware check %s"},
+    {"spillway_plan", "a plan", "spillway run %s"},
+    {"spillway_trace", "a trace", "spillway trace show %s"},
+    {"spillway_figure", "a figure of a paper", "spillway repro run %s"},
+    {"spillway_instance", "an instance", "spillway solve %s"},
+    {"spillway_spase", "a SPASE problem", "spillway solve %s"},
+    {"spillway_chain", "a chain of layers", "spillway solve %s"},
+    {"spillway_timetable", "a schedule of 'spillway solve'", NULL},
+    {"spillway_placement", "a placement", "spillway serve serving.json --placement %s"},
+    {"spillway_swarm", "a swarm", "spillway swarm %s"},
+    {"spillway_serving", "a serving file", "spillway serve %s"},
+    {"spillway_failures", "a file of failures", "spillway simulate plan.json --failures %s"},
+    {"traceEvents", "a timeline", "spillway explain %s"},
+    {"model_type", "a network's config.json", "spillway models show %s"},
+};
+
+const struct file_reading *file_reading_at(size_t index)
+{
+    return index < ARRAY_COUNT(readings) ? &readings[index] : NULL;
+}
+
+const struct file_reading *file_reading_of_key(const char *key)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(readings); i++)
+        if (strcmp(readings[i].key, key) == 0) return &readings[i];
+    return NULL;
+}
+
+const struct file_reading *file_reading_of_data(const char *data, size_t length)
+{
+    static const struct {
+        bool (*recognised)(const struct start *start);
+        struct file_reading reading;
+    } formats[] = {
+        {is_database, {NULL, "a SQLite database", "spillway history --file %s"}},
+        {is_weights, {NULL, "a safetensors file, which jobs name under 'weights_in'", NULL}},
+        {is_picture, {NULL, "a picture", NULL}},
+        {is_web_page, {NULL, "a web page", NULL}},
+    };
+    struct start start = {.length = length < START_BYTES ? length : START_BYTES};
+    memcpy(start.text, data, start.length);
+    for (size_t f = 0; f < ARRAY_COUNT(formats); f++)
+        if (formats[f].recognised(&start)) return &formats[f].reading;
+    return NULL;
+}
+
+const char *file_reading_refusal(const struct file_reading *found, const char *name, const char *expected,
+                                 char text[FILE_READING_BYTES])
+{
+    int used = snprintf(text, FILE_READING_BYTES, "%s (expected %s)", found->noun, expected);
+    const char *const gap = found->command ? strstr(found->command, "%s") : NULL;
+    if (gap && used > 0 && used < FILE_READING_BYTES)
+        snprintf(text + used, FILE_READING_BYTES - (size_t)used, ": try '%.*s%.200s%s'", (int)(gap - found->command),
+                 found->command, name, gap + strlen("%s"));
+    return text;
 }

@@ -8,6 +8,7 @@
 #define SPILLWAY_BASE_FILE_KIND_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum file_kind {
     FILE_KIND_NONE, /* not an output */
@@ -45,5 +46,35 @@ bool file_kind_in_place(enum file_kind kind);
  */
 enum { FILE_KIND_FOUND_BYTES = 64 };
 bool file_kind_matches(const char *path, enum file_kind kind, char found[FILE_KIND_FOUND_BYTES]);
+
+/* What the first bytes of a file are, inflated when they are gzip data. */
+struct file_look {
+    bool json, database, gzip;
+    char found[FILE_KIND_FOUND_BYTES]; /* "a jobs file", "a text" */
+};
+
+/* False when there is nothing to look at: the file is empty, cannot be read or is no regular file. */
+bool file_kind_look(const char *path, struct file_look *out);
+
+/* A kind of file that commands read: what messages call it, and the command that takes it. */
+struct file_reading {
+    const char *key;     /* of the object at the top; NULL: the format is not JSON */
+    const char *noun;    /* "a jobs file" */
+    const char *command; /* with %s for the file's name; NULL: no command takes the file by itself */
+};
+
+/* Entry `index`, and NULL after the last: kinds of JSON files. */
+const struct file_reading *file_reading_at(size_t index);
+
+/* The kind of JSON file with this key at the top; NULL: none. */
+const struct file_reading *file_reading_of_key(const char *key);
+
+/* The format of a file that starts with these bytes; NULL for JSON, and for anything that is not recognised. */
+const struct file_reading *file_reading_of_data(const char *data, size_t length);
+
+/* Writes "a jobs file (expected a plan): try 'spillway plan jobs.json -o plan.json'" and returns `text`. */
+enum { FILE_READING_BYTES = 512 };
+const char *file_reading_refusal(const struct file_reading *found, const char *name, const char *expected,
+                                 char text[FILE_READING_BYTES]);
 
 #endif

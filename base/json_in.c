@@ -27,6 +27,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/file_kind.h"
 #include "base/number.h"
 #include "base/suggest.h"
 
@@ -236,6 +237,14 @@ static enum status fail_syntax(const struct json_input *input, const json_error_
                        nul ? "a string contains \\u0000" : error->text, err);
 }
 
+enum status json_refuse_format(const char *name, const char *data, size_t length, struct error *err)
+{
+    const struct file_reading *found = file_reading_of_data(data, length);
+    char refusal[FILE_READING_BYTES];
+    if (!found) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "%s:1:1: %s", name, file_reading_refusal(found, name, "JSON", refusal));
+}
+
 enum status json_input_parse_cut(const char *name, char *text, size_t length, const struct json_anchor *anchors,
                                  size_t anchor_count, bool any, struct json_input **out, struct error *err)
 {
@@ -253,7 +262,8 @@ enum status json_input_parse_cut(const char *name, char *text, size_t length, co
     *input = (struct json_input){.name = name_copy, .text = text, .length = length, .anchor_count = anchor_count};
     memcpy(input->anchors, anchors, anchor_count * sizeof *anchors);
 
-    enum status status = check_brackets(input, err);
+    enum status status = any ? STATUS_OK : json_refuse_format(name, text, length, err);
+    if (status == STATUS_OK) status = check_brackets(input, err);
     if (status != STATUS_OK) goto fail;
     json_object_seed(1);
     json_error_t error = {.text = ""};
@@ -535,10 +545,33 @@ static bool was_asked(const struct json_object *object, const char *key)
     return strcmp(key, "_comment") == 0;
 }
 
-/* A key nobody asked for yet may be the missing one, misspelt. */
+/* Answers of verbs have the name of the verb. */
+static enum status refuse_answer(const struct json_input *input, const char *expected, struct error *err)
+{
+    const char *verb = json_string_value(json_object_get(input->root, "verb"));
+    if (!verb || !json_object_get(input->root, "tool_version")) return STATUS_OK;
+    return json_fail_key(input, input->root, "verb", err, "the answer of 'spillway %.40s --json' (expected %s)", verb,
+                         expected);
+}
+
+enum status json_refuse_kind(const struct json_input *input, const char *expected, struct error *err)
+{
+    const struct file_reading *found;
+    for (size_t i = 0; (found = file_reading_at(i)); i++) {
+        char refusal[FILE_READING_BYTES];
+        if (json_object_get(input->root, found->key))
+            return json_fail_key(input, input->root, found->key, err, "%s",
+                                 file_reading_refusal(found, input->name, expected, refusal));
+    }
+    return refuse_answer(input, expected, err);
+}
+
+/* A key nobody asked for yet may be the missing one, misspelt; or the file is of another kind. */
 static enum status fail_missing(const struct json_object *object, const char *key,
                                 struct error *err)
 {
+    const struct file_reading *expected = object->value == object->input->root ? file_reading_of_key(key) : NULL;
+    if (expected && json_refuse_kind(object->input, expected->noun, err) != STATUS_OK) return err->status;
     void *iterator = json_object_iter(writable(object->value));
     for (; iterator; iterator = json_object_iter_next(writable(object->value), iterator)) {
         const char *other = json_object_iter_key(iterator);

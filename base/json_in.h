@@ -48,6 +48,9 @@ MUST_CHECK enum status json_input_parse_cut(const char *name, char *text, size_t
                                             const struct json_anchor *anchors, size_t anchor_count, bool any,
                                             struct json_input **out, struct error *err);
 
+/* STATUS_BAD_INPUT when these first bytes of a file belong to a known format that is not JSON; the message names it. */
+MUST_CHECK enum status json_refuse_format(const char *name, const char *data, size_t length, struct error *err);
+
 /* Values of the other one may be told of as if they were this one's: their places are looked for there. It outlives
  * this one. */
 void json_input_set_beside(struct json_input *input, const struct json_input *other);
@@ -137,6 +140,13 @@ void json_take_any(struct json_object *object, const char *key);
 
 /* Is the key there and not null? Counts as asked for. */
 bool json_has(struct json_object *object, const char *key);
+
+/*
+ * When the root is a file of another kind (base/file_kind.h) or the answer of a verb, says which, what was `expected`
+ * ("a plan") and the command that takes it: STATUS_BAD_INPUT. STATUS_OK when the kind is not known. Readers that require
+ * the key of a kind need no call.
+ */
+MUST_CHECK enum status json_refuse_kind(const struct json_input *input, const char *expected, struct error *err);
 
 /* Every key that was not asked for is an error. */
 MUST_CHECK enum status json_object_close(struct json_object *object, struct error *err);

@@ -225,6 +225,8 @@ static enum status read_head(struct json_stream *s, struct error *err)
 {
     struct scan scan = {.anchors = {{.line = s->at.line, .column = s->at.column}}, .anchor_count = 1};
     enum status status = reach(s, 0, err);
+    if (status == STATUS_OK && !s->of_element)
+        status = json_refuse_format(file_in_name(s->file), s->buffer + s->first, s->last - s->first, err);
     while (status == STATUS_OK && s->first < s->last) {
         status = take_char(s, &scan, err);
         if (status == STATUS_OK) status = reach(s, 0, err);

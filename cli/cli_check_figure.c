@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cli/cli.h"
 #include "models/try.h"
 #include "repro/figure.h"
 
@@ -11,8 +12,8 @@ enum status cli_check_figure(const char *path, char *text, size_t bytes, struct 
 {
     struct figure *figure = NULL;
     TRY(figure_read(path, &figure, err));
-    snprintf(text, bytes, "%s of %s: %" PRIu32 " rows, %" PRIu32 " series", figure->figure, figure->paper.id,
-             figure->row_count, figure->series_count);
+    snprintf(text, bytes, "%s of %s, %s, %" PRIu32 " series", figure->figure, figure->paper.id,
+             CLI_COUNT(figure->row_count, "row"), figure->series_count);
     figure_destroy(figure);
     return STATUS_OK;
 }

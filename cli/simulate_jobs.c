@@ -16,17 +16,12 @@
 struct kind {
     const char *key; /* its version's */
     enum cli_simulate_subject subject;
-    const char *what, *verb; /* of what another verb simulates; else NULL */
 };
 
 static const struct kind kinds[] = {
-    {"spillway_plan", SIMULATE_PLAN, NULL, NULL},
-    {"spillway_jobs", SIMULATE_JOBS, NULL, NULL},
-    {"spillway_instance", SIMULATE_INSTANCE, "an instance", "simulate --dispatch live --policy NAME"},
-    {"spillway_serving", SIMULATE_PLAN, "models that answer requests", "serve"},
-    {"spillway_swarm", SIMULATE_PLAN, "a swarm of peers", "swarm"},
-    {"spillway_chain", SIMULATE_PLAN, "a chain of layers", "solve"},
-    {"spillway_spase", SIMULATE_PLAN, "a problem of whole jobs", "solve"},
+    {"spillway_plan", SIMULATE_PLAN},
+    {"spillway_jobs", SIMULATE_JOBS},
+    {"spillway_instance", SIMULATE_INSTANCE},
 };
 
 static const struct kind *kind_of(const json_t *root)
@@ -34,6 +29,16 @@ static const struct kind *kind_of(const json_t *root)
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
         if (json_object_get(root, kinds[i].key)) return &kinds[i];
     return NULL;
+}
+
+static enum status refuse_kind(const struct json_input *input, bool live, struct error *err)
+{
+    if (json_refuse_kind(input, live ? "an instance, jobs or a plan" : "a plan or jobs", err) != STATUS_OK)
+        return err->status;
+    return live ? json_fail_key(input, json_input_root(input), NULL, err,
+                                "nothing that can be dispatched live (expected the key spillway_instance, spillway_jobs "
+                                "or spillway_plan)")
+                : STATUS_OK; /* the reader of plans says what is missing */
 }
 
 /* A plan as it is written begins with its version: large ones need not be parsed twice. */
@@ -57,15 +62,14 @@ enum status simulate_find_subject(const char *path, bool live, enum cli_simulate
     if (json_input_read(path, &input, live ? err : &unread) != STATUS_OK) return err->status;
     const json_t *root = json_input_root(input);
     const struct kind *kind = kind_of(root);
+    enum status status = STATUS_OK;
     if (kind) *out = kind->subject;
-    if (live && (!kind || (kind->what && kind->subject != SIMULATE_INSTANCE)))
-        json_fail_key(input, root, NULL, err, "nothing that can be dispatched live (expected the key spillway_instance, "
-                      "spillway_jobs or spillway_plan)");
-    else if (!live && kind && kind->what)
-        error_set(err, STATUS_BAD_INPUT, "'%s' holds %s and no plan or jobs: 'spillway %s' is for these", path, kind->what,
-                  kind->verb);
+    if (!live && kind && kind->subject == SIMULATE_INSTANCE)
+        status = json_fail_key(input, root, kind->key, err, "an instance (expected a plan or jobs): try 'spillway "
+                               "simulate %.200s --dispatch live --policy NAME'", path);
+    if (!kind) status = refuse_kind(input, live, err);
     json_input_destroy(input);
-    return err->status;
+    return status;
 }
 
 /* --- jobs ------------------------------------------------------------------------------------ */

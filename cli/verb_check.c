@@ -3,8 +3,8 @@
  *
  * Files of ours say themselves what they are: the first key that is asked for in each reader is "spillway_" and
  * the kind. The root's keys choose the reader, and the reader is the one that every other verb uses: nothing
- * passes here that is refused there. Two have no such key: a timeline has events, a price list is a table named
- * .csv.
+ * passes here that is refused there. Some have no such key: a timeline has events, a network its type, a price list
+ * is a table named .csv, and a history is a database.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,13 +12,17 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/file_kind.h"
 #include "base/json_stream.h"
+#include "base/quantity.h"
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_check_figure.h"
+#include "history/history.h"
 #include "models/failures.h"
 #include "models/hardware.h"
 #include "models/job.h"
+#include "models/network.h"
 #include "models/prices.h"
 #include "planner/chain_io.h"
 #include "planner/instance_io.h"
@@ -39,7 +43,7 @@ static enum status check_jobs(const char *path, char *text, size_t bytes, struct
 {
     struct job_set jobs = {0};
     enum status status = job_set_read(path, &jobs, err);
-    if (status == STATUS_OK) snprintf(text, bytes, "%" PRIu32, jobs.count);
+    if (status == STATUS_OK) snprintf(text, bytes, "%s", CLI_COUNT(jobs.count, "job"));
     job_set_release(&jobs);
     return status;
 }
@@ -53,7 +57,7 @@ static enum status check_hardware(const char *path, char *text, size_t bytes, st
         if (status != STATUS_OK) error_add(err, "%s", path);
     }
     if (status == STATUS_OK)
-        snprintf(text, bytes, "'%s', devices: %" PRIu32, hardware.name, hardware.device_count);
+        snprintf(text, bytes, "'%s', %s", hardware.name, CLI_COUNT(hardware.device_count, "device"));
     hardware_release(&hardware);
     return status;
 }
@@ -62,7 +66,7 @@ static enum status check_plan(const char *path, char *text, size_t bytes, struct
 {
     struct plan plan = {0};
     enum status status = plan_read(path, &plan, err);
-    if (status == STATUS_OK) snprintf(text, bytes, "by policy %s for '%s'", plan.policy, plan.hardware.name);
+    if (status == STATUS_OK) snprintf(text, bytes, "policy %s, for '%s'", plan.policy, plan.hardware.name);
     plan_release(&plan);
     return status;
 }
@@ -74,9 +78,9 @@ static enum status check_trace(const char *path, char *text, size_t bytes, struc
     enum status status = trace_reader_open(path, &reader, err);
     if (status == STATUS_OK) status = trace_reader_finish(reader, &spans, err);
     if (status == STATUS_OK)
-        snprintf(text, bytes, "%s, %" PRIu64 " operations on %" PRIu32 " streams",
-                 trace_reader_head(reader)->source == TRACE_PREDICTED ? "predicted" : "measured", spans,
-                 trace_reader_head(reader)->stream_count);
+        snprintf(text, bytes, "%s, %s on %s",
+                 trace_reader_head(reader)->source == TRACE_PREDICTED ? "predicted" : "measured",
+                 CLI_COUNT(spans, "operation"), CLI_COUNT(trace_reader_head(reader)->stream_count, "stream"));
     trace_reader_close(reader);
     return status;
 }
@@ -90,7 +94,7 @@ static enum status check_chrome(const char *path, char *text, size_t bytes, stru
     if (file_read(path, CHROME_BYTES_MAX, &content, &length, err) != STATUS_OK) return err->status;
     enum status status = chrome_read(path, content, length, &trace, err);
     if (status == STATUS_OK)
-        snprintf(text, bytes, "%" PRIu64 " operations on %" PRIu32 " streams", trace.span_count, trace.stream_count);
+        snprintf(text, bytes, "%s on %s", CLI_COUNT(trace.span_count, "operation"), CLI_COUNT(trace.stream_count, "stream"));
     free(content);
     trace_release(&trace);
     return status;
@@ -100,7 +104,7 @@ static enum status check_prices(const char *path, char *text, size_t bytes, stru
 {
     struct price_list list = {0};
     enum status status = price_list_read(path, &list, err);
-    if (status == STATUS_OK) snprintf(text, bytes, "%" PRIu32, list.count);
+    if (status == STATUS_OK) snprintf(text, bytes, "%s", CLI_COUNT(list.count, "price"));
     price_list_release(&list);
     return status;
 }
@@ -110,7 +114,7 @@ static enum status check_instance(const char *path, char *text, size_t bytes, st
     struct instance in = {0};
     enum status status = instance_read(path, &in, err);
     if (status == STATUS_OK)
-        snprintf(text, bytes, "jobs: %" PRIu32 ", devices: %" PRIu32, in.job_count, in.device_count);
+        snprintf(text, bytes, "%s, %s", CLI_COUNT(in.job_count, "job"), CLI_COUNT(in.device_count, "device"));
     instance_release(&in);
     return status;
 }
@@ -120,7 +124,7 @@ static enum status check_spase(const char *path, char *text, size_t bytes, struc
     struct spase in = {0};
     enum status status = spase_read(path, &in, err);
     if (status == STATUS_OK)
-        snprintf(text, bytes, "jobs: %" PRIu32 ", devices: %" PRIu32, in.job_count, in.device_count);
+        snprintf(text, bytes, "%s, %s", CLI_COUNT(in.job_count, "job"), CLI_COUNT(in.device_count, "device"));
     spase_release(&in);
     return status;
 }
@@ -130,7 +134,7 @@ static enum status check_swarm(const char *path, char *text, size_t bytes, struc
     struct swarm in = {0};
     enum status status = swarm_read(path, &in, err);
     if (status == STATUS_OK)
-        snprintf(text, bytes, "stages: %" PRIu32 ", peers: %" PRIu32, in.stage_count, in.peer_count);
+        snprintf(text, bytes, "%s, %s", CLI_COUNT(in.stage_count, "stage"), CLI_COUNT(in.peer_count, "peer"));
     swarm_release(&in);
     return status;
 }
@@ -141,7 +145,7 @@ static enum status check_chain(const char *path, char *text, size_t bytes, struc
     struct chain chain = {0};
     enum status status = json_input_read(path, &in, err);
     if (status == STATUS_OK) status = chain_parse(in, &chain, err);
-    if (status == STATUS_OK) snprintf(text, bytes, "layers: %" PRIu32, chain.layer_count);
+    if (status == STATUS_OK) snprintf(text, bytes, "%s", CLI_COUNT(chain.layer_count, "layer"));
     chain_release(&chain);
     json_input_destroy(in);
     return status;
@@ -153,7 +157,7 @@ static enum status check_serving(const char *path, char *text, size_t bytes, str
     struct serving in = {0};
     enum status status = serving_read(path, NULL, &in, err);
     if (status == STATUS_OK)
-        snprintf(text, bytes, "models: %" PRIu32 ", devices: %" PRIu32, in.model_count, in.device_count);
+        snprintf(text, bytes, "%s, %s", CLI_COUNT(in.model_count, "model"), CLI_COUNT(in.device_count, "device"));
     serving_release(&in);
     return status;
 }
@@ -164,16 +168,46 @@ static enum status check_failures(const char *path, char *text, size_t bytes, st
     struct failures failures;
     struct arena arena = {0};
     enum status status = failures_read(path, DEVICES_MAX, &arena, &failures, err);
-    if (status == STATUS_OK) snprintf(text, bytes, "events: %" PRIu32, failures.event_count);
+    if (status == STATUS_OK) snprintf(text, bytes, "%s", CLI_COUNT(failures.event_count, "event"));
     arena_release(&arena);
     return status;
 }
 
+static enum status check_network(const char *path, char *text, size_t bytes, struct error *err)
+{
+    struct network network = {0};
+    struct arena arena = {0};
+    char parameters[QUANTITY_TEXT_BYTES];
+    enum status status = network_read_config(path, &arena, &network, err);
+    if (status == STATUS_OK)
+        snprintf(text, bytes, "%s, %s parameters", network_family_names[network.family],
+                 quantity_text((double)network_parameters(&network), DIMENSION_COUNT_OF, parameters));
+    arena_release(&arena);
+    return status;
+}
+
+static enum status check_history(const char *path, char *text, size_t bytes, struct error *err)
+{
+    struct history *history = NULL;
+    struct history_record *records = NULL;
+    struct arena arena = {0};
+    size_t count = 0;
+    enum status status = history_open(path, false, &history, err);
+    if (status == STATUS_OK)
+        status = history_read(history, &(struct history_filter){0}, &arena, &records, &count, NULL, err);
+    if (status == STATUS_OK) snprintf(text, bytes, "%s", CLI_COUNT(count, "row"));
+    history_close(history);
+    arena_release(&arena);
+    return status;
+}
+
+/* `name` is for programs, the noun for people; the noun of a key is that of base/file_kind.h. */
 static const struct kind {
-    const char *key, *name; /* a key of the root, NULL: the file is no JSON; what the file is then */
+    const char *key, *name; /* a key of the root; NULL: the file is no JSON */
     enum status (*check)(const char *path, char *text, size_t bytes, struct error *err);
 } kinds[] = {
     {NULL, "price list", check_prices},
+    {NULL, "history", check_history},
     {"spillway_jobs", "jobs", check_jobs},
     {"spillway_hardware", "hardware", check_hardware},
     {"spillway_plan", "plan", check_plan},
@@ -186,7 +220,10 @@ static const struct kind {
     {"spillway_chain", "chain of layers", check_chain},
     {"spillway_serving", "serving", check_serving},
     {"spillway_failures", "failures", check_failures},
+    {"model_type", "network", check_network}, /* last: other files may hold networks */
 };
+
+enum { PRICE_LIST, HISTORY, FIRST_OF_JSON };
 
 /* --- the verb --------------------------------------------------------------------------------- */
 
@@ -197,30 +234,47 @@ static bool ends_in_csv(const char *path)
     return length > own && strcmp(path + length - own, ending) == 0;
 }
 
-static enum status find_kind(const char *path, const struct kind **out, struct error *err)
+static enum status find_json_kind(const char *path, const struct kind **out, struct error *err)
 {
     static const char *const long_arrays[] = {"spans", "levels", "traceEvents", "units", "segments", "buffers", NULL};
     struct json_stream *file = NULL;
-    *out = &kinds[0];
-    if (ends_in_csv(path)) return STATUS_OK;
     if (json_stream_open(path, long_arrays, &file, err) != STATUS_OK) return err->status;
     const struct json_input *in = json_stream_head(file);
     const json_t *root = json_input_root(in);
-    const struct kind *kind = kinds + 1;
+    const struct kind *kind = kinds + FIRST_OF_JSON;
     while (kind < kinds + ARRAY_COUNT(kinds) && !json_object_get(root, kind->key)) kind++;
     if (kind < kinds + ARRAY_COUNT(kinds)) *out = kind;
-    else if (json_is_string(json_object_get(root, "verb")) && json_object_get(root, "tool_version"))
-        json_fail_key(in, root, "verb", err,
-                      "the answer of 'spillway %s --json', and no file that is planned or run by",
-                      json_string_value(json_object_get(root, "verb")));
-    else
+    else if (json_refuse_kind(in, "a file that is planned, run or solved", err) == STATUS_OK)
         json_fail_key(in, root, NULL, err,
                       "a file of no kind that is known here (expected a key 'spillway_jobs', 'spillway_hardware', "
                       "'spillway_plan', 'spillway_figure', 'spillway_instance', 'spillway_spase', 'spillway_swarm', "
                       "'spillway_chain', 'spillway_serving', 'spillway_failures' or 'spillway_trace', a timeline's "
-                      "'traceEvents', or a price list named .csv)");
+                      "'traceEvents', a network's 'model_type', or a price list named .csv)");
     json_stream_close(file);
     return err->status;
+}
+
+static enum status find_kind(const char *path, const struct kind **out, struct error *err)
+{
+    struct file_look look;
+    const bool seen = file_kind_look(path, &look);
+    *out = &kinds[PRICE_LIST];
+    if (ends_in_csv(path)) return STATUS_OK;
+    if (seen && look.database) {
+        *out = &kinds[HISTORY];
+        return STATUS_OK;
+    }
+    if (seen && !look.json)
+        return error_set(err, STATUS_BAD_INPUT, "%s:1:1: %s%s (expected JSON, a history, or a price list named .csv)",
+                         path, look.gzip ? "a gzip file that holds " : "", look.found);
+    return find_json_kind(path, out, err);
+}
+
+/* "a plan" */
+static const char *noun_of(const struct kind *kind)
+{
+    if (kind == &kinds[PRICE_LIST]) return "a price list";
+    return kind->key ? file_reading_of_key(kind->key)->noun : "a history";
 }
 
 enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err)
@@ -234,8 +288,9 @@ enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err
         .examples = (const char *const[]){"spillway check jobs.json",
                                           "spillway check docs/prices-2026-11.csv", NULL},
         .details = "FILE holds jobs, hardware, a plan, a trace or timeline, a figure of a paper, an instance, a "
-                   "SPASE problem, a chain for 'solve', a swarm, serving, failures, or prices (a name that ends in "
-                   ".csv). Exit code 1 if the content is impossible, 2 with the place if it cannot be read.",
+                   "SPASE problem, a chain for 'solve', a swarm, serving, failures, a network (config.json), a "
+                   "history, or prices (a name that ends in .csv). Exit code 1 if the content is impossible, 2 with "
+                   "the place if it cannot be read.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
@@ -248,7 +303,7 @@ enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err
     if (find_kind(path, &kind, err) != STATUS_OK || kind->check(path, holds, sizeof holds, err) != STATUS_OK)
         return err->status;
     if (!cli->json) {
-        fprintf(cli->out, "%s is right: %s, %s\n", path, kind->name, holds);
+        fprintf(cli->out, "%s is valid: %s, %s\n", path, noun_of(kind), holds);
         return STATUS_OK;
     }
     struct json_out *json;

@@ -25,14 +25,14 @@ static enum status unknown_kind(const struct json_input *input, struct error *er
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) names[i] = kinds[i].key;
     suggest_list(names, ARRAY_COUNT(kinds), list, sizeof list);
     if (!json_is_object(root))
-        return json_fail_key(input, root, NULL, err, "no problem to solve (expected an object with %s)", list);
+        return json_fail_key(input, root, NULL, err, "not a problem to solve (expected an object with the key %s)", list);
+    if (json_refuse_kind(input, "an instance, a chain of layers or a SPASE problem", err) != STATUS_OK)
+        return err->status;
     json_object_foreach((json_t *)root, key, value) {
-        /* a file of ours that states no problem is no misspelt one */
-        if (strcmp(key, "spillway_plan") == 0 || strcmp(key, "spillway_trace") == 0) continue;
         const char *near = suggest(key, names, ARRAY_COUNT(kinds));
         if (near) return json_fail_key(input, root, key, err, "unknown key '%.80s' (did you mean '%s'?)", key, near);
     }
-    return json_fail_key(input, root, NULL, err, "no problem that is known (expected the key %s)", list);
+    return json_fail_key(input, root, NULL, err, "not a problem to solve (expected the key %s)", list);
 }
 
 static enum status solve(struct cli *cli, const struct cli_solve_request *request, struct error *err)
