@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,6 +63,20 @@ enum status error_io(struct error *err, const char *format, ...)
     return status;
 }
 
+enum status error_input(struct error *err, const char *format, ...)
+{
+    char reason[128];
+    const int number = errno;
+    const bool misnamed = number == ENOENT || number == ENOTDIR || number == EISDIR || number == ENAMETOOLONG ||
+                          number == ELOOP;
+    const char *text = strerror_r(number, reason, sizeof reason);
+    va_list arguments;
+    va_start(arguments, format);
+    enum status status = set_text(err, misnamed ? STATUS_BAD_INPUT : STATUS_IO, text, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
 enum status error_memory(struct error *err, const char *what, unsigned long long bytes)
 {
     return error_set(err, STATUS_NO_MEMORY, "no memory for %s (%llu bytes)", what, bytes);
@@ -80,6 +95,19 @@ enum status error_add(struct error *err, const char *format, ...)
         wanted += snprintf(err->text + wanted, sizeof err->text - (size_t)wanted, ": %s", old);
     finish_text(err, wanted);
     return err->status;
+}
+
+const char *error_status_name(enum status status)
+{
+    static const char *const names[] = {
+        [STATUS_OK] = "ok",           [STATUS_INFEASIBLE] = "infeasible", [STATUS_CHECK] = "check",
+        [STATUS_BAD_INPUT] = "bad-input", [STATUS_LIMIT] = "limit",       [STATUS_NO_MEMORY] = "no-memory",
+        [STATUS_IO] = "io",           [STATUS_DEVICE] = "device",         [STATUS_INTERRUPTED] = "interrupted",
+        [STATUS_MISSED] = "missed",
+    };
+    static_assert(sizeof names / sizeof names[0] == STATUS_COUNT, "a name per status");
+    assert(status >= STATUS_OK && status < STATUS_COUNT);
+    return names[status];
 }
 
 int error_exit_code(enum status status)

@@ -42,11 +42,18 @@ enum status error_set(struct error *err, enum status status, const char *format,
 /* As error_set() with STATUS_IO, and ": " and strerror(errno) at the end. */
 enum status error_io(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* The same about an input that cannot be opened or read, whose name the user gave: STATUS_BAD_INPUT when errno says
+ * that nothing of that name is there, or that it is a folder; else STATUS_IO. */
+enum status error_input(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
+
 /* As error_set() with STATUS_NO_MEMORY, for `what`, and the bytes asked for. */
 enum status error_memory(struct error *err, const char *what, unsigned long long bytes);
 
 /* Put "what was being done: " in front of the message; returns the status already there. */
 enum status error_add(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* "bad-input" and the like, for answers that programs read. */
+const char *error_status_name(enum status status);
 
 /* The exit code of a program that ends with this status: 0, 1, 2, 3, 4 or 130. */
 int error_exit_code(enum status status);

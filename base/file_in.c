@@ -63,7 +63,7 @@ static enum status fill(struct file_in *file, size_t wanted, struct error *err)
         }
         ssize_t got = read(file->fd, file->buffer + file->last, RAW_BYTES - file->last);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return error_io(err, "cannot read '%s'", file->name);
+        if (got < 0) return error_input(err, "cannot read '%s'", file->name);
         file->last += (size_t)got;
         file->ended = got == 0;
     }
@@ -143,7 +143,7 @@ static enum status go_to(struct file_in *file, uint64_t raw_offset, struct error
         file->first = (size_t)raw_offset;
         return STATUS_OK;
     }
-    if (lseek(file->fd, (off_t)raw_offset, SEEK_SET) < 0) return error_io(err, "cannot read '%s'", file->name);
+    if (lseek(file->fd, (off_t)raw_offset, SEEK_SET) < 0) return error_input(err, "cannot read '%s'", file->name);
     file->first = file->last = 0;
     file->ended = false;
     return STATUS_OK;
@@ -243,7 +243,7 @@ static enum status open_file(struct file_in *file, const char *path, struct erro
     struct stat info;
     bool standard = strcmp(path, "-") == 0;
     file->fd = standard ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
-    if (file->fd < 0) return error_io(err, "cannot open '%s'", file->name);
+    if (file->fd < 0) return error_input(err, "cannot open '%s'", file->name);
     if (outputs_read(path, err) != STATUS_OK) return err->status;
     file->seeks = !standard && fstat(file->fd, &info) == 0 && S_ISREG(info.st_mode);
     if (file->seeks) file->size = (uint64_t)info.st_size;

@@ -1,6 +1,6 @@
 /*
- * What all verbs share: finding the verb, parsing with its row of the table, warnings, the frame of
- * a JSON report.
+ * What all verbs share: finding the verb, parsing with its row of the table, warnings. The frame of a JSON answer is in
+ * cli_answer.c.
  *
  * A verb with actions ("models list", "models show") has one row per action, each with its own
  * options; the words of the command line are matched against the rows, first word first, so that
@@ -25,6 +25,7 @@
 #include "base/size.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "cli/cli_answer.h"
 #include "cli/cli_document.h"
 #include "cli/cli_old_spelling.h"
 #include "cli/cli_option_groups.h"
@@ -184,21 +185,31 @@ static enum status run_old(struct cli *cli, struct cli_old_spelling *old, struct
     return status == STATUS_OK ? run_verb(cli, old->count, old->words, err) : status;
 }
 
-enum status cli_dispatch(int argc, char **argv, FILE *out, struct error *err)
+static enum status print_version(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct cli cli = {.out = out, .argc = argc, .argv = argv};
+    struct json_out *json;
+    if (argc > 2 || (argc == 2 && strcmp(argv[1], "--json") != 0))
+        return error_set(err, STATUS_BAD_INPUT, "unexpected argument '%s' (expected --json or nothing)",
+                         argv[argc > 2 ? 2 : 1]);
+    if (argc == 1) {
+        fprintf(cli->out, "spillway %s\n", SPILLWAY_VERSION);
+        return STATUS_OK;
+    }
+    if (cli_report_begin(cli, "version", &json, err) != STATUS_OK) return err->status;
+    return cli_report_end(cli, json, err);
+}
+
+static enum status dispatch(struct cli *cli, int argc, char **argv, struct error *err)
+{
     if (argc == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "no verb was given: 'spillway help' lists them, and 'spillway measure' "
                          "is where to start");
-    if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0) {
-        fprintf(out, "spillway %s\n", SPILLWAY_VERSION);
-        return STATUS_OK;
-    }
+    if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0) return print_version(cli, argc, argv, err);
     if (strcmp(argv[0], "--includedir") == 0) {
         char folder[CLI_PATH_BYTES];
         cli_include_folder(folder);
-        fprintf(out, "%s\n", folder);
+        fprintf(cli->out, "%s\n", folder);
         return STATUS_OK;
     }
     /* "spillway --help" and "spillway models --help" mean "spillway help [models]". */
@@ -212,13 +223,22 @@ enum status cli_dispatch(int argc, char **argv, FILE *out, struct error *err)
     }
     struct cli_old_spelling old = {0};
     if (cli_old_spelling_find(argc, argv, &old)) {
-        enum status status = run_old(&cli, &old, err);
+        enum status status = run_old(cli, &old, err);
         cli_old_spelling_release(&old);
         return status;
     }
-    if (cli_find_verb(argv[0], argc > 1 ? argv[1] : NULL, &cli.verb, err) != STATUS_OK)
+    if (cli_find_verb(argv[0], argc > 1 ? argv[1] : NULL, &cli->verb, err) != STATUS_OK)
         return err->status;
-    return run_verb(&cli, argc, argv, err);
+    return run_verb(cli, argc, argv, err);
+}
+
+enum status cli_dispatch(int argc, char **argv, FILE *out, struct error *err)
+{
+    struct cli cli = {.out = out, .argc = argc, .argv = argv};
+    enum status status = dispatch(&cli, argc, argv, err);
+    cli.argc = argc; /* the words of an old spelling are gone */
+    cli.argv = argv;
+    return cli_answer_end(&cli, status, err);
 }
 
 enum status cli_look(const char *name,
@@ -304,41 +324,6 @@ void cli_next(struct cli *cli, const char *const *words)
         else cli_print_word(cli->out, *words);
     }
     fputc('\n', cli->out);
-}
-
-enum status cli_report_begin(struct cli *cli, const char *schema, struct json_out **out,
-                             struct error *err)
-{
-    struct json_out *json = json_out_create(NULL);
-    if (!json) return error_memory(err, "the report", 0);
-    char name[CLI_COMMAND_BYTES], command[CLI_COMMAND_BYTES];
-    snprintf(name, sizeof name, "spillway-%s-1", schema);
-    cli_command(cli->verb, command);
-    json_out_object_begin(json, NULL, false);
-    json_out_string(json, "schema", name);
-    json_out_string(json, "tool_version", SPILLWAY_VERSION);
-    json_out_string(json, "verb", command + strlen("spillway "));
-    *out = json;
-    return STATUS_OK;
-}
-
-enum status cli_report_end(struct cli *cli, struct json_out *json, struct error *err)
-{
-    json_out_array_begin(json, "warnings", false);
-    for (size_t i = 0; i < cli->warning_count; i++) json_out_string(json, NULL, cli->warnings[i]);
-    json_out_array_end(json);
-    json_out_object_end(json);
-    size_t length = 0;
-    enum status status = STATUS_OK;
-    if (json_out_complete(json)) {
-        const char *text = json_out_text(json, &length);
-        fwrite(text, 1, length, cli->out);
-        if (length == 0 || text[length - 1] != '\n') fputc('\n', cli->out);
-    } else {
-        status = error_memory(err, "the report", length);
-    }
-    json_out_destroy(json);
-    return status;
 }
 
 void cli_fingerprint(struct json_out *json, uint64_t fingerprint)

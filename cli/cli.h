@@ -51,6 +51,7 @@ struct cli {
     int argc;                    /* the words behind `spillway`; borrowed */
     char **argv;
     FILE *out;                   /* the answer; see above */
+    struct json_out *answer;     /* a JSON report that has all keys of the verb; NULL: none yet */
     bool json, quiet, force;     /* --json, --quiet, --force */
     const char *advice; /* a warning that an old spelling deserves; NULL: none */
     const char *report_path;     /* --report; NULL: not given */
@@ -121,8 +122,9 @@ void cli_next(struct cli *cli, const char *const *words);
 void cli_print_word(FILE *out, const char *word);
 
 /*
- * A JSON report: begin writes {"schema": "spillway-SCHEMA-1", "tool_version": ..., "verb": ...;
- * end adds "warnings", closes the object and moves it to cli->out. *out is destroyed by end.
+ * A JSON report: begin writes {"schema": "spillway-SCHEMA-1", "tool_version": ..., "verb": ...; end hands it over, also on
+ * failure. It is closed and moved to cli->out when the verb has ended, with "warnings" and the "error" that the verb
+ * ended with (cli/cli_answer.c).
  */
 MUST_CHECK enum status cli_report_begin(struct cli *cli, const char *schema, struct json_out **out,
                                         struct error *err);

@@ -111,7 +111,7 @@ static enum status add_folder(struct bench *bench, const char *path, struct erro
 {
     struct dirent **entries;
     int count = scandir(path, &entries, is_json, by_name);
-    if (count < 0) return error_io(err, "cannot read the folder '%s'", path);
+    if (count < 0) return error_input(err, "cannot read the folder '%s'", path);
     for (int i = 0; i < count; i++) {
         char file[CLI_PATH_BYTES + 256];
         snprintf(file, sizeof file, "%s/%s", path, entries[i]->d_name);
@@ -128,7 +128,7 @@ enum status bench_add_path(struct bench *bench, const char *path, struct error *
     struct stat about;
     if (strlen(path) >= CLI_PATH_BYTES)
         return error_set(err, STATUS_LIMIT, "the path of a workload is longer than %d bytes", CLI_PATH_BYTES);
-    if (stat(path, &about) != 0) return error_io(err, "cannot read '%s'", path);
+    if (stat(path, &about) != 0) return error_input(err, "cannot read '%s'", path);
     return S_ISDIR(about.st_mode) ? add_folder(bench, path, err) : add_file(bench, path, err);
 }
 

@@ -69,7 +69,7 @@ static enum status list_names(const char *folder, struct names *names, struct er
 {
     DIR *directory = opendir(folder);
     char name[NAME_MAX + 1];
-    if (!directory) return error_io(err, "cannot read the folder '%s'", folder);
+    if (!directory) return error_input(err, "cannot read the folder '%s'", folder);
     for (struct dirent *entry; !err->status && (entry = readdir(directory)) != NULL;) {
         if (!is_figure(entry->d_name, name)) continue;
         if (names->count == CLI_FIGURES_MAX)

@@ -430,7 +430,7 @@ static enum status open_and_reserve(struct storage *storage, struct error *err)
     if (!storage->options.buffered) {
         storage->file = open_file(storage, O_DIRECT);
         if (storage->file < 0 && errno != EINVAL)
-            return error_io(err, "cannot open storage in '%s'", folder);
+            return error_input(err, "cannot open storage in '%s'", folder);
         if (storage->file >= 0) {
             const enum status status = reserve(storage, err);
             if (status != STATUS_OK || block_can_be_read(storage)) return status;
@@ -440,7 +440,7 @@ static enum status open_and_reserve(struct storage *storage, struct error *err)
     }
     storage->block = 1;
     storage->file = open_file(storage, 0);
-    if (storage->file < 0) return error_io(err, "cannot open storage in '%s'", folder);
+    if (storage->file < 0) return error_input(err, "cannot open storage in '%s'", folder);
     add_note(storage, "the file system has no direct I/O, so it goes through the page cache");
     return reserve(storage, err);
 }

@@ -2,6 +2,7 @@
 #include "history/database.h"
 
 #include <stddef.h>
+#include <unistd.h>
 
 enum { BUSY_MS = 2000 };
 
@@ -14,6 +15,7 @@ enum status database_open(const char *path, const struct database_kind *kind, bo
                           struct error *err)
 {
     *out = (struct database){.kind = kind, .path = path};
+    if (!create && access(path, F_OK) != 0) return error_input(err, "cannot open '%s'", path);
     int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);
     if (sqlite3_open_v2(path, &out->handle, flags, NULL) != SQLITE_OK) return database_complain(out, err);
     sqlite3_busy_timeout(out->handle, BUSY_MS);

@@ -40,13 +40,13 @@ static enum status add_row(struct instance_library *out, const char *file, struc
 enum status instance_library_open(const char *folder, struct instance_library *out, struct error *err)
 {
     DIR *dir = opendir(folder);
-    if (!dir) return error_io(err, "cannot open the folder '%s'", folder);
+    if (!dir) return error_input(err, "cannot open the folder '%s'", folder);
     out->rows = alloc_zeroed(INSTANCE_LIBRARY_MAX, sizeof *out->rows);
     if (!out->rows) error_memory(err, "a library", INSTANCE_LIBRARY_MAX * sizeof *out->rows);
     for (const struct dirent *entry; !err->status;) {
         errno = 0;
         entry = readdir(dir);
-        if (!entry && errno) error_io(err, "cannot read the folder '%s'", folder);
+        if (!entry && errno) error_input(err, "cannot read the folder '%s'", folder);
         if (!entry) break;
         if (text_ends_in(entry->d_name, end) && add_row(out, entry->d_name, err)) break;
     }

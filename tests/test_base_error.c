@@ -38,6 +38,26 @@ static void prefix_says_what_was_done(void **state)
     assert_string_equal(err.text, "plan: job 3: cannot write 'a.json': No space left on device");
 }
 
+/* A wrong name is the user's mistake, a broken disk is not. */
+static void inputs_that_are_not_there_are_bad_input(void **state)
+{
+    (void)state;
+    const struct {
+        int number;
+        enum status expected;
+    } cases[] = {{ENOENT, STATUS_BAD_INPUT}, {ENOTDIR, STATUS_BAD_INPUT}, {EISDIR, STATUS_BAD_INPUT},
+                 {ELOOP, STATUS_BAD_INPUT},  {EACCES, STATUS_IO},         {EIO, STATUS_IO}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct error err = {0};
+        errno = cases[i].number;
+        assert_int_equal(error_input(&err, "cannot open '%s'", "a.json"), cases[i].expected);
+    }
+    struct error err = {0};
+    errno = ENOENT;
+    assert_int_equal(error_input(&err, "cannot open '%s'", "a.json"), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "cannot open 'a.json': No such file or directory");
+}
+
 static void memory_names_what_and_how_much(void **state)
 {
     (void)state;
@@ -102,6 +122,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_error_wins),
         cmocka_unit_test(prefix_says_what_was_done),
+        cmocka_unit_test(inputs_that_are_not_there_are_bad_input),
         cmocka_unit_test(memory_names_what_and_how_much),
         cmocka_unit_test(long_text_is_cut_with_dots),
         cmocka_unit_test(control_characters_are_replaced),

@@ -509,10 +509,10 @@ static void files_are_read(void **state)
     (void)state;
     struct error err = {0};
     struct json_input *input;
-    assert_int_equal(json_input_read("/nonexistent/a.json", &input, &err), STATUS_IO);
+    assert_int_equal(json_input_read("/nonexistent/a.json", &input, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "cannot open '/nonexistent/a.json': No such file or directory");
     err = (struct error){0};
-    assert_int_equal(json_input_read("/tmp", &input, &err), STATUS_IO);
+    assert_int_equal(json_input_read("/tmp", &input, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "cannot read '/tmp': Is a directory");
 
     char path[] = "/tmp/spillway-json-XXXXXX";

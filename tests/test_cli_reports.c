@@ -80,6 +80,25 @@ static json_t *run_json(const char *line)
     return root;
 }
 
+/* Checks "error" of a command that ends with `expected`; the caller frees the root. */
+static json_t *run_json_error(const char *line, enum status expected)
+{
+    static const char *const names[] = {[STATUS_INFEASIBLE] = "infeasible", [STATUS_CHECK] = "check",
+                                        [STATUS_BAD_INPUT] = "bad-input"};
+    char *text = run_verb(line, expected);
+    json_error_t why;
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &why);
+    if (!root) fail_msg("'%s': not JSON: %s", line, why.text);
+    free(text);
+    const json_t *error = json_object_get(root, "error");
+    assert_true(json_is_object(error));
+    assert_string_equal(json_string_value(json_object_get(error, "status")), names[expected]);
+    assert_int_equal(json_integer_value(json_object_get(error, "exit_code")), expected == STATUS_BAD_INPUT ? 2 : 1);
+    assert_true(strlen(json_string_value(json_object_get(error, "message"))) > 0);
+    assert_true(json_is_array(json_object_get(root, "warnings")));
+    return root;
+}
+
 static double number(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
@@ -102,6 +121,54 @@ static const json_t *array(const json_t *object, const char *key)
 }
 
 #define MACHINE "--hw host-2-cores --devices 2 --device-memory 6MiB --link-rate 2GB/s"
+
+/* --- errors ----------------------------------------------------------------------------------- */
+
+/* Whatever goes wrong, --json has one object on standard output. */
+static void errors_are_json_too(void **state)
+{
+    (void)state;
+    const char *const lines[] = {
+        "plan none.json " MACHINE " --json", "modles --json", "models --json", "plan --json --nonsense",
+        "plan --nonsense --json", "mem gpt2 --hw rtx-none --json", "--json",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        json_t *root = run_json_error(lines[i], STATUS_BAD_INPUT);
+        assert_string_equal(string(root, "schema"), "spillway-error-1");
+        json_decref(root);
+    }
+    json_t *root = run_json_error("plan none.json " MACHINE " --json", STATUS_BAD_INPUT);
+    assert_string_equal(string(root, "verb"), "plan");
+    assert_string_equal(string(json_object_get(root, "error"), "message"),
+                        "cannot open 'none.json': No such file or directory");
+    json_decref(root);
+    char *text = run_verb("plan none.json " MACHINE, STATUS_BAD_INPUT);
+    assert_string_equal(text, "");
+    free(text);
+}
+
+/* An answer that is "no" keeps its figures, and says so. */
+static void no_keeps_its_figures(void **state)
+{
+    (void)state;
+    json_t *root = run_json_error("mem gpt2-xl --hw v100-sxm2-16gb --device-memory 64MiB --way dp=1 --json", STATUS_INFEASIBLE);
+    assert_string_equal(string(root, "schema"), "spillway-mem-1");
+    json_decref(root);
+}
+
+static void the_version_is_json_too(void **state)
+{
+    (void)state;
+    char *text = run_verb("--version --json", STATUS_OK);
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(root);
+    assert_string_equal(string(root, "schema"), "spillway-version-1");
+    assert_string_equal(string(root, "tool_version"), SPILLWAY_VERSION);
+    assert_null(json_object_get(root, "error"));
+    json_decref(root);
+    free(text);
+    json_decref(run_json_error("--version --json more", STATUS_BAD_INPUT));
+}
 
 /* --- verbs ------------------------------------------------------------------------------------ */
 
@@ -306,6 +373,9 @@ static void help_lists_every_command(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_are_json_too),
+        cmocka_unit_test(no_keeps_its_figures),
+        cmocka_unit_test(the_version_is_json_too),
         cmocka_unit_test(models_list_counts_parameters),
         cmocka_unit_test(models_show_adds_up),
         cmocka_unit_test(hardware_show_is_a_hardware_file),

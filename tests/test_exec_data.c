@@ -215,17 +215,17 @@ static void test_files_refused(void **state)
     remove(path);
     struct data_source *source = NULL;
     struct error err = {0};
-    assert_int_equal(data_open(&job, &source, &err), STATUS_IO);
+    assert_int_equal(data_open(&job, &source, &err), STATUS_BAD_INPUT);
     assert_non_null(strstr(err.text, "No such file or directory"));
     job.data = "/";
     err = (struct error){0};
-    assert_int_equal(data_open(&job, &source, &err), STATUS_IO);
+    assert_int_equal(data_open(&job, &source, &err), STATUS_BAD_INPUT);
     assert_non_null(strstr(err.text, "'/' is no regular file"));
     /* a pipe that nobody writes to: refused, not waited for */
     assert_int_equal(mkfifo(path, 0600), 0);
     job.data = path;
     err = (struct error){0};
-    assert_int_equal(data_open(&job, &source, &err), STATUS_IO);
+    assert_int_equal(data_open(&job, &source, &err), STATUS_BAD_INPUT);
     assert_non_null(strstr(err.text, "is no regular file"));
     remove(path);
 }
@@ -591,7 +591,7 @@ static void test_held_out(void **state)
     data_close(training);
     data_close(held_out);
     job.evaluation.data = "/nonexistent/held-out";
-    assert_int_equal(data_open_held_out(&job, &held_out, &err), STATUS_IO);
+    assert_int_equal(data_open_held_out(&job, &held_out, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "held-out data of job 'a': cannot open '/nonexistent/held-out': No "
                                   "such file or directory");
 }

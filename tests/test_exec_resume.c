@@ -529,7 +529,7 @@ static void test_keep_going_without_data(void **state)
         plan.jobs.jobs[1].data = "/nonexistent/corpus.txt";
         const enum status status = try_run(&plan, &options, &out, &err);
         if (!keep_going) {
-            assert_int_equal(status, STATUS_IO);
+            assert_int_equal(status, STATUS_BAD_INPUT);
             continue;
         }
         assert_int_equal(status, STATUS_OK);

@@ -427,7 +427,7 @@ static void test_refusals(void **state)
     plan.jobs.jobs[0].weights_out = NULL;
 
     plan.jobs.jobs[0].weights_in = "/nonexistent/weights.safetensors";
-    check_refused(&plan, &options, STATUS_IO, "weights.safetensors", "No such file");
+    check_refused(&plan, &options, STATUS_BAD_INPUT, "weights.safetensors", "No such file");
     plan.jobs.jobs[0].weights_in = NULL;
 
     const struct run_options no_log = {.log_path = "/nonexistent/log"};
@@ -435,7 +435,7 @@ static void test_refusals(void **state)
 
     plan.jobs.jobs[0].data_format = DATA_TEXT;
     plan.jobs.jobs[0].data = "/nonexistent/corpus.txt";
-    check_refused(&plan, &options, STATUS_IO, "job-0", "corpus.txt");
+    check_refused(&plan, &options, STATUS_BAD_INPUT, "job-0", "corpus.txt");
     plan_release(&plan);
 }
 

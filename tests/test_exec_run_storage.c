@@ -171,7 +171,7 @@ static void test_refusals(void **state)
     expect_refused(&options, STATUS_BAD_INPUT,
                    "of states on storage, and no folder for it is named (--storage DIR)");
     options.storage.folder = "/nonexistent";
-    expect_refused(&options, STATUS_IO, "cannot open storage in '/nonexistent': No such file");
+    expect_refused(&options, STATUS_BAD_INPUT, "cannot open storage in '/nonexistent': No such file");
     options = options_for(&full, false);
     expect_refused(&options, STATUS_IO, "No space left on device"); /* before anything is computed */
 }

@@ -186,11 +186,11 @@ static void a_disk_that_does_nothing_is_given_up(void **state)
     }
 }
 
-static void expect_refused(const struct storage_options *options, const char *expected)
+static void expect_refused(const struct storage_options *options, enum status status, const char *expected)
 {
     struct storage *storage = NULL;
     struct error err = {0};
-    assert_int_equal(storage_open(options, &storage, &err), STATUS_IO);
+    assert_int_equal(storage_open(options, &storage, &err), status);
     assert_null(storage);
     assert_string_equal(err.text, expected);
 }
@@ -203,12 +203,12 @@ static void opening_fails_with_a_reason(void **state)
     shut.open_error = EACCES;
     struct storage_options options = {.folder = ".", .bytes = 3 * MIB, .lanes = 1};
     options.calls = &full.calls;
-    expect_refused(&options, "cannot reserve 3 MiB of storage in '.': No space left on device");
+    expect_refused(&options, STATUS_IO, "cannot reserve 3 MiB of storage in '.': No space left on device");
     options.calls = &shut.calls;
-    expect_refused(&options, "cannot open storage in '.': Permission denied");
+    expect_refused(&options, STATUS_IO, "cannot open storage in '.': Permission denied");
     options.calls = NULL;
     options.folder = "no/such/folder";
-    expect_refused(&options, "cannot open storage in 'no/such/folder': No such file or directory");
+    expect_refused(&options, STATUS_BAD_INPUT, "cannot open storage in 'no/such/folder': No such file or directory");
 }
 
 static uint32_t files_here(void)

@@ -468,7 +468,7 @@ static void test_read_refused(void **state)
 
     remove(path);
     err = (struct error){0};
-    assert_int_equal(read_weights(&to, &err), STATUS_IO);
+    assert_int_equal(read_weights(&to, &err), STATUS_BAD_INPUT);
     trainer_release(&from);
     trainer_release(&to);
 }

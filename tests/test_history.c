@@ -230,7 +230,7 @@ static void no_histories(void **state)
     snprintf(missing, sizeof missing, "%s/none/history.db", folder);
     refused(missing, true, STATUS_IO, "/none/history.db': unable to open database file");
     unlink(path);
-    refused(path, false, STATUS_IO, "/history.db': unable to open database file");
+    refused(path, false, STATUS_BAD_INPUT, "/history.db': No such file or directory");
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs("these are eleven words that are not the header of SQLite's", file);

@@ -241,7 +241,7 @@ static void a_path_is_read(void **state)
     hardware_release(&h);
     unlink(path);
     struct error err = {0};
-    assert_int_equal(hardware_find(path, &h, &err), STATUS_IO);
+    assert_int_equal(hardware_find(path, &h, &err), STATUS_BAD_INPUT);
 }
 
 static void bad_points_are_refused(void **state)

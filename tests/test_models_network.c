@@ -584,7 +584,7 @@ static void unknown_names_get_a_suggestion(void **state)
     struct arena arena = {0};
     struct network n;
     struct error err = {0};
-    assert_int_equal(network_find("./no-such.json", &arena, &n, &err), STATUS_IO);
+    assert_int_equal(network_find("./no-such.json", &arena, &n, &err), STATUS_BAD_INPUT);
     assert_true(network_is_path("a.json") && network_is_path("./a") && !network_is_path("gpt2"));
 }
 

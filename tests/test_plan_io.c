@@ -328,7 +328,7 @@ static void test_files(void **state)
     assert_true(plan_fingerprint(&plan) == plan_fingerprint(&read));
     unlink(path);
     plan_release(&read);
-    assert_int_equal(plan_read(path, &read, &err), STATUS_IO);
+    assert_int_equal(plan_read(path, &read, &err), STATUS_BAD_INPUT);
     plan_release(&read);
 
     /* a plan that is wrong is not written */
