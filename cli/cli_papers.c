@@ -84,6 +84,17 @@ static enum status list_names(const char *folder, struct names *names, struct er
     return err->status;
 }
 
+enum status cli_papers_ids(const char *given, void (*take)(void *context, const char *id), void *context,
+                           struct error *err)
+{
+    char folder[CLI_PATH_BYTES];
+    struct names names = {0};
+    if (cli_papers_folder(given, folder, err) == STATUS_OK && list_names(folder, &names, err) == STATUS_OK)
+        for (size_t i = 0; i < names.count; i++) take(context, names.items[i]);
+    release_names(&names);
+    return err->status;
+}
+
 /* Takes the figure up. `name` NULL: any id will do. */
 static enum status read_one(struct cli_papers *papers, const char *path, const char *name, bool real, struct error *err)
 {

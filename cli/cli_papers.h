@@ -17,6 +17,10 @@ struct cli_papers {
  * folder, else the tree that this program was built from. Errors: STATUS_IO when there is none of them. */
 MUST_CHECK enum status cli_papers_folder(const char *given, char folder[CLI_PATH_BYTES], struct error *err);
 
+/* Call `take` with each id of the folder, in order. Errors: those of cli_papers_folder(); STATUS_LIMIT, STATUS_IO. */
+MUST_CHECK enum status cli_papers_ids(const char *given, void (*take)(void *context, const char *id), void *context,
+                                      struct error *err);
+
 /* All figures of a folder: its files NAME.json, each with the id NAME. The caller ends it with cli_papers_close().
  * Errors: those of figure_read(); STATUS_BAD_INPUT for another id; STATUS_LIMIT. */
 MUST_CHECK enum status cli_papers_open(const char *given, struct cli_papers *papers, struct error *err);

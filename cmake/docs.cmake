@@ -24,8 +24,9 @@ if(TARGET spillway-cli)
     # A shell finds its script by the name that its folder wants.
     set(COMPLETION_bash spillway)
     set(COMPLETION_zsh _spillway)
+    set(COMPLETION_fish spillway.fish)
     set(COMPLETIONS "")
-    foreach(shell bash zsh)
+    foreach(shell bash zsh fish)
         set(target ${CMAKE_BINARY_DIR}/completion/${COMPLETION_${shell}})
         add_custom_command(OUTPUT ${target}
                            COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/completion
@@ -36,6 +37,7 @@ if(TARGET spillway-cli)
     add_custom_target(completion ALL DEPENDS ${COMPLETIONS})
     install(FILES ${CMAKE_BINARY_DIR}/completion/spillway DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
     install(FILES ${CMAKE_BINARY_DIR}/completion/_spillway DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES ${CMAKE_BINARY_DIR}/completion/spillway.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 
 # A dated example of a price list for `spillway whatif`; nothing reads it unless it is named.
