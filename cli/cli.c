@@ -31,6 +31,7 @@
 #include "cli/cli_option_groups.h"
 #include "cli/cli_policy_skeleton.h"
 #include "cli/cli_synonyms.h"
+#include "models/hardware.h"
 #include "models/precision.h"
 
 enum { VERBS_MAX = 64 };
@@ -255,6 +256,27 @@ enum status cli_look(const char *name,
     return STATUS_OK;
 }
 
+/* Tells which machine is taken for a name that is no preset's. */
+static void say_machine(struct cli *cli, const char *name)
+{
+    char said[HARDWARE_SAID_BYTES];
+    if (name && hardware_name_completed(name, said)) cli_warn(cli, "%s", said);
+}
+
+static void say_machines(struct cli *cli, const struct options *options)
+{
+    static const char value[] = "MACHINE";
+    for (size_t i = 0; i < options->spec_count; i++) {
+        const struct option_spec *spec = &options->specs[i];
+        if (!spec->value || strcmp(spec->value, value) != 0) continue;
+        if (spec->type == OPTION_TYPE_STRING) say_machine(cli, *(const char *const *)spec->out);
+        const struct option_list *list = spec->type == OPTION_TYPE_LIST ? spec->out : NULL;
+        for (size_t k = 0; list && k < list->count; k++) say_machine(cli, list->items[k]);
+    }
+    const char *arguments = options->arguments + (options->arguments[0] == '[');
+    if (strncmp(arguments, value, strlen(value)) == 0 && options->operand_count > 0) say_machine(cli, options->operands[0]);
+}
+
 enum status cli_parse(struct cli *cli, struct options *options, int argc, char **argv,
                       bool *go_on, struct error *err)
 {
@@ -276,6 +298,7 @@ enum status cli_parse(struct cli *cli, struct options *options, int argc, char *
         return STATUS_OK;
     }
     if (cli->quiet) progress_disable();
+    say_machines(cli, options);
     if (cli->advice) cli_warn(cli, "%s", cli->advice);
     if (cli->history_path) setenv("SPILLWAY_HISTORY", cli->history_path, 1);
     if (cli->report_path && cli_document_begin(cli, err) != STATUS_OK) return err->status;

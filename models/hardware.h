@@ -400,8 +400,9 @@ MUST_CHECK enum status hardware_parse(const struct json_input *in, const json_t 
  * A100-SXM4-40GB"), several of one device in one machine ("4x rtx-3090-24gb"), several nodes ("384x
  * dgx-a100-80gb", "64x dgx-a100-80gb 2:1" with leaf switches whose uplinks have half of their NICs'
  * bandwidth), either of several kinds ("2x a100-sxm4-80gb + 2x v100-sxm2-32gb", "dgx-h100 + 2x dgx-a100-80gb"), or
- * path (has a slash or ends in .json). A name that could be several presets ("a100") is an error that lists them; nodes of
- * AWS may have "aws:" in front.
+ * path (has a slash or ends in .json). A name that could be several presets ("a100") is an error that lists them; one that
+ * could be one only ("rtx3090", "RTX 4090") is taken (hardware_name_completed() says so). Nodes of AWS may have "aws:" in
+ * front.
  *
  * Several devices sit in pairs behind PCIe switches, and these behind one host bridge, which
  * carries both directions of all together at 0.71 of their sum: what was measured of both
@@ -410,6 +411,11 @@ MUST_CHECK enum status hardware_parse(const struct json_input *in, const json_t 
  */
 MUST_CHECK enum status hardware_find(const char *name_or_path, struct hardware *out,
                                      struct error *err);
+
+/* True when hardware_find() takes a name for a preset's: "machine 'rtx3090' is taken for 'rtx-3090-24gb'" for the first. */
+enum { HARDWARE_SAID_BYTES = 320 };
+bool hardware_name_completed(const char *text, char said[HARDWARE_SAID_BYTES]);
+
 const char *hardware_preset_name(uint32_t index); /* NULL past the end */
 const char *hardware_preset_summary(uint32_t index);
 

@@ -5,6 +5,8 @@
  *     "dgx-a100-80gb", "384x dgx-a100-80gb"       a node; nodes of a cluster
  *     "64x dgx-a100-80gb 2:1"                     the same with leaf switches that are oversubscribed
  *     "aws:p4d.24xlarge"                          with the cloud that a price list has in front of it
+ *     "rtx3090", "A100 80GB"                      candidates: names that start with these letters and digits, or have
+ *                                                 each of these words; one candidate is taken, several are listed
  */
 #include <assert.h>
 #include <ctype.h>
@@ -142,14 +144,15 @@ static const struct node *find_node(const char *name)
     return NULL;
 }
 
-/* "4x NAME", "4xNAME": the count and the rest; count 1 and all of it where there is no such. */
+/* "4x NAME", "4xNAME", "4 x NAME": the count and the rest; count 1 and all of it where there is no such. */
 static const char *split_count(const char *text, uint64_t *count)
 {
     *count = 1;
     if (!isdigit((unsigned char)text[0])) return text;
     char *end;
     unsigned long long number = strtoull(text, &end, 10);
-    if (*end != 'x') return text;
+    while (*end == ' ') end++;
+    if (*end != 'x' && *end != 'X') return text;
     *count = number;
     for (end++; *end == ' ';) end++;
     return end;
@@ -167,31 +170,109 @@ static double cut_oversubscription(char *name)
     return ratio;
 }
 
-enum { PRESETS_MAX = 128 };
+/* --- names that are nearly right -------------------------------------------------------------- */
+
+enum { PRESETS_MAX = 128, NAME_BYTES = 128, CANDIDATE_LETTERS_MIN = 2 };
+
+/* Letters and digits only, in lower case. Returns how many they are. */
+static size_t squeeze(const char *name, char out[NAME_BYTES])
+{
+    size_t length = 0;
+    for (; *name && length + 1 < NAME_BYTES; name++)
+        if (isalnum((unsigned char)*name)) out[length++] = (char)tolower((unsigned char)*name);
+    out[length] = '\0';
+    return length;
+}
+
+static bool has_every_word(const char *preset, const char *name)
+{
+    for (const char *at = name; *at;) {
+        size_t length = 0;
+        char word[NAME_BYTES];
+        while (isalnum((unsigned char)at[length])) length++;
+        if (length > 0) {
+            if (length >= sizeof word) return false;
+            snprintf(word, sizeof word, "%.*s", (int)length, at);
+            if (!strcasestr(preset, word)) return false;
+        }
+        at += length > 0 ? length : 1;
+    }
+    return true;
+}
+
+/* Presets that `name` may stand for, in the order of the catalogue. */
+static size_t find_candidates(const char *name, const char *out[PRESETS_MAX])
+{
+    char letters[NAME_BYTES], preset_letters[NAME_BYTES];
+    const char *preset;
+    size_t count = 0, length = squeeze(name, letters);
+    if (length < CANDIDATE_LETTERS_MIN) return 0;
+    for (uint32_t i = 0; count < PRESETS_MAX && (preset = hardware_preset_name(i)); i++) {
+        squeeze(preset, preset_letters);
+        if (strncmp(preset_letters, letters, length) == 0 || has_every_word(preset, name)) out[count++] = preset;
+    }
+    return count;
+}
+
+/* Replaces a name that is no preset's by that of the only candidate. A name with a colon has a cloud or a ratio. */
+static bool complete_name(char name[NAME_BYTES])
+{
+    const char *candidates[PRESETS_MAX];
+    if (strchr(name, ':') || strcmp(name, host_name) == 0 || find_gpu(name) || find_node(name)) return false;
+    if (find_candidates(name, candidates) != 1) return false;
+    snprintf(name, NAME_BYTES, "%s", candidates[0]);
+    return true;
+}
+
+/* "'a100' does not say which": all candidates. False when there is none. */
+static bool fail_candidates(const char *name, struct error *err)
+{
+    const char *candidates[PRESETS_MAX];
+    char list[512];
+    size_t used = 0, count = find_candidates(name, candidates);
+    for (size_t i = 0; i < count; i++) {
+        int length = snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", candidates[i]);
+        used += (size_t)length < sizeof list - used ? (size_t)length : sizeof list - used - 1;
+    }
+    if (count > 0)
+        error_set(err, STATUS_BAD_INPUT, "'%.100s' does not say which machine is meant (expected one of %s)", name, list);
+    return count > 0;
+}
+
+/* The preset that has a word of the name: "t4-16gb" of "tesla-t4". NULL: none, or several. */
+static const char *find_by_word(const char *name)
+{
+    const char *found = NULL, *preset;
+    for (const char *at = name; *at; at += *at ? 1 : 0) {
+        size_t length = strcspn(at, "- _");
+        bool digits = strcspn(at, "0123456789") < length && length >= CANDIDATE_LETTERS_MIN;
+        for (uint32_t i = 0; digits && (preset = hardware_preset_name(i)); i++) {
+            if (strncasecmp(preset, at, length) != 0 || preset[length] != '-') continue;
+            if (found) return NULL;
+            found = preset;
+        }
+        at += length;
+    }
+    return found;
+}
 
 static enum status fail_unknown(const char *name, struct error *err)
 {
     const char *names[PRESETS_MAX];
-    char list[512] = "";
-    size_t used = 0, candidates = 0, count = 0;
-    for (uint32_t i = 0; i < PRESETS_MAX && hardware_preset_name(i); i++) {
-        names[i] = hardware_preset_name(i);
+    size_t count = 0;
+    if (fail_candidates(name, err)) return err->status;
+    while (count < PRESETS_MAX && hardware_preset_name((uint32_t)count)) {
+        names[count] = hardware_preset_name((uint32_t)count);
         count++;
-        if (name[0] == '\0' || !strcasestr(names[i], name)) continue;
-        candidates++;
-        int length = snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", names[i]);
-        used += (size_t)length < sizeof list - used ? (size_t)length : sizeof list - used - 1;
     }
-    if (candidates > 0)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "'%.100s' does not say which machine is meant (expected %s%s)", name,
-                         candidates > 1 ? "one of " : "", list);
-    const char *meant = strncmp(name, "aws:", 4) == 0 ? name + 4 : name;
-    char ending[SUGGEST_BYTES];
-    return error_set(err, STATUS_BAD_INPUT, "unknown machine '%.100s'%s", name,
-                     suggest_ending_or(meant, names, count,
-                                       " (expected a preset such as a100-sxm4-40gb, '4x rtx-3090-24gb', "
-                                       "'2x dgx-a100-80gb', or the path of a hardware file)", ending));
+    const char *meant = strncmp(name, cloud_prefix, strlen(cloud_prefix)) == 0 ? name + strlen(cloud_prefix) : name;
+    const char *near = suggest(meant, names, count);
+    if (!near) near = find_by_word(meant);
+    if (near)
+        return error_set(err, STATUS_BAD_INPUT, "unknown machine '%.100s' (did you mean '%s'?)", name, near);
+    return error_set(err, STATUS_BAD_INPUT,
+                     "unknown machine '%.100s' (expected a preset such as a100-sxm4-40gb, '4x rtx-3090-24gb', "
+                     "'2x dgx-a100-80gb', or the path of a hardware file)", name);
 }
 
 static enum status check_count(const char *text, uint64_t count, uint32_t most, const char *what,
@@ -229,10 +310,15 @@ static enum status fail_kind(const char *text, enum part_kind kind, struct error
 static enum status find_part(const char *text, enum part_kind kind, struct hardware *out, struct error *err)
 {
     uint64_t count;
-    char name[128];
-    if (strcmp(text, host_name) == 0) return kind == PART_ALONE ? build_host(out, err) : fail_kind(text, kind, err);
-    if ((size_t)snprintf(name, sizeof name, "%s", split_count(text, &count)) >= sizeof name)
-        return fail_unknown(text, err);
+    char name[NAME_BYTES];
+    const char *rest = split_count(text, &count);
+    if ((size_t)snprintf(name, sizeof name, "%s", rest) >= sizeof name) return fail_unknown(text, err);
+    complete_name(name);
+    if (strcmp(name, host_name) == 0 && rest != text)
+        return error_set(err, STATUS_BAD_INPUT, "'%.100s': '%s' is one machine (expected it without a count; --devices "
+                         "makes several devices of it)", text, host_name);
+    if (strcmp(name, host_name) == 0)
+        return kind == PART_ALONE ? build_host(out, err) : fail_kind(text, kind, err);
     if (find_gpu(name)) {
         if (kind == PART_NODES) return fail_kind(text, kind, err);
         TRY(check_count(text, count, DEVICES_MAX, "devices", err));
@@ -246,6 +332,7 @@ static enum status find_part(const char *text, enum part_kind kind, struct hardw
     if (!(oversubscription > 0))
         return error_set(err, STATUS_BAD_INPUT, "'%.100s': uplinks have no such share of their NICs' rates (expected 1:1 to "
                          "1000000:1)", text);
+    complete_name(name);
     const struct node *node = find_node(name);
     if (node && kind == PART_DEVICES) return fail_kind(text, kind, err);
     if (!node) return fail_unknown(name, err);
@@ -253,14 +340,23 @@ static enum status find_part(const char *text, enum part_kind kind, struct hardw
 }
 
 /* What is between this place and the next '+', without blanks around it; where that '+' is, or the end. */
-static const char *take_part(const char *text, char part[128], bool *fits)
+static const char *take_part(const char *text, char part[NAME_BYTES], bool *fits)
 {
     size_t blanks = strspn(text, " "), length = strcspn(text, "+");
     size_t begin = blanks < length ? blanks : length, end = length;
     while (end > begin && text[end - 1] == ' ') end--;
-    *fits = end - begin < 128;
-    snprintf(part, 128, "%.*s", (int)(*fits ? end - begin : 127), text + begin);
+    *fits = end - begin < NAME_BYTES;
+    snprintf(part, NAME_BYTES, "%.*s", (int)(*fits ? end - begin : NAME_BYTES - 1), text + begin);
     return text + length;
+}
+
+static bool is_device(const char *part)
+{
+    uint64_t count;
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%s", split_count(part, &count));
+    complete_name(name);
+    return find_gpu(name) != NULL;
 }
 
 static enum status find_mix(const char *text, struct hardware *parts, struct hardware *out, struct error *err)
@@ -270,15 +366,14 @@ static enum status find_mix(const char *text, struct hardware *parts, struct har
     char name[HARDWARE_PARTS_MAX * 40] = "";
     size_t used = 0;
     for (const char *rest = text;; rest++, count++) {
-        char part[128];
+        char part[NAME_BYTES];
         bool fits;
-        uint64_t several;
         rest = take_part(rest, part, &fits);
         if (!fits) return fail_unknown(part, err);
         if (count == HARDWARE_PARTS_MAX)
             return error_set(err, STATUS_LIMIT, "machine '%.100s' has too many parts (limit is %d)", text,
                              HARDWARE_PARTS_MAX);
-        if (count == 0) kind = find_gpu(split_count(part, &several)) ? PART_DEVICES : PART_NODES;
+        if (count == 0) kind = is_device(part) ? PART_DEVICES : PART_NODES;
         TRY(find_part(part, kind, &parts[count], err));
         int length = snprintf(name + used, sizeof name - used, "%s%s", count ? " + " : "", parts[count].name);
         used += (size_t)length < sizeof name - used ? (size_t)length : sizeof name - used - 1;
@@ -301,6 +396,29 @@ static bool is_path(const char *name)
     size_t length = strlen(name);
     return strchr(name, '/') || (length > 5 && strcmp(name + length - 5, ".json") == 0) ||
            (length > 8 && strcmp(name + length - 8, ".json.gz") == 0);
+}
+
+bool hardware_name_completed(const char *text, char said[HARDWARE_SAID_BYTES])
+{
+    for (const char *rest = text; !is_path(text); rest++) {
+        char part[NAME_BYTES], given[NAME_BYTES], name[NAME_BYTES];
+        bool fits;
+        uint64_t count;
+        rest = take_part(rest, part, &fits);
+        snprintf(name, sizeof name, "%s", split_count(part, &count));
+        bool completed = complete_name(name);
+        snprintf(given, sizeof given, "%s", split_count(part, &count));
+        if (!completed && cut_oversubscription(given) > 0) {
+            snprintf(name, sizeof name, "%s", given);
+            completed = complete_name(name);
+        }
+        if (completed) {
+            snprintf(said, HARDWARE_SAID_BYTES, "machine '%s' is taken for '%s'", given, name);
+            return true;
+        }
+        if (*rest == '\0') break;
+    }
+    return false;
 }
 
 enum status hardware_find(const char *name_or_path, struct hardware *out, struct error *err)

@@ -46,6 +46,33 @@ static void nearest_wins_then_first(void **state)
     assert_string_equal(suggest("abcdz", some, 3), "abcdx");
 }
 
+/* Names of figures, of networks and of keys, as they are in the program. */
+static void prefixes_win_over_edits(void **state)
+{
+    (void)state;
+    static const char *const figures[] = {"hydra-fig7", "hydra-fig8-text", "hydra-fig8-nas", "hydra-fig9-left"};
+    static const char *const networks[] = {"gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "gpt-j-6b", "gpt-neox-20b"};
+    char buffer[SUGGEST_BYTES];
+    assert_string_equal(suggest_ending("hydra-fig8", figures, 4, buffer),
+                        " (did you mean 'hydra-fig8-text' or 'hydra-fig8-nas'?)");
+    assert_string_equal(suggest("hydra-fig9", figures, 4), "hydra-fig9-left"); /* fig7 is one letter away */
+    assert_string_equal(suggest_ending("hydra-fg7", figures, 4, buffer), " (did you mean 'hydra-fig7'?)");
+    assert_string_equal(suggest_ending("gpt", networks, 6, buffer),
+                        " (did you mean 'gpt2', 'gpt2-medium', 'gpt2-large', 'gpt2-xl' or 2 more?)");
+    assert_string_equal(suggest_ending("gpt2-xxl", networks, 6, buffer), " (did you mean 'gpt2-xl'?)");
+    assert_string_equal(suggest_ending("gp", networks, 2, buffer), " (expected gpt2 or gpt2-medium)");
+}
+
+static void longer_words_suggest_what_they_start_with(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"lr", "micro", "microbatch", "microbatches", "minibatches"};
+    assert_string_equal(suggest("micro_batchsize", keys, 5), "microbatch"); /* five edits, 4 allowed */
+    assert_string_equal(suggest("micro_batches_of_a_step", keys, 5), "microbatches");
+    assert_null(suggest("microsoft_windows", keys, 5)); /* 5 of 17 letters */
+    assert_null(suggest("lr_of_the_first_steps", keys, 5));
+}
+
 static void lists_read_as_a_sentence(void **state)
 {
     (void)state;
@@ -79,6 +106,8 @@ int main(void)
         cmocka_unit_test(near_words_are_found),
         cmocka_unit_test(far_words_are_not),
         cmocka_unit_test(nearest_wins_then_first),
+        cmocka_unit_test(prefixes_win_over_edits),
+        cmocka_unit_test(longer_words_suggest_what_they_start_with),
         cmocka_unit_test(lists_read_as_a_sentence),
         cmocka_unit_test(endings_suggest_or_list),
     };

@@ -166,7 +166,7 @@ static void bad_files_are_refused_with_their_place(void **state)
          "test:5:64: 'memory_bytes' is 8589934593 (expected 1 to 8589934592)"},
         {HEAD TYPES LINKS
          "\"devices\": [{\"type\": \"core\", \"path\": [\"dram\"], \"memory\": 8589934593}]}",
-         "test:5:48: unknown key 'memory' (expected type, path, networks or memory_bytes)"},
+         "test:5:48: unknown key 'memory' (did you mean 'memory_bytes'?)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct hardware h = {0};
@@ -250,7 +250,8 @@ static void bad_points_are_refused(void **state)
     static const struct {
         const char *kernels, *message;
     } rows[] = {
-        {"\"matmul\": []", "test:4:30: unknown key 'matmul'"},
+        {"\"matmul\": []", "test:4:30: unknown key 'matmul' (did you mean 'matmul_forward', 'matmul_input', 'matmul_weight', "
+                            "'matmul_bf16_forward' or 5 more?)"},
         {"\"loss\": [[3, 5, 0, 1e-6]]", "test:4:39: element 0 has 4 elements (expected 5)"},
         {"\"loss\": [[3, 5, 0, 0, 0]]", "test:4:49: element 3 is 0 (expected 1e-12 to 1000000)"},
         {"\"loss\": [[3, 0, 0, 1, 0]]", "test:4:39: element 0: a loss of these sizes does nothing"},

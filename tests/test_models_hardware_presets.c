@@ -236,6 +236,38 @@ static void machines_have_several_names(void **state)
     }
 }
 
+/* Not a preset's name, and of one preset only: its letters start with these, or it has each of these words. */
+static void names_of_one_candidate_are_taken(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *same, *said;
+        uint32_t devices;
+    } rows[] = {
+        {"rtx3090", "rtx-3090-24gb", "machine 'rtx3090' is taken for 'rtx-3090-24gb'", 1},
+        {"RTX-3090", "rtx-3090-24gb", "machine 'RTX-3090' is taken for 'rtx-3090-24gb'", 1},
+        {"2 x rtx 4090", "2x rtx-4090-24gb", "machine 'rtx 4090' is taken for 'rtx-4090-24gb'", 2},
+        {"3X4090", "3x rtx-4090-24gb", "machine '4090' is taken for 'rtx-4090-24gb'", 3},
+        {"rtx-309", "rtx-3090-24gb", "machine 'rtx-309' is taken for 'rtx-3090-24gb'", 1},
+        {"dgx-a100", "dgx-a100-80gb", "machine 'dgx-a100' is taken for 'dgx-a100-80gb'", 8},
+        {"4 x DGX-H100 2:1", "4x dgx-h100 2:1", "machine 'DGX-H100' is taken for 'dgx-h100'", 32},
+        {"a100-sxm4-80gb + V100_SXM2 32GB", "a100-sxm4-80gb + v100-sxm2-32gb",
+         "machine 'V100_SXM2 32GB' is taken for 'v100-sxm2-32gb'", 2},
+        {"4x rtx-3090", "4x rtx-3090-24gb", NULL, 4}, /* a device of one size needs none */
+        {"a100-sxm4-40gb", "a100-sxm4-40gb", NULL, 1},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct hardware h;
+        char said[HARDWARE_SAID_BYTES] = "";
+        support_machine(rows[i].name, &h);
+        assert_string_equal(h.name, rows[i].same);
+        assert_int_equal(h.device_count, rows[i].devices);
+        assert_int_equal(hardware_name_completed(rows[i].name, said), rows[i].said != NULL);
+        assert_string_equal(said, rows[i].said ? rows[i].said : "");
+        hardware_release(&h);
+    }
+}
+
 static void unknown_names_are_refused(void **state)
 {
     (void)state;
@@ -247,8 +279,13 @@ static void unknown_names_are_refused(void **state)
         {"4x A100", "'A100' does not say which machine is meant (expected one of a100-sxm4-40gb, "
                     "a100-sxm4-80gb, a100-pcie-40gb, a100-pcie-80gb, dgx-a100-80gb)"},
         {"v100-sxm2", "'v100-sxm2' does not say which machine is meant (expected one of v100-sxm2-32gb, v100-sxm2-16gb)"},
-        {"rtx-309", "'rtx-309' does not say which machine is meant (expected rtx-3090-24gb)"},
-        {"dgx-a100", "'dgx-a100' does not say which machine is meant (expected dgx-a100-80gb)"},
+        {"a100 80gb", "'a100 80gb' does not say which machine is meant (expected one of a100-sxm4-80gb, "
+                      "a100-pcie-80gb, dgx-a100-80gb)"},
+        {"4 x a100", "'a100' does not say which machine is meant (expected one of a100-sxm4-40gb, "
+                     "a100-sxm4-80gb, a100-pcie-40gb, a100-pcie-80gb, dgx-a100-80gb)"},
+        {"tesla-t4", "unknown machine 'tesla-t4' (did you mean 't4-16gb'?)"},
+        {"2x host-2-cores", "'2x host-2-cores': 'host-2-cores' is one machine (expected it without a count; --devices "
+                            "makes several devices of it)"},
         {"h100", "'h100' does not say which machine is meant (expected one of h100-sxm5-80gb, h100-pcie-80gb, dgx-h100)"},
         {"aws:dgx-2", "unknown machine 'aws:dgx-2' (did you mean 'dgx-2'?)"},
         {"rtx-3090-42gb", "unknown machine 'rtx-3090-42gb' (did you mean 'rtx-3090-24gb'?)"},
@@ -278,6 +315,7 @@ int main(void)
         cmocka_unit_test(a_node_may_have_a_fit_of_its_own),
         cmocka_unit_test(a_stated_efficiency_holds),
         cmocka_unit_test(machines_have_several_names),
+        cmocka_unit_test(names_of_one_candidate_are_taken),
         cmocka_unit_test(unknown_names_are_refused),
     };
     return cmocka_run_group_tests_name("hardware presets", tests, NULL, NULL);

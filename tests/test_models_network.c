@@ -577,8 +577,10 @@ static void unknown_names_get_a_suggestion(void **state)
     check_not_found("gpt-2-xxl", STATUS_BAD_INPUT,
                     "unknown network 'gpt-2-xxl' (did you mean 'gpt2-xl'?)");
     check_not_found("llama", STATUS_BAD_INPUT,
-                    "unknown network 'llama' (expected a preset such as gpt2-xl, or the path of a "
-                    "config.json)");
+                    "unknown network 'llama' (did you mean 'llama-2-7b', 'llama-2-13b', 'llama-2-70b', 'llama-3-8b' or 5 "
+                    "more?)");
+    check_not_found("perceiver", STATUS_BAD_INPUT,
+                    "unknown network 'perceiver' (expected a preset such as gpt2-xl, or the path of a config.json)");
     check_not_found("google/flan-t5-smal", STATUS_BAD_INPUT,
                     "there is no network 'google/flan-t5-smal' (did you mean 'google/flan-t5-small'?)");
     struct arena arena = {0};
