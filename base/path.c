@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,17 +32,75 @@ enum status path_absolute(const char *folder, const char *path, struct arena *ar
     return arena_string(arena, joined, out, err);
 }
 
+/* What stands before the name of `file`; "" without a folder. */
+static enum status take_folder(const char *file, char folder[PATH_MAX], struct error *err)
+{
+    const char *end = strrchr(file, '/');
+    size_t length = end ? (size_t)(end - file) + (end == file) : 0;
+    if (length >= PATH_MAX)
+        return error_set(err, STATUS_BAD_INPUT, "the path '%.100s...' is too long", file);
+    memcpy(folder, file, length);
+    folder[length] = '\0';
+    return STATUS_OK;
+}
+
 enum status path_beside(const char *file, const char *path, struct arena *arena, const char **out,
                         struct error *err)
 {
     char folder[PATH_MAX];
-    const char *end = strrchr(file, '/');
-    size_t length = end ? (size_t)(end - file) + (end == file) : 0;
-    if (length >= sizeof folder)
-        return error_set(err, STATUS_BAD_INPUT, "the path '%.100s...' is too long", file);
-    memcpy(folder, file, length);
-    folder[length] = '\0';
+    if (take_folder(file, folder, err) != STATUS_OK) return err->status;
     return path_absolute(folder, path, arena, out, err);
+}
+
+enum status path_folder(const char *file, struct arena *arena, const char **out, struct error *err)
+{
+    char folder[PATH_MAX], here[PATH_MAX];
+    if (take_folder(file, folder, err) != STATUS_OK) return err->status;
+    if (folder[0] != '\0') return path_absolute("", folder, arena, out, err);
+    if (!getcwd(here, sizeof here)) return error_io(err, "cannot find the current folder");
+    return arena_string(arena, here, out, err);
+}
+
+/* The real path of `path`, whose last parts need not be there; false when it has ".." among these. */
+static bool real_path(const char *path, char out[PATH_MAX])
+{
+    char known[PATH_MAX];
+    size_t length = strlen(path);
+    if (length >= sizeof known) return false;
+    memcpy(known, path, length + 1);
+    while (!realpath(length > 0 ? known : "/", out)) {
+        if (errno != ENOENT || length == 0) return false;
+        while (length > 0 && known[length] != '/') length--;
+        known[length] = '\0';
+    }
+    const char *rest = path + length;
+    if (strstr(rest, "/..")) return false;
+    size_t used = strcmp(out, "/") == 0 ? 0 : strlen(out);
+    int written = snprintf(out + used, PATH_MAX - used, "%s%s", *rest && *rest != '/' ? "/" : "", rest);
+    return written >= 0 && (size_t)written < PATH_MAX - used;
+}
+
+const char *path_relative(const char *folder, const char *path, char out[PATH_RELATIVE_BYTES])
+{
+    char from[PATH_MAX], to[PATH_MAX];
+    size_t length = strlen(folder), common = 0, used = 0;
+    if (path[0] != '/') return path;
+    if (length > 1 && strncmp(path, folder, length) == 0 && path[length] == '/')
+        return path + length + strspn(path + length, "/");
+    if (!real_path(folder, from) || !real_path(path, to)) return path;
+    for (size_t i = 0; from[i] == to[i] || (from[i] == '\0' && to[i] == '/'); i++) {
+        if (to[i] == '/') common = i;
+        if (from[i] == '\0' || to[i] == '\0') break;
+    }
+    if (common == 0) return path;
+    for (const char *c = from + common; *c; c++) {
+        if (*c != '/') continue;
+        if (used + 3 >= PATH_RELATIVE_BYTES) return path;
+        memcpy(out + used, "../", 3);
+        used += 3;
+    }
+    int written = snprintf(out + used, PATH_RELATIVE_BYTES - used, "%s", to + common + 1);
+    return written >= 0 && (size_t)written < PATH_RELATIVE_BYTES - used ? out : path;
 }
 
 enum status path_from_program(const char *relative, char *path, size_t size, struct error *err)

@@ -16,6 +16,17 @@ MUST_CHECK enum status path_absolute(const char *folder, const char *path, struc
 MUST_CHECK enum status path_beside(const char *file, const char *path, struct arena *arena, const char **out,
                                    struct error *err);
 
+/* The folder of `file`, absolute, without a slash at its end unless it is the root. Errors: as path_absolute(). */
+MUST_CHECK enum status path_folder(const char *file, struct arena *arena, const char **out, struct error *err);
+
+/*
+ * `path` as seen from `folder`, which is absolute: "corpus.txt", "../data/corpus.txt". A path stays as it is when it is
+ * relative, when the two have only the root folder in common, or when it is too long. Links in `folder` are followed
+ * where ".." is needed, because that is how the kernel reads it. Returns `path`, a part of it, or `out`.
+ */
+enum { PATH_RELATIVE_BYTES = 3 * 4096 };
+const char *path_relative(const char *folder, const char *path, char out[PATH_RELATIVE_BYTES]);
+
 /* `relative` as seen from the folder of this very program ("../share/x"), whether it is there or not; "" is the program
  * itself. Errors: STATUS_IO; STATUS_LIMIT when it is longer than `size`. */
 MUST_CHECK enum status path_from_program(const char *relative, char *path, size_t size, struct error *err);

@@ -312,7 +312,7 @@ enum status cli_mem_json(struct cli *cli, const struct cli_mem *mem, struct erro
     if (cli_report_begin(cli, "mem", &json, err) != STATUS_OK) return err->status;
     json_out_string(json, "network", mem->job->network.name);
     json_out_u64(json, "parameter_count", network_parameters(&mem->job->network));
-    job_set_write(mem->job, 1, json, "jobs");
+    job_set_write(mem->job, 1, NULL, json, "jobs");
     json_out_string(json, "machine", h->name);
     json_out_u64(json, "device_count", h->device_count);
     json_out_u64(json, "device_usable_bytes", h->devices[0].memory_bytes);

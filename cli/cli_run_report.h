@@ -13,6 +13,7 @@ struct cli_run_request {
     const char *scratch_trace; /* without a trace_path: for the pictures of --report; may be NULL */
     const char *checkpoint, *checkpoint_every; /* a folder, how often; NULL: not given */
     const char *storage;                       /* a folder; NULL: not given */
+    const char *output;                        /* a folder for weights; NULL: where the plan has them */
     const char *policy, *carried;              /* live; NULL: not given */
     uint64_t seed;
     size_t dispatch;                           /* index into cli_dispatches */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "base/size.h"
 #include "cli/cli_child.h"
 #include "cli/cli_document.h"
@@ -274,8 +275,22 @@ static enum status run_plan_file(struct cli *cli, struct cli_run_report *report,
     return status;
 }
 
+/* Sends what the jobs write into the folder of --output. */
+static enum status redirect(const struct cli_run_request *request, struct plan *plan, struct error *err)
+{
+    const char *folder;
+    if (!request->output) return STATUS_OK;
+    if (path_folder(request->plan_path, &plan->arena, &folder, err) != STATUS_OK ||
+        job_set_send(&plan->jobs, folder, request->output, err) != STATUS_OK)
+        return error_add(err, "option '--output'");
+    for (uint32_t j = 0; j < plan->jobs.count && !request->no_weights; j++)
+        if (plan->jobs.jobs[j].weights_out && path_make_folders(plan->jobs.jobs[j].weights_out, err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
+}
+
 /* What is left of the plan, planned anew into a file of its own. */
-static enum status run_rest(struct cli *cli, struct cli_run_report *report, struct error *err)
+static enum status run_rest(struct cli *cli, struct cli_run_report *report, const char *plan_path, struct error *err)
 {
     struct plan rest = {0};
     char path[CLI_PATH_BYTES];
@@ -284,7 +299,7 @@ static enum status run_rest(struct cli *cli, struct cli_run_report *report, stru
     if (!policy_find(report->whole->policy) && !report->request->dispatch)
         cli_warn(cli, "the plan's policy '%s' is none of the built-in ones: what is left is planned by %s",
                  report->whole->policy, planner_policy_name(0));
-    status = cli_resume_plan(report->request->plan_path, report->resume, &rest, err);
+    status = cli_resume_plan(plan_path, report->resume, &rest, err);
     if (status == STATUS_OK) status = plan_write(&rest, path, err);
     report->plan = &rest;
     if (status == STATUS_OK) status = run_plan_file(cli, report, path, err);
@@ -293,23 +308,39 @@ static enum status run_rest(struct cli *cli, struct cli_run_report *report, stru
     return status;
 }
 
-static enum status run_on(struct cli *cli, struct cli_run_report *report, struct error *err)
+static enum status run_on(struct cli *cli, struct cli_run_report *report, const char *plan_path, struct error *err)
 {
     const struct cli_run_request *request = report->request;
     struct cli_resume resume = {0};
-    enum status status = cli_resume_look(cli, request->plan_path, report->plan, request->checkpoint,
+    enum status status = cli_resume_look(cli, plan_path, report->plan, request->checkpoint,
                                          !request->no_weights, &resume, err);
     if (status == STATUS_OK && !resume.begun) { /* as a script may want that always resumes; a misspelt folder costs a night */
         cli_warn(cli, "there is no checkpoint of these jobs in '%s': they begin at the beginning", request->checkpoint);
-        status = run_plan_file(cli, report, request->plan_path, err);
+        status = run_plan_file(cli, report, plan_path, err);
     } else if (status == STATUS_OK) {
         report->whole = report->plan;
         report->resume = &resume;
         status = resume.complete == report->plan->jobs.count ? cli_run_report_nothing_left(cli, report, err)
-                                                             : run_rest(cli, report, err);
+                                                             : run_rest(cli, report, plan_path, err);
     }
     cli_resume_release(&resume);
     return status;
+}
+
+/* The executor reads a plan from its file, so a plan that was redirected gets one of its own. */
+static enum status run_from(struct cli *cli, struct cli_run_report *report, struct error *err)
+{
+    const struct cli_run_request *request = report->request;
+    char path[CLI_PATH_BYTES] = "";
+    const char *plan_path = request->plan_path;
+    if (request->output) {
+        if (cli_child_file(path, err) == STATUS_OK && plan_write(report->plan, path, err)) {} /* told in err */
+        plan_path = path;
+    }
+    if (!err->status)
+        (void)!(request->resume ? run_on(cli, report, plan_path, err) : run_plan_file(cli, report, plan_path, err));
+    if (path[0]) unlink(path);
+    return err->status;
 }
 
 static enum status run(struct cli *cli, const struct cli_run_request *request, struct error *err)
@@ -323,14 +354,13 @@ static enum status run(struct cli *cli, const struct cli_run_request *request, s
                            "'%s' has one order alone (make another with 'spillway plan --dispatch live')",
                            request->plan_path);
     if (status == STATUS_OK) status = check_contradiction(request, &plan, err);
+    if (status == STATUS_OK) status = redirect(request, &plan, err);
     if (status == STATUS_OK && request->checkpoint) status = job_set_checkpoints_declare(&plan.jobs, request->checkpoint, err);
     if (status == STATUS_OK && !request->no_weights) status = job_set_files_declare(&plan.jobs, true, err);
     if (status == STATUS_OK) warn_other_machine(cli, &plan);
     if (status == STATUS_OK) cli_load_warn_profile(cli, &plan.hardware);
     if (status == STATUS_OK) cli_warn_ignored(cli, &plan.jobs);
-    if (status == STATUS_OK)
-        status = request->resume ? run_on(cli, &report, err)
-                                 : run_plan_file(cli, &report, request->plan_path, err);
+    if (status == STATUS_OK) status = run_from(cli, &report, err);
     plan_release(&plan);
     return status;
 }
@@ -361,6 +391,8 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                     "round operands of matrix products on GPUs to tf32, which is faster"),
         OPTION_FLAG("no-weights", 0, &request.no_weights,
                     "do not write the weights that jobs name in 'weights_out'"),
+        OPTION_STRING("output", 'o', "DIR", &request.output,
+                      "write the weights below DIR instead of the plan's folder"),
         OPTION_STRING("checkpoint", 0, "DIR", &request.checkpoint,
                       "folder for checkpoints of every job"),
         OPTION_STRING("checkpoint-every", 0, "N|TIME", &request.checkpoint_every,

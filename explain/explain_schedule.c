@@ -69,7 +69,7 @@ static double alone_s(const struct plan *plan, struct sim_durations *durations, 
 
 static enum status check_trace(const struct plan *plan, const struct trace *trace, struct error *err)
 {
-    if (trace->plan_fingerprint != plan_fingerprint(plan))
+    if (!plan_has_fingerprint(plan, trace->plan_fingerprint))
         return error_set(err, STATUS_BAD_INPUT, "the trace is of another plan (fingerprint %016" PRIx64 ", expected %016" PRIx64
                          ")", trace->plan_fingerprint, plan_fingerprint(plan));
     if (trace->span_count == 0) return error_set(err, STATUS_BAD_INPUT, "the trace has no operations");

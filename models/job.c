@@ -910,14 +910,29 @@ static void write_schedule(const struct rate_schedule *s, struct json_out *out)
     json_out_object_end(out);
 }
 
-static void write_evaluation(const struct evaluation *e, struct json_out *out)
+static void write_path(const char *folder, const char *path, struct json_out *out, const char *key)
+{
+    char relative[PATH_RELATIVE_BYTES];
+    if (path) json_out_string(out, key, folder ? path_relative(folder, path, relative) : path);
+}
+
+/* A network that was read from a file has its path as name. */
+static void write_network(const struct network *network, const char *folder, struct json_out *out)
+{
+    struct network named = *network;
+    char relative[PATH_RELATIVE_BYTES];
+    if (folder) snprintf(named.name, sizeof named.name, "%s", path_relative(folder, network->name, relative));
+    network_write(&named, out, "network");
+}
+
+static void write_evaluation(const struct evaluation *e, const char *folder, struct json_out *out)
 {
     if (e->every == 0) return;
     json_out_object_begin(out, "evaluate", true);
     json_out_u64(out, "every", e->every);
     json_out_u64(out, "minibatches", e->minibatches);
     if (e->data) {
-        json_out_string(out, "data", e->data);
+        write_path(folder, e->data, out, "data");
         json_out_string(out, "data_format", data_format_names[e->data_format]);
     }
     json_out_object_end(out);
@@ -940,11 +955,11 @@ void optimizer_write_keys(const struct optimizer *o, struct json_out *out)
     write_schedule(&o->schedule, out);
 }
 
-static void write_job(const struct job *job, struct json_out *out)
+static void write_job(const struct job *job, const char *folder, struct json_out *out)
 {
     json_out_object_begin(out, NULL, false);
     json_out_string(out, "name", job->name);
-    network_write(&job->network, out, "network");
+    write_network(&job->network, folder, out);
     json_out_u64(out, "sequence", job->sequence);
     if (job->network.decoder_tokens > 0) json_out_u64(out, "decoder_sequence", job->network.decoder_tokens);
     json_out_u64(out, "microbatch", job->microbatch);
@@ -959,12 +974,12 @@ static void write_job(const struct job *job, struct json_out *out)
     optimizer_write_keys(&job->optimizer, out);
     json_out_object_end(out);
     json_out_u64(out, "seed", job->seed);
-    if (job->data) json_out_string(out, "data", job->data);
+    write_path(folder, job->data, out, "data");
     json_out_string(out, "data_format", data_format_names[job->data_format]);
     if (job->byte_tokens) json_out_string(out, "tokens", "bytes");
-    if (job->weights_in) json_out_string(out, "weights_in", job->weights_in);
-    if (job->weights_out) json_out_string(out, "weights_out", job->weights_out);
-    write_evaluation(&job->evaluation, out);
+    write_path(folder, job->weights_in, out, "weights_in");
+    write_path(folder, job->weights_out, out, "weights_out");
+    write_evaluation(&job->evaluation, folder, out);
     parallel_write(&job->parallel, out, "parallel");
     job_devices_write(job, out);
     compression_write(job->compression, out, "compression");
@@ -972,12 +987,12 @@ static void write_job(const struct job *job, struct json_out *out)
     json_out_object_end(out);
 }
 
-void job_set_write(const struct job *jobs, uint32_t count, struct json_out *out, const char *key)
+void job_set_write(const struct job *jobs, uint32_t count, const char *folder, struct json_out *out, const char *key)
 {
     json_out_object_begin(out, key, false);
     json_out_u64(out, "spillway_jobs", 1);
     json_out_array_begin(out, "jobs", false);
-    for (uint32_t i = 0; i < count; i++) write_job(&jobs[i], out);
+    for (uint32_t i = 0; i < count; i++) write_job(&jobs[i], folder, out);
     json_out_array_end(out);
     json_out_object_end(out);
 }

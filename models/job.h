@@ -238,7 +238,8 @@ struct job_set {
 MUST_CHECK enum status job_set_read(const char *path, struct job_set *out, struct error *err);
 MUST_CHECK enum status job_set_parse(const struct json_input *in, const json_t *value,
                                      const char *folder, struct job_set *out, struct error *err);
-void job_set_write(const struct job *jobs, uint32_t count, struct json_out *out, const char *key);
+/* Paths are written as seen from `folder` (base/path.h), or as they are when it is NULL. */
+void job_set_write(const struct job *jobs, uint32_t count, const char *folder, struct json_out *out, const char *key);
 /* What stands in the object "optimizer" of a job; further keys may follow. */
 void optimizer_write_keys(const struct optimizer *optimizer, struct json_out *out);
 void job_set_release(struct job_set *set);

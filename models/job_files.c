@@ -1,15 +1,18 @@
 #include "models/job_files.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/outputs.h"
+#include "base/path.h"
 #include "base/quantity.h"
 #include "base/size.h"
 #include "base/text.h"
+#include "models/job_names.h"
 
 const char *job_partial_path(const char *path, char out[JOB_PATH_BYTES])
 {
@@ -89,4 +92,31 @@ enum status job_set_checkpoints_declare(const struct job_set *jobs, const char *
         if (outputs_declare_folder(path, what, err) != STATUS_OK) return err->status;
     }
     return STATUS_OK;
+}
+
+/* `path` below `to`, in the folders that it has below `from`; a file of another place goes into `to` itself. */
+static enum status send(const char *from, const char *to, const char *path, struct arena *arena, const char **out,
+                        struct error *err)
+{
+    char relative[PATH_RELATIVE_BYTES];
+    const char *seen = path_relative(from, path, relative), *slash = strrchr(seen, '/');
+    bool outside = seen[0] == '/' || strncmp(seen, "../", 3) == 0 || strstr(seen, "/../");
+    return path_absolute(to, outside && slash ? slash + 1 : seen, arena, out, err);
+}
+
+enum status job_set_send(struct job_set *jobs, const char *from, const char *to, struct error *err)
+{
+    struct job_names sent = {0};
+    for (uint32_t j = 0; j < jobs->count && !err->status; j++) {
+        struct job *job = &jobs->jobs[j];
+        if (!job->weights_out || send(from, to, job->weights_out, &jobs->arena, &job->weights_out, err)) continue;
+        uint32_t other = job_names_find(&sent, job->weights_out);
+        if (other != UINT32_MAX)
+            error_set(err, STATUS_BAD_INPUT, "jobs '%s' and '%s' would both write '%s'", jobs->jobs[other].name, job->name,
+                      job->weights_out);
+        else if (job_names_add(&sent, job->weights_out, j, err) == STATUS_OK && job->weights_best)
+            (void)!send(from, to, job->weights_best, &jobs->arena, &job->weights_best, err);
+    }
+    free(sent.cells);
+    return err->status;
 }

@@ -27,6 +27,13 @@ MUST_CHECK enum status job_files_declare(const struct job *job, bool probe, stru
 /* The same of all jobs. */
 MUST_CHECK enum status job_set_files_declare(const struct job_set *jobs, bool probe, struct error *err);
 
+/*
+ * Redirect what the jobs write into the folder `to`: a file below `from` keeps its folders below `to`, a file of another
+ * place goes into `to` itself. `from` is absolute. Errors: STATUS_BAD_INPUT when two jobs would then write one file, and those
+ * of path_absolute().
+ */
+MUST_CHECK enum status job_set_send(struct job_set *jobs, const char *from, const char *to, struct error *err);
+
 /* Declare the folders of the jobs' checkpoints, FOLDER/JOB: files are made and removed there, and nothing else is written
  * into them. Errors: those of outputs_declare_folder(). */
 MUST_CHECK enum status job_set_checkpoints_declare(const struct job_set *jobs, const char *folder, struct error *err);

@@ -388,7 +388,13 @@ static void add_text(uint64_t *hash, const char *text)
     for (; text && *text; text++) add(hash, (unsigned char)*text);
 }
 
-static void add_job(uint64_t *hash, const struct job *job)
+static void add_file(uint64_t *hash, const char *path, bool folders)
+{
+    const char *slash = path && !folders ? strrchr(path, '/') : NULL;
+    add_text(hash, slash ? slash + 1 : path);
+}
+
+static void add_job(uint64_t *hash, const struct job *job, bool folders)
 {
     const struct network *network = &job->network;
     const uint64_t fields[] = {
@@ -439,13 +445,13 @@ static void add_job(uint64_t *hash, const struct job *job)
         for (uint32_t w = 0; w < GRAPH_CODE_WORDS; w++) add(hash, code[w]);
     }
     add_text(hash, job->name);
-    add_text(hash, job->data);
-    add_text(hash, job->weights_in);
-    add_text(hash, job->weights_out);
+    add_file(hash, job->data, folders);
+    add_file(hash, job->weights_in, folders);
+    add_file(hash, job->weights_out, folders);
     if (job->evaluation.every == 0) return;
     add(hash, job->evaluation.minibatches);
     add(hash, job->evaluation.data_format);
-    add_text(hash, job->evaluation.data);
+    add_file(hash, job->evaluation.data, folders);
 }
 
 /* Streams of devices that came later than the others, whose numbers in fingerprints stay what they were. */
@@ -584,7 +590,7 @@ static void add_order(uint64_t *hash, const struct plan *plan)
     add_instances(hash, plan, plan_first_choice(plan), plan->choice_count);
 }
 
-uint64_t plan_fingerprint(const struct plan *plan)
+static uint64_t fingerprint_of(const struct plan *plan, bool folders)
 {
     uint64_t hash = PLAN_VERSION;
     add(&hash, plan->hardware.device_count);
@@ -592,7 +598,7 @@ uint64_t plan_fingerprint(const struct plan *plan)
         add(&hash, plan->hardware.devices[d].memory_bytes);
     add(&hash, plan->jobs.count);
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        add_job(&hash, &plan->jobs.jobs[j]);
+        add_job(&hash, &plan->jobs.jobs[j], folders);
         add(&hash, plan->job_activations[j]);
     }
     add_tables(&hash, plan);
@@ -602,6 +608,13 @@ uint64_t plan_fingerprint(const struct plan *plan)
     add_units(&hash, plan);
     add_order(&hash, plan);
     return hash;
+}
+
+uint64_t plan_fingerprint(const struct plan *plan) { return fingerprint_of(plan, false); }
+
+bool plan_has_fingerprint(const struct plan *plan, uint64_t fingerprint)
+{
+    return fingerprint == fingerprint_of(plan, false) || fingerprint == fingerprint_of(plan, true);
 }
 
 /* --- the end -------------------------------------------------------------------------------- */

@@ -17,10 +17,11 @@ MUST_CHECK enum status plan_read(const char *path, struct plan *out, struct erro
 MUST_CHECK enum status plan_parse(const char *name, const char *text, size_t length,
                                   struct plan *out, struct error *err);
 
-/* plan_check() and write, atomically. */
+/* plan_check() and write, atomically. Paths of the jobs are as seen from the folder of `path`, and plan_read() reads them so:
+ * a plan can be moved with its folder. */
 MUST_CHECK enum status plan_write(const struct plan *plan, const char *path, struct error *err);
 
-/* The JSON alone, of a plan that has passed plan_check(). */
+/* The JSON alone, of a plan that has passed plan_check(); paths are absolute. */
 void plan_write_json(const struct plan *plan, struct json_out *out);
 
 #endif

@@ -17,7 +17,10 @@
 #include "planner/plan_io.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "base/path.h"
 #include "models/try.h"
 #include "planner/plan_check.h"
 #include "planner/plan_reader.h"
@@ -533,13 +536,27 @@ static enum status read_order(struct plan_reader *r, struct json_object *root)
     return json_object_close(&object, r->err);
 }
 
+/* A network that was read from a file has its path as name. */
+static enum status place_networks(struct plan_reader *r)
+{
+    for (uint32_t j = 0; j < r->plan->jobs.count; j++) {
+        struct network *network = &r->plan->jobs.jobs[j].network;
+        const char *path;
+        if (network->name[0] == '/' || !network_is_path(network->name)) continue;
+        TRY(path_absolute(r->folder, network->name, &r->plan->arena, &path, r->err));
+        if (strlen(path) < sizeof network->name) snprintf(network->name, sizeof network->name, "%s", path);
+    }
+    return STATUS_OK;
+}
+
 static enum status read_machine_and_jobs(struct plan_reader *r, struct json_object *root)
 {
     const json_t *value;
     TRY(json_take_object(root, "hardware", JSON_REQUIRED, &value, r->err));
     TRY(hardware_parse(r->in, value, &r->plan->hardware, r->err));
     TRY(json_take_object(root, "jobs", JSON_REQUIRED, &value, r->err));
-    TRY(job_set_parse(r->in, value, "/", &r->plan->jobs, r->err));
+    TRY(job_set_parse(r->in, value, r->folder, &r->plan->jobs, r->err));
+    TRY(place_networks(r));
     if (r->plan->jobs.count == 0)
         return json_fail_key(r->in, root->value, "jobs", r->err, "a plan without jobs");
     return STATUS_OK;
@@ -574,10 +591,10 @@ static enum status read_tables(struct plan_reader *r, struct json_object *root)
     return STATUS_OK;
 }
 
-static enum status read_plan(struct json_stream *file, struct plan *plan, struct error *err)
+static enum status read_plan(struct json_stream *file, const char *folder, struct plan *plan, struct error *err)
 {
     const struct json_input *in = json_stream_head(file);
-    struct plan_reader r = {.in = in, .plan = plan, .err = err, .file = file};
+    struct plan_reader r = {.in = in, .plan = plan, .err = err, .file = file, .folder = folder};
     struct json_object root;
     TRY(json_object_open(&root, in, json_input_root(in), "a plan", err));
     TRY(read_header(&r, &root));
@@ -594,9 +611,9 @@ static enum status read_plan(struct json_stream *file, struct plan *plan, struct
 }
 
 /* Takes `file` over. */
-static enum status read_and_close(struct json_stream *file, struct plan *plan, struct error *err)
+static enum status read_and_close(struct json_stream *file, const char *folder, struct plan *plan, struct error *err)
 {
-    enum status status = read_plan(file, plan, err);
+    enum status status = read_plan(file, folder, plan, err);
     json_stream_close(file);
     return status;
 }
@@ -604,8 +621,10 @@ static enum status read_and_close(struct json_stream *file, struct plan *plan, s
 enum status plan_read(const char *path, struct plan *out, struct error *err)
 {
     struct json_stream *file;
+    const char *folder;
+    TRY(path_folder(path, &out->arena, &folder, err));
     TRY(json_stream_open(path, table_keys, &file, err));
-    return read_and_close(file, out, err);
+    return read_and_close(file, folder, out, err);
 }
 
 enum status plan_parse(const char *name, const char *text, size_t length, struct plan *out,
@@ -613,5 +632,5 @@ enum status plan_parse(const char *name, const char *text, size_t length, struct
 {
     struct json_stream *file;
     TRY(json_stream_of_text(name, text, length, table_keys, &file, err));
-    return read_and_close(file, out, err);
+    return read_and_close(file, "/", out, err);
 }

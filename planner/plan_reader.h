@@ -16,6 +16,7 @@ struct plan_reader {
     struct plan *plan; /* being filled */
     struct error *err;
     struct json_stream *file;
+    const char *folder; /* that paths are seen from */
     const json_t *tables[TABLE_COUNT]; /* in the head, without elements; NULL: not there */
     uint64_t element; /* its number, while an element is read */
 };

@@ -39,8 +39,10 @@
 #include "planner/plan_io.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/json_out.h"
+#include "base/path.h"
 #include "planner/plan_check.h"
 
 /* --- rows of the tables --------------------------------------------------------------------- */
@@ -358,7 +360,8 @@ static void write_segments(const struct plan *plan, struct json_out *out)
 
 /* --- public --------------------------------------------------------------------------------- */
 
-void plan_write_json(const struct plan *plan, struct json_out *out)
+/* `folder` NULL: paths as they are. */
+static void write_plan(const struct plan *plan, const char *folder, struct json_out *out)
 {
     json_out_object_begin(out, NULL, false);
     json_out_u64(out, "spillway_plan", PLAN_VERSION);
@@ -379,7 +382,7 @@ void plan_write_json(const struct plan *plan, struct json_out *out)
         json_out_object_end(out);
     }
     hardware_write(&plan->hardware, out, "hardware");
-    job_set_write(plan->jobs.jobs, plan->jobs.count, out, "jobs");
+    job_set_write(plan->jobs.jobs, plan->jobs.count, folder, out, "jobs");
     write_activations(plan, out);
     write_shards(plan, out);
     write_works(plan, out);
@@ -395,13 +398,23 @@ void plan_write_json(const struct plan *plan, struct json_out *out)
     json_out_object_end(out);
 }
 
+void plan_write_json(const struct plan *plan, struct json_out *out) { write_plan(plan, NULL, out); }
+
+static enum status write_file(const struct plan *plan, const char *folder, const char *path, struct error *err)
+{
+    struct json_file file;
+    if (json_file_begin(&file, path, "writing a plan", err) != STATUS_OK) return err->status;
+    write_plan(plan, folder, file.out);
+    return json_file_end(&file, err);
+}
+
 enum status plan_write(const struct plan *plan, const char *path, struct error *err)
 {
+    struct arena arena = {0};
+    const char *folder = NULL;
     enum status status = plan_check(plan, err);
-    if (status != STATUS_OK) return status;
-    struct json_file file;
-    status = json_file_begin(&file, path, "writing a plan", err);
-    if (status != STATUS_OK) return status;
-    plan_write_json(plan, file.out);
-    return json_file_end(&file, err);
+    if (status == STATUS_OK && strcmp(path, "-") != 0) status = path_folder(path, &arena, &folder, err);
+    if (status == STATUS_OK) status = write_file(plan, folder, path, err);
+    arena_release(&arena);
+    return status;
 }

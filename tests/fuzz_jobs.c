@@ -41,7 +41,7 @@ static enum status parse(const struct json_input *in, void *out, struct error *e
 static void write_what(const void *what, struct json_out *out)
 {
     const struct job_set *set = what;
-    job_set_write(set->jobs, set->count, out, NULL);
+    job_set_write(set->jobs, set->count, NULL, out, NULL);
 }
 
 static void release(void *what) { job_set_release(what); }

@@ -82,7 +82,7 @@ char *support_jobs_text(const struct job_set *set)
 {
     struct json_out *out = json_out_create(NULL);
     if (!out) return NULL;
-    job_set_write(set->jobs, set->count, out, NULL);
+    job_set_write(set->jobs, set->count, NULL, out, NULL);
     return text_of(out);
 }
 

@@ -140,7 +140,7 @@ static void the_identity_holds(void **state)
         assert_int_equal(jobs.jobs[0].microbatch, each);
         assert_int_equal(jobs.jobs[0].microbatches, steps * data);
         struct json_out *out = json_out_create(NULL);
-        job_set_write(jobs.jobs, jobs.count, out, NULL);
+        job_set_write(jobs.jobs, jobs.count, NULL, out, NULL);
         const char *text = json_out_text(out, &length);
         if (parse_text(text, &again, &err) != STATUS_OK) fail_msg("%s: %s", text, err.text);
         assert_int_equal(again.jobs[0].microbatch, each);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -339,6 +340,47 @@ static void test_files(void **state)
     plan_release(&plan);
 }
 
+/* What a plan reads and writes moves with its folder. */
+static void test_moved(void **state)
+{
+    (void)state;
+    const struct draft_shape shape = {.devices = 1, .jobs = 2, .middle = 1, .minibatches = 1};
+    struct plan plan, read = {0};
+    struct error err = {0};
+    char top[] = "/tmp/spillway-moved-XXXXXX", made[64], moved[64], data[96], weights[96], path[96], expected[96];
+    assert_non_null(mkdtemp(top));
+    snprintf(made, sizeof made, "%s/made", top);
+    snprintf(moved, sizeof moved, "%s/moved", top);
+    snprintf(data, sizeof data, "%s/shared.txt", top);
+    snprintf(weights, sizeof weights, "%s/out/a.safetensors", made);
+    snprintf(path, sizeof path, "%s/plan.json", made);
+    assert_int_equal(mkdir(made, 0700), 0);
+    support_plan(&shape, &plan);
+    plan.jobs.jobs[0].weights_out = weights;
+    plan.jobs.jobs[0].weights_in = data;
+    snprintf(plan.jobs.jobs[0].network.name, sizeof plan.jobs.jobs[0].network.name, "%s/net/config.json", made);
+    plan.jobs.jobs[1].weights_in = "/dev/null";
+    if (plan_write(&plan, path, &err)) fail_msg("%s", err.text);
+    assert_int_equal(rename(made, moved), 0);
+    snprintf(path, sizeof path, "%s/plan.json", moved);
+    if (plan_read(path, &read, &err)) fail_msg("%s", err.text);
+    snprintf(expected, sizeof expected, "%s/out/a.safetensors", moved);
+    assert_string_equal(read.jobs.jobs[0].weights_out, expected);
+    snprintf(expected, sizeof expected, "%s/../shared.txt", moved);
+    assert_string_equal(read.jobs.jobs[0].weights_in, expected);
+    snprintf(expected, sizeof expected, "%s/net/config.json", moved);
+    assert_string_equal(read.jobs.jobs[0].network.name, expected);
+    assert_string_equal(read.jobs.jobs[1].weights_in, "/dev/null");
+    assert_true(plan_fingerprint(&plan) == plan_fingerprint(&read)); /* traces go on being its traces */
+    plan.jobs.jobs[0].weights_out = "/elsewhere/b.safetensors";
+    assert_true(plan_fingerprint(&plan) != plan_fingerprint(&read));
+    unlink(path);
+    rmdir(moved);
+    rmdir(top);
+    plan_release(&read);
+    plan_release(&plan);
+}
+
 /* The plans that fuzzing starts from are good ones: a corpus of refused files would test little.
  * When models/ or the format change on purpose, SPILLWAY_REWRITE=1 writes them anew. */
 static void test_corpus(void **state)
@@ -412,6 +454,7 @@ int main(void)
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_faults_of_direct_copies),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_moved),
         cmocka_unit_test(test_corpus),
         cmocka_unit_test(test_allocation_failures),
     };
