@@ -552,11 +552,12 @@ static enum status find_network(struct draft *draft, const char *folder, struct 
     if (!text)
         return json_fail_key(draft->in, from, "network", err,
                              "'network' is neither a name or path nor an object");
-    if (network_is_path(text)) {
-        TRY(path_absolute(folder, text, arena, &path, err));
-        return network_find(path, arena, out, err);
-    }
     struct error reason = {0};
+    bool is_path = network_is_path(text);
+    TRY(path_absolute(folder, text, arena, &path, err));
+    if (is_path && network_id_unknown(text, path, &reason))
+        return json_fail_key(draft->in, from, "network", err, "%s", reason.text);
+    if (is_path || (!network_is_known(text) && network_is_folder(path))) return network_find(path, arena, out, err);
     if (network_find(text, arena, out, &reason) == STATUS_OK) return STATUS_OK;
     return json_fail_key(draft->in, from, "network", err, "%s", reason.text);
 }

@@ -212,14 +212,23 @@ MUST_CHECK enum status network_parse(const struct json_input *in, const json_t *
 /*
  * By preset name ("gpt2-xl", "hydra-bert-1b", ...), by the id that the hub has it under ("Qwen/Qwen3-8B": the preset,
  * whatever folders there are; "./Qwen/Qwen3-8B" is a path) or, if it has another slash or ends in .json or .txt, by
- * path (a folder means its config.json, .txt a text of a profiler: of a microbatch, whatever its size). The error of an
- * unknown name suggests the nearest preset, or, of a path that is not there, the nearest id.
+ * path (a folder, also without a slash, means its config.json, .txt a text of a profiler: of a microbatch, whatever its size). The error of an
+ * unknown name suggests the nearest preset, or, of a path that is not there, the nearest id. STATUS_BAD_INPUT.
  */
 MUST_CHECK enum status network_find(const char *name_or_path, struct arena *arena,
                                     struct network *out, struct error *err);
 
 /* Would network_find() take it for a path? */
 bool network_is_path(const char *name_or_path);
+
+/* True for the name of a preset, as papers or the hub spell it. */
+bool network_is_known(const char *name);
+
+/* True for a folder with a config.json. */
+bool network_is_folder(const char *path);
+
+/* True, with an error, when nothing is at `path` and its text is an ID of the hub, or nearly one that is known. */
+bool network_id_unknown(const char *text, const char *path, struct error *err);
 
 /* What an object of a file has under "network": such a name, a path beside the file, or an object as config.json has it.
  * Errors: those of network_find(), with the place. */

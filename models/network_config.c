@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "models/network_config_parts.h"
+#include "models/network_foreign.h"
 #include "models/try.h"
 
 static enum status check_size(const struct json_object *o, const struct network *n,
@@ -95,6 +96,20 @@ static const json_t *text_model(const json_t *value)
     return json_is_object(text) ? text : NULL;
 }
 
+static enum status take_family(struct json_object *object, uint32_t *out, struct error *err)
+{
+    const char *name = NULL;
+    char ending[NETWORK_FOREIGN_BYTES];
+    TRY(json_take_string(object, "model_type", JSON_REQUIRED, &name, err));
+    for (uint32_t i = 0; i < NETWORK_FAMILY_COUNT; i++) {
+        if (strcmp(network_family_names[i], name) != 0) continue;
+        *out = i;
+        return STATUS_OK;
+    }
+    return json_fail_key(object->input, object->value, "model_type", err, "unknown model_type '%.100s'%s", name,
+                         network_foreign_ending(name, ending));
+}
+
 enum status network_parse(const struct json_input *in, const json_t *value, const char *name,
                           struct arena *arena, struct network *out, struct error *err)
 {
@@ -107,11 +122,9 @@ enum status network_parse(const struct json_input *in, const json_t *value, cons
         return network_parse(in, text_model(value), named, arena, out, err);
     }
     TRY(json_object_open(&object, in, value, "a network object, as config.json has it", err));
-    size_t family;
-    TRY(json_take_choice(&object, "model_type", JSON_REQUIRED, network_family_names,
-                         NETWORK_FAMILY_COUNT, &family, err));
+    struct network n = {0};
+    TRY(take_family(&object, &n.family, err));
     TRY(json_take_string(&object, "name", JSON_OPTIONAL, &name, err));
-    struct network n = {.family = (uint32_t)family};
     if (strlen(name) >= sizeof n.name) { /* the end of a path says more than its beginning */
         name += strlen(name) - (sizeof n.name - 1);
         while (((unsigned char)*name & 0xc0) == 0x80) name++; /* not from within a character */

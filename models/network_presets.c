@@ -346,6 +346,12 @@ static const struct preset *find_preset(const char *name)
     return NULL;
 }
 
+bool network_is_known(const char *name)
+{
+    const char *preset = preset_name_of(name);
+    return find_preset(preset) || cnn_preset_find(preset);
+}
+
 const char *network_preset_name(uint32_t index)
 {
     if (index < ARRAY_COUNT(presets)) return presets[index].name;
@@ -433,6 +439,36 @@ static const char *near_id(const char *path)
     return suggest(path, ids, ARRAY_COUNT(hub));
 }
 
+/* "owner/name": one slash, and no ending of a file. */
+static bool is_hub_id(const char *text)
+{
+    const char *slash = strchr(text, '/');
+    return slash && slash > text && slash[1] && !strchr(slash + 1, '/') && text[0] != '.' && text[0] != '~' &&
+           !text_ends_in(text, ".json") && !text_ends_in(text, ".json.gz") && !text_ends_in(text, ".txt");
+}
+
+bool network_id_unknown(const char *text, const char *path, struct error *err)
+{
+    struct stat info;
+    if (stat(path, &info) == 0) return false;
+    const char *near = near_id(text);
+    if (near)
+        error_set(err, STATUS_BAD_INPUT, "there is no network '%.100s' (did you mean '%s'?)", text, near);
+    else if (is_hub_id(text))
+        error_set(err, STATUS_BAD_INPUT,
+                  "'%.100s' is neither a file nor an ID of the Hugging Face hub that is known here (expected a path: save "
+                  "its config.json and name that file)", text);
+    return err->status != STATUS_OK;
+}
+
+bool network_is_folder(const char *path)
+{
+    char inside[4096];
+    struct stat info;
+    int length = snprintf(inside, sizeof inside, "%s/config.json", path);
+    return length > 0 && (size_t)length < sizeof inside && stat(inside, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 /* A folder, as a model's repository is one, means its config.json. */
 static enum status read_path(const char *path, struct arena *arena, struct network *out,
                              struct error *err)
@@ -440,8 +476,7 @@ static enum status read_path(const char *path, struct arena *arena, struct netwo
     char inside[4096];
     struct stat info;
     bool exists = stat(path, &info) == 0;
-    const char *near = exists ? NULL : near_id(path);
-    if (near) return error_set(err, STATUS_BAD_INPUT, "there is no network '%.100s' (did you mean '%s'?)", path, near);
+    if (network_id_unknown(path, path, err)) return err->status;
     if (!exists || !S_ISDIR(info.st_mode)) return network_read_config(path, arena, out, err);
     bool slash = path[0] && path[strlen(path) - 1] == '/';
     int length = snprintf(inside, sizeof inside, "%s%sconfig.json", path, slash ? "" : "/");
@@ -472,6 +507,7 @@ enum status network_find(const char *name_or_path, struct arena *arena, struct n
     const struct cnn_preset *cnn = cnn_preset_find(name);
     if (cnn) return cnn_preset_make(cnn, 0, arena, out, err);
     const struct preset *preset = find_preset(name);
+    if (!preset && network_is_folder(name_or_path)) return read_path(name_or_path, arena, out, err);
     if (!preset) return fail_unknown(name_or_path, err);
     *out = complete(preset);
     return STATUS_OK;
@@ -488,10 +524,10 @@ enum status network_take(struct json_object *object, struct arena *arena, struct
     if (json_is_object(value)) return network_parse(in, value, "network", arena, out, err);
     if (!text)
         return json_fail_key(in, object->value, "network", err, "'network' is neither a name or path nor an object");
-    if (network_is_path(text)) {
-        if (path_beside(json_input_name(in), text, arena, &path, err)) return err->status;
+    if (path_beside(json_input_name(in), text, arena, &path, err)) return err->status;
+    bool is_path = network_is_path(text);
+    if (is_path ? !network_id_unknown(text, path, &reason) : !network_is_known(text) && network_is_folder(path))
         return network_find(path, arena, out, err);
-    }
-    if (network_find(text, arena, out, &reason) == STATUS_OK) return STATUS_OK;
+    if (!is_path && network_find(text, arena, out, &reason) == STATUS_OK) return STATUS_OK;
     return json_fail_key(in, object->value, "network", err, "%s", reason.text);
 }

@@ -367,6 +367,14 @@ static void bad_configs_are_refused_with_their_place(void **state)
         {"{\n  \"model_type\": \"mamba\"\n}",
          "test:2:17: unknown model_type 'mamba' (expected gpt2, llama, bert, vit, opt, gpt_neox, gptj, phi, "
          "mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe, qwen2_moe, gemma3_text, t5, mt5, umt5, cnn, resnet or profile)"},
+        {"{\"model_type\": \"GPT-NeoX\"}", "test:1:16: unknown model_type 'GPT-NeoX' (did you mean 'gpt_neox'?)"},
+        {"{\"model_type\": \"phi3\"}", "test:1:16: unknown model_type 'phi3': nearest is 'llama', but queries, keys and "
+                                       "values are one matrix, and so are gate and up"},
+        {"{\"model_type\": \"gemma2\"}", "test:1:16: unknown model_type 'gemma2': nearest is 'gemma', but scores and logits "
+                                         "are capped, blocks have two more norms, and every other block sees a window"},
+        {"{\"model_type\": \"lama\"}",
+         "test:1:16: unknown model_type 'lama' (expected gpt2, llama, bert, vit, opt, gpt_neox, gptj, phi, "
+         "mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe, qwen2_moe, gemma3_text, t5, mt5, umt5, cnn, resnet or profile)"},
         {"{\"model_type\": \"llama\", \"attention_bias\": true}",
          "test:1:43: 'attention_bias' is true (only false is supported)"},
         {"{\"model_type\": \"llama\", \"mlp_bias\": true}",
@@ -581,6 +589,9 @@ static void unknown_names_get_a_suggestion(void **state)
                     "more?)");
     check_not_found("perceiver", STATUS_BAD_INPUT,
                     "unknown network 'perceiver' (expected a preset such as gpt2-xl, or the path of a config.json)");
+    check_not_found("someone/some-model", STATUS_BAD_INPUT,
+                    "'someone/some-model' is neither a file nor an ID of the Hugging Face hub that is known here (expected a "
+                    "path: save its config.json and name that file)");
     check_not_found("google/flan-t5-smal", STATUS_BAD_INPUT,
                     "there is no network 'google/flan-t5-smal' (did you mean 'google/flan-t5-small'?)");
     struct arena arena = {0};
