@@ -112,6 +112,7 @@ static const struct kind {
     bool in_place;
 } kinds[FILE_KIND_COUNT] = {
     [FILE_KIND_NONE] = {.noun = "a file"},
+    [FILE_KIND_JOBS] = {.noun = "a jobs file", .keys = {"jobs"}},
     [FILE_KIND_PLAN] = {.noun = "a plan", .keys = {"plan"}},
     [FILE_KIND_TRACE] = {.noun = "a trace", .keys = {"trace"}},
     [FILE_KIND_HARDWARE] = {.noun = "a hardware file", .keys = {"hardware"}},

@@ -12,6 +12,7 @@
 
 enum file_kind {
     FILE_KIND_NONE, /* not an output */
+    FILE_KIND_JOBS,
     FILE_KIND_PLAN,
     FILE_KIND_TRACE,
     FILE_KIND_HARDWARE,

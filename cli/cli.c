@@ -52,6 +52,7 @@ const struct cli_verb cli_verbs[] = {
     {"hardware", "import", "FILE", "import what another tool measured of a machine", verb_hardware_import},
     {"check", NULL, "FILE", "recognise a file and check it", verb_check},
     {"mem", NULL, "NETWORK", "show whether training fits and where memory goes", verb_mem},
+    {"jobs", "new", "NETWORK...", "begin a jobs file with a job for each network", verb_jobs_new},
     {"whatif", NULL, "JOBS.json", "estimate time, cost and bottleneck on other machines", verb_whatif},
     {"plan", NULL, "JOBS.json", "decide what runs where and when, within memory", verb_plan},
     {"partition", NULL, "FILE", "divide layers into replicated stages of a pipeline", verb_partition},

@@ -118,6 +118,19 @@ void cli_warn(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
  */
 void cli_next(struct cli *cli, const char *const *words);
 
+/*
+ * The same, for verbs after which jobs are planned, with files that the user has: the jobs.json that is here, or one that
+ * 'jobs new' makes; a machine without a profile is measured first.
+ */
+struct cli_next_jobs {
+    const char *file;      /* a jobs file; NULL: jobs.json */
+    const char *network;   /* of the new file; NULL: a small one */
+    const char *precision; /* of the new file; NULL: not given */
+    uint64_t sequence;     /* the same; 0: not given */
+    const char *machine;   /* of --hw; NULL: this one */
+};
+void cli_next_plan(struct cli *cli, const struct cli_next_jobs *jobs);
+
 /* As a shell reads it back: in single quotes where it needs them. */
 void cli_print_word(FILE *out, const char *word);
 
@@ -151,6 +164,7 @@ MUST_CHECK enum status cli_ratio(const char *text, const char *option, double *o
 /* The verbs, one file each. */
 enum status verb_models_list(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_models_show(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_jobs_new(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_hardware_list(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_hardware_show(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_hardware_check(struct cli *cli, int argc, char **argv, struct error *err);

@@ -28,6 +28,7 @@ struct cli_mem {
     struct cli_planned planned; /* what `plan` takes, where that was looked into */
     uint32_t chosen;            /* whose parts are shown */
     bool only_chosen;           /* it was asked for by name */
+    struct cli_next_jobs next;  /* what to plan after it */
 };
 
 MUST_CHECK enum status cli_mem_text(struct cli *cli, const struct cli_mem *mem, struct error *err);

@@ -82,8 +82,7 @@ enum status verb_hardware_show(struct cli *cli, int argc, char **argv, struct er
         status = cli->json ? cli_hardware_json(cli, "hardware-show", &hardware, wanted, err)
                            : cli_hardware_text(cli, &hardware, wanted, err);
     if (status == STATUS_OK && !cli->json)
-        cli_next(cli, machine.name ? (const char *const[]){"plan", "JOBS.json", "--hw", machine.name, NULL}
-                                   : (const char *const[]){"plan", "JOBS.json", NULL});
+        cli_next_plan(cli, &(struct cli_next_jobs){.machine = machine.name});
     hardware_release(&hardware);
     return status;
 }

@@ -31,9 +31,9 @@ static enum status detect(struct cli *cli, const char *path, bool kept, struct e
         status = cli->json ? cli_hardware_json(cli, "hardware-detect", &hardware, NULL, err)
                            : cli_hardware_text(cli, &hardware, NULL, err);
     hardware_release(&hardware);
-    if (status == STATUS_OK && !cli->json)
-        cli_next(cli, kept ? (const char *const[]){"plan", "JOBS.json", "--hw", path, NULL}
-                           : (const char *const[]){"hardware", "detect", "-o", "mine.json", NULL});
+    if (status == STATUS_OK && !cli->json && kept) cli_next_plan(cli, &(struct cli_next_jobs){.machine = path});
+    else if (status == STATUS_OK && !cli->json)
+        cli_next(cli, (const char *const[]){"hardware", "detect", "-o", "mine.json", NULL});
     return status;
 }
 

@@ -66,9 +66,7 @@ static enum status report_text(struct cli *cli, const struct hardware *hardware,
                 100 * hardware_load_taken(hardware), 100 * hardware->load.disturbed.value);
     fprintf(cli->out, "written to %s%s\n", path,
             is_default ? ", where 'spillway plan' finds it" : "");
-    cli_next(cli, (const char *const[]){"plan", "JOBS.json", "--devices", "2", "--device-memory",
-                                        "96MiB", "--policy", "all",
-                                        is_default ? NULL : "--hw", path, NULL});
+    cli_next_plan(cli, &(struct cli_next_jobs){.machine = is_default ? NULL : path});
     return STATUS_OK;
 }
 

@@ -317,7 +317,10 @@ static enum status run(struct cli *cli, const struct request *request, struct er
     if (!status) {
         warn_of_length(cli, request, &jobs.jobs[0]);
         struct cli_mem mem = {.hardware = &hardware, .machine = request->machine.name, .job = &jobs.jobs[0],
-                              .ways = found->ways, .fits = found->fits, .times = found->times, .order = found->order};
+                              .ways = found->ways, .fits = found->fits, .times = found->times, .order = found->order,
+                              .next = {.network = request->network, .sequence = request->sequence,
+                                       .machine = request->machine.name}};
+        if (request->precision != PRECISION_FP32) mem.next.precision = precision_names[request->precision];
         status = answer(cli, request, &mem, found, err);
     }
     free(found);

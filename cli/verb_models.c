@@ -100,6 +100,7 @@ enum status verb_models_list(struct cli *cli, int argc, char **argv, struct erro
 /* --- show: the figures ----------------------------------------------------------------------- */
 
 struct request {
+    const char *name; /* of the network, as given */
     uint64_t microbatch, sequence, decoder_sequence, image; /* 0: as the encoder's; the network's own */
     size_t dtype, optimizer;
     bool each_layer;
@@ -259,7 +260,7 @@ static enum status show_text(struct cli *cli, const struct network *network,
     fputs("A row of equal layers shows the figures of each of them. FLOPs are those of products, a\n"
           "multiply and an add counting as two; the boundary is what one layer hands to the next,\n"
           "and its largest value stands in the last row.\n", cli->out);
-    cli_next(cli, (const char *const[]){"plan", "JOBS.json", NULL});
+    cli_next_plan(cli, &(struct cli_next_jobs){.network = request->name});
     return STATUS_OK;
 }
 
@@ -315,6 +316,7 @@ static enum status show(struct cli *cli, const char *name, struct request *reque
                         struct arena *arena, struct error *err)
 {
     struct network network = {0};
+    request->name = name;
     if (network_find(name, arena, &network, err) != STATUS_OK) return err->status;
     if (request->image > 0 && request->image != network.image &&
         network_for_image(&network, request->image, arena, &network, err) != STATUS_OK)
