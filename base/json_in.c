@@ -707,24 +707,91 @@ bool json_has(struct json_object *object, const char *key)
     return value && !json_is_null(value);
 }
 
+/* A message that grows; what does not fit is cut. */
+struct message {
+    char text[1024];
+    size_t used;
+};
+
+static void PRINTF_LIKE(2, 3) message_add(struct message *message, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(message->text + message->used, sizeof message->text - message->used, format, arguments);
+    va_end(arguments);
+    size_t room = sizeof message->text - message->used - 1;
+    if (length > 0) message->used += (size_t)length < room ? (size_t)length : room;
+}
+
+static const char *separator(size_t index, size_t count)
+{
+    return index == 0 ? "" : index + 1 == count ? " and " : ", ";
+}
+
+static void tell_missing(const struct json_missing *missing, size_t count, struct message *message)
+{
+    if (count == 0) return;
+    message_add(message, "missing key%s ", count == 1 ? "" : "s");
+    for (size_t i = 0; i < count; i++) {
+        message_add(message, "%s'%s'", separator(i, count), missing[i].key);
+        if (missing[i].hint) message_add(message, " (%s)", missing[i].hint);
+    }
+}
+
+enum { UNKNOWN_NAMED_MAX = 8 };
+
+/* The keys that nobody asked for: the first `UNKNOWN_NAMED_MAX` of them. Returns how many there are. */
+static size_t find_unknown(const struct json_object *object, const char *unknown[UNKNOWN_NAMED_MAX], size_t *first)
+{
+    size_t count = 0, index = 0;
+    void *iterator = json_object_iter(writable(object->value));
+    for (; iterator; iterator = json_object_iter_next(writable(object->value), iterator), index++) {
+        const char *key = json_object_iter_key(iterator);
+        if (was_asked(object, key)) continue;
+        if (count == 0) *first = index;
+        if (count < UNKNOWN_NAMED_MAX) unknown[count] = key;
+        count++;
+    }
+    return count;
+}
+
+static void tell_unknown(const struct json_object *object, const char *const *unknown, size_t count,
+                         struct message *message)
+{
+    const size_t named = count < UNKNOWN_NAMED_MAX ? count : UNKNOWN_NAMED_MAX;
+    bool all_near = true;
+    char text[SUGGEST_BYTES];
+    message_add(message, "unknown key%s ", count == 1 ? "" : "s");
+    for (size_t i = 0; i < named; i++) {
+        suggest_ending_or(unknown[i], object->asked, object->asked_count, "", text);
+        all_near = all_near && text[0];
+        message_add(message, "%s'%.100s'%s", separator(i, count), unknown[i], text);
+    }
+    if (count > named) message_add(message, " and %zu more", count - named);
+    if (!all_near && object->asked_count > 0 && object->asked_count <= LISTED_WORDS_MAX)
+        message_add(message, " (expected %s)", suggest_list(object->asked, object->asked_count, text, sizeof text));
+}
+
+enum status json_object_close_missing(struct json_object *object, const struct json_missing *missing, size_t count,
+                                      struct error *err)
+{
+    const bool complete = object->found_count == json_object_size(object->value);
+    const char *unknown[UNKNOWN_NAMED_MAX];
+    size_t first = 0, unknown_count = complete ? 0 : find_unknown(object, unknown, &first);
+    struct message message = {.used = 0};
+    if (count == 0 && unknown_count == 0) return STATUS_OK;
+    tell_missing(missing, count, &message);
+    if (unknown_count > 0) {
+        message_add(&message, "%s", count > 0 ? "; " : "");
+        tell_unknown(object, unknown, unknown_count, &message);
+    }
+    const struct place place = {object->value, count > 0 ? JSON_SELF : first, count > 0 ? WHAT_VALUE : WHAT_KEY};
+    return fail_place(object->input, place, message.text, err);
+}
+
 enum status json_object_close(struct json_object *object, struct error *err)
 {
-    if (object->found_count == json_object_size(object->value)) return STATUS_OK;
-    void *iterator = json_object_iter(writable(object->value));
-    for (size_t index = 0; iterator; index++) {
-        const char *key = json_object_iter_key(iterator);
-        iterator = json_object_iter_next(writable(object->value), iterator);
-        if (was_asked(object, key)) continue;
-
-        char ending[SUGGEST_BYTES], message[SUGGEST_BYTES + 256];
-        bool few = object->asked_count > 0 && object->asked_count <= LISTED_WORDS_MAX;
-        if (few) suggest_ending(key, object->asked, object->asked_count, ending);
-        else suggest_ending_or(key, object->asked, object->asked_count, "", ending);
-        snprintf(message, sizeof message, "unknown key '%.100s'%s", key, ending);
-        return fail_place(object->input, (struct place){object->value, index, WHAT_KEY}, message,
-                          err);
-    }
-    return STATUS_OK;
+    return json_object_close_missing(object, NULL, 0, err);
 }
 
 /* --- arrays --------------------------------------------------------------------------------- */

@@ -148,8 +148,15 @@ bool json_has(struct json_object *object, const char *key);
  */
 MUST_CHECK enum status json_refuse_kind(const struct json_input *input, const char *expected, struct error *err);
 
-/* Every key that was not asked for is an error. */
+/* Keys that were not asked for are an error, which names all of them. */
 MUST_CHECK enum status json_object_close(struct json_object *object, struct error *err);
+
+/* The same, with keys that are missing: one message tells of both. `hint` may be NULL: what other programs call the key. */
+struct json_missing {
+    const char *key, *hint;
+};
+MUST_CHECK enum status json_object_close_missing(struct json_object *object, const struct json_missing *missing,
+                                                 size_t count, struct error *err);
 
 /* --- arrays of numbers ---------------------------------------------------------------------- */
 

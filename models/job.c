@@ -543,8 +543,6 @@ static enum status find_network(struct draft *draft, const char *folder, struct 
                                 struct error *err)
 {
     struct network *out = &draft->job.network;
-    if (!draft->network)
-        return json_fail_key(draft->in, draft->object, NULL, err, "missing key 'network'");
     if (json_is_object(draft->network))
         return network_parse(draft->in, draft->network, "network", arena, out, err);
     const json_t *from = giver(draft, "network");
@@ -599,8 +597,6 @@ static enum status resolve(struct draft *draft, const char *folder, struct arena
     struct job *job = &draft->job;
     TRY(find_network(draft, folder, arena, err));
     TRY(resize_image(draft, arena, err));
-    if (job->minibatches == 0)
-        return json_fail_key(draft->in, draft->object, NULL, err, "missing key 'minibatches'");
     if (job->network.family == NETWORK_VIT)
         job->sequence = network_tokens(&job->network, 0);
     else if (job->sequence == 0 || job->network.family == NETWORK_CNN)
@@ -765,6 +761,18 @@ struct parsing {
     struct growing set;
 };
 
+/* Neither the job nor the defaults have these keys. */
+static enum status close_job(struct json_object *object, const struct draft *draft, struct error *err)
+{
+    struct json_missing missing[2];
+    size_t count = 0;
+    if (!draft->network)
+        missing[count++] = (struct json_missing){"network", "a name of 'spillway models list', or a config.json"};
+    if (draft->job.minibatches == 0)
+        missing[count++] = (struct json_missing){"minibatches", "optimizer steps, Hugging Face's max_steps"};
+    return json_object_close_missing(object, missing, count, err);
+}
+
 static enum status parse_job(struct parsing *p, struct json_object *object, size_t index, struct error *err)
 {
     struct draft draft = p->defaults;
@@ -776,7 +784,7 @@ static enum status parse_job(struct parsing *p, struct json_object *object, size
     draft.name = name;
     TRY(json_take_string(object, "name", JSON_OPTIONAL, &draft.name, err));
     TRY(take_shared(object, &draft, err));
-    TRY(json_object_close(object, err));
+    TRY(close_job(object, &draft, err));
     TRY(check_name(&draft, err));
     TRY(resolve(&draft, p->folder, p->arena, err));
     return append_all(&p->set, &draft, p->arena, err);

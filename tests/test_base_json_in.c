@@ -345,11 +345,32 @@ static void unknown_keys_are_refused(void **state)
     assert_int_equal(json_take_u64(&object, "steps", JSON_REQUIRED, 1, 9, &u, &err), STATUS_OK);
     assert_int_equal(json_take_u64(&object, "warm_up", JSON_OPTIONAL, 1, 9, &u, &err), STATUS_OK);
     assert_refused(json_object_close(&object, &err), &err,
-                   "t.json:4:4: unknown key 'wram_up' (did you mean 'warm_up'?)");
+                   "t.json:4:4: unknown keys 'wram_up' (did you mean 'warm_up'?) and 'colour' (expected steps or warm_up)");
+    const struct json_missing missing[] = {{"kind", NULL}, {"seed", "random_seed of others"}};
+    err = (struct error){0};
+    assert_refused(json_object_close_missing(&object, missing, 2, &err), &err,
+                   "t.json:1:1: missing keys 'kind' and 'seed' (random_seed of others); unknown keys 'wram_up' (did you mean "
+                   "'warm_up'?) and 'colour' (expected steps or warm_up)");
     json_take_any(&object, "wram_up");
     err = (struct error){0};
     assert_refused(json_object_close(&object, &err), &err,
                    "t.json:5:2: unknown key 'colour' (expected steps, warm_up or wram_up)");
+    json_take_any(&object, "colour");
+    err = (struct error){0};
+    assert_int_equal(json_object_close_missing(&object, NULL, 0, &err), STATUS_OK);
+    assert_refused(json_object_close_missing(&object, missing, 1, &err), &err, "t.json:1:1: missing key 'kind'");
+    json_input_destroy(input);
+}
+
+static void of_many_unknown_keys_the_first_are_named(void **state)
+{
+    (void)state;
+    struct json_input *input = parsed("{\"a\": 1, \"b\": 1, \"c\": 1, \"d\": 1, \"e\": 1, \"f\": 1, \"g\": 1, \"h\": 1, "
+                                      "\"i\": 1, \"j\": 1}");
+    struct json_object object = opened(input);
+    struct error err = {0};
+    assert_refused(json_object_close(&object, &err), &err,
+                   "t.json:1:2: unknown keys 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h' and 2 more");
     json_input_destroy(input);
 }
 
@@ -597,6 +618,7 @@ int main(void)
         cmocka_unit_test(bad_values_say_where_and_why),
         cmocka_unit_test(a_long_list_of_choices_is_not_recited),
         cmocka_unit_test(unknown_keys_are_refused),
+        cmocka_unit_test(of_many_unknown_keys_the_first_are_named),
         cmocka_unit_test(shared_values_have_places_of_their_own),
         cmocka_unit_test(places_match_the_text),
         cmocka_unit_test(files_are_read),
