@@ -56,7 +56,8 @@ struct cli {
     const char *advice; /* a warning that an old spelling deserves; NULL: none */
     const char *report_path;     /* --report; NULL: not given */
     const char *history_path;    /* --history; NULL: not given */
-    struct cli_document *document; /* of --report (cli/cli_document.h); NULL: none */
+    enum status (*begin_document)(struct cli *cli, struct error *err); /* called by cli_parse() for --report */
+    struct cli_document *document; /* of --report (cli_document.h); NULL: none */
     char warnings[CLI_WARNINGS_MAX][512];
     size_t warning_count;
     /* Not NULL: cli_parse() hands the table over and the verb ends. Help, the completion and the

@@ -9,7 +9,7 @@
 #include "base/json_out.h"
 #include "cli/cli_bench.h"
 #include "cli/cli_table.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/policy_trial.h"
 
 static const uint64_t memory_limit = UINT64_C(2) << 30;

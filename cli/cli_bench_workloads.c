@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "cli/cli_bench.h"
 #include "planner/planner.h"
+#include "planner/policies.h"
 #include "planner/policy_load.h"
 
 const char bench_searched[] = "searched", bench_optimal[] = "optimal";
@@ -36,8 +37,8 @@ static enum status add_policy(struct bench *bench, const char *name, struct erro
 
 static enum status add_all(struct bench *bench, struct error *err)
 {
-    for (uint32_t i = 0; planner_policy_name(i); i++) /* "optimal" is one of them */
-        if (add_policy(bench, planner_policy_name(i), err)) return err->status;
+    for (uint32_t i = 0; policy_name_at(i); i++) /* "optimal" is one of them */
+        if (add_policy(bench, policy_name_at(i), err)) return err->status;
     return add_policy(bench, bench_searched, err);
 }
 

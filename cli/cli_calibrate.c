@@ -10,7 +10,7 @@
 #include "base/json_in.h"
 #include "base/size.h"
 #include "models/parallel.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/planner.h"
 #include "sim/sim.h"
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/progress.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/what_if_floor.h"
 
 static const double soft_scale = 0.005, pull = 0.02, ratio_most = 0.98;

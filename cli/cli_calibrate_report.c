@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "cli/cli_table.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static bool is_fit(const struct calibration_outcome *outcome)
 {

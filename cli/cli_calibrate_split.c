@@ -10,7 +10,7 @@
 #include "base/number.h"
 #include "base/random.h"
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 
 /* --- splits ------------------------------------------------------------------------------------- */
 

@@ -2,9 +2,10 @@
 #ifndef SPILLWAY_CLI_CANDIDATE_H
 #define SPILLWAY_CLI_CANDIDATE_H
 
+#include "cli/cli.h"
 #include "cli/cli_machine.h"
+#include "cli/cli_outcome.h"
 #include "cli/cli_parallel.h"
-#include "cli/cli_plan_report.h"
 #include "cli/cli_predict.h"
 #include "planner/planner.h"
 #include "planner/saturn.h"

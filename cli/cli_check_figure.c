@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "repro/figure.h"
 
 enum status cli_check_figure(const char *path, char *text, size_t bytes, struct error *err)

@@ -7,7 +7,7 @@
 #include "cli/cli_bench.h"
 #include "models/hardware.h"
 #include "models/network.h"
-#include "planner/planner.h"
+#include "planner/policies.h"
 #include "planner/saturn.h"
 
 /* --- lists of words -------------------------------------------------------------------------- */
@@ -15,7 +15,7 @@
 static void print_built_in(FILE *out)
 {
     fputs(" all", out);
-    for (uint32_t i = 0; planner_policy_name(i); i++) fprintf(out, " %s", planner_policy_name(i));
+    for (uint32_t i = 0; policy_name_at(i); i++) fprintf(out, " %s", policy_name_at(i));
 }
 
 static void print_policies(FILE *out)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cli_history.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static const char prefix[] = "history:", ending[] = ".db:";
 

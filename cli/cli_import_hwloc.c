@@ -11,7 +11,7 @@
 
 #include "base/contain.h"
 #include "base/quantity.h"
-#include "models/try.h"
+#include "base/try.h"
 
 enum { VENDOR_NVIDIA = 0x10de, CLASS_DISPLAY = 0x03 };
 

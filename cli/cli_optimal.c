@@ -6,7 +6,7 @@
 
 #include "base/progress.h"
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/policies.h"
 #include "planner/settle.h"
 

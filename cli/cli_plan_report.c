@@ -24,7 +24,7 @@
 #include "cli/cli_trace.h"
 #include "models/memory.h"
 #include "models/parallel_offload.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_hosts.h"
 #include "planner/plan_memory.h"
 #include "planner/policies.h"

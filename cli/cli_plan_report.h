@@ -3,31 +3,13 @@
 #define SPILLWAY_CLI_PLAN_REPORT_H
 
 #include "cli/cli.h"
+#include "cli/cli_outcome.h"
 #include "cli/cli_predict.h"
 #include "cli/cli_refusal.h"
 #include "planner/order_of_instance.h"
 #include "planner/plan.h"
 #include "planner/saturn.h"
 #include "planner/swap.h"
-
-enum { CLI_POLICIES_MAX = 128, CLI_OUTCOME_NAME_BYTES = 96 };
-
-enum cli_outcome_kind {
-    CLI_OUTCOME_PLAN,      /* a plan was made and simulated */
-    CLI_OUTCOME_NO_ROOM,   /* the jobs do not fit */
-    CLI_OUTCOME_REFUSED,   /* the way does not go with these jobs, this machine or these options */
-    CLI_OUTCOME_NOT_TRIED
-};
-
-/* What became of one policy, of one cut, or of another way to run the jobs. */
-struct cli_policy_outcome {
-    char policy[CLI_OUTCOME_NAME_BYTES];
-    enum cli_outcome_kind kind;
-    bool runnable;     /* a plan that `run` can carry out (plan_runnable.h) */
-    char reason[1024]; /* why there is no plan, or why it cannot be run */
-    double makespan_s, estimated_makespan_s, lower_bound_s;
-    double tokens_per_s, samples_per_s, compute_share;
-};
 
 struct cli_plan_report {
     const struct plan *plan;   /* with --policy all: the best one */

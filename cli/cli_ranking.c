@@ -7,7 +7,7 @@
 #include "base/quantity.h"
 #include "cli/cli_runnable.h"
 #include "cli/cli_table.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static const char *const kind_names[] = {
     [CLI_OUTCOME_PLAN] = "plan",

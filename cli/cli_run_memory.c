@@ -4,7 +4,7 @@
  */
 #include "cli/cli_run_memory.h"
 
-#include "models/try.h"
+#include "base/try.h"
 
 static enum status put_lines(const struct json_input *in, struct json_object *device,
                              struct json_out *json, struct error *err)

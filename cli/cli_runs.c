@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "models/parallel.h"
-#include "models/try.h"
+#include "base/try.h"
 
 enum { FILE_BYTES_MAX = 64 << 20, FIELDS_MAX = 32, FIELD_BYTES = 64, NO_COLUMN = -1, TIME_COLUMN = -2 };
 

@@ -15,7 +15,7 @@
 #include "cli/cli_optimal.h"
 #include "cli/cli_runnable.h"
 #include "cli/cli_saturn.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/bound.h"
 #include "planner/fit_ways.h"
 #include "planner/policies.h"

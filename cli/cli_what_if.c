@@ -10,8 +10,9 @@
 #include "base/extreme.h"
 #include "cli/cli_optimal.h"
 #include "cli/cli_saturn.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_hosts.h"
+#include "planner/policies.h"
 
 enum { SATURN_DEVICES_MOST = 16 };
 
@@ -193,8 +194,8 @@ static enum status try_all_together(const struct cli_source *from, const struct 
                                     struct error *err)
 {
     if (jobs->count == 1 || what_if_minibatches(jobs) > WHAT_IF_TOGETHER_MAX) return STATUS_OK;
-    for (uint32_t i = 0; planner_policy_name(i); i++)
-        TRY(try_together(from, planner_policy_name(i), TOGETHER_BY_POLICY, a, err));
+    for (uint32_t i = 0; policy_name_at(i); i++)
+        TRY(try_together(from, policy_name_at(i), TOGETHER_BY_POLICY, a, err));
     TRY(try_together(from, NULL, TOGETHER_SETTLED, a, err));
     if (a->hardware.device_count < 2 || a->hardware.device_count > SATURN_DEVICES_MOST) return STATUS_OK;
     return try_together(from, NULL, TOGETHER_SATURN, a, err);

@@ -12,7 +12,7 @@
 
 #include "base/extreme.h"
 #include "cli/cli_what_if.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "noise/machine_draw.h"
 #include "sim/sim.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 #include "cli/cli_what_if.h"
-#include "models/try.h"
+#include "base/try.h"
 
 enum { MACHINE_BYTES = 512 };
 

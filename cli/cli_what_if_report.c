@@ -14,7 +14,7 @@
 #include "cli/cli_predict.h"
 #include "cli/cli_table.h"
 #include "cli/cli_what_if_sensitivity.h"
-#include "models/try.h"
+#include "base/try.h"
 
 /* Figures that change a time by less are not shown. */
 static const double shown_least = 0.001;

@@ -9,7 +9,7 @@
 #include "base/extreme.h"
 #include "base/suggest.h"
 #include "cli/cli_table.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "plots/plot.h"
 
 enum { NAME_BYTES = 64, LABEL_BYTES = 128 };

@@ -15,7 +15,7 @@
 #include "cli/cli.h"
 #include "cli/cli_calibrate_fit.h"
 #include "cli/cli_calibrate_report.h"
-#include "models/try.h"
+#include "base/try.h"
 
 struct request {
     const char *half, *folds;

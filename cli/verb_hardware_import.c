@@ -8,7 +8,7 @@
 #include "cli/cli_import_hwloc.h"
 #include "cli/cli_machine.h"
 #include "models/prices.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static enum status write_machine(const struct hardware *hardware, const char *path, struct error *err)
 {

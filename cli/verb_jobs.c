@@ -19,7 +19,7 @@
 #include "models/job.h"
 #include "models/network.h"
 #include "models/precision.h"
-#include "models/try.h"
+#include "base/try.h"
 
 enum { NETWORKS_MAX = 64, SEQUENCE_USUAL = 1024 };
 

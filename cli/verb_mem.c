@@ -17,7 +17,7 @@
 #include "cli/cli_predict.h"
 #include "models/network_graph.h"
 #include "models/network_t5.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/what_if.h"
 
 static const char *const gradients_choices[] = {"fp32", "bf16", NULL};

@@ -21,6 +21,7 @@
 #include "cli/cli_history.h"
 #include "cli/cli_ignored.h"
 #include "cli/cli_optimal.h"
+#include "cli/cli_plan_report.h"
 #include "cli/cli_refusal.h"
 #include "cli/cli_saturn.h"
 #include "cli/cli_swap.h"

@@ -298,7 +298,7 @@ static enum status run_rest(struct cli *cli, struct cli_run_report *report, cons
     if (status != STATUS_OK) return status;
     if (!policy_find(report->whole->policy) && !report->request->dispatch)
         cli_warn(cli, "the plan's policy '%s' is none of the built-in ones: what is left is planned by %s",
-                 report->whole->policy, planner_policy_name(0));
+                 report->whole->policy, policy_name_at(0));
     status = cli_resume_plan(plan_path, report->resume, &rest, err);
     if (status == STATUS_OK) status = plan_write(&rest, path, err);
     report->plan = &rest;

@@ -16,7 +16,7 @@
 #include "cli/cli_machine.h"
 #include "cli/cli_shipped_prices.h"
 #include "cli/cli_what_if_sensitivity.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "plots/plot_gnuplot.h"
 
 enum { MACHINES_MAX = 8, CATALOGUE_MAX = 128, PRICE_DAYS_MAX = 90, DATE_BYTES = 16 };

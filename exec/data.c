@@ -33,7 +33,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "exec/clones.h"
+#include "base/clones.h"
 #include "exec/data_images.h"
 #include "exec/mapped_file.h"
 

@@ -13,7 +13,7 @@
 #include "exec/backend.h"
 #include "exec/detect.h"
 #include "exec/device_p2p.h"
-#include "models/try.h"
+#include "base/try.h"
 
 /* 0 where the driver does not tell. */
 static int attribute(enum cudaDeviceAttr which, int device)

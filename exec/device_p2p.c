@@ -22,7 +22,7 @@
 #include "base/alloc.h"
 #include "base/random.h"
 #include "exec/device_backend.h"
-#include "models/try.h"
+#include "base/try.h"
 
 enum { PATTERN_BYTES = (1 << 20) - 3, ROUNDS = 2 };
 static const double PATIENCE_S = 60;

@@ -3,7 +3,7 @@
  *
  * A kernel is a driver and a leaf. The driver holds the OpenMP loop over blocks whose bounds the
  * shape alone decides; the leaf is plain arithmetic over one block, compiled once per instruction
- * set (exec/clones.h). They are two functions because gcc puts the body of a parallel loop into a
+ * set (base/clones.h). They are two functions because gcc puts the body of a parallel loop into a
  * function of its own, which would not be cloned.
  */
 #ifndef SPILLWAY_EXEC_KERNELS_HOST_H
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "exec/clones.h"
+#include "base/clones.h"
 #include "exec/kernels.h"
 #include "exec/kernels_step.h"
 

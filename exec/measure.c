@@ -30,7 +30,7 @@
 #include "exec/host_memory.h"
 #include "exec/kernels.h"
 #include "exec/measure_state.h"
-#include "models/try.h"
+#include "base/try.h"
 
 enum { THREADS_DOUBLED_MAX = 8 };
 static const double TAKEN_COUNTED_MAX = 0.95;

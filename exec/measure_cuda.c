@@ -23,7 +23,7 @@
 #include "exec/host_memory.h"
 #include "exec/kernels.h"
 #include "exec/measure_state.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static const double HOST_SHARE = 0.05; /* of the budget */
 

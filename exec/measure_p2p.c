@@ -13,7 +13,7 @@
 #include "base/size.h"
 #include "exec/device_p2p.h"
 #include "exec/measure_state.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static const uint64_t sizes[] = {4 << 10, 16 << 10, 64 << 10, 256 << 10,
                                  1 << 20, 4 << 20,  16 << 20, 64 << 20};

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/progress.h"
-#include "exec/clones.h"
+#include "base/clones.h"
 #include "exec/kernels.h"
 #include "exec/measure_bench.h"
 

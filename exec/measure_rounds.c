@@ -7,7 +7,7 @@
  */
 #include "base/progress.h"
 #include "exec/measure_state.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static const double AGAIN_SHARE = 0.25;
 

@@ -7,7 +7,7 @@
 
 #include "exec/run_faults.h"
 #include "exec/run_saver.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static enum status sum_up_failures(struct run *run, uint32_t job, struct error *err)
 {

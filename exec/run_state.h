@@ -10,7 +10,7 @@
 #include "exec/checkpoint.h"
 #include "exec/data.h"
 #include "exec/device.h"
-#include "exec/run.h"
+#include "exec/run_options.h"
 #include "exec/run_log.h"
 #include "exec/unit.h"
 

@@ -28,7 +28,7 @@
 #include "base/file.h"
 #include "base/json_out.h"
 #include "base/size.h"
-#include "exec/clones.h"
+#include "base/clones.h"
 #include "exec/mapped_file.h"
 
 struct safetensors {

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "exec/clones.h"
+#include "base/clones.h"
 #include "exec/safetensors.h"
 
 /* --- walking over tensors --------------------------------------------------------------------- */

@@ -28,7 +28,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "exec/clones.h"
+#include "base/clones.h"
 
 enum { CHUNK = 64, PAIRS = CHUNK / 2 };
 

@@ -9,7 +9,7 @@
 
 #include "base/extreme.h"
 #include "models/cost.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "sim/take.h"
 
 const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT] = {

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "models/try.h"
+#include "base/try.h"
 #include "sim/take.h"
 
 static int by_streams(const void *a, const void *b)

@@ -15,7 +15,7 @@
 
 #include "models/cost.h"
 #include "models/machine_figures.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_flops.h"
 #include "sim/sim.h"
 #include "sim/take.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/extreme.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "sim/take.h"
 
 /* Ends so close are taken for one; and so many of them are looked at. */

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "models/cost.h"
-#include "models/try.h"
+#include "base/try.h"
 
 enum step { STEP_INNER, STEP_OUTER, STEP_ALONE };
 

@@ -7,7 +7,7 @@
 
 #include "base/json_out.h"
 #include "base/number.h"
-#include "models/try.h"
+#include "base/try.h"
 
 const char *const compressed_names[COMPRESSED_COUNT] = {
     [COMPRESSED_BOUNDARIES] = "boundaries",

@@ -46,7 +46,7 @@ static double minimal_s(struct kernel_rates rates, const struct work_item *one)
 double convolution_model_s(struct kernel_rates rates, const struct work_item *item)
 {
     struct work_item one = *item;
-    assert(convolution_model_has(item->kernel));
+    assert(work_is_convolution_3x3(item->kernel));
     one.count = 1;
     return item->count * fmin(direct_s(rates, &one), minimal_s(rates, &one));
 }

@@ -23,19 +23,9 @@
 #ifndef SPILLWAY_MODELS_CONVOLUTION_MODEL_H
 #define SPILLWAY_MODELS_CONVOLUTION_MODEL_H
 
-#include <stdbool.h>
-
 #include "models/kernel_model.h"
 
-/* Multiplications of a product for each of these: 9 for each of 16 results, against 36. */
-enum { CONVOLUTION_FEWER = 4 };
-
-static inline bool convolution_model_has(uint32_t kernel)
-{
-    return kernel >= KERNEL_CONVOLUTION_3X3_FORWARD && kernel <= KERNEL_CONVOLUTION_3X3_WEIGHT;
-}
-
-/* Of one item (all its `count`), which it has. */
+/* Seconds of all `count` executions of a convolution of 3 x 3 taps (work_is_convolution_3x3()). */
 double convolution_model_s(struct kernel_rates rates, const struct work_item *item);
 
 #endif

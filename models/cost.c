@@ -283,7 +283,7 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
         /* without matrix cores nothing was fitted to jobs in fp32 */
         .frameworks = hardware->stack == STACK_FRAMEWORKS && !(scalar && kernel_half(item->kernel) != item->kernel),
     };
-    if (!cpu && scalar && convolution_model_has(item->kernel))
+    if (!cpu && scalar && work_is_convolution_3x3(item->kernel))
         return (struct cost){.seconds = convolution_model_s(rates, item), .spread = matmul->spread};
     if (!cpu && kernel_model_is_set(&type->kernel_model)) {
         const struct kernel_seconds took = kernel_model_seconds(&type->kernel_model, rates, item);

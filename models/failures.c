@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "models/try.h"
+#include "base/try.h"
 
 #define SECONDS_MAX 1e12 /* about thirty thousand years */
 

@@ -19,7 +19,7 @@
 
 #include "base/quantity.h"
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 
 const char *const figure_kind_names[] = {
     [FIGURE_DATASHEET] = "datasheet",

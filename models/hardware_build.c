@@ -20,7 +20,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "models/try.h"
+#include "base/try.h"
 
 static const char as_of[] = FIGURES_AS_OF;
 

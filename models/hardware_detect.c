@@ -17,7 +17,7 @@
 #include "models/hardware_build.h"
 #include "models/hardware_catalogue.h"
 #include "models/hardware_mix.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static struct figure told(const struct detected *found, double value, const char *source)
 {

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/quantity.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static const char ratio_unit[] = "ratio";
 

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "models/hardware_import_parts.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static const size_t file_limit = (size_t)64 << 20;
 

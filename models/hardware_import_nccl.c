@@ -14,7 +14,7 @@
 #include "base/number.h"
 #include "base/size.h"
 #include "models/hardware_import_parts.h"
-#include "models/try.h"
+#include "base/try.h"
 
 enum { TABLE_COLUMNS = 13, COLUMN_SIZE = 0, COLUMN_TIME = 5, COLUMN_ALG_BW = 6, COLUMN_BUS_BW = 7, COLUMN_BYTES = 64 };
 

@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "base/size.h"
 #include "models/hardware_import_parts.h"
-#include "models/try.h"
+#include "base/try.h"
 
 /* nvbandwidth's default; the file does not say it. */
 static const uint64_t buffer_bytes = UINT64_C(512) << 20;

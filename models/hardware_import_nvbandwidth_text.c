@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/number.h"
 #include "models/hardware_import_parts.h"
-#include "models/try.h"
+#include "base/try.h"
 
 enum { WORD_BYTES = 64 };
 

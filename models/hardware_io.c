@@ -15,7 +15,7 @@
 #include "base/size.h"
 #include "models/hardware_figure.h"
 #include "models/hardware_topology.h"
-#include "models/try.h"
+#include "base/try.h"
 
 /* --- which figures there are ----------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "models/try.h"
+#include "base/try.h"
 
 struct mix {
     const struct hardware *parts;

@@ -22,7 +22,7 @@
 #include "models/hardware_build.h"
 #include "models/hardware_catalogue.h"
 #include "models/hardware_mix.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static const char host_name[] = "host-2-cores";
 static const char host_summary[] =

@@ -10,7 +10,7 @@
 
 #include "base/size.h"
 #include "models/hardware_figure.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static const struct figure_spec link_figures[] = {
     FIGURE(hardware_link, "bandwidth", bandwidth, DIMENSION_BYTES_PER_S, JSON_REQUIRED, 1e-9, 1e18),

@@ -43,7 +43,7 @@
 #include "models/network_graph.h"
 #include "models/network_t5.h"
 #include "models/network_traits.h"
-#include "models/try.h"
+#include "base/try.h"
 
 const char *const data_format_names[] = {
     [DATA_TEXT] = "text",

@@ -6,7 +6,7 @@
 
 #include "base/json_out.h"
 #include "models/job.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static const char steps_key[] = "gradient_accumulation_steps", samples_key[] = "train_batch_size";
 

@@ -5,7 +5,7 @@
 
 #include "base/json_out.h"
 #include "models/hardware.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static enum status read_numbers(const struct json_input *in, const json_t *array, uint32_t *devices,
                                 struct error *err)

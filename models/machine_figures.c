@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 
 const char *const machine_figure_names[MACHINE_FIGURES] = {
     [MACHINE_PEAK_FP32] = "peak_fp32",

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 
 /* --- parts ------------------------------------------------------------------------------------ */
 

@@ -22,7 +22,7 @@
 
 #include "models/network_config_parts.h"
 #include "models/network_foreign.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static enum status check_size(const struct json_object *o, const struct network *n,
                               struct error *err)

@@ -8,7 +8,7 @@
 #include "base/json_out.h"
 #include "base/size.h"
 #include "models/network_cnn.h"
-#include "models/try.h"
+#include "base/try.h"
 
 enum { IMAGE_DEFAULT = 224 };
 

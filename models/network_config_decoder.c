@@ -9,7 +9,7 @@
 #include "base/size.h"
 #include "models/network_config_parts.h"
 #include "models/network_traits.h"
-#include "models/try.h"
+#include "base/try.h"
 
 /* Under which keys a family says the same. */
 struct keys {

@@ -5,7 +5,7 @@
 
 #include "base/json_out.h"
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 
 /* --- what bert and vit have in common ------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 
 #include "base/json_out.h"
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 
 enum status config_parse_gpt2(struct json_object *o, struct network *n, struct error *err)
 {

@@ -12,7 +12,7 @@
 
 #include "base/json_out.h"
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static const char *const rope_kinds[] = {
     [ROPE_DEFAULT] = "default", [ROPE_LINEAR] = "linear", [ROPE_LLAMA3] = "llama3"};

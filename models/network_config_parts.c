@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 
 /* GELU's spellings; the first `tanh_count` are its tanh form. */
 enum { GELU_TANH_COUNT = 3 };

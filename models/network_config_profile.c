@@ -7,7 +7,7 @@
 #include "base/path.h"
 #include "base/size.h"
 #include "models/profile_text.h"
-#include "models/try.h"
+#include "base/try.h"
 
 /* "forward_ns": 1500000 or "forward": "1.5ms": two keys, so that units are never guessed. */
 static enum status take_time(struct json_object *o, const char *ns_key, const char *key,

@@ -10,7 +10,7 @@
 
 #include "base/size.h"
 #include "models/network_config_parts.h"
-#include "models/try.h"
+#include "base/try.h"
 
 enum { T5_POSITIONS = 512 };
 static const char *const projections[] = {"relu", "gated-gelu"};

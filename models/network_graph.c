@@ -25,7 +25,7 @@
 #include "base/alloc.h"
 #include "base/extreme.h"
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 
 const char *const graph_kind_names[] = {
     [GRAPH_INPUT] = "input",         [GRAPH_CONVOLUTION] = "convolution", [GRAPH_UPSAMPLE] = "upsample",

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "models/network.h"
-#include "models/try.h"
+#include "base/try.h"
 
 struct ignored_key {
     const char *name; /* NULL past the family's last */

@@ -13,7 +13,7 @@
 #include "models/hardware.h"
 #include "models/job.h"
 #include "models/parallel_offload.h"
-#include "models/try.h"
+#include "base/try.h"
 
 const char *const pipeline_schedule_names[PIPELINE_SCHEDULE_COUNT] = {
     [PIPELINE_GPIPE] = "gpipe",   [PIPELINE_1F1B] = "1f1b",   [PIPELINE_INTERLEAVED] = "interleaved",

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "models/try.h"
+#include "base/try.h"
 
 bool parallel_sums_on_host(const struct job *job)
 {

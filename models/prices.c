@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/number.h"
-#include "models/try.h"
+#include "base/try.h"
 
 enum { FIELDS_MAX = 64, FIELD_BYTES = 512 };
 static const size_t file_limit = (size_t)64 << 20;

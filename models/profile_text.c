@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/number.h"
-#include "models/try.h"
+#include "base/try.h"
 
 enum { EDGES_MAX = 1 << 16 };
 

@@ -27,7 +27,6 @@
 #include <assert.h>
 
 #include "base/size.h"
-#include "models/convolution_model.h"
 
 const char *const kernel_names[] = {
     [KERNEL_MATMUL_FORWARD] = "matmul_forward",
@@ -273,6 +272,6 @@ double work_least_flops(const struct work_item *items, size_t count)
 {
     double flops = 0;
     for (size_t i = 0; i < count; i++)
-        flops += work_item_flops(&items[i]) / (convolution_model_has(items[i].kernel) ? CONVOLUTION_FEWER : 1);
+        flops += work_item_flops(&items[i]) / (work_is_convolution_3x3(items[i].kernel) ? CONVOLUTION_FEWER : 1);
     return flops;
 }

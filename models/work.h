@@ -107,6 +107,15 @@ enum kernel {
     KERNEL_COUNT
 };
 
+/* Multiplications that minimal filtering leaves of a convolution of 3 x 3 taps: 9 for each of 16 results become 36
+ * (Lavin and Gray, arXiv 1509.09308). */
+enum { CONVOLUTION_FEWER = 4 };
+
+static inline bool work_is_convolution_3x3(uint32_t kernel)
+{
+    return kernel >= KERNEL_CONVOLUTION_3X3_FORWARD && kernel <= KERNEL_CONVOLUTION_3X3_WEIGHT;
+}
+
 /* "matmul_forward", ...; in plan and hardware files. */
 extern const char *const kernel_names[KERNEL_COUNT];
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "models/try.h"
+#include "base/try.h"
 
 /* A run's offset is that of its kind's mean, of so many runs more that had none. */
 static const double strangers = 2;

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
-#include "models/try.h"
+#include "base/try.h"
 
 /* --- heaps ----------------------------------------------------------------------------------- */
 

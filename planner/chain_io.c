@@ -2,7 +2,7 @@
 #include "planner/chain_io.h"
 
 #include "base/json_out.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/chain_schedule.h"
 
 /* One entry of the file: the layer, and how many there are of it. */

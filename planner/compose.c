@@ -18,7 +18,7 @@
 #include "base/quantity.h"
 #include "base/size.h"
 #include "models/cost.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_build.h"
 #include "planner/plan_check.h"
 #include "planner/plan_hosts.h"

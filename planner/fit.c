@@ -12,7 +12,7 @@
 #include "base/extreme.h"
 #include "models/hardware.h"
 #include "models/job.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_hosts.h"
 
 enum { MINIBATCHES = 2 };

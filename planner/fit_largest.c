@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "models/job.h"
-#include "models/try.h"
+#include "base/try.h"
 
 static_assert(FIT_BLOCKS_MOST <= LAYERS_MAX - 2, "networks may have so many blocks");
 

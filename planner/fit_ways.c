@@ -9,7 +9,7 @@
 #include "base/extreme.h"
 #include "models/hardware.h"
 #include "models/job.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/policies.h"
 
 /*

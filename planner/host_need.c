@@ -8,7 +8,7 @@
 #include "base/size.h"
 #include "models/host_files.h"
 #include "models/memory.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/partition_storage.h"
 
 static enum status no_memory(struct error *err)

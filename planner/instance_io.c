@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/json_out.h"
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 
 enum { NO_UNIT = UINT32_MAX };
 

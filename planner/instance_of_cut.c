@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "models/try.h"
+#include "base/try.h"
 
 static int64_t ticks(double seconds, int64_t least)
 {

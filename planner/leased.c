@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/compose.h"
 #include "planner/part.h"
 #include "planner/host_need.h"

@@ -17,7 +17,7 @@
 #ifndef SPILLWAY_PLANNER_ORDER_SEARCH_H
 #define SPILLWAY_PLANNER_ORDER_SEARCH_H
 
-#include "planner/planner.h"
+#include "planner/planner_options.h"
 #include "planner/unit_times.h"
 
 struct order_search_options {

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "models/try.h"
+#include "base/try.h"
 
 enum status part_hosts_begin(struct arena *arena, const struct hardware *hardware, struct part_hosts *out,
                              struct error *err)

@@ -3,7 +3,7 @@
 #define SPILLWAY_PLANNER_PART_H
 
 #include "planner/plan_hosts.h"
-#include "planner/planner.h"
+#include "planner/planner_options.h"
 
 /* Numbers of jobs and of devices, each once. */
 struct part {

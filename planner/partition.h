@@ -26,7 +26,7 @@
 #define SPILLWAY_PLANNER_PARTITION_H
 
 #include "planner/footprint.h"
-#include "planner/planner.h"
+#include "planner/planner_options.h"
 
 enum { REGIONS_MAX = 8, ARENA_ALIGNMENT = 256 };
 

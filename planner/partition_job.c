@@ -21,7 +21,7 @@
 
 #include "base/alloc.h"
 #include "models/memory.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/boundaries.h"
 
 static const double tie = 1e-6;

@@ -32,7 +32,7 @@
 #include <string.h>
 
 #include "models/cost.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/bound.h"
 
 enum { REGION_SIZES = 20 };

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "models/try.h"
+#include "base/try.h"
 
 /* Of each stage: all its runs, and what the last of them sends. */
 static enum status stage_times(struct arena *arena, const struct parallel *parallel, const struct pipeline_times *runs,

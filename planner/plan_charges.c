@@ -3,7 +3,7 @@
 
 #include "base/extreme.h"
 #include "models/parallel_memory.h"
-#include "models/try.h"
+#include "base/try.h"
 
 uint64_t plan_charges_bytes(const struct job *job, uint32_t stage)
 {

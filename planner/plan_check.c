@@ -40,7 +40,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "models/memory.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "models/network_traits.h"
 #include "planner/plan_checker.h"
 

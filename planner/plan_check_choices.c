@@ -14,7 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_checker.h"
 
 /* Buffers that the unit has taken and not given back. */

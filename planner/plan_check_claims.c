@@ -40,7 +40,7 @@
 #include <stdio.h>
 
 #include "models/memory.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_checker.h"
 #include "planner/plan_work.h"
 

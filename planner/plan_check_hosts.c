@@ -17,7 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_check_walk.h"
 
 /* --- ranges, as tables ---------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_check_walk.h"
 
 /* --- tables --------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_check_walk.h"
 
 enum { NOT_LIVE = 0 };

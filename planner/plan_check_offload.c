@@ -20,7 +20,7 @@
 #include <inttypes.h>
 
 #include "models/parallel_offload.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_checker.h"
 
 /* The run at hand. */

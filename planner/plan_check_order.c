@@ -11,7 +11,7 @@
 #include <inttypes.h>
 
 #include "models/evaluation.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_check_walk.h"
 
 /* --- what comes next ------------------------------------------------------------------------ */

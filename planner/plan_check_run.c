@@ -22,7 +22,7 @@
 
 #include "base/alloc.h"
 #include "models/parallel_offload.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_check_walk.h"
 
 /* --- contents ------------------------------------------------------------------------------- */

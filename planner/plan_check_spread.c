@@ -58,7 +58,7 @@
 #include "base/size.h"
 #include "models/parallel_offload.h"
 #include "models/parallel_work.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_check_spread_view.h"
 #include "planner/plan_gang.h"
 

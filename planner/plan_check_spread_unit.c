@@ -6,7 +6,7 @@
 
 #include "models/parallel_offload.h"
 #include "models/parallel_work.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_check_spread_view.h"
 
 /* Are the unit's collectives along an axis as many rounds of the same bytes as the job asks for? */

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_check_alike.h"
 #include "planner/plan_check_spread_view.h"
 #include "planner/plan_checker.h"

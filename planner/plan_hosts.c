@@ -12,7 +12,7 @@
 #include "base/extreme.h"
 #include "base/quantity.h"
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 
 struct survey {
     const struct plan *plan;

@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_check.h"
 #include "planner/plan_reader.h"
 

@@ -1,6 +1,6 @@
 /* The tables of operations and units, a part of planner/plan_read.c: a unit's operations stand in it, with their accesses. */
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_reader.h"
 
 /* --- operations ----------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "models/try.h"
+#include "base/try.h"
 
 /* --- elements of rows ----------------------------------------------------------------------- */
 

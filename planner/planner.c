@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "base/progress.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/bound.h"
 #include "planner/emit.h"
 #include "planner/homes.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "planner/planner.h"
 
 static const struct policy *const policies[] = {
     &policy_sharded_lrtf,   &policy_sharded_lrtf_cached, &policy_lrtf_emptiest,
@@ -25,7 +24,7 @@ const struct policy *policy_find(const char *name)
     return NULL;
 }
 
-const char *planner_policy_name(uint32_t index)
+const char *policy_name_at(uint32_t index)
 {
     const struct policy *policy = policy_at(index);
     return policy ? policy->name : NULL;

@@ -8,6 +8,9 @@
 const struct policy *policy_find(const char *name);
 const struct policy *policy_at(uint32_t index); /* NULL past the end */
 
+/* Names of policies in the order of `--policy all`; NULL past the end. */
+const char *policy_name_at(uint32_t index);
+
 extern const struct policy policy_sharded_lrtf, policy_sharded_lrtf_cached, policy_fifo,
     policy_random, policy_srtf, policy_lrtf_emptiest, policy_spill_sequential, policy_model_parallel,
     policy_shard_parallel, policy_optimal;

@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/extreme.h"
 #include "models/cost.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/saturn_runs.h"
 
 const char *const saturn_rule_names[SATURN_RULES] = {

@@ -1,7 +1,7 @@
 /* See saturn_machine.h. */
 #include "planner/saturn_machine.h"
 
-#include "models/try.h"
+#include "base/try.h"
 
 static bool are_together(const struct hardware *hardware, uint32_t a, uint32_t b)
 {

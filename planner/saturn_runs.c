@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "models/learning_rate.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/part.h"
 
 static enum status take(struct saturn_runs *r, size_t count, size_t size, void *out, struct error *err)

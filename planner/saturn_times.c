@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/part.h"
 
 enum { FIRST = 2, SECOND = 4 };

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 
 #include "base/extreme.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/agenda.h"
 #include "planner/homes.h"
 #include "planner/placing.h"

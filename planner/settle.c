@@ -13,7 +13,7 @@
 #include "base/extreme.h"
 #include "base/hash.h"
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/host_need.h"
 #include "planner/leased.h"
 #include "planner/partition.h"

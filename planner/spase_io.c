@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json_out.h"
-#include "models/try.h"
+#include "base/try.h"
 
 struct reader {
     const struct json_input *in;

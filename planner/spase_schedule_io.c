@@ -2,7 +2,7 @@
 #include "planner/spase_schedule_io.h"
 
 #include "base/json_out.h"
-#include "models/try.h"
+#include "base/try.h"
 
 void spase_schedule_write_jobs(const struct spase *in, const struct spase_schedule *schedule, struct json_out *out)
 {

@@ -7,7 +7,7 @@
 
 #include "base/extreme.h"
 #include "models/cost.h"
-#include "models/try.h"
+#include "base/try.h"
 
 enum { GRADIENT_SLOTS = 2, RUNS_MAX = PARALLEL_CUTS_MAX, STEPS_MAX = 2 * RUNS_MAX };
 

@@ -23,7 +23,7 @@
 #include "base/extreme.h"
 #include "models/collective_group.h"
 #include "models/cost.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/stage_cuts.h"
 
 static void join(struct stage_layer *into, const struct stage_layer *layer)

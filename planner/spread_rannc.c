@@ -16,7 +16,7 @@
 #include "base/extreme.h"
 #include "base/quantity.h"
 #include "models/parallel_memory.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/spread_cut.h"
 #include "planner/spread_places.h"
 #include "planner/spread_replicas.h"

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/spread_cut.h"
 #include "planner/stage_blocks.h"
 

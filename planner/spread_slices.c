@@ -18,7 +18,7 @@
 #include "base/extreme.h"
 #include "models/collective_group.h"
 #include "models/cost.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/slice_partition.h"
 
 struct costs {

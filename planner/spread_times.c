@@ -14,7 +14,7 @@
 #include "models/parallel_memory.h"
 #include "models/parallel_offload.h"
 #include "models/parallel_work.h"
-#include "models/try.h"
+#include "base/try.h"
 
 struct view {
     const struct hardware *hardware;

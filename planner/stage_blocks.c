@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "models/try.h"
+#include "base/try.h"
 
 struct cell {
     double value;

@@ -8,7 +8,7 @@
 #include "models/parallel_memory.h"
 #include "models/parallel_work.h"
 #include "models/profile_text.h"
-#include "models/try.h"
+#include "base/try.h"
 
 /* --- a text --------------------------------------------------------------------------------- */
 

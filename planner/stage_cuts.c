@@ -7,7 +7,7 @@
 
 #include "base/extreme.h"
 #include "base/quantity.h"
-#include "models/try.h"
+#include "base/try.h"
 
 struct cell {
     double slowest_s;

@@ -24,7 +24,7 @@
 
 #include "base/extreme.h"
 #include "base/quantity.h"
-#include "models/try.h"
+#include "base/try.h"
 
 const char *const stage_method_names[STAGE_METHOD_COUNT] = {
     [STAGE_PIPEDREAM] = "pipedream",

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/timetable_check.h"
 
 /* --- writing --------------------------------------------------------------------------------- */

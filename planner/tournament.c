@@ -1,7 +1,7 @@
 /* See tournament.h. */
 #include "planner/tournament.h"
 
-#include "models/try.h"
+#include "base/try.h"
 
 enum status tournament_create(struct arena *arena, uint32_t count, double key, struct tournament *out,
                               struct error *err)

@@ -9,7 +9,7 @@
 #include "base/extreme.h"
 #include "base/quantity.h"
 #include "models/job.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/part.h"
 #include "planner/what_if_floor.h"
 

@@ -13,7 +13,7 @@
 #include "models/parallel_memory.h"
 #include "models/parallel_offload.h"
 #include "models/parallel_work.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/bound.h"
 
 enum { KNOWN_MAX = 16 };

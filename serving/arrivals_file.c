@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/number.h"
-#include "models/try.h"
+#include "base/try.h"
 
 #define TEXT_BYTES_MAX ((size_t)1 << 32)
 #define SECONDS_MAX 1e9

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/number.h"
-#include "models/try.h"
+#include "base/try.h"
 
 struct point {
     uint32_t requests;

@@ -11,7 +11,7 @@
 #include "base/number.h"
 #include "base/path.h"
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "serving/arrivals_file.h"
 #include "serving/batch_growth.h"
 #include "serving/served_network.h"

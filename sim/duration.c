@@ -19,7 +19,7 @@
 
 #include "base/extreme.h"
 #include "models/cost.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan_charges.h"
 #include "planner/plan_files.h"
 #include "sim/take.h"

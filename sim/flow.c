@@ -38,7 +38,6 @@
 #include <assert.h>
 #include <math.h>
 
-#include "sim/sim.h"
 #include "sim/take.h"
 
 static const double rewind_bytes = 0x1p32;

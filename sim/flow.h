@@ -16,6 +16,12 @@
 
 struct sim_flows; /* opaque */
 
+struct sim_link_use {
+    double bytes[2];      /* [0] towards the devices, [1] back */
+    double busy_s;        /* some flow crosses it */
+    double saturated_s;   /* its whole bandwidth is used, in the direction where that lasts longer */
+};
+
 struct sim_flows_setup {
     const struct sim_link *links;
     uint32_t link_count;
@@ -51,7 +57,6 @@ uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const struct si
 
 /* What links did, when no flow is under way. `bytes` by direction; a link is saturated while its
  * whole bandwidth is used, in the direction where that lasted longer. Errors: STATUS_NO_MEMORY. */
-struct sim_link_use;
 MUST_CHECK enum status sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *uses,
                                       struct error *err);
 

@@ -9,7 +9,7 @@
 
 #include "base/size.h"
 #include "models/cost.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan.h"
 #include "sim/machine.h"
 #include "sim/take.h"

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "models/try.h"
+#include "base/try.h"
 #include "sim/take.h"
 
 static const double link_bytes_per_s = 1e9;

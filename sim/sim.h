@@ -13,6 +13,7 @@
 #include "planner/plan_dispatch.h"
 #include "sim/caching.h"
 #include "sim/collective_flow.h"
+#include "sim/flow.h"
 #include "traces/trace.h"
 
 struct sim_options {
@@ -43,12 +44,6 @@ struct sim_options {
 struct sim_stream_use {
     double busy_s;       /* an operation runs, waiting for a link included */
     uint64_t operations;
-};
-
-struct sim_link_use {
-    double bytes[2];      /* [0] towards the devices, [1] back */
-    double busy_s;        /* some flow crosses it */
-    double saturated_s;   /* its whole bandwidth is used, in the direction where that lasts longer */
 };
 
 struct sim_result {

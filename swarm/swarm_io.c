@@ -6,7 +6,7 @@
 
 #include "base/path.h"
 #include "models/job.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "swarm/swarm_network.h"
 
 /* From a nanosecond to about thirty years. */

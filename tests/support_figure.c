@@ -1,7 +1,7 @@
 /* See support_figure.h. */
 #include "tests/support_figure.h"
 
-#include "models/try.h"
+#include "base/try.h"
 
 enum status support_ran_execute(struct support_ran *ran, const struct run_set_options *options, struct error *err)
 {

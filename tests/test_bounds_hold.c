@@ -17,6 +17,7 @@
 #include "base/size.h"
 #include "planner/bound.h"
 #include "planner/planner.h"
+#include "planner/policies.h"
 #include "planner/saturn.h"
 #include "planner/what_if.h"
 #include "planner/what_if_ways.h"
@@ -148,9 +149,9 @@ static void policies_of(uint64_t key, uint32_t job_count, bool saturn, struct co
     draw(key, job_count, &sample);
     find_bound(&sample, &bound);
     release(&sample);
-    for (uint32_t p = 0; p == 0 || planner_policy_name(p - 1); p++) {
+    for (uint32_t p = 0; p == 0 || policy_name_at(p - 1); p++) {
         draw(key, job_count, &sample);
-        options.policy = p > 0 ? planner_policy_name(p - 1) : NULL;
+        options.policy = p > 0 ? policy_name_at(p - 1) : NULL;
         options.settle = p == 0;
         try_policy(&sample, &bound, &options, SATURN_RULES, counts);
     }

@@ -128,11 +128,11 @@ static void compare(const struct random_case *c, const struct cli_field *kept, b
 static void compare_policies(const struct random_case *c, const struct cli_field *kept, bool runs_here,
                              const struct planner_options *asked, struct counts *n)
 {
-    for (uint32_t i = 0; planner_policy_name(i); i++) {
+    for (uint32_t i = 0; policy_name_at(i); i++) {
         struct planner_options options = *asked;
         struct cli_candidate candidate = {0};
         struct error err = {0};
-        options.policy = planner_policy_name(i);
+        options.policy = policy_name_at(i);
         enum status status = cli_candidate_make(&c->source, &options, &candidate, &err);
         compare(c, kept, runs_here, status, &candidate, options.policy, n);
     }

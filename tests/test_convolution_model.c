@@ -111,7 +111,7 @@ static void networks(void **state)
             struct work_list list = {.items = items, .capacity = LAYER_WORK_MAX};
             graph_layer_work(network.graph, layer, PASS_FORWARD, 2, &list);
             for (uint32_t w = 0; w < list.count; w++) {
-                if (!convolution_model_has(items[w].kernel)) continue;
+                if (!work_is_convolution_3x3(items[w].kernel)) continue;
                 found += items[w].count;
                 assert_true(4 * work_least_flops(&items[w], 1) == work_flops(&items[w], 1));
             }

@@ -21,6 +21,7 @@
 #include "planner/plan_check.h"
 #include "planner/plan_io.h"
 #include "planner/planner.h"
+#include "planner/policies.h"
 #include "tests/support_plan.h"
 #include "tests/support_planner.h"
 #include "tests/support_seed.h"
@@ -96,8 +97,8 @@ static void test_planner_round_trips(void **state)
     for (uint64_t n = 0; n < 40; n++) {
         uint64_t key = random_u64(seed, n);
         struct test_random_layers layers = {key, 1};
-        const char *policy = planner_policy_name(0);
-        for (uint32_t p = 0; (policy = planner_policy_name(p)) != NULL; p++) {
+        const char *policy = policy_name_at(0);
+        for (uint32_t p = 0; (policy = policy_name_at(p)) != NULL; p++) {
             struct hardware hardware;
             struct job_set jobs;
             struct plan plan = {0};

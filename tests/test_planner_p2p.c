@@ -16,6 +16,7 @@
 #include "base/size.h"
 #include "planner/plan_check.h"
 #include "planner/planner.h"
+#include "planner/policies.h"
 #include "sim/sim.h"
 #include "tests/support_planner.h"
 
@@ -180,10 +181,10 @@ static void test_all_policies(void **state)
     (void)state;
     const uint64_t sizes[] = {900 << 10, 1600 << 10, 3 << 20, 8 << 20};
     uint32_t planned = 0, with_direct = 0, faster = 0;
-    for (uint32_t p = 0; planner_policy_name(p); p++)
+    for (uint32_t p = 0; policy_name_at(p); p++)
         for (uint32_t n = 0; n < 4 * ARRAY_COUNT(sizes); n++) {
             struct made direct, through;
-            struct wish wish = {planner_policy_name(p), 2 + n % 3, 1 + n % 4, LINKS_NONE, sizes[n / 4]};
+            struct wish wish = {policy_name_at(p), 2 + n % 3, 1 + n % 4, LINKS_NONE, sizes[n / 4]};
             if (!make(&wish, &through)) continue;
             wish.links = n % 2 ? LINKS_OWN : LINKS_PCIE;
             make_or_fail(&wish, &direct);

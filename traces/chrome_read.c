@@ -12,7 +12,7 @@
 
 #include "base/json_in.h"
 #include "base/size.h"
-#include "models/try.h"
+#include "base/try.h"
 #include "planner/plan.h"
 
 enum { TRACKS_MAX = 4096, NAME_BYTES = 64, EVENTS_MAX = 1 << 24 };

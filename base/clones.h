@@ -2,8 +2,8 @@
  * Functions compiled once per instruction set, the best for this processor chosen when the program
  * starts: gcc's and clang's target_clones. For leaves: loops and arithmetic, no OpenMP.
  */
-#ifndef SPILLWAY_EXEC_CLONES_H
-#define SPILLWAY_EXEC_CLONES_H
+#ifndef SPILLWAY_BASE_CLONES_H
+#define SPILLWAY_BASE_CLONES_H
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)

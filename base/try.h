@@ -1,7 +1,7 @@
 /* Readers are long rows of calls that may fail: TRY(call) returns its status when it does. Only for
  * functions that have nothing to undo. */
-#ifndef SPILLWAY_MODELS_TRY_H
-#define SPILLWAY_MODELS_TRY_H
+#ifndef SPILLWAY_BASE_TRY_H
+#define SPILLWAY_BASE_TRY_H
 
 #include "base/error.h"
 
