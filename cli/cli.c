@@ -10,18 +10,18 @@
  * the man pages) calls the verb with cli->look set; cli_parse() then hands the table over and tells
  * the verb to go no further.
  */
-#include "cli/cli.h"
+#include "cli/common/cli.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "base/outputs.h"
+#include "base/files/outputs.h"
 #include "base/size.h"
-#include "base/suggest.h"
-#include "cli/cli_answer.h"
-#include "cli/cli_document.h"
-#include "cli/cli_old_spelling.h"
-#include "cli/cli_policy_skeleton.h"
+#include "base/text/suggest.h"
+#include "cli/common/cli_answer.h"
+#include "cli/common/cli_old_spelling.h"
+#include "cli/common/cli_policy_skeleton.h"
+#include "cli/document/cli_document.h"
 
 enum { VERBS_MAX = 64 };
 

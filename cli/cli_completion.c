@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "cli/cli_bench.h"
-#include "models/hardware.h"
-#include "models/network.h"
-#include "planner/policies.h"
-#include "planner/saturn.h"
+#include "cli/bench/cli_bench.h"
+#include "models/hardware/hardware.h"
+#include "models/network/network.h"
+#include "planner/policy/policies.h"
+#include "planner/saturn/saturn.h"
 
 /* --- lists of words -------------------------------------------------------------------------- */
 

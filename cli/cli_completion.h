@@ -7,8 +7,8 @@
 #ifndef SPILLWAY_CLI_CLI_COMPLETION_H
 #define SPILLWAY_CLI_CLI_COMPLETION_H
 
-#include "base/options.h"
-#include "cli/cli.h"
+#include "base/process/options.h"
+#include "cli/common/cli.h"
 
 enum completion_files { COMPLETION_NO_FILES, COMPLETION_FILES, COMPLETION_FOLDERS };
 

@@ -1,6 +1,6 @@
 /* The ids of figures, apart from cli_completion.c because repro/ and the benchmarks each have a `struct figure`. */
 #include "cli/cli_completion.h"
-#include "cli/cli_papers.h"
+#include "cli/repro/cli_papers.h"
 
 static void print_id(void *context, const char *id)
 {

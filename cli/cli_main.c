@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/text.h"
-#include "cli/cli.h"
+#include "cli/common/cli.h"
 
 /* The temporary files go, nothing else needs tidying up. Verbs with a child set their own. */
 static void on_signal(int number)

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "cli/cli.h"
-#include "cli/cli_table.h"
+#include "cli/common/cli.h"
+#include "cli/common/cli_table.h"
 
 static const char first_steps[] =
     "first steps:\n"

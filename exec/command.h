@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "models/hardware.h"
+#include "models/hardware/hardware.h"
 
 typedef enum status command_function(int argc, char **argv, const volatile bool *stop, struct error *err);
 

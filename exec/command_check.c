@@ -1,13 +1,13 @@
 /* spillway-exec check: what a run of a plan would refuse before its first step. */
 #include <stdio.h>
 
-#include "base/file.h"
-#include "base/json_out.h"
-#include "base/options.h"
+#include "base/files/file.h"
+#include "base/json/json_out.h"
+#include "base/process/options.h"
 #include "base/size.h"
 #include "exec/command.h"
-#include "exec/run.h"
-#include "planner/plan_io.h"
+#include "exec/run/run.h"
+#include "planner/check/plan_io.h"
 
 enum { ANSWER_VERSION = 1 };
 

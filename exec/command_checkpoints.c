@@ -6,17 +6,17 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/disk.h"
-#include "base/file.h"
-#include "base/json_out.h"
-#include "base/options.h"
-#include "base/progress.h"
+#include "base/files/disk.h"
+#include "base/files/file.h"
+#include "base/json/json_out.h"
+#include "base/process/options.h"
+#include "base/process/progress.h"
 #include "base/size.h"
 #include "base/text.h"
+#include "exec/checkpoint/resume.h"
 #include "exec/command.h"
-#include "exec/resume.h"
-#include "exec/run_report.h"
-#include "planner/plan_io.h"
+#include "exec/run/run_report.h"
+#include "planner/check/plan_io.h"
 
 enum { FOUND_VERSION = 1, WAIT_S = 15 };
 

@@ -1,10 +1,10 @@
 /* spillway-exec detect: a hardware file of what this machine has, with nothing measured. */
-#include "base/file.h"
-#include "base/json_out.h"
-#include "base/options.h"
+#include "base/files/file.h"
+#include "base/json/json_out.h"
+#include "base/process/options.h"
 #include "base/size.h"
 #include "exec/command.h"
-#include "exec/detect.h"
+#include "exec/measure/detect.h"
 
 enum status command_detect(int argc, char **argv, const volatile bool *stop, struct error *err)
 {

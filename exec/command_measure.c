@@ -3,15 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/json_out.h"
-#include "base/options.h"
-#include "base/progress.h"
+#include "base/files/file.h"
+#include "base/json/json_out.h"
+#include "base/process/options.h"
+#include "base/process/progress.h"
 #include "base/size.h"
-#include "exec/backend.h"
 #include "exec/command.h"
-#include "exec/gpu_rates.h"
-#include "exec/measure.h"
+#include "exec/device/backend.h"
+#include "exec/measure/gpu_rates.h"
+#include "exec/measure/measure.h"
 
 static const double BUDGET_MIN_S = 1, BUDGET_MAX_S = 3600;
 

@@ -7,18 +7,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/options.h"
-#include "base/progress.h"
+#include "base/process/options.h"
+#include "base/process/progress.h"
 #include "base/size.h"
-#include "exec/checkpoint.h"
+#include "exec/checkpoint/checkpoint.h"
 #include "exec/command.h"
-#include "exec/run.h"
-#include "planner/policy_process.h"
-#include "exec/run_report.h"
-#include "exec/run_result.h"
-#include "models/job_files.h"
-#include "planner/plan_carried.h"
-#include "planner/plan_io.h"
+#include "exec/run/run.h"
+#include "exec/run/run_report.h"
+#include "exec/run/run_result.h"
+#include "models/job/job_files.h"
+#include "planner/check/plan_io.h"
+#include "planner/policy/plan_carried.h"
+#include "planner/policy/policy_process.h"
 
 static const char *const nan_choices[] = {"continue", "stop", "skip", NULL};
 

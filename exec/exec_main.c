@@ -16,12 +16,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/outputs.h"
+#include "base/files/file.h"
+#include "base/files/outputs.h"
 #include "base/size.h"
-#include "exec/backend.h"
 #include "exec/command.h"
-#include "exec/wait_policy.h"
+#include "exec/device/backend.h"
+#include "exec/device/wait_policy.h"
 
 /* --- signals ----------------------------------------------------------------------------------- */
 
@@ -72,7 +72,7 @@ static const struct {
     {"detect", command_detect, "a hardware file of what this machine has, with nothing measured", NULL},
     {"devices", command_devices, "how many devices each back end finds", NULL},
 #ifdef SPILLWAY_CUDA
-    {"gpu-rates", command_gpu_rates, "plain rates of the first GPU, see exec/gpu-check", NULL},
+    {"gpu-rates", command_gpu_rates, "plain rates of the first GPU, see exec/cuda/gpu-check", NULL},
 #endif
 };
 

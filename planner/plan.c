@@ -23,7 +23,7 @@
 #include "base/alloc.h"
 #include "base/random.h"
 #include "base/size.h"
-#include "models/network_graph.h"
+#include "models/network/network_graph.h"
 
 const char *const plan_stream_names[STREAM_KIND_COUNT] = {
     [STREAM_COMPUTE] = "compute",

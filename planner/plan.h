@@ -22,7 +22,7 @@
  * is an operation of the device that fetches, since that is where there is something to wait for: a
  * slot that becomes free, in front of a computation that needs it. It begins the buffer's life there
  * and ends it on the device that it comes from, the instance's *peer*; so what was made there holds
- * its slot until it has been fetched, and is the last use of that life. Where stages block (models/parallel.h)
+ * its slot until it has been fetched, and is the last use of that life. Where stages block (models/job/parallel.h)
  * a computation without work in front of it begins the life: the stage is done with what it computed before.
  *
  * A gang is a grid of devices with an axis for each kind of parallelism inside a stage. An instance on a
@@ -54,7 +54,7 @@
  * the last to use it.
  *
  * Operations are COPY (one buffer to another, a range of bytes), COMPUTE (a pass over a shard) and
- * COLLECTIVE (the same buffers of several devices, models/collective.h).
+ * COLLECTIVE (the same buffers of several devices, models/cost/collective.h).
  * A unit is a short list of them that belong together: one pass of one shard, with the copies in
  * front of and behind it. Units are templates; an instance is a unit on a device, with the slots of
  * the buffers that it acquires. The order of the instances is the *plan order*. A segment is a run
@@ -84,7 +84,7 @@
  *
  * Choices. The order of a plan is one of many. Where a plan has choices, its jobs may be carried out in any
  * other: each job its own instances in their order, on any device, each in one of the choices for its unit and
- * that device (planner/plan_dispatch.h). That this is within memory whatever the order follows from two
+ * that device (planner/policy/plan_dispatch.h). That this is within memory whatever the order follows from two
  * things, which plan_check() looks at: the buffers of a unit live in its instance alone, and each choice has
  * room for them. Choices are instances that stand behind those of the plan order, in no segment.
  *
@@ -97,15 +97,15 @@
  * unit reads it and writes its gradient to TABLE_GRADIENT, which shard 0's BACKWARD adds before it
  * updates.
  *
- * Evaluation. Behind some minibatches (models/evaluation.h) come held-out ones, each of S units:
+ * Evaluation. Behind some minibatches (models/job/evaluation.h) come held-out ones, each of S units:
  * EVALUATE of shards 0 .. S-1, which read the parameters as the minibatch left them. Batch and
  * boundaries live in the same buffers as the training's, which are not in use then. Where the best
  * weights are kept, a KEEP of each shard follows the last of them: the consistent moment, for the next
  * unit that changes a shard is in the next minibatch. Held-out minibatches and KEEPs belong to the
  * minibatch in front of them, and the last of them ends it.
  *
- * Jobs that are spread (models/parallel.h) train differently: their shards are the runs of layers, each
- * resident on the gang of its stage. planner/spread.h says what their units are.
+ * Jobs that are spread (models/job/parallel.h) train differently: their shards are the runs of layers, each
+ * resident on the gang of its stage. planner/parallel/spread.h says what their units are.
  *
  * The optimizer's place is a matter of each shard. Either the BACKWARD or LOSS that has a shard's
  * STATE on the device updates it there; or it has the PARAMETERS alone and leaves their GRADIENT,
@@ -129,10 +129,10 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "models/collective.h"
-#include "models/hardware.h"
-#include "models/job.h"
-#include "models/work.h"
+#include "models/cost/collective.h"
+#include "models/hardware/hardware.h"
+#include "models/job/job.h"
+#include "models/work/work.h"
 
 enum { PLAN_VERSION = 1 };
 #define PLAN_NONE UINT32_MAX
@@ -171,7 +171,7 @@ extern const char *const plan_stream_names[STREAM_KIND_COUNT]; /* "compute", "h2
 enum plan_op_kind { OP_COPY, OP_COMPUTE, OP_COLLECTIVE, OP_KIND_COUNT };
 
 /* The axes of a gang, the first varying fastest; a set of them is a sum of 1 << axis. Along `ends` there are replicas of the
- * first and of the last stage of a pipeline (models/parallel_memory.h: one of each, or more), or one stage alone (1). */
+ * first and of the last stage of a pipeline (models/job/parallel_memory.h: one of each, or more), or one stage alone (1). */
 enum plan_axis { AXIS_TENSOR, AXIS_DATA, AXIS_ENDS, AXIS_COUNT };
 extern const char *const plan_axis_names[AXIS_COUNT]; /* "tensor", "data", "ends" */
 
@@ -202,7 +202,7 @@ enum plan_pass {
 extern const char *const plan_pass_names[PLAN_PASS_COUNT];
 
 enum plan_buffer_kind {
-    BUFFER_STATE,          /* parameters and optimizer moments of a shard (models/memory.h) */
+    BUFFER_STATE,          /* parameters and optimizer moments of a shard (models/job/memory.h) */
     BUFFER_PARAMETERS,     /* the parameters part alone, on a device, for a forward pass; in jobs that are
                               spread whole weights, gathered for a pass; variants tell these apart */
     BUFFER_TABLE,          /* the tied token table, on a device, for the head */
@@ -352,7 +352,7 @@ enum plan_bound_kind {
 };
 extern const char *const plan_bound_names[BOUND_KIND_COUNT];
 
-/* What keeps any order of these units, in this cut, from ending earlier (planner/order_bound.h). */
+/* What keeps any order of these units, in this cut, from ending earlier (planner/spill/order/order_bound.h). */
 enum plan_order_kind {
     PLAN_ORDER_NONE,
     PLAN_ORDER_COMPUTE,
@@ -362,7 +362,7 @@ enum plan_order_kind {
     PLAN_ORDER_PROCESSOR,
     PLAN_ORDER_STORAGE,
     PLAN_ORDER_CHAIN,
-    PLAN_ORDER_GANGS, /* of leases, with the configurations that jobs could have (planner/saturn.h) */
+    PLAN_ORDER_GANGS, /* of leases, with the configurations that jobs could have (planner/saturn/saturn.h) */
     PLAN_ORDER_COUNT
 };
 extern const char *const plan_order_names[PLAN_ORDER_COUNT];
@@ -396,7 +396,7 @@ static inline bool plan_activations_spill(uint32_t activations)
     return activations == ACTIVATIONS_SPILL || activations == ACTIVATIONS_SPILL_INPUTS;
 }
 
-/* The same as a way of computing: UNIT_KEEP, UNIT_INPUTS (models/memory.h), of shards that are neither
+/* The same as a way of computing: UNIT_KEEP, UNIT_INPUTS (models/job/memory.h), of shards that are neither
  * the last nor an embedding, which has nothing to keep and computes by UNIT_KEEP in all. */
 uint32_t plan_activations_way(uint32_t activations);
 

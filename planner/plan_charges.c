@@ -2,8 +2,8 @@
 #include "planner/plan_charges.h"
 
 #include "base/extreme.h"
-#include "models/parallel_memory.h"
 #include "base/try.h"
+#include "models/job/parallel_memory.h"
 
 uint64_t plan_charges_bytes(const struct job *job, uint32_t stage)
 {

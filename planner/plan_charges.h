@@ -11,8 +11,8 @@
 #define SPILLWAY_PLANNER_PLAN_CHARGES_H
 
 #include "base/arena.h"
-#include "models/cost.h"
-#include "models/job.h"
+#include "models/cost/cost.h"
+#include "models/job/job.h"
 
 /* Are charges counted on this machine? */
 static inline bool plan_charges_count(const struct hardware *hardware)

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "models/host_files.h"
+#include "models/job/host_files.h"
 
 double plan_file_s(const struct plan *plan, const struct hardware *hardware, const struct plan_op *op)
 {

@@ -2,8 +2,8 @@
 #include "planner/plan_flops.h"
 
 #include "base/extreme.h"
-#include "models/cost.h"
-#include "models/job.h"
+#include "models/cost/cost.h"
+#include "models/job/job.h"
 
 typedef double count_flops(const struct work_item *items, size_t count);
 

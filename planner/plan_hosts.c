@@ -10,8 +10,8 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
-#include "base/quantity.h"
 #include "base/size.h"
+#include "base/text/quantity.h"
 #include "base/try.h"
 
 struct survey {

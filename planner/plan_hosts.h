@@ -1,5 +1,5 @@
 /*
- * What the hosts of a machine have of a plan, one for each node (models/hardware.h).
+ * What the hosts of a machine have of a plan, one for each node (models/hardware/hardware.h).
  *
  * Nothing says so in a plan: a host buffer is at the host of the device whose instances use it, and of a job that is
  * spread each rank's own at that of the rank's device. So states are used on devices of one node alone. What a

@@ -34,8 +34,8 @@
 
 #include <assert.h>
 
-#include "models/memory.h"
-#include "models/work_list.h"
+#include "models/job/memory.h"
+#include "models/work/work_list.h"
 
 /* --- whole layers --------------------------------------------------------------------------- */
 

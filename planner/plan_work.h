@@ -9,7 +9,7 @@ enum { PLAN_WORK_ITEMS_MAX = 256 };
 
 /*
  * FORWARD, EVALUATE: forward of the layers. LOSS: forward, backward, update. BACKWARD: forward again unless
- * the activations were kept (`how` has UNIT_KEEP, models/memory.h), backward, update. No update
+ * the activations were kept (`how` has UNIT_KEEP, models/job/memory.h), backward, update. No update
  * there when `how` has UNIT_GRADIENTS_OUT; that is then the UPDATE's work. NORM: squares of all
  * gradients. An embedding's forward is
  * never recomputed.

@@ -6,7 +6,7 @@
  *
  * It reads the script on standard input and writes the picture to standard output, both of them
  * files without a name: no directory to make and clean, nothing left behind however this ends, and
- * no pipe that can fill while the other side waits. The picture then goes through base/file.h, which
+ * no pipe that can fill while the other side waits. The picture then goes through base/files/file.h, which
  * knows how to be there whole or not at all. "-d" keeps gnuplot from reading the user's .gnuplot.
  *
  * The lines in front of the script depend on the form of the picture and are the only ones that do.
@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
+#include "base/files/file.h"
 
 extern char **environ;
 

@@ -22,7 +22,7 @@
 #include <stdio.h>
 
 #include "base/arena.h"
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "plots/plot_color.h"
 #include "plots/plot_gnuplot.h"
 #include "plots/plot_script.h"

@@ -19,7 +19,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "plots/plot_color.h"
 #include "plots/plot_gnuplot.h"
 #include "plots/plot_script.h"

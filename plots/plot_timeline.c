@@ -30,8 +30,8 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/quantity.h"
 #include "base/size.h"
+#include "base/text/quantity.h"
 #include "planner/plan.h"
 #include "plots/plot_boxes.h"
 #include "plots/plot_color.h"

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/quantity.h"
+#include "base/text/quantity.h"
 #include "plots/plot_color.h"
 
 enum { WIDTH_DEFAULT_PX = 1200, WIDTH_MIN_PX = 600, WIDTH_MAX_PX = 20000 };

@@ -1,10 +1,10 @@
-/* A plan with choices, dispatched live in virtual time: as planner/plan_dispatch.h has it, and as the executor
- * carries it out (exec/run_live.h). */
+/* A plan with choices, dispatched live in virtual time: as planner/policy/plan_dispatch.h has it, and as the executor
+ * carries it out (exec/run/run_live.h). */
 #ifndef SPILLWAY_SIM_DISPATCH_H
 #define SPILLWAY_SIM_DISPATCH_H
 
-#include "planner/plan_dispatch.h"
-#include "planner/plan_walk.h"
+#include "planner/policy/plan_dispatch.h"
+#include "planner/walk/plan_walk.h"
 
 struct sim_dispatch; /* opaque */
 

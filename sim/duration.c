@@ -1,6 +1,6 @@
 /*
  * A plan has millions of operations and a few thousand different ones: equal work on equal devices
- * takes equally long. So seconds are computed by models/cost.h on first use and kept by operation
+ * takes equally long. So seconds are computed by models/cost/cost.h on first use and kept by operation
  * template and device class.
  *
  *     device class   devices of one type, equally slow, behind links of the same bandwidths and
@@ -18,11 +18,11 @@
 #include <math.h>
 
 #include "base/extreme.h"
-#include "models/cost.h"
 #include "base/try.h"
+#include "models/cost/cost.h"
 #include "planner/plan_charges.h"
 #include "planner/plan_files.h"
-#include "sim/take.h"
+#include "sim/engine/take.h"
 
 static const double not_computed = -1;
 

@@ -1,4 +1,4 @@
-/* Seconds of a plan's operations on a machine, each computed once (models/cost.h). */
+/* Seconds of a plan's operations on a machine, each computed once (models/cost/cost.h). */
 #ifndef SPILLWAY_SIM_DURATION_H
 #define SPILLWAY_SIM_DURATION_H
 

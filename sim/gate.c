@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "planner/plan_gang.h"
-#include "sim/take.h"
+#include "sim/engine/take.h"
 
 enum {
     FEW = 32,               /* of so many operations, one at most is of a kind of stream that has gates */

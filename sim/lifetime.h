@@ -8,7 +8,7 @@
 #ifndef SPILLWAY_SIM_LIFETIME_H
 #define SPILLWAY_SIM_LIFETIME_H
 
-#include "planner/plan_walk.h"
+#include "planner/walk/plan_walk.h"
 #include "sim/caching.h"
 #include "traces/trace.h"
 

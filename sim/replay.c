@@ -18,13 +18,13 @@
 #include <string.h>
 
 #include "base/extreme.h"
-#include "models/cost.h"
 #include "base/try.h"
-#include "planner/plan_walk.h"
+#include "models/cost/cost.h"
+#include "planner/walk/plan_walk.h"
 #include "sim/duration.h"
-#include "sim/joining.h"
-#include "sim/machine.h"
-#include "sim/take.h"
+#include "sim/engine/take.h"
+#include "sim/network/joining.h"
+#include "sim/network/machine.h"
 
 #define NOBODY UINT64_MAX
 

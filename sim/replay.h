@@ -22,7 +22,7 @@ struct sim_replay_change {
     double scale[STREAM_KIND_COUNT]; /* operations on streams of a kind; at least 0 */
     double gap_scale;                /* gaps; at least 0 */
     const double *slow;              /* computations of each device; NULL: 1 each */
-    const struct hardware *hardware; /* what models/cost.h says of an operation alone on this machine, over what it
+    const struct hardware *hardware; /* what models/cost/cost.h says of an operation alone on this machine, over what it
                                         says of it on the plan's; NULL: the plan's. Where that is nothing: 1 */
 };
 /* Nothing changed. */

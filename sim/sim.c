@@ -3,7 +3,7 @@
  *
  * At most one operation runs on a stream, so there are as many running operations as streams, and
  * events are few: the end of a stream's computation, the end of its copy's latency, or the end of
- * the first flow of a class (sim/flow.h). The queue holds one entry per stream and class, whatever
+ * the first flow of a class (sim/network/flow.h). The queue holds one entry per stream and class, whatever
  * the length of the plan.
  *
  *     loop:  issue    take operations from the plan until every stream that has any left has one to
@@ -38,10 +38,10 @@
  * its own for each pair of devices that the plan has such copies between.
  *
  * A collective is one operation on several streams, and the first of them has its events: one where it takes
- * its closed form, else a latency and a flow for each of its parts (sim/collective_flow.h).
+ * its closed form, else a latency and a flow for each of its parts (sim/network/collective_flow.h).
  *
  * A copy that costs less than the latency is all latency. A computation takes the seconds that
- * models/cost.h says, or is slowed by sim/interference.h where hardware has figures for that.
+ * models/cost/cost.h says, or is slowed by sim/network/interference.h where hardware has figures for that.
  * Reading a batch costs nothing.
  *
  *     h2d      [in 1][in 2]      [in 3]            three slots of memory: in 3 waits for out 1
@@ -54,12 +54,12 @@
  */
 #include "sim/sim.h"
 
-#include "base/progress.h"
+#include "base/process/progress.h"
 #include "base/random.h"
-#include "models/cost.h"
+#include "models/cost/cost.h"
+#include "sim/engine/take.h"
 #include "sim/limit.h"
 #include "sim/sim_state.h"
-#include "sim/take.h"
 
 /* The order of what happens at the same time. */
 enum event_kind { EVENT_END, EVENT_FLOW };

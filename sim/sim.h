@@ -1,8 +1,8 @@
 /*
  * A plan in virtual time.
  *
- * The interpreter of plan.h's rules with durations from models/cost.h: copies are flows that share
- * links (sim/share.h), and collectives are too where that is asked for; computations are slowed by what runs beside them (struct interference).
+ * The interpreter of plan.h's rules with durations from models/cost/cost.h: copies are flows that share
+ * links (sim/network/share.h), and collectives are too where that is asked for; computations are slowed by what runs beside them (struct interference).
  * Virtual time is double seconds; equal times are ordered by (time, kind, operation number), so
  * equal input gives equal bytes out. Memory is in proportion to the window of operations between
  * the first unfinished and the last issued one; nothing is allocated while that does not grow.
@@ -10,10 +10,10 @@
 #ifndef SPILLWAY_SIM_SIM_H
 #define SPILLWAY_SIM_SIM_H
 
-#include "planner/plan_dispatch.h"
+#include "planner/policy/plan_dispatch.h"
 #include "sim/caching.h"
-#include "sim/collective_flow.h"
-#include "sim/flow.h"
+#include "sim/network/collective_flow.h"
+#include "sim/network/flow.h"
 #include "traces/trace.h"
 
 struct sim_options {
@@ -31,7 +31,7 @@ struct sim_options {
     uint64_t seed;       /* of that chance, which is drawn by operation number */
     bool record_spans;   /* fill trace->spans and levels; off for sweeps */
     bool caching;        /* buffers on devices come from a caching allocator (sim/caching.h): fill result->reserved */
-    bool no_fold;        /* simulate every device, also those that do what another does (sim/symmetry.h); so it
+    bool no_fold;        /* simulate every device, also those that do what another does (sim/symmetry/symmetry.h); so it
                             is with spans, and with caching, for what begins at one time does so in an order of its
                             own on each device, which allocators feel */
     bool no_skip;        /* simulate every repetition, also those that are proven to be as the ones before
@@ -53,7 +53,7 @@ struct sim_result {
     uint64_t events;              /* of those simulated */
     uint64_t window_peak;         /* most operations in memory at once */
     uint32_t collective_paths;    /* of collectives that are flows; 0: all take their closed form */
-    uint32_t represented;         /* devices that others stand for (sim/symmetry.h): in `operations` and spans
+    uint32_t represented;         /* devices that others stand for (sim/symmetry/symmetry.h): in `operations` and spans
                                      they are not, all else of them, and of their links, is the others' */
     uint64_t memory_bytes;        /* allocated by the simulation; trace and plan walk not included */
     double wall_s;                /* real seconds in the event loop */
@@ -78,7 +78,7 @@ MUST_CHECK enum status sim_run(const struct plan *plan, const struct sim_options
 void sim_result_release(struct sim_result *result);
 
 /* The simulated makespan of a plan on its own machine, without spans; the clock of those who choose plans by it
- * (planner/saturn.h). `context` is not used. Errors: those of sim_run(). */
+ * (planner/saturn/saturn.h). `context` is not used. Errors: those of sim_run(). */
 MUST_CHECK enum status sim_seconds(void *context, const struct plan *plan, double *seconds, struct error *err);
 
 #endif

@@ -8,8 +8,8 @@
 
 #include <inttypes.h>
 
-#include "sim/machine.h"
-#include "sim/take.h"
+#include "sim/engine/take.h"
+#include "sim/network/machine.h"
 
 static_assert((int)DEVICES_MAX * STREAM_KIND_COUNT <= (int)SIM_STREAMS_MAX, "a stream's number fits sim_op");
 static_assert((int)DEVICES_MAX <= (int)SIM_JOINED_MAX, "members of a collective are counted in sim_op");

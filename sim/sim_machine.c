@@ -14,10 +14,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "models/cost.h"
+#include "models/cost/cost.h"
 #include "planner/plan_gang.h"
-#include "sim/machine.h"
-#include "sim/take.h"
+#include "sim/engine/take.h"
+#include "sim/network/machine.h"
 
 /* --- pairs of devices ----------------------------------------------------------------------- */
 

@@ -7,15 +7,15 @@
 
 #include <assert.h>
 
-#include "sim/collective_flow.h"
 #include "sim/dispatch.h"
 #include "sim/duration.h"
-#include "sim/flow.h"
 #include "sim/gate.h"
-#include "sim/interference.h"
+#include "sim/network/collective_flow.h"
+#include "sim/network/flow.h"
+#include "sim/network/interference.h"
 #include "sim/sim.h"
 #include "sim/steady.h"
-#include "sim/symmetry.h"
+#include "sim/symmetry/symmetry.h"
 #include "sim/window.h"
 
 enum stream_state {
@@ -37,7 +37,7 @@ struct stream {
     uint8_t kind;           /* enum plan_stream_kind */
     uint8_t state;          /* enum stream_state */
     bool lacks;             /* it is counted in `lacking` */
-    bool slowed;            /* computations go through sim/interference.h, copies and collectives concern it */
+    bool slowed;            /* computations go through sim/network/interference.h, copies and collectives concern it */
     uint64_t unissued;      /* operations of the plan */
     double start_s;         /* of the running one */
     double volume;          /* of the copy in its latency, or the part of a collective ... */

@@ -9,12 +9,12 @@
  *
  * Why that is a proof. What the simulator does between two looks depends on its state and on what the walk hands out.
  * From the third repetition on the walk hands out the same, counted from the operation it is at, but for operations
- * of before, which do not count once they have ended (planner/plan_walk_skip.c): hence `settled`. Whether a stream has
+ * of before, which do not count once they have ended (planner/walk/plan_walk_skip.c): hence `settled`. Whether a stream has
  * anything left of the plan changes in the last repetition alone; so that one is always simulated, and the one that
  * runs into it. The window of operations, lifetimes of memory among it, is as the walk and what has ended make it.
  *
  * A look comes when all that happens at a moment has happened. What is simulated of several devices that do the same
- * makes no difference to that moment, nor to what is counted from there, so folded runs (sim/symmetry.h) look and
+ * makes no difference to that moment, nor to what is counted from there, so folded runs (sim/symmetry/symmetry.h) look and
  * leave out as whole ones do. Looks are so far apart that they cost little beside the operations: as many repetitions
  * as have an operation for each stream and link.
  *
@@ -35,8 +35,8 @@
 #include "sim/steady.h"
 
 #include "planner/plan_gang.h"
+#include "sim/engine/take.h"
 #include "sim/sim_state.h"
-#include "sim/take.h"
 
 enum {
     REPEATS_MIN = 32, /* below, there is little to leave out */

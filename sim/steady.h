@@ -17,7 +17,7 @@
 #ifndef SPILLWAY_SIM_STEADY_H
 #define SPILLWAY_SIM_STEADY_H
 
-#include "sim/flow.h"
+#include "sim/network/flow.h"
 
 struct sim;
 

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "sim/queue.h"
+#include "sim/engine/queue.h"
 
 enum phase { WORKING, WRITING, RESTARTING, WAITING };
 

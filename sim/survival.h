@@ -1,5 +1,5 @@
 /*
- * One run through failures (models/failures.h): events of devices in the order of time, and work, checkpoints,
+ * One run through failures (models/hardware/failures.h): events of devices in the order of time, and work, checkpoints,
  * restarts and waiting between them.
  *
  *   working     until the next checkpoint is due; a failure loses what was done since the last
@@ -14,7 +14,7 @@
 #ifndef SPILLWAY_SIM_SURVIVAL_H
 #define SPILLWAY_SIM_SURVIVAL_H
 
-#include "models/failures.h"
+#include "models/hardware/failures.h"
 
 struct survival_case {
     const struct failures *failures;

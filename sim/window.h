@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "planner/plan_walk.h"
-#include "sim/joining.h"
+#include "planner/walk/plan_walk.h"
 #include "sim/lifetime.h"
+#include "sim/network/joining.h"
 
 /* Stream, waiter and minibatch of a record take 64 bits together. */
 enum { SIM_STREAM_BITS = 19, SIM_MINIBATCH_BITS = 26 };

@@ -41,7 +41,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "traces/protobuf.h"
 
 #define CHAKRA_NONE UINT32_MAX

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json_in.h"
-#include "base/number.h"
+#include "base/json/json_in.h"
+#include "base/text/number.h"
 
 enum { GROUPS_MAX = 1 << 16, MEMBERS_MAX = 1 << 24 };
 

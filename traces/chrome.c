@@ -32,8 +32,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/file.h"
-#include "base/json_out.h"
+#include "base/files/file.h"
+#include "base/json/json_out.h"
 #include "planner/plan.h"
 
 enum { NAME_BYTES = 256 };

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_in.h"
+#include "base/json/json_in.h"
 #include "base/size.h"
 #include "base/try.h"
 #include "planner/plan.h"

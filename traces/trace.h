@@ -3,7 +3,7 @@
  * in one format; everything that compares, exports or draws reads only this.
  *
  * A span is one operation of a plan on its stream. Spans of a stream do not overlap. Times are
- * seconds from the start of the run. Operations are numbered in plan order (planner/plan_walk.h),
+ * seconds from the start of the run. Operations are numbered in plan order (planner/walk/plan_walk.h),
  * so a predicted and a measured span of one plan are matched by number.
  *
  * File: {"spillway_trace": 1, "source": "predicted" | "measured", ..., "spans": [[...], ...]}, .gz

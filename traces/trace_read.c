@@ -1,7 +1,7 @@
 /*
  * Reading of traces, span by span. trace_write.c shows the format.
  *
- * Spans and levels are long arrays (base/json_stream.h), everything else is the head. A span as
+ * Spans and levels are long arrays (base/json/json_stream.h), everything else is the head. A span as
  * trace_write() writes it is five numbers, which are read without a tree; whatever else stands there is
  * parsed like the rest, which says where and why it is wrong.
  *
@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/json_stream.h"
+#include "base/json/json_stream.h"
 #include "base/size.h"
 #include "planner/plan.h"
 #include "traces/trace_format.h"

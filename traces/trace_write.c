@@ -28,8 +28,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/json_out.h"
+#include "base/files/file.h"
+#include "base/json/json_out.h"
 #include "base/random.h"
 #include "base/size.h"
 #include "planner/plan.h"

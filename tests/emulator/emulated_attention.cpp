@@ -1,2 +1,2 @@
 /* The kernels of this file, compiled for the emulator. */
-#include "exec/kernels_cuda_attention.cu"
+#include "exec/cuda/kernels_cuda_attention.cu"

@@ -1,8 +1,8 @@
-/* A stand-in for exec/kernels_cuda_products.c: plain loops over the same descriptions. */
+/* A stand-in for exec/cuda/kernels_cuda_products.c: plain loops over the same descriptions. */
 #include <stdlib.h>
 
 #include "base/bf16.h"
-#include "exec/kernels_cuda_products.h"
+#include "exec/cuda/kernels_cuda_products.h"
 
 struct cuda_products {
     cudaStream_t stream;

@@ -1,6 +1,6 @@
 /*
  * Policies that do one thing wrong each, as shared objects: the build makes one of this file for each
- * value of BREAK (cmake/tests.cmake, in the folder policies/). Until then they behave: the ready job
+ * value of BREAK (CMakeLists.txt, into the build folder's policies/). Until then they behave: the ready job
  * with the lowest number.
  */
 #include <spillway/policy.h>

@@ -1,0 +1,303 @@
+/*
+ * The first 4096 bytes decide, inflated when the file is gzip data: a user's file of a gigabyte is looked at as quickly as
+ * a small one. A table per kind says which key of ours, or which signature, is expected.
+ */
+#include "base/files/file_kind.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/size.h"
+
+enum { START_BYTES = 4096, KEY_BYTES = 32, KEYS_MAX = 4, GZIP_WINDOW = 15 + 16 };
+
+struct start {
+    char text[START_BYTES + 1]; /* a NUL follows */
+    size_t length;
+    bool gzip;
+};
+
+/* --- recognising formats ---------------------------------------------------------------------- */
+
+static bool has(const struct start *start, const char *text)
+{
+    return memmem(start->text, start->length, text, strlen(text)) != NULL;
+}
+
+static bool begins(const struct start *start, const char *text)
+{
+    return start->length >= strlen(text) && strncasecmp(start->text, text, strlen(text)) == 0;
+}
+
+static bool is_text(const struct start *start)
+{
+    return memchr(start->text, '\0', start->length) == NULL;
+}
+
+static bool is_json(const struct start *start)
+{
+    return is_text(start) && start->text[strspn(start->text, " \t\r\n")] == '{';
+}
+
+static bool is_picture(const struct start *start)
+{
+    return begins(start, "\x89PNG") || begins(start, "%PDF") || begins(start, "%!PS") ||
+           (is_text(start) && has(start, "<svg"));
+}
+
+static bool is_web_page(const struct start *start)
+{
+    return begins(start, "<!doctype html") || begins(start, "<html");
+}
+
+static bool is_page(const struct start *start)
+{
+    return is_web_page(start) || (is_text(start) && begins(start, "# "));
+}
+
+/* The first line has at least two columns. A line that begins as JSON or markup does is no heading of a table. */
+static bool is_table(const struct start *start)
+{
+    const size_t line = strcspn(start->text, "\r\n");
+    return is_text(start) && memchr(start->text, ',', line) && !strchr("{[<#", start->text[0]);
+}
+
+static bool is_database(const struct start *start)
+{
+    return start->length >= 16 && memcmp(start->text, "SQLite format 3", 16) == 0;
+}
+
+static bool is_points(const struct start *start)
+{
+    return is_table(start) || is_database(start);
+}
+
+/* Safetensors: the header's length in 8 bytes, little endian, and then JSON. */
+static bool is_weights(const struct start *start)
+{
+    return start->length > 8 && start->text[8] == '{' && memcmp(start->text + 5, "\0\0\0", 3) == 0;
+}
+
+static bool is_timeline(const struct start *start)
+{
+    return is_json(start) && has(start, "\"traceEvents\"");
+}
+
+static bool is_network(const struct start *start)
+{
+    return is_json(start) && (has(start, "\"model_type\"") || has(start, "\"layers\""));
+}
+
+/* GLPK begins LP files with a comment, MPS files with a comment or their NAME. */
+static bool is_program(const struct start *start)
+{
+    return is_text(start) && (begins(start, "\\*") || begins(start, "*") || begins(start, "NAME"));
+}
+
+static bool is_manifest(const struct start *start)
+{
+    return is_json(start) && has(start, "\"spillway-repro-manifest-");
+}
+
+static const struct kind {
+    const char *noun;
+    const char *keys[KEYS_MAX];                   /* any of ours; NULL behind them */
+    bool (*recognised)(const struct start *start); /* NULL: by keys only */
+    bool in_place;
+} kinds[FILE_KIND_COUNT] = {
+    [FILE_KIND_NONE] = {.noun = "a file"},
+    [FILE_KIND_JOBS] = {.noun = "a jobs file", .keys = {"jobs"}},
+    [FILE_KIND_PLAN] = {.noun = "a plan", .keys = {"plan"}},
+    [FILE_KIND_TRACE] = {.noun = "a trace", .keys = {"trace"}},
+    [FILE_KIND_HARDWARE] = {.noun = "a hardware file", .keys = {"hardware"}},
+    [FILE_KIND_INSTANCE] = {.noun = "an instance", .keys = {"instance", "spase"}},
+    [FILE_KIND_SCHEDULE] = {.noun = "a schedule", .keys = {"timetable", "chain_schedule", "spase_schedule"}},
+    [FILE_KIND_PLACEMENT] = {.noun = "a placement", .keys = {"placement"}},
+    [FILE_KIND_NETWORK] = {.noun = "a network", .recognised = is_network},
+    [FILE_KIND_LOG] = {.noun = "a log", .keys = {"log"}, .in_place = true},
+    [FILE_KIND_RESULT] = {.noun = "a result", .keys = {"run", "check", "checkpoints"}, .recognised = is_json},
+    [FILE_KIND_TIMELINE] = {.noun = "a timeline", .recognised = is_timeline},
+    [FILE_KIND_PICTURE] = {.noun = "a picture", .recognised = is_picture},
+    [FILE_KIND_PAGE] = {.noun = "a page", .recognised = is_page},
+    [FILE_KIND_TABLE] = {.noun = "a table", .recognised = is_table},
+    [FILE_KIND_POINTS] = {.noun = "a table or a database", .recognised = is_points},
+    [FILE_KIND_DATABASE] = {.noun = "a database", .recognised = is_database, .in_place = true},
+    [FILE_KIND_WEIGHTS] = {.noun = "a safetensors file", .recognised = is_weights},
+    [FILE_KIND_MANIFEST] = {.noun = "a manifest", .recognised = is_manifest},
+    [FILE_KIND_FOLDER] = {.noun = "a folder"},
+    [FILE_KIND_PROGRAM] = {.noun = "an integer program", .recognised = is_program},
+};
+
+/* --- reading the beginning -------------------------------------------------------------------- */
+
+static void inflate_start(struct start *start)
+{
+    struct start plain = {.gzip = true};
+    z_stream z = {.next_in = (Bytef *)start->text, .avail_in = (uInt)start->length,
+                  .next_out = (Bytef *)plain.text, .avail_out = START_BYTES};
+    if (inflateInit2(&z, GZIP_WINDOW) != Z_OK) return;
+    const int code = inflate(&z, Z_SYNC_FLUSH);
+    if (code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR) {
+        plain.length = START_BYTES - z.avail_out;
+        *start = plain;
+    }
+    inflateEnd(&z);
+}
+
+/* False when there is nothing to look at. */
+static bool read_start(const char *path, struct start *start)
+{
+    struct stat info;
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe must not hold us up */
+    if (fd < 0) return false;
+    const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    const ssize_t got = regular ? pread(fd, start->text, START_BYTES, 0) : 0;
+    close(fd);
+    if (got <= 0) return false;
+    start->length = (size_t)got;
+    start->gzip = false;
+    start->text[got] = '\0';
+    if (got > 2 && memcmp(start->text, "\x1f\x8b", 2) == 0) inflate_start(start);
+    start->text[start->length] = '\0';
+    return true;
+}
+
+/* The KIND of the first key "spillway_KIND"; "" without one. */
+static void find_key(const struct start *start, char key[KEY_BYTES])
+{
+    static const char mark[] = "\"spillway_";
+    key[0] = '\0';
+    if (!is_json(start)) return;
+    const char *const at = strstr(start->text, mark);
+    if (!at) return;
+    const char *const name = at + strlen(mark);
+    const size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz_");
+    if (length == 0 || length >= KEY_BYTES || name[length] != '"') return;
+    memcpy(key, name, length);
+    key[length] = '\0';
+}
+
+/* --- public ----------------------------------------------------------------------------------- */
+
+const char *file_kind_noun(enum file_kind kind)
+{
+    return kinds[kind].noun;
+}
+
+bool file_kind_in_place(enum file_kind kind)
+{
+    return kinds[kind].in_place;
+}
+
+static void describe(const struct start *start, const char *key, char found[FILE_KIND_FOUND_BYTES])
+{
+    static const struct {
+        bool (*recognised)(const struct start *start);
+        const char *noun;
+    } formats[] = {{is_timeline, "a timeline"}, {is_json, "other JSON"}, {is_picture, "a picture"},
+                   {is_web_page, "a web page"}, {is_database, "a database"}, {is_weights, "a safetensors file"},
+                   {is_text, "a text"}};
+    if (key[0]) {
+        snprintf(found, FILE_KIND_FOUND_BYTES, "%s %s file", strchr("aeiou", key[0]) ? "an" : "a", key);
+        return;
+    }
+    for (size_t f = 0; f < ARRAY_COUNT(formats); f++) {
+        if (!formats[f].recognised(start)) continue;
+        snprintf(found, FILE_KIND_FOUND_BYTES, "%s", formats[f].noun);
+        return;
+    }
+    snprintf(found, FILE_KIND_FOUND_BYTES, "a file of another kind");
+}
+
+bool file_kind_matches(const char *path, enum file_kind kind, char found[FILE_KIND_FOUND_BYTES])
+{
+    struct start start = {.length = 0};
+    char key[KEY_BYTES];
+    if (kind == FILE_KIND_NONE || !read_start(path, &start)) return true;
+    find_key(&start, key);
+    const struct kind *const expected = &kinds[kind];
+    if (!key[0] && expected->recognised && expected->recognised(&start)) return true;
+    for (size_t k = 0; k < KEYS_MAX && expected->keys[k]; k++)
+        if (strcmp(expected->keys[k], key) == 0) return true;
+    describe(&start, key, found);
+    return false;
+}
+
+bool file_kind_look(const char *path, struct file_look *out)
+{
+    struct start start = {.length = 0};
+    char key[KEY_BYTES];
+    if (!read_start(path, &start)) return false;
+    find_key(&start, key);
+    *out = (struct file_look){.json = is_json(&start), .database = is_database(&start), .gzip = start.gzip};
+    describe(&start, key, out->found);
+    return true;
+}
+
+/* --- files that commands read ------------------------------------------------------------------ */
+
+/* A key that is in two kinds of files comes last. */
+static const struct file_reading readings[] = {
+    {"spillway_jobs", "a jobs file", "spillway plan %s -o plan.json"},
+    {"spillway_hardware", "a hardware file", "spillway hardware check %s"},
+    {"spillway_plan", "a plan", "spillway run %s"},
+    {"spillway_trace", "a trace", "spillway trace show %s"},
+    {"spillway_figure", "a figure of a paper", "spillway repro run %s"},
+    {"spillway_instance", "an instance", "spillway solve %s"},
+    {"spillway_spase", "a SPASE problem", "spillway solve %s"},
+    {"spillway_chain", "a chain of layers", "spillway solve %s"},
+    {"spillway_timetable", "a schedule of 'spillway solve'", NULL},
+    {"spillway_placement", "a placement", "spillway serve serving.json --placement %s"},
+    {"spillway_swarm", "a swarm", "spillway swarm %s"},
+    {"spillway_serving", "a serving file", "spillway serve %s"},
+    {"spillway_failures", "a file of failures", "spillway simulate plan.json --failures %s"},
+    {"traceEvents", "a timeline", "spillway explain %s"},
+    {"model_type", "a network's config.json", "spillway models show %s"},
+};
+
+const struct file_reading *file_reading_at(size_t index)
+{
+    return index < ARRAY_COUNT(readings) ? &readings[index] : NULL;
+}
+
+const struct file_reading *file_reading_of_key(const char *key)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(readings); i++)
+        if (strcmp(readings[i].key, key) == 0) return &readings[i];
+    return NULL;
+}
+
+const struct file_reading *file_reading_of_data(const char *data, size_t length)
+{
+    static const struct {
+        bool (*recognised)(const struct start *start);
+        struct file_reading reading;
+    } formats[] = {
+        {is_database, {NULL, "a SQLite database", "spillway history --file %s"}},
+        {is_weights, {NULL, "a safetensors file, which jobs name under 'weights_in'", NULL}},
+        {is_picture, {NULL, "a picture", NULL}},
+        {is_web_page, {NULL, "a web page", NULL}},
+    };
+    struct start start = {.length = length < START_BYTES ? length : START_BYTES};
+    memcpy(start.text, data, start.length);
+    for (size_t f = 0; f < ARRAY_COUNT(formats); f++)
+        if (formats[f].recognised(&start)) return &formats[f].reading;
+    return NULL;
+}
+
+const char *file_reading_refusal(const struct file_reading *found, const char *name, const char *expected,
+                                 char text[FILE_READING_BYTES])
+{
+    int used = snprintf(text, FILE_READING_BYTES, "%s (expected %s)", found->noun, expected);
+    const char *const gap = found->command ? strstr(found->command, "%s") : NULL;
+    if (gap && used > 0 && used < FILE_READING_BYTES)
+        snprintf(text + used, FILE_READING_BYTES - (size_t)used, ": try '%.*s%.200s%s'", (int)(gap - found->command),
+                 found->command, name, gap + strlen("%s"));
+    return text;
+}

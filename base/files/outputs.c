@@ -1,0 +1,319 @@
+/*
+ * A file is known by its device, inode and time of change, together with its path. A path alone would miss links; an
+ * inode alone would mistake a new file for a deleted one whose inode it got. When an output has been replaced by rename(),
+ * its old identity is gone, and reading the new file is no conflict.
+ */
+#include "base/files/outputs.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/files/file.h"
+#include "base/hash.h"
+
+enum { LINKS_MAX = 40 };
+
+struct identity {
+    uint64_t hash; /* of the path, with links and ".." resolved */
+    bool exists, special; /* special: no regular file */
+    dev_t device;
+    ino_t inode;
+    struct timespec changed;
+};
+
+/* A path that is looked at. */
+struct place {
+    struct identity id;
+    char resolved[PATH_MAX];
+};
+
+struct entry {
+    struct entry *next;
+    struct identity id;
+    char *resolved, *path, *what; /* path: as the caller said it; what: NULL of inputs */
+};
+
+static struct {
+    pthread_mutex_t lock;
+    bool active, force;
+    struct entry *inputs, *outputs, *folders;
+} known = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* --- identities ------------------------------------------------------------------------------- */
+
+/* Cuts a path that is too long off: no system call takes it. */
+static void set_path(char out[PATH_MAX], const char *folder, size_t folder_length, const char *name)
+{
+    const size_t kept = folder_length < PATH_MAX - 1 ? folder_length : PATH_MAX - 1, room = PATH_MAX - 1 - kept;
+    const size_t length = strnlen(name, room);
+    memcpy(out, folder, kept);
+    memcpy(out + kept, name, length);
+    out[kept + length] = '\0';
+}
+
+/* The path that a dangling link points to, else the path itself. */
+static void follow_links(const char *path, char out[PATH_MAX])
+{
+    set_path(out, "", 0, path);
+    for (int i = 0; i < LINKS_MAX; i++) {
+        char target[PATH_MAX], link[PATH_MAX];
+        const ssize_t length = readlink(out, target, sizeof target - 1);
+        if (length < 0) return;
+        target[length] = '\0';
+        memcpy(link, out, sizeof link);
+        const char *const slash = strrchr(link, '/');
+        set_path(out, link, target[0] == '/' || !slash ? 0 : (size_t)(slash - link + 1), target);
+    }
+}
+
+/* Of a file that does not exist, the folder is resolved. */
+static void resolve(const char *path, char out[PATH_MAX])
+{
+    if (realpath(path, out)) return;
+    char followed[PATH_MAX], folder[PATH_MAX], resolved[PATH_MAX];
+    follow_links(path, followed);
+    const char *const slash = strrchr(followed, '/');
+    set_path(folder, followed, slash ? (size_t)(slash - followed + 1) : 0, slash ? "" : "./");
+    if (!realpath(folder, resolved)) memcpy(resolved, folder, sizeof resolved);
+    const size_t length = strlen(resolved);
+    if (length > 0 && resolved[length - 1] != '/') set_path(folder, resolved, length, "/");
+    else memcpy(folder, resolved, sizeof folder);
+    set_path(out, folder, strlen(folder), slash ? slash + 1 : followed);
+}
+
+static void locate(const char *path, struct place *place)
+{
+    struct stat info;
+    const bool exists = stat(path, &info) == 0;
+    resolve(path, place->resolved);
+    place->id = (struct identity){.hash = hash_bytes(HASH_BEGIN, place->resolved, strlen(place->resolved)), .exists = exists};
+    if (!exists) return;
+    place->id.special = !S_ISREG(info.st_mode);
+    place->id.device = info.st_dev;
+    place->id.inode = info.st_ino;
+    place->id.changed = info.st_mtim;
+}
+
+static bool same(const struct entry *entry, const struct place *place, bool by_path)
+{
+    const struct identity *const a = &entry->id, *const b = &place->id;
+    if (by_path && a->hash == b->hash && strcmp(entry->resolved, place->resolved) == 0) return true;
+    return a->exists && b->exists && a->device == b->device && a->inode == b->inode &&
+           a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
+}
+
+/* --- the register ----------------------------------------------------------------------------- */
+
+static const struct entry *find(const struct entry *entry, const struct place *place, bool by_path)
+{
+    while (entry && !same(entry, place, by_path)) entry = entry->next;
+    return entry;
+}
+
+static void drop(struct entry **list)
+{
+    while (*list) {
+        struct entry *const entry = *list;
+        *list = entry->next;
+        free(entry->path);
+        free(entry->what);
+        free(entry->resolved);
+        free(entry);
+    }
+}
+
+static char *copy(const char *text)
+{
+    char *const out = alloc_zeroed(1, strlen(text) + 1);
+    return out ? strcpy(out, text) : NULL;
+}
+
+static enum status add(struct entry **list, const char *path, const char *what, const struct place *place,
+                       struct error *err)
+{
+    struct entry *const entry = alloc_zeroed(1, sizeof *entry);
+    if (!entry) return error_memory(err, "the name of a file", sizeof *entry);
+    *entry = (struct entry){.id = place->id, .resolved = copy(place->resolved), .path = copy(path),
+                            .what = what ? copy(what) : NULL};
+    if (!entry->path || !entry->resolved || (what && !entry->what)) {
+        struct entry *alone = entry;
+        drop(&alone);
+        return error_memory(err, "the name of a file", strlen(path));
+    }
+    entry->next = *list;
+    *list = entry;
+    return STATUS_OK;
+}
+
+static enum status refuse_input(const char *what, const char *path, struct error *err)
+{
+    return error_set(err, STATUS_BAD_INPUT, "%s would replace '%s', which this command reads (expected another name, or "
+                     "--force)", what, path);
+}
+
+/* --- checks ----------------------------------------------------------------------------------- */
+
+static enum status check_pair(const struct place *place, const char *path, const char *what, struct error *err)
+{
+    const struct entry *const other = find(known.outputs, place, true);
+    if (!other) return STATUS_OK;
+    if (strcmp(other->path, path) == 0)
+        return error_set(err, STATUS_BAD_INPUT, "%s and %s would both write '%s' (expected different files)", other->what,
+                         what, path);
+    return error_set(err, STATUS_BAD_INPUT, "%s and %s would both write one file: '%s' is '%s' (expected different files)",
+                     other->what, what, path, other->path);
+}
+
+static bool is_in(const char *resolved, const char *folder)
+{
+    const size_t length = strlen(folder);
+    return strncmp(resolved, folder, length) == 0 && (resolved[length] == '/' || resolved[length] == '\0');
+}
+
+static enum status refuse_in(const char *what, const char *path, const struct entry *folder, struct error *err)
+{
+    return error_set(err, STATUS_BAD_INPUT, "%s would write '%s' into the folder of %s, '%s' (expected a path outside of it)", what,
+                     path, folder->what, folder->path);
+}
+
+static enum status check_folders(const struct place *place, const char *path, const char *what, struct error *err)
+{
+    for (const struct entry *folder = known.folders; folder; folder = folder->next)
+        if (is_in(place->resolved, folder->resolved)) return refuse_in(what, path, folder, err);
+    return STATUS_OK;
+}
+
+static enum status check_kind(const char *path, enum file_kind kind, const char *what, struct error *err)
+{
+    char found[FILE_KIND_FOUND_BYTES];
+    if (known.force || file_kind_matches(path, kind, found)) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "%s would replace '%s', which is %s and not %s (expected another name, or "
+                     "--force)", what, path, found, file_kind_noun(kind));
+}
+
+static enum status declare(const char *path, enum file_kind kind, const char *what, const struct place *place,
+                           struct error *err)
+{
+    if (place->id.special) return STATUS_OK; /* a device or a pipe holds nothing that could be lost */
+    if (check_pair(place, path, what, err) != STATUS_OK || check_folders(place, path, what, err) != STATUS_OK) return err->status;
+    if (!known.force && find(known.inputs, place, true)) return refuse_input(what, path, err);
+    if (check_kind(path, kind, what, err) != STATUS_OK) return err->status;
+    return add(&known.outputs, path, what, place, err);
+}
+
+/* --- public ----------------------------------------------------------------------------------- */
+
+void outputs_begin(void)
+{
+    outputs_end();
+    known.active = true;
+}
+
+void outputs_end(void)
+{
+    pthread_mutex_lock(&known.lock);
+    drop(&known.inputs);
+    drop(&known.outputs);
+    drop(&known.folders);
+    known.active = known.force = false;
+    pthread_mutex_unlock(&known.lock);
+}
+
+void outputs_allow(bool force)
+{
+    known.force = force;
+}
+
+enum status outputs_declare(const char *path, enum file_kind kind, const char *what, struct error *err)
+{
+    struct place place = {.id = {.hash = 0}, .resolved = "-"};
+    if (!known.active) return STATUS_OK;
+    if (strcmp(path, "-") != 0) locate(path, &place);
+    pthread_mutex_lock(&known.lock);
+    const enum status status = declare(path, kind, what, &place, err);
+    pthread_mutex_unlock(&known.lock);
+    return status;
+}
+
+static enum status declare_folder(const char *path, const char *what, const struct place *place, struct error *err)
+{
+    struct stat info;
+    if (place->id.exists && stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
+        return error_set(err, STATUS_BAD_INPUT, "%s is '%s', which is no folder (expected one, or a new name)", what, path);
+    if (add(&known.folders, path, what, place, err) != STATUS_OK) return err->status;
+    for (const struct entry *output = known.outputs; output; output = output->next)
+        if (is_in(output->resolved, place->resolved)) return refuse_in(output->what, output->path, known.folders, err);
+    return STATUS_OK;
+}
+
+enum status outputs_declare_folder(const char *path, const char *what, struct error *err)
+{
+    struct place place;
+    char plain[PATH_MAX];
+    if (!known.active) return STATUS_OK;
+    set_path(plain, path, strlen(path), "");
+    for (size_t length = strlen(plain); length > 1 && plain[length - 1] == '/'; length--) plain[length - 1] = '\0';
+    locate(plain, &place);
+    pthread_mutex_lock(&known.lock);
+    const enum status status = declare_folder(path, what, &place, err);
+    pthread_mutex_unlock(&known.lock);
+    return status;
+}
+
+/* A file that is changed where it stands needs no room beside it. */
+enum status outputs_probe(const char *path, enum file_kind kind, const char *what, struct error *err)
+{
+    struct file_out *file = NULL;
+    struct stat info;
+    const bool exists = stat(path, &info) == 0;
+    if (strcmp(path, "-") == 0) return STATUS_OK;
+    if (exists && kind == FILE_KIND_WEIGHTS && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode)))
+        return error_set(err, STATUS_BAD_INPUT, "%s cannot go into '%s', which is a pipe (expected a file)", what, path);
+    if (exists && S_ISREG(info.st_mode) && file_kind_in_place(kind)) {
+        if (access(path, W_OK) == 0) return STATUS_OK;
+        error_io(err, "cannot write '%s'", path);
+    } else if (file_out_create(path, &file, err) == STATUS_OK) {
+        file_out_discard(file);
+        return STATUS_OK;
+    }
+    return error_add(err, "%s", what);
+}
+
+enum status outputs_read(const char *path, struct error *err)
+{
+    struct place place;
+    if (!known.active || strcmp(path, "-") == 0) return STATUS_OK;
+    locate(path, &place);
+    if (!place.id.exists || place.id.special) return STATUS_OK;
+    pthread_mutex_lock(&known.lock);
+    enum status status = STATUS_OK;
+    const struct entry *const output = find(known.outputs, &place, false);
+    if (output && !known.force) status = refuse_input(output->what, output->path, err);
+    else if (!find(known.inputs, &place, false)) status = add(&known.inputs, path, NULL, &place, err);
+    pthread_mutex_unlock(&known.lock);
+    return status;
+}
+
+enum status outputs_check(const char *path, struct error *err)
+{
+    struct place place;
+    if (!known.active || known.force) return STATUS_OK;
+    locate(path, &place);
+    if (!place.id.exists || place.id.special) return STATUS_OK;
+    pthread_mutex_lock(&known.lock);
+    const struct entry *const input = find(known.inputs, &place, false);
+    const enum status status =
+        input ? error_set(err, STATUS_BAD_INPUT, "'%s' would be replaced, which this command reads (expected another name, "
+                          "or --force)", path)
+              : STATUS_OK;
+    pthread_mutex_unlock(&known.lock);
+    return status;
+}

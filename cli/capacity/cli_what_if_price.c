@@ -1,0 +1,135 @@
+/* What a machine costs: what was given for it on the command line, then the price list, then so much for each GPU. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text/number.h"
+#include "base/try.h"
+#include "cli/capacity/cli_what_if.h"
+
+enum { MACHINE_BYTES = 512 };
+
+/* MACHINE of "MACHINE=USD" may say whose it is, as `name` may. */
+static bool is_price_of(const char *item, const char *equals, const char *name)
+{
+    const char *machine = price_machine(item);
+    size_t length = (size_t)(equals - machine);
+    name = price_machine(name);
+    return strlen(name) == length && strncmp(machine, name, length) == 0;
+}
+
+static enum status find_given(const struct option_list *given, const char *name, bool *found, double *usd,
+                              struct error *err)
+{
+    *found = false;
+    for (size_t i = 0; given && i < given->count; i++) {
+        const char *item = given->items[i], *equals = strrchr(item, '='), *end;
+        double value;
+        if (!equals || !number_read(equals + 1, &end, &value) || *end || !(value > 0))
+            return error_set(err, STATUS_BAD_INPUT, "option '--price' is '%.80s' (expected MACHINE=USD, such as p4d.24xlarge=21.96)",
+                             item);
+        if (!is_price_of(item, equals, name)) continue;
+        *found = true;
+        *usd = value;
+    }
+    return STATUS_OK;
+}
+
+/* "2x NAME", "2xNAME": NAME, and 2. */
+static const char *split(char *part, double *count)
+{
+    char *end;
+    *count = 1;
+    while (*part == ' ') part++;
+    for (size_t length = strlen(part); length > 0 && part[length - 1] == ' ';) part[--length] = '\0';
+    unsigned long long number = strtoull(part, &end, 10);
+    if (end == part || *end != 'x' || number == 0) return part;
+    *count = (double)number;
+    for (end++; *end == ' ';) end++;
+    return end;
+}
+
+static enum status add_part(const struct what_if_prices *prices, char *part, struct what_if_price *sum, bool *known,
+                            struct error *err)
+{
+    double count, usd;
+    bool given;
+    const char *name = split(part, &count);
+    TRY(find_given(prices->given, name, &given, &usd, err));
+    if (given) {
+        sum->usd_per_h += count * usd;
+        snprintf(sum->basis, sizeof sum->basis, "as given");
+        sum->given = true;
+        return STATUS_OK;
+    }
+    const struct price *price = prices->list ? price_find(prices->list, name, prices->basis) : NULL;
+    if (!price) {
+        *known = false;
+        return STATUS_OK;
+    }
+    sum->usd_per_h += count * price->usd_per_h;
+    snprintf(sum->basis, sizeof sum->basis, "%s", price->basis);
+    snprintf(sum->as_of, sizeof sum->as_of, "%s", price->as_of);
+    return STATUS_OK;
+}
+
+static bool has_part(const char *machine, const char *item, const char *equals)
+{
+    char text[MACHINE_BYTES];
+    double count;
+    bool found = false;
+    snprintf(text, sizeof text, "%s", machine);
+    for (char *part = text, *rest; part && !found; part = rest) {
+        rest = strchr(part, '+');
+        if (rest) *rest++ = '\0';
+        found = is_price_of(item, equals, split(part, &count));
+    }
+    return found;
+}
+
+enum status what_if_prices_check(const struct option_list *given, const struct what_if_answer *answers, uint32_t count,
+                                 struct error *err)
+{
+    for (size_t i = 0; i < given->count; i++) {
+        const char *item = given->items[i], *equals = strrchr(item, '=');
+        uint32_t a = 0;
+        while (a < count && !has_part(answers[a].name, item, equals)) a++;
+        if (a == count)
+            return error_set(err, STATUS_BAD_INPUT, "option '--price' is '%.80s', and none of the machines is a '%.*s'", item,
+                             (int)(equals - item), item);
+    }
+    return STATUS_OK;
+}
+
+enum status what_if_price(const struct what_if_prices *prices, const char *machine, uint32_t devices,
+                          struct what_if_price *out, struct error *err)
+{
+    bool known = true;
+    struct what_if_price sum = {0};
+    char text[MACHINE_BYTES];
+    snprintf(text, sizeof text, "%s", machine);
+    for (char *part = text, *rest; part; part = rest) {
+        rest = strchr(part, '+');
+        if (rest) *rest++ = '\0';
+        TRY(add_part(prices, part, &sum, &known, err));
+    }
+    if (!known) sum = (struct what_if_price){0};
+    if (!known && prices->usd_per_gpu_hour >= 0) {
+        sum.usd_per_h = devices * prices->usd_per_gpu_hour;
+        sum.given = true;
+        snprintf(sum.basis, sizeof sum.basis, "as given per GPU");
+    }
+    *out = sum;
+    return STATUS_OK;
+}
+
+void what_if_price_electricity(double watts, double usd_per_kwh, struct what_if_price *price)
+{
+    char rent[sizeof price->basis];
+    bool rented = price->usd_per_h > 0;
+    snprintf(rent, sizeof rent, "%s", price->basis);
+    price->usd_per_h += watts / 1000 * usd_per_kwh;
+    if (rented) snprintf(price->basis, sizeof price->basis, "%.60s + electricity", rent);
+    else snprintf(price->basis, sizeof price->basis, "electricity alone");
+    if (!rented) price->given = true;
+}

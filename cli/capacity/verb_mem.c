@@ -1,0 +1,383 @@
+/*
+ * `mem`: does the training of a network fit a machine, and how?
+ *
+ * The options become a jobs file in memory, so that defaults, limits and messages are those of every other verb; then
+ * each way of fitting (planner/capacity/fit_ways.h) is planned, and the plan's memory shown; what fits is simulated as well, and
+ * ranked by that.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/text/suggest.h"
+#include "base/try.h"
+#include "cli/capacity/cli_mem_report.h"
+#include "cli/common/cli_machine.h"
+#include "cli/ways/cli_planned.h"
+#include "cli/ways/cli_predict.h"
+#include "models/network/network_graph.h"
+#include "models/network/network_t5.h"
+#include "planner/capacity/what_if.h"
+
+static const char *const gradients_choices[] = {"fp32", "bf16", NULL};
+static const char *const optimizer_choices[] = {"adamw", "momentum", "sgd", NULL};
+
+struct request {
+    struct cli_machine machine;
+    const char *network, *way;
+    uint64_t microbatch, microbatches, steps, samples, sequence, decoder_sequence, image; /* 0: the default */
+    size_t precision, gradients, optimizer;
+    bool largest;
+};
+
+/* --- the job ---------------------------------------------------------------------------------- */
+
+static void write_optimizer(const struct request *request, struct json_out *json)
+{
+    const char *kind = optimizer_choices[request->optimizer];
+    bool momentum = strcmp(kind, "momentum") == 0;
+    json_out_object_begin(json, "optimizer", true);
+    json_out_string(json, "kind", momentum ? "sgd" : kind);
+    if (momentum) json_out_double(json, "momentum", 0.9);
+    json_out_object_end(json);
+}
+
+static const char job_name[] = "the command line";
+
+/* Where each replica's are said, as many replicas as the one way that is asked for has, else as devices. */
+static enum status count_replicas(const struct request *request, const struct hardware *hardware, uint64_t *out,
+                                  struct error *err)
+{
+    struct parallel parallel = {0};
+    *out = hardware->device_count;
+    if (!request->way || !strchr(request->way, '=')) return STATUS_OK;
+    char degrees[128];
+    snprintf(degrees, sizeof degrees, "%.*s", (int)strcspn(request->way, "+"), request->way);
+    TRY(parallel_parse_text(degrees, &parallel, err));
+    *out = parallel.data;
+    return STATUS_OK;
+}
+
+/* Microbatches of all replicas. */
+static enum status count_microbatches(const struct request *request, const struct hardware *hardware, uint64_t *out,
+                                      struct error *err)
+{
+    uint64_t replicas;
+    TRY(count_replicas(request, hardware, &replicas, err));
+    uint64_t steps = request->steps > 0 ? request->steps : 1;
+    *out = request->microbatches > 0 ? request->microbatches : steps * replicas;
+    uint64_t samples = *out * request->microbatch;
+    bool said = request->steps > 0 || request->microbatches > 0;
+    if (request->microbatches > 0 && request->steps > 0 && request->microbatches != steps * replicas)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--gradient-accumulation-steps' is %" PRIu64 " for each of %" PRIu64
+                         " replicas, which makes %" PRIu64 " (found --microbatches %" PRIu64 ", those of all)", steps, replicas,
+                         steps * replicas, request->microbatches);
+    if (request->samples == 0 || (said && samples == request->samples)) return STATUS_OK;
+    if (said)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--global-batch' is %" PRIu64 " but %" PRIu64 " microbatches of %" PRIu64
+                         " are %" PRIu64 " samples", request->samples, *out, request->microbatch, samples);
+    if (request->samples % request->microbatch != 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--global-batch' is %" PRIu64 " (expected a multiple of %" PRIu64
+                         ", the samples of a microbatch)", request->samples, request->microbatch);
+    *out = request->samples / request->microbatch;
+    return STATUS_OK;
+}
+
+static void write_jobs(const struct request *request, uint64_t microbatches, uint64_t minibatches, struct json_out *json)
+{
+    json_out_object_begin(json, NULL, true);
+    json_out_u64(json, "spillway_jobs", 1);
+    json_out_array_begin(json, "jobs", true);
+    json_out_object_begin(json, NULL, true);
+    json_out_string(json, "network", request->network);
+    json_out_u64(json, "microbatch", request->microbatch);
+    json_out_u64(json, "microbatches", microbatches);
+    json_out_u64(json, "minibatches", minibatches);
+    if (request->image > 0) json_out_u64(json, "image_size", request->image);
+    if (request->sequence > 0) json_out_u64(json, "sequence", request->sequence);
+    if (request->decoder_sequence > 0) json_out_u64(json, "decoder_sequence", request->decoder_sequence);
+    json_out_string(json, "precision", precision_names[request->precision]);
+    if (request->gradients > 0) json_out_string(json, "gradients", gradients_choices[request->gradients]);
+    write_optimizer(request, json);
+    json_out_object_end(json);
+    json_out_array_end(json);
+    json_out_object_end(json);
+}
+
+/* A network that is not known is worth a message of its own, without a place in the command line's JSON. */
+static enum status check_network(const struct request *request, struct error *err)
+{
+    struct arena arena = {0};
+    struct network network = {0};
+    enum status status = network_find(request->network, &arena, &network, err);
+    if (!status && network_is_limited(&network) && request->sequence > network.positions)
+        status = error_set(err, STATUS_BAD_INPUT,
+                           "sequence %" PRIu64 " is longer than the %" PRIu64 " positions of '%s'", request->sequence,
+                           network.positions, network.name);
+    if (!status && request->decoder_sequence > 0)
+        status = network_set_decoder(&network, request->sequence, request->decoder_sequence, err);
+    if (!status && request->image > 0 && request->image != network.image)
+        status = network_for_image(&network, request->image, &arena, &network, err);
+    arena_release(&arena);
+    return status;
+}
+
+/* Networks of today have more positions than anybody trains with at first. */
+enum { LONG_SEQUENCE = 8192 };
+
+static void warn_of_length(struct cli *cli, const struct request *request, const struct job *job)
+{
+    if (request->sequence > 0 || job->sequence <= LONG_SEQUENCE) return;
+    cli_warn(cli, "samples are of %" PRIu64 " tokens, all positions of the network (--sequence 4096 for shorter ones)",
+             job->sequence);
+}
+
+/* Nobody has seen the text that the job is read from: "the command line:1:128: " in front is none of the user's. */
+static enum status without_place(struct error *err)
+{
+    if (strncmp(err->text, job_name, strlen(job_name)) == 0) {
+        const char *behind = strstr(err->text, ": ");
+        if (behind) memmove(err->text, behind + 2, strlen(behind + 2) + 1);
+    }
+    return err->status;
+}
+
+/* The jobs file, with as many minibatches; destroy it. */
+static enum status write_job(const struct request *request, const struct hardware *hardware, uint64_t minibatches,
+                             struct json_input **out, struct error *err)
+{
+    uint64_t microbatches = 0;
+    TRY(count_microbatches(request, hardware, &microbatches, err));
+    struct json_out *json = json_out_create(NULL);
+    size_t length;
+    if (!json) return error_memory(err, "the job", 1);
+    write_jobs(request, microbatches, minibatches, json);
+    const char *text = json_out_text(json, &length);
+    enum status status = json_out_complete(json) ? json_input_parse(job_name, text, length, out, err)
+                                                 : error_memory(err, "the job", length);
+    json_out_destroy(json);
+    return status ? without_place(err) : STATUS_OK;
+}
+
+static enum status make_job(const struct request *request, const struct hardware *hardware, struct job_set *out,
+                            struct error *err)
+{
+    struct json_input *in = NULL;
+    TRY(write_job(request, hardware, 1, &in, err));
+    enum status status = job_set_parse(in, json_input_root(in), ".", out, err);
+    json_input_destroy(in);
+    return status ? without_place(err) : STATUS_OK;
+}
+
+/* --- the ways --------------------------------------------------------------------------------- */
+
+/* A listed one, or, by its degrees, one more; the list has room for it. */
+static enum status find_way(struct cli_mem *mem, struct fit_way *ways, const char *name, uint32_t *out,
+                            struct error *err)
+{
+    const char *names[FIT_WAYS_MAX];
+    char ending[SUGGEST_BYTES];
+    for (uint32_t i = 0; i < mem->count; i++) {
+        names[i] = mem->ways[i].name;
+        if (strcmp(names[i], name) != 0) continue;
+        *out = i;
+        return STATUS_OK;
+    }
+    *out = mem->count;
+    if (strchr(name, '=')) {
+        TRY(fit_way_parse(mem->hardware, mem->job, name, &ways[mem->count], err));
+        mem->count++;
+        return STATUS_OK;
+    }
+    return error_set(err, STATUS_BAD_INPUT, "unknown way '%.64s'%s", name,
+                     suggest_ending(name, names, mem->count, ending));
+}
+
+/* Of those that do not fit: what is missing of a device is worse than of the host, and that than of storage. */
+static uint64_t lack_of(const struct fit *f)
+{
+    return f->verdict == FIT_DEVICE ? f->least_bytes : f->verdict == FIT_HOST ? f->host_bytes : f->stored_bytes;
+}
+
+/* By what is known of memory alone. */
+static bool better(const struct fit *a, const struct fit *b)
+{
+    static const int ranks[FIT_VERDICTS] = {[FIT_YES] = 0, [FIT_STORAGE] = 1, [FIT_HOST] = 2, [FIT_DEVICE] = 3,
+                                            [FIT_IMPOSSIBLE] = 4};
+    if (a->verdict != b->verdict) return ranks[a->verdict] < ranks[b->verdict];
+    return a->verdict != FIT_YES && lack_of(a) < lack_of(b);
+}
+
+/* How fast a way is, and what binds, from its longer plan. */
+static enum status simulated_s(void *context, const struct plan *plan, double *seconds, struct error *err)
+{
+    struct cli_mem_time *out = context;
+    struct cli_prediction prediction = {0};
+    enum status status = cli_predict(plan, NULL, NULL, &prediction, err);
+    *seconds = prediction.result.makespan_s;
+    bool chain = !status && strncmp(prediction.result.binds, "the chain of ", 13) == 0; /* of a job without a name */
+    if (!status && out->binds[0] == '\0')
+        snprintf(out->binds, sizeof out->binds, "%s", chain ? "the chain of passes" : prediction.result.binds);
+    cli_prediction_release(&prediction);
+    return status;
+}
+
+static enum status time_way(const struct cli_mem *mem, uint32_t index, struct cli_mem_time *out, struct error *err)
+{
+    double begin_s;
+    const struct what_if_way way = {.fit = mem->ways[index],
+                                    .microbatch = mem->job->microbatch,
+                                    .microbatches = mem->job->microbatches};
+    const struct saturn_clock clock = {.time = simulated_s, .context = out};
+    return what_if_minibatch(mem->hardware, mem->job, &way, &clock, &begin_s, &out->minibatch_s, err);
+}
+
+/* Into its place among the `count` ways before it, behind those that are as good. */
+static void rank_way(const struct cli_mem *mem, uint32_t index, uint32_t count, uint32_t *order)
+{
+    uint32_t at = count;
+    for (; at > 0; at--) {
+        uint32_t other = order[at - 1];
+        const struct fit *fit = &mem->fits[index], *before = &mem->fits[other];
+        bool both = fit->verdict == FIT_YES && before->verdict == FIT_YES;
+        if (both ? mem->times[index].minibatch_s >= mem->times[other].minibatch_s : !better(fit, before)) break;
+        order[at] = other;
+    }
+    order[at] = index;
+}
+
+/* Does a network of this shape fit, however deep? */
+static bool any_fits(const struct cli_mem *mem)
+{
+    for (uint32_t i = 0; mem->largest && i < mem->count; i++)
+        if (mem->largest[i].blocks > 0) return true;
+    return false;
+}
+
+/* What is found of each way. */
+struct found {
+    struct fit_way ways[FIT_WAYS_MAX];
+    struct fit fits[FIT_WAYS_MAX];
+    struct cli_mem_time times[FIT_WAYS_MAX];
+    struct fit_largest largest[FIT_WAYS_MAX];
+    uint32_t order[FIT_WAYS_MAX];
+};
+
+enum { PLANNED_DEVICES_MOST = 16 };
+
+/* What `plan` takes, which looks at more ways. */
+static enum status find_planned(const struct request *request, struct cli_mem *mem, struct error *err)
+{
+    struct json_input *in = NULL;
+    if (mem->hardware->device_count > PLANNED_DEVICES_MOST) return STATUS_OK;
+    TRY(write_job(request, mem->hardware, CLI_PLANNED_RUN, &in, err));
+    const struct cli_source source = {.jobs_path = job_name, .jobs = in, .machine = request->machine,
+                                      .parallel = CLI_PARALLEL_NONE};
+    enum status status = cli_planned_find(&source, mem->ways[mem->chosen].name, &mem->planned, err);
+    json_input_destroy(in);
+    return status;
+}
+
+static enum status answer(struct cli *cli, const struct request *request, struct cli_mem *mem, struct found *found,
+                          struct error *err)
+{
+    if (request->largest) mem->largest = found->largest;
+    mem->count = fit_ways(mem->hardware, mem->job, found->ways);
+    mem->only_chosen = request->way != NULL;
+    if (request->way) TRY(find_way(mem, found->ways, request->way, &mem->chosen, err));
+    for (uint32_t i = 0; i < mem->count; i++) {
+        found->order[i] = i;
+        if (mem->only_chosen && i != mem->chosen) continue;
+        TRY(fit_find(mem->hardware, mem->job, &found->ways[i], &found->fits[i], err));
+        if (request->largest) TRY(fit_find_largest(mem->hardware, mem->job, &found->ways[i], &found->largest[i], err));
+        if (found->fits[i].verdict == FIT_YES) TRY(time_way(mem, i, &found->times[i], err));
+        if (!mem->only_chosen) rank_way(mem, i, i, found->order);
+    }
+    if (!mem->only_chosen) mem->chosen = found->order[0];
+    if (!mem->only_chosen) TRY(find_planned(request, mem, err));
+    TRY((cli->json ? cli_mem_json : cli_mem_text)(cli, mem, err));
+    if (found->fits[mem->chosen].verdict == FIT_YES || any_fits(mem)) return STATUS_OK;
+    char text[CLI_MEM_VERDICT_BYTES];
+    return error_set(err, STATUS_INFEASIBLE, "%s%s: %s", mem->only_chosen ? "it does not fit by way " : "no way fits; ",
+                     found->ways[mem->chosen].name, cli_mem_verdict(mem, mem->chosen, text));
+}
+
+static enum status run(struct cli *cli, const struct request *request, struct error *err)
+{
+    struct hardware hardware = {0};
+    struct job_set jobs = {0};
+    struct found *found = alloc_zeroed(1, sizeof *found);
+    enum status status = found ? check_network(request, err) : error_memory(err, "ways of fitting", sizeof *found);
+    if (!status) status = cli_machine_read(&request->machine, &hardware, err);
+    if (!status) status = make_job(request, &hardware, &jobs, err);
+    if (!status) {
+        warn_of_length(cli, request, &jobs.jobs[0]);
+        struct cli_mem mem = {.hardware = &hardware, .machine = request->machine.name, .job = &jobs.jobs[0],
+                              .ways = found->ways, .fits = found->fits, .times = found->times, .order = found->order,
+                              .next = {.network = request->network, .sequence = request->sequence,
+                                       .machine = request->machine.name}};
+        if (request->precision != PRECISION_FP32) mem.next.precision = precision_names[request->precision];
+        status = answer(cli, request, &mem, found, err);
+    }
+    free(found);
+    job_set_release(&jobs);
+    hardware_release(&hardware);
+    return status;
+}
+
+enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct request request = {.machine = CLI_MACHINE_NONE, .microbatch = 1};
+    const struct option_spec specs[] = {
+        CLI_MACHINE_NAME(&request.machine),
+        CLI_MACHINE_SIZES(&request.machine),
+        CLI_MACHINE_STORAGE(&request.machine),
+        CLI_MACHINE_STACK(&request.machine),
+        OPTION_U64("microbatch", 'b', "N", 1, 1 << 20, &request.microbatch, "samples per pass (default 1)"),
+        OPTION_U64("microbatches", 0, "N", 1, 1 << 20, &request.microbatches,
+                   "microbatches per minibatch, over all replicas (default: one per device)"),
+        OPTION_U64("gradient-accumulation-steps", 0, "N", 1, 1 << 20, &request.steps,
+                   "microbatches per minibatch of each replica, as other tools count them"),
+        OPTION_U64("global-batch", 0, "N", 1, UINT32_MAX, &request.samples,
+                   "samples per minibatch, over all replicas"),
+        OPTION_U64("sequence", 's', "N", 1, 1 << 24, &request.sequence,
+                   "tokens per sample (default: all positions of the network)"),
+        OPTION_U64("decoder-sequence", 0, "N", 1, NETWORK_POSITIONS_MAX, &request.decoder_sequence,
+                   "tokens per sample of the decoder, for T5 (default: --sequence)"),
+        OPTION_U64("image-size", 0, "PIXELS", 1, NETWORK_IMAGE_MAX, &request.image,
+                   "side of an image, for convolutional networks (default: the network's)"),
+        OPTION_CHOICE("precision", 0, "TYPE", precision_names, &request.precision,
+                      "precision of training (default fp32)"),
+        OPTION_CHOICE("gradients", 0, "TYPE", gradients_choices, &request.gradients,
+                      "precision of weight gradients on several devices (default fp32)"),
+        OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer, "optimizer (default adamw)"),
+        OPTION_STRING("way", 0, "NAME", &request.way, "only this way, such as spilled-cpu or tp=2,dp=8,zero=1 "
+                                                      "(default: all)"),
+        OPTION_FLAG("largest", 0, &request.largest, "find the largest number of blocks that fits"),
+        CLI_REPORT_OPTION(cli),
+        CLI_FORCE_OPTION(cli),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 1,
+        .examples = (const char *const[]){"spillway mem gpt2-xl --hw rtx-3090-24gb",
+                                          "spillway mem llama-3.1-8b --hw '8x a100-sxm4-40gb' --precision bf16 --sequence 2048",
+                                          "spillway mem ./my-network/config.json --way spilled-cpu --json",
+                                          "spillway mem gpt2-xl --hw '8x a100-sxm4-40gb' --way dp=8,zero=2 --largest",
+                                          NULL},
+        .details = "Prints the memory of devices, host and storage for every way to train the network on the "
+                   "machine: resident, recomputed, spilled, or over all of its devices. Exit code 1 if no way fits; "
+                   "with --largest, if not even one block fits.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    request.network = options.operands[0];
+    return run(cli, &request, err);
+}

@@ -1,9 +1,0 @@
-/* See cli_runnable.h. */
-#include "cli/cli_runnable.h"
-
-#include <string.h>
-
-bool cli_runs_here(const struct hardware *hardware)
-{
-    return hardware->measured_on || strcmp(hardware->backend, "host") == 0;
-}

@@ -1,0 +1,228 @@
+/*
+ * Signals. The child takes the first SIGINT as "finish what you began" and the second as "end now",
+ * so it must get each one once. A Ctrl-C goes to every process of the terminal's foreground group,
+ * `kill` to one process, and `timeout` to both; hence the child has a group of its own, hears
+ * nothing directly, and this process hands on what it gets, two within a fifth of a second as one.
+ * Ctrl-Z stops both. If the parent dies without a chance to say so, the kernel tells the child
+ * (PR_SET_PDEATHSIG), which then stops as for Ctrl-C.
+ *
+ * The child prints its errors and its progress on standard error. Writing to the terminal from
+ * another group is allowed, and it reads nothing.
+ */
+#include "cli/common/cli_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/files/path.h"
+#include "base/process/progress.h"
+
+static const char program[] = "spillway-exec";
+
+/* --- finding it ------------------------------------------------------------------------------ */
+
+static bool is_program(const char *path)
+{
+    return access(path, X_OK) == 0;
+}
+
+/* The folder of this program and `name`. */
+static bool beside_us(const char *name, char path[CLI_PATH_BYTES])
+{
+    struct error unknown = {0};
+    return path_from_program(name, path, CLI_PATH_BYTES, &unknown) == STATUS_OK && is_program(path);
+}
+
+static bool on_path(const char *name, char path[CLI_PATH_BYTES])
+{
+    const char *folders = getenv("PATH");
+    while (folders && *folders) {
+        size_t length = strcspn(folders, ":");
+        int written = snprintf(path, CLI_PATH_BYTES, "%.*s/%s", (int)length, folders, name);
+        if (length > 0 && written > 0 && written < CLI_PATH_BYTES && is_program(path)) return true;
+        folders += length + (folders[length] == ':');
+    }
+    return false;
+}
+
+enum status cli_child_find(char path[CLI_PATH_BYTES], struct error *err)
+{
+    const char *given = getenv("SPILLWAY_EXEC");
+    if (given && *given) {
+        if (!is_program(given))
+            return error_set(err, STATUS_DEVICE,
+                             "SPILLWAY_EXEC is '%s', which is not a program that can be started",
+                             given);
+        snprintf(path, CLI_PATH_BYTES, "%s", given);
+        return STATUS_OK;
+    }
+    if (beside_us(program, path) || on_path(program, path)) return STATUS_OK;
+    return error_set(err, STATUS_DEVICE,
+                     "the executor '%s' was not found beside this program nor on PATH (name it "
+                     "with the environment variable SPILLWAY_EXEC)", program);
+}
+
+/* --- running it ------------------------------------------------------------------------------ */
+
+static const double same_signal_s = 0.2;
+
+static volatile sig_atomic_t stop_asked;
+static volatile pid_t child; /* 0: not started */
+static volatile double handed_on_s;
+
+static void on_stop(int number)
+{
+    int saved = errno;
+    double now_s = clock_s(); /* clock_gettime() is safe here */
+    stop_asked = 1;
+    if (child > 0 && now_s - handed_on_s > same_signal_s) {
+        handed_on_s = now_s;
+        kill(child, number);
+    }
+    errno = saved;
+}
+
+/* Ctrl-Z: the child first, then this process; it goes on from here when it is continued. */
+static void on_pause(int number)
+{
+    (void)number;
+    int saved = errno;
+    if (child > 0) kill(child, SIGSTOP);
+    raise(SIGSTOP);
+    if (child > 0) kill(child, SIGCONT);
+    errno = saved;
+}
+
+static const struct {
+    int number;
+    void (*handler)(int number);
+} handled[] = {{SIGINT, on_stop}, {SIGTERM, on_stop}, {SIGTSTP, on_pause}};
+enum { HANDLED_COUNT = sizeof handled / sizeof *handled };
+
+static void watch_signals(struct sigaction old[HANDLED_COUNT])
+{
+    stop_asked = 0;
+    handed_on_s = -1;
+    for (size_t i = 0; i < HANDLED_COUNT; i++) {
+        struct sigaction action = {.sa_handler = handled[i].handler, .sa_flags = SA_RESTART};
+        sigemptyset(&action.sa_mask);
+        sigaction(handled[i].number, &action, &old[i]);
+    }
+}
+
+static void unwatch_signals(const struct sigaction old[HANDLED_COUNT])
+{
+    for (size_t i = 0; i < HANDLED_COUNT; i++) sigaction(handled[i].number, &old[i], NULL);
+}
+
+/* In the child, between fork and exec: only calls that are safe there. Never returns. */
+static void become(const char *const argv[], pid_t parent, int report)
+{
+    for (size_t i = 0; i < HANDLED_COUNT; i++) signal(handled[i].number, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGINT);
+    if (getppid() != parent) _exit(127); /* it died before the call above */
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    /* execv() changes nothing in argv; its prototype is older than const. */
+    if (nowhere >= 0 && dup2(nowhere, STDOUT_FILENO) >= 0) execv(argv[0], (char *const *)argv);
+    int reason = errno;
+    if (write(report, &reason, sizeof reason) < 0) _exit(126);
+    _exit(127);
+}
+
+/* A pipe that closes by itself when exec succeeds, and carries errno when it does not. */
+static enum status start(const char *const argv[], struct error *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        error_io(err, "cannot start '%s'", argv[0]);
+        return err->status;
+    }
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid < 0) {
+        error_io(err, "cannot start '%s'", argv[0]);
+        close(ends[0]);
+        close(ends[1]);
+        return err->status;
+    }
+    if (pid == 0) become(argv, parent, ends[1]);
+    setpgid(pid, pid); /* here too: whoever comes first */
+    child = pid;
+    if (stop_asked) kill(pid, SIGINT); /* it came before there was a child to tell */
+    close(ends[1]);
+    int reason = 0;
+    ssize_t length = read(ends[0], &reason, sizeof reason);
+    close(ends[0]);
+    if (length != (ssize_t)sizeof reason) return STATUS_OK;
+    waitpid(pid, NULL, 0);
+    child = 0;
+    return error_set(err, STATUS_DEVICE, "cannot start '%s': %s", argv[0], strerror(reason));
+}
+
+enum status cli_child_run(const char *const argv[], struct cli_child_end *end, struct error *err)
+{
+    struct sigaction old[HANDLED_COUNT];
+    watch_signals(old);
+    double started_s = clock_s();
+    enum status status = start(argv, err);
+    if (status == STATUS_OK) {
+        int wait_status = 0;
+        pid_t pid = child, ended;
+        do ended = waitpid(pid, &wait_status, 0);
+        while (ended < 0 && errno == EINTR);
+        child = 0;
+        *end = (struct cli_child_end){.wall_s = clock_s() - started_s};
+        if (ended < 0) status = error_io(err, "cannot wait for '%s'", argv[0]);
+        else if (WIFSIGNALED(wait_status)) end->signal = WTERMSIG(wait_status);
+        else end->exit_code = WEXITSTATUS(wait_status);
+        end->interrupted = stop_asked || (end->signal == 0 && end->exit_code == 130);
+    }
+    unwatch_signals(old);
+    return status;
+}
+
+enum status cli_child_status(const struct cli_child_end *end, const char *what, struct error *err)
+{
+    if (end->signal != 0) {
+        const char *name = sigabbrev_np(end->signal);
+        const char *hint = end->signal == SIGKILL ? ", perhaps because the host ran out of memory"
+                                                  : "";
+        if (end->interrupted && (end->signal == SIGINT || end->signal == SIGTERM))
+            return error_set(err, STATUS_INTERRUPTED, "the %s was stopped", what);
+        return error_set(err, STATUS_DEVICE, "the executor was ended by SIG%s (%s)%s",
+                         name ? name : "?", strsignal(end->signal), hint);
+    }
+    if (end->exit_code == 0) return STATUS_OK;
+    if (end->exit_code == 130)
+        return error_set(err, STATUS_INTERRUPTED, "the %s was stopped", what);
+    enum status status = end->exit_code == 1   ? STATUS_CHECK
+                         : end->exit_code == 2 ? STATUS_BAD_INPUT
+                                               : STATUS_DEVICE;
+    return error_set(err, status, "the %s failed with exit code %d; the executor's message is above",
+                     what, end->exit_code);
+}
+
+/* --- files --------------------------------------------------------------------------------- */
+
+enum status cli_child_file(char path[CLI_PATH_BYTES], struct error *err)
+{
+    const char *folder = getenv("TMPDIR");
+    int length = snprintf(path, CLI_PATH_BYTES, "%s/spillway-run-XXXXXX",
+                          folder && folder[0] == '/' ? folder : "/tmp");
+    if (length >= CLI_PATH_BYTES)
+        return error_set(err, STATUS_LIMIT, "TMPDIR is too long (limit is %d bytes)",
+                         CLI_PATH_BYTES);
+    int file = mkstemp(path);
+    if (file < 0) return error_io(err, "cannot make a temporary file '%s'", path);
+    close(file);
+    return STATUS_OK;
+}

@@ -1,0 +1,102 @@
+/* Which machine a verb plans or simulates for, from its options. */
+#ifndef SPILLWAY_CLI_MACHINE_H
+#define SPILLWAY_CLI_MACHINE_H
+
+#include "cli/common/cli.h"
+#include "models/hardware/hardware.h"
+
+#define CLI_NOT_GIVEN (-1.0) /* of a quantity on the command line, none of which is negative */
+
+struct cli_machine {
+    const char *name; /* preset or file; NULL: the measured profile of this machine */
+    uint64_t devices; /* 0: as many as the machine has, like threads */
+    uint64_t threads;
+    double device_memory_bytes, link_bytes_per_s, host_memory_bytes; /* or CLI_NOT_GIVEN */
+    double storage_bytes, storage_bytes_per_s, p2p_bytes_per_s, nic_bytes_per_s; /* likewise */
+    double matmul_efficiency; /* or CLI_NOT_GIVEN */
+    size_t stack;             /* enum hardware_stack; STACK_COUNT: as the machine has it */
+    bool no_p2p, no_tf32;
+    bool is_argument;         /* named by an argument; the verb has no --hw */
+};
+
+#define CLI_MACHINE_NONE                                                                          \
+    {.device_memory_bytes = CLI_NOT_GIVEN,                                                        \
+     .link_bytes_per_s = CLI_NOT_GIVEN,                                                           \
+     .host_memory_bytes = CLI_NOT_GIVEN,                                                          \
+     .storage_bytes = CLI_NOT_GIVEN,                                                              \
+     .storage_bytes_per_s = CLI_NOT_GIVEN,                                                        \
+     .p2p_bytes_per_s = CLI_NOT_GIVEN,                                                            \
+     .nic_bytes_per_s = CLI_NOT_GIVEN,                                                            \
+     .matmul_efficiency = CLI_NOT_GIVEN,                                                          \
+     .stack = STACK_COUNT}
+
+/* --hw of verbs that take one machine: where several are given, as `whatif` takes them, all are meant. */
+#define CLI_MACHINE_OPTION(out_, help_)                                                           \
+    {.name = "hw", .type = OPTION_TYPE_STRING, .value = "MACHINE", .out = out_, .help = help_,    \
+     .once = "one machine; 'spillway whatif' compares several"}
+
+/* Rows for the tables of options, `m` being a struct cli_machine. */
+#define CLI_MACHINE_NAME(m)                                                                       \
+    CLI_MACHINE_OPTION(&(m)->name,                                                                \
+                       "machine name ('hardware list') or file (default: the measured profile)")
+#define CLI_MACHINE_SIZES(m)                                                                      \
+    OPTION_U64("devices", 0, "N", 1, DEVICES_MAX, &(m)->devices, "number of devices to use"),     \
+        OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &(m)->device_memory_bytes,   \
+                        "memory of each device, such as 96MiB"),                                  \
+        OPTION_QUANTITY("host-memory", 0, "SIZE", DIMENSION_BYTES, &(m)->host_memory_bytes,       \
+                        "host memory that the plan may use, such as 64GiB")
+#define CLI_MACHINE_SPEEDS(m)                                                                     \
+    OPTION_QUANTITY("link-rate", 0, "RATE", DIMENSION_BYTES_PER_S, &(m)->link_bytes_per_s,        \
+                    "rate of each device's link to the host, such as 2GB/s"),                     \
+        OPTION_QUANTITY("p2p-rate", 0, "RATE", DIMENSION_BYTES_PER_S, &(m)->p2p_bytes_per_s,      \
+                        "rate of the direct links between devices, such as 20GB/s"),              \
+        OPTION_QUANTITY("nic-rate", 0, "RATE", DIMENSION_BYTES_PER_S, &(m)->nic_bytes_per_s,      \
+                        "rate of each NIC between nodes, such as 3GB/s"),                         \
+        OPTION_FLAG("no-p2p", 0, &(m)->no_p2p,                                                    \
+                    "make no direct copies between devices"),                                     \
+        OPTION_U64("threads", 0, "N", 1, 4096, &(m)->threads,                                     \
+                   "threads of each host device"),                                                \
+        OPTION_DOUBLE("matmul-efficiency", 0, "SHARE", &(m)->matmul_efficiency,                   \
+                      "share of peak that unmeasured matrix products reach, such as 0.4"),        \
+        OPTION_FLAG("no-tf32", 0, &(m)->no_tf32,                                                  \
+                    "compute fp32 products without matrix cores, as PyTorch does by default")
+
+/* Of every verb that costs work. */
+#define CLI_MACHINE_STACK(m)                                                                      \
+    OPTION_CHOICE("stack", 0, "NAME", hardware_stack_names, &(m)->stack,                          \
+                  "software whose overheads are counted (default spillway)")
+
+#define CLI_MACHINE_STORAGE(m)                                                                    \
+    OPTION_QUANTITY("storage-memory", 0, "SIZE", DIMENSION_BYTES, &(m)->storage_bytes,            \
+                    "storage for states that do not fit host memory"),                            \
+        OPTION_QUANTITY("storage-rate", 0, "RATE", DIMENSION_BYTES_PER_S,                         \
+                        &(m)->storage_bytes_per_s, "rate of the storage, such as 3GB/s")
+
+/* Is anything but a name given that a machine's speeds go by? */
+static inline bool cli_machine_speeds_given(const struct cli_machine *machine)
+{
+    return machine->link_bytes_per_s >= 0 || machine->p2p_bytes_per_s >= 0 || machine->nic_bytes_per_s >= 0 ||
+           machine->no_p2p || machine->no_tf32 || machine->threads > 0 || machine->stack != STACK_COUNT ||
+           machine->matmul_efficiency >= 0;
+}
+
+/* Change a machine that is there as asked; its name does not matter. */
+MUST_CHECK enum status cli_machine_adjust(const struct cli_machine *machine, struct hardware *hardware,
+                                          struct error *err);
+
+/* Find the machine and change it as asked. Zeroed struct in; the caller releases it. */
+MUST_CHECK enum status cli_machine_read(const struct cli_machine *machine, struct hardware *out,
+                                        struct error *err);
+
+/* $XDG_CONFIG_HOME/spillway/hardware.json, or ~/.config/spillway/hardware.json. */
+MUST_CHECK enum status cli_profile_path(char path[CLI_PATH_BYTES], struct error *err);
+
+/* A quantity of bytes as a number of bytes; `option` is for the message. 0 when not given. */
+MUST_CHECK enum status cli_bytes(double given, const char *option, uint64_t *out,
+                                 struct error *err);
+
+/* "2 x 'host' with 96 MiB, 2 GB/s links"; of several kinds the name. */
+enum { CLI_MACHINE_TEXT_BYTES = 256 };
+const char *cli_machine_text(const struct hardware *hardware, char text[CLI_MACHINE_TEXT_BYTES]);
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * Aligned columns of text.
+ *
+ *     struct cli_table table;
+ *     cli_table_begin(&table, (const char *[]){"JOB", ">SHARDS", NULL});   ">": to the right
+ *     cli_table_cell(&table, "%s", name);
+ *     cli_table_cell(&table, "%u", count);
+ *     status = cli_table_end(&table, out, err);
+ *
+ * Cells fill rows from left to right. A failed allocation is remembered and reported at the end.
+ */
+#ifndef SPILLWAY_CLI_TABLE_H
+#define SPILLWAY_CLI_TABLE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+enum { CLI_COLUMNS_MAX = 12, CLI_CELL_BYTES = 512 };
+
+struct cli_table {
+    const char *const *headings; /* borrowed until the end */
+    size_t column_count;
+    const char **cells;
+    size_t cell_count, cell_capacity;
+    struct arena arena;
+    struct error failed; /* the first failure of a cell; who fills cells may set it too */
+};
+
+void cli_table_begin(struct cli_table *table, const char *const *headings);
+void cli_table_cell(struct cli_table *table, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Print and release. Without rows nothing is printed. STATUS_NO_MEMORY. */
+MUST_CHECK enum status cli_table_end(struct cli_table *table, FILE *out, struct error *err);
+
+/* Tables that end on `out` are told of before they are released, and which bytes of it hold them; `out` NULL: no
+ * longer. One stream at a time, as a program runs one verb (cli/document/cli_document.h). */
+typedef void (*cli_table_seen)(void *context, const struct cli_table *table, long from, long to);
+void cli_table_watch(FILE *out, cli_table_seen seen, void *context);
+
+/* A preset's name, or of a path its last folder and name. Borrowed from `name`. */
+const char *cli_network_label(const char *name);
+
+#endif

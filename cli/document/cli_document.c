@@ -1,0 +1,397 @@
+/*
+ * One answer, two forms. A verb prints into a stream in memory; cli_table.c tells which of its bytes are a table,
+ * and what that table holds. At the end the text goes where it always goes, and the page is made of the tables, as
+ * tables, and of the lines between them:
+ *
+ *     2 jobs on 'gpu'                    a line that begins a paragraph
+ *     JOB    ...                         told of: a table
+ *     makespan     12 s simulated        a name, two spaces or more, text: a row of a table of figures
+ *                  and what follows      spaces: one more row of it, without a name
+ *     next: spillway run plan.json       the last line: what to type next
+ *
+ * So a verb has one way to say what it says, and a new table is on the page without a thought. Pictures are drawn
+ * while the verb has the traces, kept in memory, and follow the text.
+ */
+#include "cli/document/cli_document.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/files/file.h"
+#include "base/size.h"
+#include "cli/common/cli_child.h"
+#include "cli/common/cli_table.h"
+#include "cli/document/document.h"
+#include "models/hardware/hardware.h"
+#include "plots/plot.h"
+#include "traces/trace.h"
+
+enum { SPANS_MAX = 8000000, TABLES_MAX = 4096, PICTURES_MAX = 8, ASSUMPTIONS_MAX = 40, ASSUMPTION_BYTES = 512 };
+
+struct seen_table {
+    long from, to; /* its bytes in the text */
+    const char *const *headings;
+    const char *const *cells;
+    size_t column_count, cell_count;
+};
+
+struct picture {
+    const char *caption; /* borrowed from the program */
+    char *data;
+    size_t length;
+};
+
+struct cli_document {
+    FILE *out, *stream; /* where the answer goes, and what holds it until then */
+    char *text;         /* of the stream */
+    size_t length;
+    struct seen_table *tables;
+    size_t table_count, table_capacity;
+    struct picture pictures[PICTURES_MAX];
+    size_t picture_count;
+    char assumptions[ASSUMPTIONS_MAX][ASSUMPTION_BYTES];
+    size_t assumption_count;
+    struct arena arena;
+    struct error failed; /* the first failure on the way */
+};
+
+/* --- listening ------------------------------------------------------------------------------- */
+
+/* NULL behind them. */
+static enum status copy_strings(struct arena *arena, const char *const *texts, size_t count, const char *const **out,
+                                struct error *err)
+{
+    void *room = NULL;
+    if (arena_array(arena, count + 1, sizeof(char *), &room, err) != STATUS_OK) return err->status;
+    const char **copies = room;
+    for (size_t i = 0; i < count; i++)
+        if (arena_string(arena, texts[i], &copies[i], err) != STATUS_OK) return err->status;
+    *out = copies;
+    return STATUS_OK;
+}
+
+static void see_table(void *context, const struct cli_table *table, long from, long to)
+{
+    struct cli_document *document = context;
+    struct error *failed = &document->failed;
+    if (failed->status != STATUS_OK ||
+        array_reserve(&document->tables, &document->table_capacity, document->table_count, sizeof *document->tables,
+                      TABLES_MAX, "tables in a report", failed) != STATUS_OK)
+        return;
+    struct seen_table *seen = &document->tables[document->table_count];
+    *seen = (struct seen_table){.from = from, .to = to, .column_count = table->column_count, .cell_count = table->cell_count};
+    if (copy_strings(&document->arena, table->headings, table->column_count, &seen->headings, failed) != STATUS_OK ||
+        copy_strings(&document->arena, table->cells, table->cell_count, &seen->cells, failed) != STATUS_OK)
+        return;
+    document->table_count++;
+}
+
+/* Before hours of work, not behind them. */
+static enum status check_target(const char *path, struct error *err)
+{
+    struct file_out *file;
+    if (document_check_path(path, err) != STATUS_OK || file_out_create(path, &file, err) != STATUS_OK)
+        return error_add(err, "option '--report'");
+    file_out_discard(file);
+    return STATUS_OK;
+}
+
+enum status cli_document_begin(struct cli *cli, struct error *err)
+{
+    if (cli->json)
+        return error_set(err, STATUS_BAD_INPUT, "option '--report' makes a page of the text: it does not go with '--json'");
+    if (check_target(cli->report_path, err) != STATUS_OK) return err->status;
+    struct cli_document *document = alloc_zeroed(1, sizeof *document);
+    if (!document) return error_memory(err, "a report", sizeof *document);
+    document->stream = open_memstream(&document->text, &document->length);
+    if (!document->stream) {
+        free(document);
+        return error_memory(err, "a report", 0);
+    }
+    document->out = cli->out;
+    cli->out = document->stream;
+    cli->document = document;
+    cli_table_watch(document->stream, see_table, document);
+    return STATUS_OK;
+}
+
+/* --- pictures -------------------------------------------------------------------------------- */
+
+/* Takes what was drawn to `path` into memory. */
+static enum status take_picture(struct cli_document *document, const char *caption, const char *path, struct error *err)
+{
+    assert(document->picture_count < PICTURES_MAX);
+    struct picture *picture = &document->pictures[document->picture_count];
+    if (file_read(path, DOCUMENT_PICTURE_BYTES_MAX, &picture->data, &picture->length, err) != STATUS_OK) return err->status;
+    picture->caption = caption;
+    document->picture_count++;
+    return STATUS_OK;
+}
+
+void cli_document_draw(struct cli *cli, const char *caption, cli_draw draw, const void *context)
+{
+    char name[CLI_PATH_BYTES], path[CLI_PATH_BYTES + sizeof ".svg"];
+    struct error err = {0};
+    if (!cli->document) return;
+    if (cli_child_file(name, &err) == STATUS_OK) {
+        snprintf(path, sizeof path, "%s.svg", name);
+        if (draw(context, path, &err) == STATUS_OK) (void)!take_picture(cli->document, caption, path, &err);
+        unlink(path);
+        unlink(name);
+    }
+    if (err.status != STATUS_OK) cli_warn(cli, "a picture is missing from the report: %s", err.text);
+}
+
+/* --- of traces ------------------------------------------------------------------------------- */
+
+struct trace_pair {
+    const struct trace *predicted, *measured;
+};
+
+static enum status draw_timeline(const void *context, const char *path, struct error *err)
+{
+    const struct trace_pair *pair = context;
+    return plot_timeline(pair->predicted, pair->measured, path, &(struct plot_options){0}, err);
+}
+
+static enum status draw_memory(const void *context, const char *path, struct error *err)
+{
+    const struct trace_pair *pair = context;
+    return plot_memory(pair->predicted, pair->measured, path, &(struct plot_options){0}, err);
+}
+
+bool cli_document_wants_spans(struct cli *cli, uint64_t operations)
+{
+    if (!cli->document) return false;
+    if (operations <= SPANS_MAX) return true;
+    cli_warn(cli, "the report has no timeline: that of %" PRIu64 " operations would show none of them (limit is %d)", operations,
+             SPANS_MAX);
+    return false;
+}
+
+void cli_document_traces(struct cli *cli, const struct trace *predicted, const struct trace *measured)
+{
+    const struct trace_pair pair = {.predicted = predicted, .measured = measured};
+    const struct trace *any = predicted ? predicted : measured;
+    if (!cli->document || !any || any->span_count == 0) return;
+    cli_document_draw(cli, "Who ran what, when", draw_timeline, &pair);
+    if (any->level_count > 0) cli_document_draw(cli, "Memory in use at each place", draw_memory, &pair);
+}
+
+/* --- what it rests on ------------------------------------------------------------------------ */
+
+static void assume(struct cli_document *document, const char *format, ...) PRINTF_LIKE(2, 3);
+static void assume(struct cli_document *document, const char *format, ...)
+{
+    if (document->assumption_count == ASSUMPTIONS_MAX) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(document->assumptions[document->assumption_count++], ASSUMPTION_BYTES, format, arguments);
+    va_end(arguments);
+}
+
+static void assume_devices(struct cli_document *document, const struct hardware *hardware)
+{
+    for (uint32_t t = 0; t < hardware->type_count; t++) {
+        const struct device_type *type = &hardware->types[t];
+        if (type->profile_count > 0) {
+            assume(document, "Computations on %s take what was measured of such kernels.", type->name);
+            continue;
+        }
+        const struct figure *matmul = type->matmul_efficiency.source ? &type->matmul_efficiency
+                                                                     : &hardware_default_matmul_efficiency;
+        const struct figure *memory = type->memory_efficiency.source ? &type->memory_efficiency
+                                                                     : &hardware_default_memory_efficiency;
+        assume(document, "Kernels were not measured one by one on %s: products run at %.0f %% of its peak (%s), what only "
+               "moves memory at %.0f %% of its bandwidth (%s).", type->name, 100 * matmul->value, figure_kind_names[matmul->kind],
+               100 * memory->value, figure_kind_names[memory->kind]);
+    }
+}
+
+void cli_document_simulated(struct cli *cli, const struct hardware *hardware)
+{
+    struct cli_document *document = cli->document;
+    if (!document) return;
+    assume_devices(document, hardware);
+    uint32_t measured = 0;
+    for (uint32_t l = 0; l < hardware->link_count; l++) measured += hardware->links[l].bandwidth.kind == FIGURE_MEASURED;
+    if (hardware->link_count > 0)
+        assume(document, "%" PRIu32 " of %" PRIu32 " links have a measured bandwidth; copies that are on one at the same "
+               "time share it fairly.", measured, hardware->link_count);
+    assume(document, "Not modelled: other programs on the machine, clocks that fall as it gets warm, and input data that "
+           "comes late.");
+}
+
+/* --- the page -------------------------------------------------------------------------------- */
+
+/* Figures are gathered until something else comes. */
+struct page {
+    struct document *document;
+    bool in_figures;
+};
+
+static void end_figures(struct page *page)
+{
+    if (page->in_figures) document_table_end(page->document);
+    page->in_figures = false;
+}
+
+/* Length of the name in front of a figure: from a small letter up to two spaces. 0: the line is none. */
+static size_t label_length(const char *line)
+{
+    enum { LABEL_MAX = 24 };
+    if (line[0] < 'a' || line[0] > 'z') return 0;
+    const char *end = strstr(line, "  ");
+    return end && end - line <= LABEL_MAX && end[strspn(end, " ")] ? (size_t)(end - line) : 0;
+}
+
+static void put_line(struct page *page, const char *line)
+{
+    static const char next[] = "next: ";
+    size_t length = label_length(line);
+    if (line[0] == '\0') return;
+    if (page->in_figures && line[0] == ' ') {
+        document_cell(page->document, "%s", "");
+        document_cell(page->document, "%s", line + strspn(line, " "));
+        return;
+    }
+    if (length > 0) {
+        if (!page->in_figures) document_table_begin(page->document, "", (const char *const[]){"FIGURE", "VALUE", NULL});
+        page->in_figures = true;
+        document_cell(page->document, "%.*s", (int)length, line);
+        document_cell(page->document, "%s", line + length + strspn(line + length, " "));
+        return;
+    }
+    end_figures(page);
+    if (strncmp(line, next, strlen(next)) == 0) {
+        document_paragraph(page->document, "What to type next:");
+        document_code(page->document, line + strlen(next));
+    } else {
+        document_paragraph(page->document, "%s", line + strspn(line, " "));
+    }
+}
+
+/* The lines of a part of the text, which is changed. */
+static void put_lines(struct page *page, char *text, char *end)
+{
+    while (text < end) {
+        char *line_end = memchr(text, '\n', (size_t)(end - text));
+        char *next = line_end ? line_end + 1 : end;
+        if (line_end) *line_end = '\0';
+        put_line(page, text);
+        text = next;
+    }
+    end_figures(page);
+}
+
+static void put_table(struct document *page, const struct seen_table *table)
+{
+    document_table_begin(page, "", table->headings);
+    for (size_t i = 0; i < table->cell_count; i++) document_cell(page, "%s", table->cells[i]);
+    document_table_end(page);
+}
+
+/* The answer: lines and tables in the order in which they were printed. */
+static void put_answer(struct document *page, const struct cli_document *document, char *text)
+{
+    struct page lines = {.document = page};
+    char *at = text;
+    for (size_t i = 0; i < document->table_count; i++) {
+        const struct seen_table *table = &document->tables[i];
+        put_lines(&lines, at, text + table->from);
+        put_table(page, table);
+        at = text + table->to;
+    }
+    put_lines(&lines, at, text + document->length);
+}
+
+/* As it was typed. */
+static void put_command(struct document *page, const struct cli *cli)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (!out) return; /* the page stands without */
+    fputs("spillway", out);
+    for (int i = 0; i < cli->argc; i++) {
+        fputc(' ', out);
+        cli_print_word(out, cli->argv[i]);
+    }
+    if (fclose(out) == 0) document_code(page, text);
+    free(text);
+}
+
+static void put_list(struct document *page, const char *title, const char *items, size_t size, size_t count)
+{
+    if (count > 0) document_heading(page, 2, "%s", title);
+    for (size_t i = 0; i < count; i++) document_item(page, "%s", items + i * size);
+}
+
+static enum status write_page(const struct cli *cli, struct error *err)
+{
+    const struct cli_document *document = cli->document;
+    char title[CLI_COMMAND_BYTES];
+    if (document->failed.status != STATUS_OK) return error_set(err, document->failed.status, "%s", document->failed.text);
+    /* a copy that is cut into lines */
+    char *text = alloc_resize(NULL, document->length + 1);
+    struct document *page = document_create(cli_command(cli->verb, title));
+    enum status status = STATUS_OK;
+    if (text && page) {
+        memcpy(text, document->text, document->length + 1);
+        put_command(page, cli);
+        put_answer(page, document, text);
+        if (document->picture_count > 0) document_heading(page, 2, "Pictures");
+        for (size_t i = 0; i < document->picture_count && status == STATUS_OK; i++)
+            status = document_picture(page, document->pictures[i].caption, document->pictures[i].data,
+                                      document->pictures[i].length, err);
+        put_list(page, "What this rests on", document->assumptions[0], ASSUMPTION_BYTES, document->assumption_count);
+        put_list(page, "Warnings", cli->warnings[0], sizeof cli->warnings[0], cli->warning_count);
+        document_paragraph(page, "Made by spillway %s.", SPILLWAY_VERSION);
+        if (status == STATUS_OK) status = document_write(page, cli->report_path, err);
+    } else {
+        status = error_memory(err, "a report", document->length);
+    }
+    document_destroy(page);
+    free(text);
+    return status;
+}
+
+static void release(struct cli_document *document)
+{
+    for (size_t i = 0; i < document->picture_count; i++) free(document->pictures[i].data);
+    free(document->tables);
+    free(document->text);
+    arena_release(&document->arena);
+    free(document);
+}
+
+enum status cli_document_end(struct cli *cli, enum status status, struct error *err)
+{
+    struct cli_document *document = cli->document;
+    if (!document) return status;
+    cli_table_watch(NULL, NULL, NULL);
+    bool complete = !ferror(document->stream);
+    if (fclose(document->stream) != 0) complete = false;
+    cli->out = document->out;
+    if (!complete) {
+        if (status == STATUS_OK) status = error_memory(err, "the answer", document->length);
+    } else {
+        fwrite(document->text, 1, document->length, cli->out);
+        /* "No" is an answer as well. */
+        bool answer = document->length > 0 && (status == STATUS_OK || status == STATUS_CHECK || status == STATUS_INFEASIBLE);
+        struct error page_error = {0};
+        if (answer && write_page(cli, &page_error) != STATUS_OK && status == STATUS_OK) {
+            *err = page_error;
+            status = err->status;
+        }
+    }
+    cli->document = NULL;
+    release(document);
+    return status;
+}

@@ -1,0 +1,45 @@
+/* Inside of a document: what was added, in order. For the writers of each form (document_html.c, document_markdown.c). */
+#ifndef SPILLWAY_REPORT_DOCUMENT_NODES_H
+#define SPILLWAY_REPORT_DOCUMENT_NODES_H
+
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/files/file.h"
+#include "cli/document/document.h"
+
+enum node_kind { NODE_HEADING, NODE_PARAGRAPH, NODE_ITEM, NODE_CODE, NODE_CONTENTS, NODE_TABLE, NODE_PICTURE };
+enum picture_form { PICTURE_SVG, PICTURE_PNG };
+
+struct node {
+    enum node_kind kind;
+    unsigned level;          /* of a heading */
+    const char *text;        /* of tables and pictures: the caption */
+    /* tables: column_count headings, then the cells of the rows */
+    const char **cells;
+    size_t cell_count, cell_capacity, column_count;
+    bool *numbers;           /* by column: its cells are aligned to the right */
+    /* pictures */
+    enum picture_form form;
+    const unsigned char *data;
+    size_t length;
+};
+
+struct document {
+    const char *title;
+    struct node *nodes;
+    size_t node_count, node_capacity;
+    bool in_table;
+    struct arena arena;
+    struct error failed; /* the first failure */
+};
+
+extern const char *const picture_endings[2]; /* "svg", "png" */
+
+/* The whole document into `file`. */
+void document_write_html(const struct document *document, struct file_out *file);
+
+/* `beside` is the name of the document's file without folder and ending, which pictures begin with. */
+void document_write_markdown(const struct document *document, const char *beside, struct file_out *file);
+
+#endif

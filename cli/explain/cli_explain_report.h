@@ -1,0 +1,26 @@
+/* The report of `explain`: in words first, tables after. */
+#ifndef SPILLWAY_CLI_CLI_EXPLAIN_REPORT_H
+#define SPILLWAY_CLI_CLI_EXPLAIN_REPORT_H
+
+#include "cli/common/cli.h"
+#include "cli/explain/causes.h"
+#include "cli/explain/critical_path.h"
+#include "cli/explain/purchase.h"
+
+struct cli_explain_report {
+    const char *plan_path, *trace_path; /* trace_path NULL: the plan as simulated */
+    const struct plan *plan;            /* NULL: a trace by itself, whose path is by times */
+    bool foreign;                       /* and another program's */
+    const struct trace *trace;          /* whose critical path it is */
+    const struct explain_path *path;
+    const struct explain_purchase *purchases; /* by gain */
+    uint32_t purchase_count;
+    double more;
+    bool memory_known;
+    const struct explain_causes *causes; /* NULL: nothing was measured */
+};
+
+MUST_CHECK enum status cli_explain_text(struct cli *cli, const struct cli_explain_report *report, struct error *err);
+MUST_CHECK enum status cli_explain_json(struct cli *cli, const struct cli_explain_report *report, struct error *err);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * The critical path: the operation that ends last, the one whose end it waited for, and so on back to the begin.
+ *
+ * Its operations follow each other without anything between them but gaps, so the seconds of streams and gaps add
+ * up to the makespan: each is to blame for its share. What is not on the path may be slower, up to a point,
+ * without anybody noticing.
+ */
+#ifndef SPILLWAY_EXPLAIN_CRITICAL_PATH_H
+#define SPILLWAY_EXPLAIN_CRITICAL_PATH_H
+
+#include "cli/explain/explain_schedule.h"
+
+/* Operations of one stream (or job) on the path. */
+struct explain_share {
+    double seconds;
+    double alone_s;      /* what they would take with nothing beside them */
+    uint64_t operations;
+};
+
+/* How often the path goes from one stream to another: an operation of `waiter` began when one of `awaited` ended. */
+struct explain_handover {
+    uint32_t waiter, awaited; /* streams */
+    uint64_t count;
+    double awaited_s;         /* seconds of the awaited operations */
+};
+
+struct explain_path {
+    double makespan_s;
+    double gap_s;
+    struct explain_share *streams; /* by stream of the plan */
+    struct explain_share *jobs;
+    struct explain_handover *handovers; /* the longest awaited first */
+    uint32_t stream_count, job_count, handover_count;
+    uint64_t operations;
+};
+
+/* `trace` says which stream and job an operation is of. Arrays live as long as `arena`. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status explain_path_find(const struct trace *trace, const struct explain_times *times,
+                                         const struct explain_schedule *schedule, struct arena *arena,
+                                         struct explain_path *out, struct error *err);
+
+#endif

@@ -1,0 +1,218 @@
+/*
+ * `explain`: what a run's time goes to, what buying more would bring, and why it was not as predicted.
+ *
+ * With a plan alone the simulated run is explained. With a measured trace of it as well, the measured one is,
+ * beside the simulated one; what buying more would bring is always the simulator's answer, which can try it. With a
+ * trace alone, ours or another program's, its path is told by times.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files/file.h"
+#include "base/size.h"
+#include "cli/common/cli.h"
+#include "cli/document/cli_document.h"
+#include "cli/explain/cli_explain_history.h"
+#include "cli/explain/cli_explain_report.h"
+#include "cli/explain/trace_times.h"
+#include "cli/ways/cli_predict.h"
+#include "planner/check/plan_io.h"
+#include "traces/chrome_read.h"
+
+struct request {
+    const char *plan_path, *trace_path; /* trace_path may be NULL */
+    const char *more_text;
+    double more;
+    bool no_purchases, no_memory;
+};
+
+/* What buying more would bring, memory among it. `out` has room for one more than explain_purchases() fills in. */
+static enum status buy(struct cli *cli, const struct request *request, const struct plan *plan, struct arena *arena,
+                       struct explain_purchase *out, struct cli_explain_report *report, struct error *err)
+{
+    uint32_t count = 0;
+    if (request->no_purchases) return STATUS_OK;
+    if (explain_purchases(plan, request->more, arena, out, &count, err) != STATUS_OK) return err->status;
+    if (!request->no_memory &&
+        explain_memory_purchase(request->plan_path, request->more, &out[count], &report->memory_known, err) != STATUS_OK)
+        return err->status;
+    if (report->memory_known)
+        count++;
+    else if (!request->no_memory)
+        cli_warn(cli, "what more memory would bring is not known: the plan cannot be made again as it was");
+    explain_purchases_sort(out, count);
+    report->purchases = out;
+    report->purchase_count = count;
+    return STATUS_OK;
+}
+
+/* Errors: as trace_read(); STATUS_BAD_INPUT for a prediction. */
+static enum status read_measured(const char *path, struct trace *out, struct error *err)
+{
+    if (trace_read(path, out, err) != STATUS_OK) return err->status;
+    if (out->source == TRACE_MEASURED) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "%s: this trace is a prediction (expected a measurement; the prediction is made from "
+                     "the plan)", path);
+}
+
+static enum status find_path(const struct plan *plan, const struct trace *trace, struct arena *arena, struct explain_path *out,
+                             struct error *err)
+{
+    struct explain_times times;
+    struct explain_schedule schedule;
+    if (explain_times_take(plan, trace, arena, &times, err) != STATUS_OK ||
+        explain_schedule_run(plan, &times, arena, &schedule, err) != STATUS_OK)
+        return err->status;
+    return explain_path_find(trace, &times, &schedule, arena, out, err);
+}
+
+static enum status explain(struct cli *cli, const struct request *request, const struct plan *plan, const struct trace *predicted,
+                           const struct trace *measured, struct error *err)
+{
+    struct arena arena = {0};
+    struct explain_path path;
+    struct explain_causes causes;
+    struct explain_purchase purchases[EXPLAIN_PURCHASES_MAX + 1];
+    struct cli_explain_report report = {.plan_path = request->plan_path,
+                                        .trace_path = request->trace_path,
+                                        .plan = plan,
+                                        .trace = measured ? measured : predicted,
+                                        .path = &path,
+                                        .more = request->more};
+    enum status status = find_path(plan, report.trace, &arena, &path, err);
+    if (status == STATUS_OK && measured) {
+        status = explain_causes_find(plan, predicted, measured, &causes, err);
+        report.causes = &causes;
+    }
+    if (status != STATUS_OK && measured) error_add(err, "%s", request->trace_path);
+    if (status == STATUS_OK) status = buy(cli, request, plan, &arena, purchases, &report, err);
+    if (status == STATUS_OK) {
+        cli_document_traces(cli, predicted, measured);
+        cli_document_simulated(cli, &plan->hardware);
+        status = cli->json ? cli_explain_json(cli, &report, err) : cli_explain_text(cli, &report, err);
+    }
+    arena_release(&arena);
+    return status;
+}
+
+/* --- a trace alone ------------------------------------------------------------------------------- */
+
+/* As of everything that is read as JSON. */
+static const size_t text_bytes_max = (size_t)1 << 30;
+
+static enum status report_trace(struct cli *cli, const char *path, const struct trace *trace, bool foreign, struct error *err)
+{
+    struct arena arena = {0};
+    struct explain_times times;
+    struct explain_schedule schedule;
+    struct explain_path found;
+    struct cli_explain_report report = {.trace_path = path, .trace = trace, .path = &found, .foreign = foreign};
+    enum status status = explain_trace_times(trace, &arena, &times, &schedule, err);
+    if (status != STATUS_OK) error_add(err, "%s", path);
+    if (status == STATUS_OK) status = explain_path_find(trace, &times, &schedule, &arena, &found, err);
+    bool measured = trace->source == TRACE_MEASURED;
+    if (status == STATUS_OK && !foreign) cli_document_traces(cli, measured ? NULL : trace, measured ? trace : NULL);
+    if (status == STATUS_OK) status = (cli->json ? cli_explain_json : cli_explain_text)(cli, &report, err);
+    arena_release(&arena);
+    return status;
+}
+
+/* *some: the file is a trace, and was explained. */
+static enum status explain_trace(struct cli *cli, const char *path, bool *some, struct error *err)
+{
+    enum { HEAD_BYTES = 4096 };
+    char *text = NULL, head[HEAD_BYTES + 1];
+    size_t length = 0;
+    struct trace trace = {0};
+    *some = false;
+    if (file_read(path, text_bytes_max, &text, &length, err) != STATUS_OK) return err->status;
+    size_t shown = length < HEAD_BYTES ? length : HEAD_BYTES;
+    memcpy(head, text, shown);
+    head[shown] = '\0';
+    bool ours = strstr(head, "\"spillway_trace\"") != NULL, foreign = !ours && chrome_text(text, length);
+    enum status status = STATUS_OK;
+    if (ours) status = trace_parse(path, text, length, &trace, err);
+    if (foreign) status = chrome_read(path, text, length, &trace, err);
+    free(text);
+    *some = ours || foreign;
+    if (status == STATUS_OK && *some) status = report_trace(cli, path, &trace, foreign, err);
+    trace_release(&trace);
+    return status;
+}
+
+/* --- a plan --------------------------------------------------------------------------------------- */
+
+static enum status explain_plan(struct cli *cli, const struct request *request, struct error *err)
+{
+    struct plan plan = {0};
+    struct trace measured = {0};
+    struct cli_prediction prediction = {0};
+    const struct cli_predict_options how = {.spans = true};
+    enum status status = plan_read(request->plan_path, &plan, err);
+    if (status == STATUS_OK && request->trace_path) status = read_measured(request->trace_path, &measured, err);
+    if (status == STATUS_OK) status = cli_predict(&plan, NULL, &how, &prediction, err);
+    if (status == STATUS_OK)
+        status = explain(cli, request, &plan, &prediction.trace, request->trace_path ? &measured : NULL, err);
+    cli_prediction_release(&prediction);
+    trace_release(&measured);
+    plan_release(&plan);
+    return status;
+}
+
+/* Of a run in the history. */
+static enum status explain_row(struct cli *cli, const struct request *request, struct error *err)
+{
+    struct arena arena = {0};
+    struct request found = *request;
+    if (request->trace_path)
+        return error_set(err, STATUS_BAD_INPUT, "'%.40s' is a run whose trace is known ('%.80s' is one too many)",
+                         request->plan_path, request->trace_path);
+    enum status status = cli_explain_row(request->plan_path, &arena, &found.plan_path, &found.trace_path, err);
+    if (status == STATUS_OK) status = explain_plan(cli, &found, err);
+    arena_release(&arena);
+    return status;
+}
+
+enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct request request = {.more = 0.1};
+    const struct option_spec specs[] = {
+        OPTION_STRING("more", 0, "PERCENT", &request.more_text, "increase of each resource in the what-if table "
+                                                                "(default 10%)"),
+        OPTION_FLAG("no-purchases", 0, &request.no_purchases, "do not simulate larger resources"),
+        OPTION_FLAG("no-memory", 0, &request.no_memory, "do not plan again with more memory"),
+        CLI_REPORT_OPTION(cli),
+        CLI_FORCE_OPTION(cli),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 2,
+        .examples = (const char *const[]){"spillway explain plan.json", "spillway explain plan.json measured.json.gz",
+                                          "spillway explain plan.json --more 50% --report why.html",
+                                          "spillway explain trace.json.gz", "spillway explain history:last", NULL},
+        .details = "The critical path is the operation that ends last, the operation it waited for, and so on: their "
+                   "times add up to the makespan. A derivative is the relative change of throughput by the relative "
+                   "change of a figure of the machine. TRACE is the trace of 'spillway run --trace' of this plan; "
+                   "the report then says why the run was slower, by cause. Without a plan, a trace (ours, or a "
+                   "Chrome trace such as PyTorch's profiler writes) gets a path by its times. history:ROW is a run "
+                   "that 'spillway history' lists, history:last the latest, FILE.db:ROW a run in another history.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    request.plan_path = options.operands[0];
+    request.trace_path = options.operand_count > 1 ? options.operands[1] : NULL;
+    if (request.more_text && cli_ratio(request.more_text, "more", &request.more, err) != STATUS_OK) return err->status;
+    if (!(request.more > 0 && request.more <= 10))
+        return error_set(err, STATUS_BAD_INPUT, "option '--more' is '%s' (expected more than 0%% and at most 1000%%)",
+                         request.more_text);
+    if (strcmp(request.plan_path, "-") == 0)
+        return error_set(err, STATUS_BAD_INPUT, "a plan that is explained must be a file: it is read more than once");
+
+    if (cli_explain_is_row(request.plan_path)) return explain_row(cli, &request, err);
+    bool alone = false;
+    if (!request.trace_path && explain_trace(cli, request.plan_path, &alone, err) != STATUS_OK) return err->status;
+    return alone ? STATUS_OK : explain_plan(cli, &request, err);
+}

@@ -1,0 +1,270 @@
+/*
+ * `plot timeline`, `plot memory` and `plot throughput`: pictures, drawn by gnuplot (plots/plot.h).
+ *
+ * A trace says itself whether it is a prediction or a measurement, so the first two take one of
+ * either or one of each, in any order. `throughput` reads what `plan --policy all --json` printed;
+ * measured traces, which carry the name of their policy, are put beside its bars.
+ */
+#include <string.h>
+
+#include "base/json/json_in.h"
+#include "base/size.h"
+#include "cli/common/cli.h"
+#include "cli/common/cli_trace.h"
+#include "plots/plot.h"
+#include "traces/trace_reader.h"
+
+enum { WIDTH_MIN_PX = 600, WIDTH_MAX_PX = 20000 };
+
+struct request {
+    const char *output;
+    struct plot_options plot;
+    uint64_t width_px;
+};
+
+/* Rows that all three kinds of picture share. */
+#define PLOT_OPTIONS(r)                                                                           \
+    OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PICTURE, &(r)->output,                        \
+                  "picture to draw (required): NAME.svg or NAME.png"),                    \
+        OPTION_STRING("title", 0, "TEXT", &(r)->plot.title, "title of the picture"),  \
+        OPTION_U64("width", 0, "PIXELS", WIDTH_MIN_PX, WIDTH_MAX_PX, &(r)->width_px,              \
+                   "width of the picture (default 1200)"),                                                     \
+        OPTION_FLAG("keep-script", 0, &(r)->plot.keep_script,                                     \
+                    "keep gnuplot's script, with its data, next to the picture")
+
+#define PLOT_WINDOW(r)                                                                            \
+    OPTION_QUANTITY("from", 0, "TIME", DIMENSION_SECONDS, &(r)->plot.from_s,                      \
+                    "start of the time axis (default 0s)"),                             \
+        OPTION_QUANTITY("to", 0, "TIME", DIMENSION_SECONDS, &(r)->plot.to_s,                      \
+                        "end of the time axis (default: the end of the run)")
+
+static enum status check_request(struct request *request, struct error *err)
+{
+    if (!request->output)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--output' is missing: where to write NAME.svg or NAME.png");
+    request->plot.width_px = (uint32_t)request->width_px;
+    return STATUS_OK;
+}
+
+static enum status report(struct cli *cli, const struct request *request, struct error *err)
+{
+    if (cli->json) {
+        struct json_out *json;
+        if (cli_report_begin(cli, "plot", &json, err) != STATUS_OK) return err->status;
+        json_out_string(json, "file", request->output);
+        return cli_report_end(cli, json, err);
+    }
+    fprintf(cli->out, "drawn to %s\n", request->output);
+    return STATUS_OK;
+}
+
+/* --- of traces ------------------------------------------------------------------------------- */
+
+struct trace_pair {
+    struct trace traces[2];
+    const struct trace *predicted, *measured; /* into traces; NULL: none */
+};
+
+static void pair_release(struct trace_pair *pair)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(pair->traces); i++) trace_release(&pair->traces[i]);
+}
+
+/* Only the part that is drawn is kept. */
+static enum status read_pair(const struct options *options, const struct plot_options *plot, struct trace_pair *pair,
+                             struct error *err)
+{
+    const struct trace_part part = {.from_s = plot->from_s, .to_s = plot->to_s};
+    for (size_t i = 0; i < options->operand_count; i++) {
+        struct trace *trace = &pair->traces[i];
+        if (trace_read_part(options->operands[i], &part, trace, err) != STATUS_OK) return err->status;
+        const struct trace **place =
+            trace->source == TRACE_PREDICTED ? &pair->predicted : &pair->measured;
+        if (*place)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "'%s' and '%s' are both %s (expected one prediction and one "
+                             "measurement)", options->operands[0], options->operands[1],
+                             trace->source == TRACE_PREDICTED ? "predictions" : "measurements");
+        *place = trace;
+    }
+    return STATUS_OK;
+}
+
+typedef enum status (*draw_traces)(const struct trace *predicted, const struct trace *measured,
+                                   const char *path, const struct plot_options *options,
+                                   struct error *err);
+
+static enum status plot_traces(struct cli *cli, int argc, char **argv, draw_traces draw,
+                               struct error *err)
+{
+    struct request request = {0};
+    const struct option_spec specs[] = {
+        PLOT_OPTIONS(&request),
+        PLOT_WINDOW(&request),
+        CLI_FORCE_OPTION(cli),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 2,
+        .details = "TRACE is the trace of 'spillway simulate --trace' or 'spillway run --trace'. With one of each, "
+                   "the prediction is drawn above the measurement.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
+        return err->status;
+    struct trace_pair pair = {0};
+    enum status status = check_request(&request, err);
+    if (status == STATUS_OK) status = read_pair(&options, &request.plot, &pair, err);
+    if (status == STATUS_OK)
+        status = draw(pair.predicted, pair.measured, request.output, &request.plot, err);
+    if (status == STATUS_OK) status = report(cli, &request, err);
+    pair_release(&pair);
+    return status;
+}
+
+enum status verb_plot_timeline(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    return plot_traces(cli, argc, argv, plot_timeline, err);
+}
+
+enum status verb_plot_memory(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    return plot_traces(cli, argc, argv, plot_memory, err);
+}
+
+/* --- of policies ----------------------------------------------------------------------------- */
+
+struct policies {
+    struct plot_policy rows[PLOT_POLICIES_MAX];
+    uint32_t count;
+    double lower_bound_s;
+};
+
+/* Keys of the report that no picture needs. */
+static void pass_over(struct json_object *object, const char *const *keys)
+{
+    for (; *keys; keys++) json_take_any(object, *keys);
+}
+
+static enum status read_policy(const struct json_input *in, const json_t *array, size_t index,
+                               struct policies *out, struct error *err)
+{
+    static const char *const others[] = {"estimated_makespan_s", "lower_bound_s", "gap",
+                                         "samples_per_s", "compute_utilisation", "reason", "over_best", "runnable", "verdict",
+                                         NULL};
+    struct json_object object;
+    struct plot_policy policy = {0};
+    bool feasible = false;
+    if (json_object_open_at(&object, in, array, index, "a policy", err) != STATUS_OK ||
+        json_take_string(&object, "policy", JSON_REQUIRED, &policy.name, err) != STATUS_OK ||
+        json_take_bool(&object, "feasible", JSON_REQUIRED, &feasible, err) != STATUS_OK)
+        return err->status;
+    enum json_need need = feasible ? JSON_REQUIRED : JSON_OPTIONAL;
+    if (json_take_double(&object, "makespan_s", need, 0, 1e15, &policy.makespan_s, err) !=
+            STATUS_OK ||
+        json_take_double(&object, "tokens_per_s", need, 0, 1e18, &policy.tokens_per_s, err) !=
+            STATUS_OK)
+        return err->status;
+    pass_over(&object, others);
+    if (json_object_close(&object, err) != STATUS_OK) return err->status;
+    if (!feasible) return STATUS_OK;
+    if (!(policy.makespan_s > 0))
+        return json_fail_key(in, object.value, "makespan_s", err,
+                             "'makespan_s' is 0 (expected more than 0)");
+    if (out->count == PLOT_POLICIES_MAX)
+        return error_set(err, STATUS_LIMIT, "too many policies (limit is %d)", PLOT_POLICIES_MAX);
+    out->rows[out->count++] = policy;
+    return STATUS_OK;
+}
+
+static enum status read_policies(const struct json_input *in, struct policies *out,
+                                 struct error *err)
+{
+    static const char *const schemas[] = {"spillway-plan-1"};
+    struct json_object object;
+    const json_t *array = NULL;
+    size_t schema = 0;
+    if (json_object_open(&object, in, json_input_root(in), "a report of 'spillway plan --json'",
+                         err) != STATUS_OK ||
+        json_take_choice(&object, "schema", JSON_REQUIRED, schemas, ARRAY_COUNT(schemas), &schema,
+                         err) != STATUS_OK ||
+        json_take_array(&object, "policies", JSON_OPTIONAL, &array, err) != STATUS_OK ||
+        json_take_double(&object, "lower_bound_s", JSON_OPTIONAL, 0, 1e15, &out->lower_bound_s,
+                         err) != STATUS_OK)
+        return err->status;
+    if (!array)
+        return json_fail_key(in, object.value, NULL, err,
+                             "this report is of one policy (made for '--policy' and one name)");
+    for (size_t i = 0; i < json_array_size(array); i++)
+        if (read_policy(in, array, i, out, err) != STATUS_OK) return err->status;
+    return STATUS_OK;
+}
+
+static enum status add_measured(const char *path, struct policies *policies, struct error *err)
+{
+    struct trace trace = {0};
+    enum status status = trace_read(path, &trace, err);
+    if (status == STATUS_OK && trace.source != TRACE_MEASURED)
+        status = error_set(err, STATUS_BAD_INPUT, "%s: this trace is a prediction (expected a "
+                           "measurement)", path);
+    if (status == STATUS_OK && (!trace.complete || !(trace.makespan_s > 0)))
+        status = error_set(err, STATUS_BAD_INPUT, "%s: this run stopped before its end", path);
+    uint32_t row = 0;
+    while (status == STATUS_OK && row < policies->count &&
+           strcmp(policies->rows[row].name, trace.policy) != 0)
+        row++;
+    if (status == STATUS_OK && row == policies->count)
+        status = error_set(err, STATUS_BAD_INPUT, "%s: policy '%s' is not in the report", path,
+                           trace.policy);
+    if (status == STATUS_OK) {
+        policies->rows[row].measured = true;
+        policies->rows[row].measured_makespan_s = trace.makespan_s;
+        policies->rows[row].measured_tokens_per_s = cli_tokens_per_s(&trace);
+    }
+    trace_release(&trace);
+    return status;
+}
+
+enum status verb_plot_throughput(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct request request = {0};
+    struct option_list measured = {0};
+    const struct option_spec specs[] = {
+        PLOT_OPTIONS(&request),
+        OPTION_LIST("measured", 'm', "TRACE", &measured,
+                    "measured trace to show as an additional bar"),
+        CLI_FORCE_OPTION(cli),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 1,
+        .examples =
+            (const char *const[]){
+                "spillway plan jobs.json --policy all --json > all.json",
+                "spillway plot throughput all.json -m measured.json.gz -o policies.svg", NULL},
+        .details = "ALL.json is the output of 'spillway plan --policy all --json'.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
+        return err->status;
+    struct json_input *in = NULL;
+    struct policies policies = {0};
+    enum status status = check_request(&request, err);
+    if (status == STATUS_OK) status = json_input_read(options.operands[0], &in, err);
+    if (status == STATUS_OK) status = read_policies(in, &policies, err);
+    for (size_t i = 0; i < measured.count && status == STATUS_OK; i++)
+        status = add_measured(measured.items[i], &policies, err);
+    if (status == STATUS_OK)
+        status = plot_throughput(policies.rows, policies.count, policies.lower_bound_s,
+                                 request.output, &request.plot, err);
+    if (status == STATUS_OK) status = report(cli, &request, err);
+    json_input_destroy(in);
+    return status;
+}

@@ -1,0 +1,67 @@
+/* `trace chakra`: a plan as execution traces of MLCommons Chakra, for ASTRA-sim and others that read these. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "cli/common/cli.h"
+#include "planner/check/plan_io.h"
+#include "sim/chakra/chakra_export.h"
+
+static enum status report(struct cli *cli, const char *prefix, const struct sim_chakra_written *written,
+                          struct error *err)
+{
+    if (cli->json) {
+        struct json_out *json;
+        if (cli_report_begin(cli, "trace-chakra", &json, err) != STATUS_OK) return err->status;
+        json_out_string(json, "prefix", prefix);
+        json_out_u64(json, "ranks", written->ranks);
+        json_out_u64(json, "process_groups", written->groups);
+        json_out_u64(json, "nodes", written->nodes);
+        json_out_u64(json, "signals", written->signals);
+        return cli_report_end(cli, json, err);
+    }
+    fprintf(cli->out, "written to %s.0.et", prefix);
+    if (written->ranks > 1) fprintf(cli->out, " to %s.%" PRIu32 ".et", prefix, written->ranks - 1);
+    fprintf(cli->out, ": %" PRIu64 " nodes", written->nodes);
+    if (written->signals > 0)
+        fprintf(cli->out, ", %" PRIu64 " of them ends of signals between ranks", 2 * written->signals);
+    fputc('\n', cli->out);
+    if (written->groups > 0)
+        fprintf(cli->out, "written to %s.groups.json: %" PRIu32 " process groups\n", prefix, written->groups);
+    cli_next(cli, (const char *const[]){"trace", "simulate", prefix, "--hw", "MACHINE", NULL});
+    return STATUS_OK;
+}
+
+enum status verb_trace_chakra(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    const char *output = NULL;
+    const struct option_spec specs[] = {
+        OPTION_STRING("output", 'o', "PREFIX", &output,
+                      "prefix of the files to write, PREFIX.0.et and so on (required)"),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 1,
+        .examples = (const char *const[]){"spillway trace chakra plan.json -o traces/plan", NULL},
+        .details = "Every operation of the plan becomes a node in the trace of its device, with its dependencies, "
+                   "bytes, FLOPs and duration on the plan's own machine. Process groups go to PREFIX.groups.json, "
+                   "which ASTRA-sim's --comm-group-configuration reads.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    if (!output)
+        return error_set(err, STATUS_BAD_INPUT, "option '--output' is missing: where to write");
+    if (strcmp(output, "-") == 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--output' needs a prefix of files: standard output gets the report");
+    struct plan plan = {0};
+    struct sim_chakra_written written = {0};
+    enum status status = plan_read(options.operands[0], &plan, err);
+    if (status == STATUS_OK) status = sim_chakra_export(&plan, output, &written, err);
+    if (status == STATUS_OK) status = report(cli, output, &written, err);
+    plan_release(&plan);
+    return status;
+}

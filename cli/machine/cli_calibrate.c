@@ -1,0 +1,209 @@
+/* See cli_calibrate.h. A run's plan is one job with one minibatch. Planning and simulating it take 0.2 ms on a node, some 5 ms on 64
+ * nodes and half a second on hundreds: means of the runs of plots/papers/data. */
+#include "cli/machine/cli_calibrate.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json/json_in.h"
+#include "base/size.h"
+#include "base/try.h"
+#include "models/job/parallel.h"
+#include "planner/strategy/planner.h"
+#include "sim/sim.h"
+
+/* --- figures ---------------------------------------------------------------------------------- */
+
+const char *const calibration_figure_names[FIT_FIGURES] = {
+    [FIT_MATMUL_EFFICIENCY] = "matmul efficiency",
+    [FIT_MEMORY_EFFICIENCY] = "memory efficiency",
+    [FIT_COLLECTIVE_LATENCY] = "collective latency",
+    [FIT_MATMUL_DEPTH] = "matmul depth",
+    [FIT_SCORE_BYTES_FORWARD] = "score bytes forward",
+    [FIT_SCORE_BYTES_BACKWARD] = "score bytes backward",
+    [FIT_LOSS_PASSES] = "loss passes",
+    [FIT_ELEMENTWISE_PASSES] = "elementwise passes",
+    [FIT_MATMUL_SUSTAINED] = "matmul sustained",
+    [FIT_MISALIGNED_RATE] = "misaligned rate",
+    [FIT_KERNEL_GAP] = "kernel gap",
+    [FIT_DISPATCH_LATENCY] = "dispatch latency",
+    [FIT_NVLINK_BANDWIDTH] = "nvlink bandwidth",
+    [FIT_NVLINK_LATENCY] = "nvlink latency",
+    [FIT_NIC_BANDWIDTH] = "nic bandwidth",
+    [FIT_NIC_LATENCY] = "nic latency",
+};
+static_assert(ARRAY_COUNT(calibration_figure_names) == FIT_FIGURES, "a name per figure");
+
+const enum dimension calibration_figure_dimensions[FIT_FIGURES] = {
+    [FIT_MATMUL_EFFICIENCY] = DIMENSION_COUNT_OF,
+    [FIT_MEMORY_EFFICIENCY] = DIMENSION_COUNT_OF,
+    [FIT_COLLECTIVE_LATENCY] = DIMENSION_SECONDS,
+    [FIT_MATMUL_DEPTH] = DIMENSION_COUNT_OF,
+    [FIT_SCORE_BYTES_FORWARD] = DIMENSION_BYTES,
+    [FIT_SCORE_BYTES_BACKWARD] = DIMENSION_BYTES,
+    [FIT_LOSS_PASSES] = DIMENSION_COUNT_OF,
+    [FIT_ELEMENTWISE_PASSES] = DIMENSION_COUNT_OF,
+    [FIT_MATMUL_SUSTAINED] = DIMENSION_COUNT_OF,
+    [FIT_MISALIGNED_RATE] = DIMENSION_COUNT_OF,
+    [FIT_KERNEL_GAP] = DIMENSION_SECONDS,
+    [FIT_DISPATCH_LATENCY] = DIMENSION_SECONDS,
+    [FIT_NVLINK_BANDWIDTH] = DIMENSION_BYTES_PER_S,
+    [FIT_NVLINK_LATENCY] = DIMENSION_SECONDS,
+    [FIT_NIC_BANDWIDTH] = DIMENSION_BYTES_PER_S,
+    [FIT_NIC_LATENCY] = DIMENSION_SECONDS,
+};
+
+/* Of a type, or NULL: it is a link's. */
+static struct figure *type_figure(struct device_type *type, uint32_t which)
+{
+    switch (which) {
+    case FIT_MATMUL_EFFICIENCY: return &type->matmul_efficiency;
+    case FIT_MEMORY_EFFICIENCY: return &type->memory_efficiency;
+    case FIT_COLLECTIVE_LATENCY: return &type->collective_latency;
+    case FIT_MATMUL_DEPTH: return &type->kernel_model.matmul_depth;
+    case FIT_SCORE_BYTES_FORWARD: return &type->kernel_model.score_bytes_forward;
+    case FIT_SCORE_BYTES_BACKWARD: return &type->kernel_model.score_bytes_backward;
+    case FIT_LOSS_PASSES: return &type->kernel_model.loss_passes;
+    case FIT_ELEMENTWISE_PASSES: return &type->kernel_model.elementwise_passes;
+    case FIT_MATMUL_SUSTAINED: return &type->kernel_model.matmul_sustained;
+    case FIT_MISALIGNED_RATE: return &type->kernel_model.misaligned_rate;
+    case FIT_KERNEL_GAP: return &type->kernel_model.kernel_gap;
+    case FIT_DISPATCH_LATENCY: return &type->kernel_model.dispatch_latency;
+    default: return NULL;
+    }
+}
+
+static struct figure *link_figure(struct hardware_link *link, uint32_t which)
+{
+    bool nic = which == FIT_NIC_BANDWIDTH || which == FIT_NIC_LATENCY;
+    if (strncmp(link->name, nic ? "nic-" : "nvlink-", nic ? 4 : 7) != 0) return NULL;
+    return which == FIT_NIC_BANDWIDTH || which == FIT_NVLINK_BANDWIDTH ? &link->bandwidth : &link->latency;
+}
+
+static void take(struct hardware *hardware, double out[FIT_FIGURES])
+{
+    for (uint32_t f = 0; f < FIT_FIGURES; f++) {
+        const struct figure *figure = type_figure(&hardware->types[0], f);
+        for (uint32_t l = 0; l < hardware->link_count && !figure && f >= FIT_NVLINK_BANDWIDTH; l++)
+            figure = link_figure(&hardware->links[l], f);
+        out[f] = figure ? figure->value : 0;
+    }
+}
+
+static void put(struct figure *figure, double value, double spread, const char *source)
+{
+    if (!figure || value <= 0) return;
+    figure->value = value;
+    if (!source) return;
+    *figure = (struct figure){.value = value, .spread = spread, .kind = FIGURE_FITTED, .source = source,
+                              .as_of = figure->as_of ? figure->as_of : "2026-11"};
+}
+
+void calibration_put(struct hardware *hardware, const double values[FIT_FIGURES], double spread, const char *source)
+{
+    for (uint32_t f = 0; f < FIT_FIGURES; f++) {
+        for (uint32_t t = 0; t < hardware->type_count; t++) put(type_figure(&hardware->types[t], f), values[f], spread, source);
+        for (uint32_t l = 0; l < hardware->link_count && f >= FIT_NVLINK_BANDWIDTH; l++)
+            put(link_figure(&hardware->links[l], f), values[f], spread, source);
+    }
+}
+
+/* --- one run ----------------------------------------------------------------------------------- */
+
+enum status calibration_job(const struct measured_run *run, struct job_set *out, struct error *err)
+{
+    const uint32_t *of = run->of;
+    char text[1024];
+    bool chunks = of[RUN_CHUNKS] > 1 && of[RUN_PIPELINE] > 1, scatters = of[RUN_SCATTER] && of[RUN_TENSOR] > 1 &&
+         of[RUN_PIPELINE] > 1 && !of[RUN_SEQUENCE_PARALLEL];
+    int length = snprintf(
+        text, sizeof text,
+        "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"gpt\", \"network\": {\"model_type\": \"gpt2\", \"n_embd\": %" PRIu32
+        ", \"n_head\": %" PRIu32 ", \"n_layer\": %" PRIu32 ", \"n_positions\": %" PRIu32 ", \"vocab_size\": %" PRIu32
+        "}, \"sequence\": %" PRIu32 ", \"microbatch\": %" PRIu32 ", \"microbatches\": %" PRIu32 ", \"minibatches\": 1, "
+        "\"precision\": \"bf16\", \"optimizer\": \"adamw\", \"parallel\": {\"tensor\": %" PRIu32 ", \"pipeline\": %" PRIu32
+        ", \"data\": %" PRIu32 ", \"chunks\": %" PRIu32 ", \"schedule\": \"%s\", \"recompute\": \"%s\", \"sequence\": %s, "
+        "\"scatter\": %s, \"exposed\": %s}}]}",
+        of[RUN_WIDTH], of[RUN_HEADS], of[RUN_LAYERS], of[RUN_SEQUENCE], of[RUN_VOCABULARY], of[RUN_SEQUENCE],
+        of[RUN_MICROBATCH], of[RUN_BATCH] / of[RUN_MICROBATCH], of[RUN_TENSOR], of[RUN_PIPELINE], of[RUN_DATA],
+        chunks ? of[RUN_CHUNKS] : 1, chunks ? "interleaved" : "1f1b", recompute_names[of[RUN_RECOMPUTE]],
+        of[RUN_SEQUENCE_PARALLEL] && of[RUN_TENSOR] > 1 ? "true" : "false", scatters ? "true" : "false",
+        of[RUN_EXPOSED] ? "true" : "false");
+    assert(length > 0 && (size_t)length < sizeof text);
+    struct json_input *input = NULL;
+    enum status status = json_input_parse("measured run", text, (size_t)length, &input, err);
+    if (status == STATUS_OK) status = job_set_parse(input, json_input_root(input), ".", out, err);
+    json_input_destroy(input);
+    return status;
+}
+
+/* Whatever the formula of its memory says, it was there. */
+static void lend_memory(struct hardware *hardware)
+{
+    static const uint64_t enough = UINT64_C(1) << 50;
+    for (uint32_t d = 0; d < hardware->device_count; d++) hardware->devices[d].memory_bytes = enough;
+}
+
+enum status calibration_machine(const char *name, uint32_t devices, struct hardware *out, struct error *err)
+{
+    char several[160];
+    TRY(hardware_find(name, out, err));
+    uint32_t nodes = (devices + out->device_count - 1) / out->device_count;
+    if (nodes > 1) {
+        hardware_release(out);
+        *out = (struct hardware){0};
+        snprintf(several, sizeof several, "%" PRIu32 "x %s", nodes, name);
+        TRY(hardware_find(several, out, err));
+    }
+    lend_memory(out);
+    out->stack = STACK_FRAMEWORKS; /* what was measured ran on one */
+    return STATUS_OK;
+}
+
+enum status calibration_start(const char *name, const struct measured_runs *sets, uint32_t set_count,
+                              double out[FIT_FIGURES], struct error *err)
+{
+    struct hardware hardware = {0};
+    uint32_t most = 1;
+    for (uint32_t s = 0; s < set_count; s++)
+        for (uint32_t i = 0; i < sets[s].count; i++)
+            if (sets[s].runs[i].of[RUN_DEVICES] > most) most = sets[s].runs[i].of[RUN_DEVICES];
+    enum status status = calibration_machine(name, most, &hardware, err);
+    if (status == STATUS_OK) take(&hardware, out);
+    hardware_release(&hardware);
+    return status;
+}
+
+static enum status simulate(struct hardware *hardware, struct job_set *jobs, double *out_s, struct error *err)
+{
+    struct plan plan = {0};
+    struct sim_result result = {0};
+    struct trace trace = {0};
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+    const struct sim_options how = {.collectives = SIM_COLLECTIVES_CLOSED};
+    enum status status = planner_plan(hardware, jobs, &options, &plan, err);
+    if (status == STATUS_OK) status = sim_run(&plan, &how, &result, &trace, err);
+    if (status == STATUS_OK) *out_s = result.makespan_s;
+    sim_result_release(&result);
+    trace_release(&trace);
+    plan_release(&plan);
+    return status;
+}
+
+enum status calibration_predict(const char *name, const double values[FIT_FIGURES], const struct measured_run *run,
+                                double *out_s, struct error *err)
+{
+    struct hardware hardware = {0};
+    struct job_set jobs = {0};
+    enum status status = calibration_machine(name, run->of[RUN_DEVICES], &hardware, err);
+    if (status == STATUS_OK) status = calibration_job(run, &jobs, err);
+    if (status == STATUS_OK) {
+        if (values) calibration_put(&hardware, values, 0, NULL);
+        status = simulate(&hardware, &jobs, out_s, err);
+    }
+    hardware_release(&hardware);
+    job_set_release(&jobs);
+    return status;
+}

@@ -1,0 +1,273 @@
+/*
+ * Figures are moved in logarithms, so that none becomes negative; those with a ceiling in the logarithm of what is
+ * below it over what is left, so that none passes it.
+ *
+ * Machines are built once for each number of nodes and jobs once for each run. GSL asks for all residuals once and once more
+ * per figure to see where they lead.
+ */
+#include "cli/machine/cli_calibrate_fit.h"
+
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_multifit_nlinear.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/process/progress.h"
+#include "base/try.h"
+#include "planner/capacity/what_if_floor.h"
+
+static const double soft_scale = 0.005, pull = 0.02, ratio_most = 0.98;
+static const double gain_least = 1e-3; /* of the sum, for which another round is worth its simulations */
+enum { ITERATIONS_MAX = 30, ROUNDS_MAX = 8 };
+
+/* --- runs --------------------------------------------------------------------------------------- */
+
+struct fit_run {
+    const struct measured_run *run;
+    struct job_set jobs;
+    struct what_if_way way;
+    uint32_t machine;   /* index into machines */
+    double weight_root; /* of its part of the sum */
+    double factor_log;  /* of simulated over closed form, in the round */
+};
+
+struct fit {
+    const struct calibration_problem *problem;
+    struct arena arena;
+    struct hardware *machines;
+    uint32_t machine_count;
+    struct fit_run *runs; /* those that are fitted to */
+    uint32_t run_count;
+    double start[FIT_FIGURES], most[FIT_FIGURES]; /* most: 0 where there is no ceiling */
+    uint32_t free[FIT_FIGURES], free_count;
+    struct progress progress;
+    uint64_t evaluations;
+    struct error error; /* of the first run that could not be predicted */
+};
+
+/* Of as many whole nodes as have `devices`. */
+static enum status find_machine(struct fit *fit, uint32_t devices, uint32_t *out, struct error *err)
+{
+    uint32_t node = fit->machines[0].device_count, have = (devices + node - 1) / node * node;
+    for (*out = 0; *out < fit->machine_count; ++*out)
+        if (fit->machines[*out].device_count == have) return STATUS_OK;
+    TRY(calibration_machine(fit->problem->machine, devices, &fit->machines[fit->machine_count], err));
+    fit->machine_count++;
+    return STATUS_OK;
+}
+
+static enum status add_run(struct fit *fit, const struct measured_run *run, double weight, struct error *err)
+{
+    struct fit_run *out = &fit->runs[fit->run_count];
+    *out = (struct fit_run){.run = run, .weight_root = sqrt(weight)};
+    TRY(find_machine(fit, run->of[RUN_DEVICES], &out->machine, err));
+    TRY(calibration_job(run, &out->jobs, err));
+    fit->run_count++;
+    const struct job *job = &out->jobs.jobs[0];
+    out->way.fit.devices = 1;
+    out->way.fit.parallel = job->parallel;
+    out->way.fit.parallel.scatter = false; /* no floor is known of it: in the factor */
+    out->way.microbatch = job->microbatch;
+    out->way.microbatches = job->microbatches;
+    return STATUS_OK;
+}
+
+static enum status add_runs(struct fit *fit, const struct calibration_split *split, struct error *err)
+{
+    const struct calibration_problem *problem = fit->problem;
+    size_t all = 0;
+    void *memory[2];
+    for (uint32_t s = 0; s < problem->set_count; s++) all += problem->sets[s].count;
+    TRY(arena_array(&fit->arena, all, sizeof *fit->runs, &memory[0], err));
+    TRY(arena_array(&fit->arena, all + 1, sizeof *fit->machines, &memory[1], err));
+    fit->runs = memory[0];
+    fit->machines = memory[1];
+    TRY(calibration_machine(problem->machine, 1, &fit->machines[0], err));
+    fit->machine_count = 1;
+    for (uint32_t s = 0; s < problem->set_count; s++) {
+        const struct measured_runs *set = &problem->sets[s];
+        uint32_t fitted = 0;
+        for (uint32_t i = 0; i < set->count; i++) fitted += calibration_is_fitted(split, &set->runs[i], i);
+        double weight = problem->weights ? problem->weights[s] : 1;
+        for (uint32_t i = 0; i < set->count; i++)
+            if (calibration_is_fitted(split, &set->runs[i], i)) TRY(add_run(fit, &set->runs[i], weight / fitted, err));
+    }
+    return STATUS_OK;
+}
+
+static void release(struct fit *fit)
+{
+    for (uint32_t i = 0; i < fit->run_count; i++) job_set_release(&fit->runs[i].jobs);
+    for (uint32_t i = 0; i < fit->machine_count; i++) hardware_release(&fit->machines[i]);
+    arena_release(&fit->arena);
+}
+
+/* --- residuals ---------------------------------------------------------------------------------- */
+
+static double value_of(const struct fit *fit, uint32_t figure, double moved)
+{
+    double start = fit->start[figure], most = fit->most[figure];
+    if (most <= 0) return start * exp(moved);
+    if (most <= start) return start; /* what is at its ceiling stays there */
+    return most / (1 + (most - start) / start * exp(-moved));
+}
+
+static void values_of(const struct fit *fit, const gsl_vector *moved, double out[FIT_FIGURES])
+{
+    memcpy(out, fit->start, sizeof fit->start);
+    for (uint32_t i = 0; i < fit->free_count; i++) out[fit->free[i]] = value_of(fit, fit->free[i], gsl_vector_get(moved, i));
+}
+
+/* rho(r) = 2 s^2 (sqrt(1 + (r / s)^2) - 1), whose root with r's sign is squared by the solver. */
+static double soften(double r)
+{
+    double ratio = r / soft_scale;
+    return copysign(soft_scale * sqrt(2 * (sqrt(1 + ratio * ratio) - 1)), r);
+}
+
+static double residual(const struct fit_run *run, double seconds_log)
+{
+    return run->weight_root * soften(seconds_log - log(run->run->seconds));
+}
+
+/* With the figures that machines have. */
+static enum status closed_form(const struct fit *fit, const struct fit_run *run, double *out_log, struct error *err)
+{
+    struct what_if_floor floor;
+    TRY(what_if_floor(&fit->machines[run->machine], &run->jobs.jobs[0], &run->way, &floor, err));
+    *out_log = floor.run_s > 0 ? log(floor.run_s) : 0; /* 0: none is known, and the factor is all there is */
+    return STATUS_OK;
+}
+
+static double pull_of(const struct fit *fit, const gsl_vector *moved, uint32_t i)
+{
+    return pull * gsl_vector_get(moved, i) / sqrt(fit->free_count);
+}
+
+static void put_values(struct fit *fit, const double values[FIT_FIGURES])
+{
+    for (uint32_t m = 0; m < fit->machine_count; m++) calibration_put(&fit->machines[m], values, 0, NULL);
+}
+
+static int evaluate(const gsl_vector *moved, void *context, gsl_vector *out)
+{
+    struct fit *fit = context;
+    double values[FIT_FIGURES], seconds_log;
+    values_of(fit, moved, values);
+    put_values(fit, values);
+    for (uint32_t i = 0; i < fit->run_count; i++) {
+        const struct fit_run *run = &fit->runs[i];
+        if (closed_form(fit, run, &seconds_log, &fit->error) != STATUS_OK) return GSL_EFAILED;
+        gsl_vector_set(out, i, residual(run, seconds_log + run->factor_log));
+    }
+    for (uint32_t i = 0; i < fit->free_count; i++) gsl_vector_set(out, fit->run_count + i, pull_of(fit, moved, i));
+    progress_update(&fit->progress, (double)++fit->evaluations, NULL);
+    return GSL_SUCCESS;
+}
+
+/* --- rounds ------------------------------------------------------------------------------------- */
+
+/* Factors by simulations with what is moved, and the sum of these. */
+static enum status simulate(struct fit *fit, const gsl_vector *moved, double *out_sum, struct error *err)
+{
+    double values[FIT_FIGURES], closed_log, seconds;
+    values_of(fit, moved, values);
+    put_values(fit, values);
+    *out_sum = 0;
+    for (uint32_t i = 0; i < fit->run_count; i++) {
+        struct fit_run *run = &fit->runs[i];
+        TRY(calibration_predict(fit->problem->machine, values, run->run, &seconds, err));
+        TRY(closed_form(fit, run, &closed_log, err));
+        run->factor_log = log(seconds) - closed_log;
+        *out_sum += pow(residual(run, log(seconds)), 2);
+    }
+    for (uint32_t i = 0; i < fit->free_count; i++) *out_sum += pow(pull_of(fit, moved, i), 2);
+    progress_update(&fit->progress, (double)++fit->evaluations, NULL);
+    return STATUS_OK;
+}
+
+/* From `moved` on, into it. */
+static enum status solve(struct fit *fit, gsl_multifit_nlinear_workspace *work, gsl_vector *moved, struct error *err)
+{
+    gsl_multifit_nlinear_fdf system = {
+        .f = evaluate, .n = fit->run_count + fit->free_count, .p = fit->free_count, .params = fit};
+    int info;
+    gsl_multifit_nlinear_init(moved, &system, work);
+    if (fit->error.status == STATUS_OK) gsl_multifit_nlinear_driver(ITERATIONS_MAX, 1e-3, 1e-6, 1e-5, NULL, NULL, &info, work);
+    if (fit->error.status != STATUS_OK) {
+        *err = fit->error;
+        return err->status;
+    }
+    gsl_vector_memcpy(moved, gsl_multifit_nlinear_position(work));
+    return STATUS_OK;
+}
+
+/* best: zeros at the beginning. */
+static enum status run_rounds(struct fit *fit, gsl_multifit_nlinear_workspace *work, gsl_vector *moved, gsl_vector *best,
+                              struct error *err)
+{
+    double best_sum, sum;
+    TRY(simulate(fit, best, &best_sum, err));
+    for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
+        gsl_vector_memcpy(moved, best);
+        TRY(solve(fit, work, moved, err));
+        TRY(simulate(fit, moved, &sum, err));
+        if (sum >= best_sum) return STATUS_OK;
+        double gain = 1 - sum / best_sum;
+        gsl_vector_memcpy(best, moved);
+        best_sum = sum;
+        if (gain < gain_least) return STATUS_OK;
+    }
+    return STATUS_OK;
+}
+
+/* --- public ------------------------------------------------------------------------------------- */
+
+static void prepare(struct fit *fit, const double values[FIT_FIGURES])
+{
+    memcpy(fit->start, values, sizeof fit->start);
+    fit->most[FIT_MATMUL_EFFICIENCY] = fit->most[FIT_MEMORY_EFFICIENCY] = ratio_most;
+    fit->most[FIT_MATMUL_SUSTAINED] = fit->most[FIT_MISALIGNED_RATE] = ratio_most;
+    fit->most[FIT_NVLINK_BANDWIDTH] = 300e9;
+    fit->most[FIT_NIC_BANDWIDTH] = 25e9;
+    for (uint32_t f = 0; f < FIT_FIGURES; f++)
+        if (values[f] > 0 && !fit->problem->keep[f]) fit->free[fit->free_count++] = f;
+}
+
+static enum status fit_all(struct fit *fit, double values[FIT_FIGURES], struct error *err)
+{
+    gsl_multifit_nlinear_parameters parameters = gsl_multifit_nlinear_default_parameters();
+    parameters.h_df = 0.02; /* wide enough to see past steps of tiles and of schedules */
+    gsl_multifit_nlinear_workspace *work = gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &parameters,
+                                                                      fit->run_count + fit->free_count, fit->free_count);
+    gsl_vector *moved = gsl_vector_calloc(fit->free_count), *best = gsl_vector_calloc(fit->free_count);
+    enum status status = work && moved && best
+                             ? run_rounds(fit, work, moved, best, err)
+                             : error_set(err, STATUS_NO_MEMORY, "no memory for a fit to %" PRIu32 " runs", fit->run_count);
+    if (status == STATUS_OK) values_of(fit, best, values);
+    if (work) gsl_multifit_nlinear_free(work);
+    if (moved) gsl_vector_free(moved);
+    if (best) gsl_vector_free(best);
+    return status;
+}
+
+enum status calibration_fit(const struct calibration_problem *problem, const struct calibration_split *split,
+                            double values[FIT_FIGURES], struct error *err)
+{
+    struct fit fit = {.problem = problem};
+    prepare(&fit, values);
+    enum status status = add_runs(&fit, split, err);
+    if (status == STATUS_OK && (fit.free_count == 0 || fit.run_count < 2 * fit.free_count))
+        status = error_set(err, STATUS_BAD_INPUT, "%" PRIu32 " measured runs are too few for %" PRIu32 " figures", fit.run_count,
+                           fit.free_count);
+    if (status == STATUS_OK) {
+        gsl_error_handler_t *handler = gsl_set_error_handler_off();
+        progress_begin(&fit.progress, "fitting", 0);
+        status = fit_all(&fit, values, err);
+        progress_end(&fit.progress);
+        gsl_set_error_handler(handler);
+    }
+    release(&fit);
+    return status;
+}

@@ -1,0 +1,253 @@
+/*
+ * Every figure of a machine with where it is from, then its links.
+ *
+ * Nothing is left out: a figure without its source is worth nothing to somebody who has to
+ * decide whether to trust a prediction. Figures are gathered into one list of (what, figure,
+ * dimension) rows, which the text prints as a table and --json as objects.
+ */
+#include "cli/machine/cli_hardware_report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "cli/common/cli_table.h"
+
+static const char *const unit_names[] = {
+    [DIMENSION_BYTES] = "B",         [DIMENSION_BYTES_PER_S] = "B/s",
+    [DIMENSION_SECONDS] = "s",       [DIMENSION_FLOP_PER_S] = "FLOP/s",
+    [DIMENSION_WATTS] = "W",         [DIMENSION_COUNT_OF] = "ratio",
+};
+
+struct figure_row {
+    const char *what;
+    const struct figure *figure;
+    enum dimension dimension;
+};
+
+enum { TYPE_ROWS = 12 };
+
+static void list_type(const struct device_type *type, struct figure_row rows[TYPE_ROWS])
+{
+    const struct figure_row list[TYPE_ROWS] = {
+        {"memory", &type->memory_bytes, DIMENSION_BYTES},
+        {"usable memory", &type->usable_bytes, DIMENSION_BYTES},
+        {"peak fp32", &type->peak_fp32, DIMENSION_FLOP_PER_S},
+        {"peak tf32", &type->peak_tf32, DIMENSION_FLOP_PER_S},
+        {"peak bf16", &type->peak_bf16, DIMENSION_FLOP_PER_S},
+        {"memory bandwidth", &type->memory_bandwidth, DIMENSION_BYTES_PER_S},
+        {"matmul efficiency", &type->matmul_efficiency, DIMENSION_COUNT_OF},
+        {"memory efficiency", &type->memory_efficiency, DIMENSION_COUNT_OF},
+        {"launch latency", &type->launch_latency, DIMENSION_SECONDS},
+        {"board power", &type->board_power, DIMENSION_WATTS},
+        {type->fp32_efficiency.value > 0 ? "fp32 efficiency" : NULL, &type->fp32_efficiency, DIMENSION_COUNT_OF},
+        {NULL, NULL, DIMENSION_COUNT_OF},
+    };
+    memcpy(rows, list, sizeof list);
+}
+
+static void figure_cells(struct cli_table *table, const char *owner, const struct figure_row *row)
+{
+    const struct figure *figure = row->figure;
+    char value[QUANTITY_TEXT_BYTES];
+    cli_table_cell(table, "%s", owner);
+    cli_table_cell(table, "%s", row->what);
+    if (!figure->source) { /* only a figure of zero has none */
+        cli_table_cell(table, "none");
+        for (int i = 0; i < 4; i++) cli_table_cell(table, "%s", "");
+        return;
+    }
+    cli_table_cell(table, "%s", quantity_text(figure->value, row->dimension, value));
+    if (figure->spread > 0) cli_table_cell(table, "%.1f %%", 100 * figure->spread);
+    else cli_table_cell(table, "%s", "");
+    cli_table_cell(table, "%s", figure_kind_names[figure->kind]);
+    cli_table_cell(table, "%s", figure->as_of ? figure->as_of : "");
+    cli_table_cell(table, "%s", figure->source);
+}
+
+static uint32_t measured_kernels(const struct compute_profile *profile)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < KERNEL_COUNT; k++) count += profile->kernels[k].point_count > 0;
+    return count;
+}
+
+static void interference_rows(const struct interference *interference, struct figure_row rows[6])
+{
+    rows[0] = (struct figure_row){"computing slowed by computing",
+                                  &interference->compute_by_compute, DIMENSION_COUNT_OF};
+    rows[1] = (struct figure_row){"computing slowed by a copy", &interference->compute_by_copy,
+                                  DIMENSION_COUNT_OF};
+    rows[5] = (struct figure_row){"computing slowed by a collective", &interference->compute_by_collective,
+                                  DIMENSION_COUNT_OF};
+    rows[2] = (struct figure_row){"a copy slowed by computing", &interference->copy_by_compute,
+                                  DIMENSION_COUNT_OF};
+    rows[3] = (struct figure_row){"a copy slowed by a copy", &interference->copy_by_copy,
+                                  DIMENSION_COUNT_OF};
+    rows[4] = (struct figure_row){"one copy alone", &interference->copy_reference_rate,
+                                  DIMENSION_BYTES_PER_S};
+}
+
+/* Of a machine with more links a row stands for all of a kind. */
+enum { LINKS_SHOWN = 128 };
+
+static bool same_figure(const struct figure *a, const struct figure *b)
+{
+    return !(a->value < b->value) && !(a->value > b->value) && a->source && b->source &&
+           strcmp(a->source, b->source) == 0;
+}
+
+/* "nic-0" and "nic-1": one kind, one figure for both? */
+static bool same_link(const struct hardware_link *a, const struct hardware_link *b)
+{
+    size_t kind = strcspn(a->name, "0123456789");
+    return kind > 0 && strncmp(a->name, b->name, kind) == 0 && same_figure(&a->bandwidth, &b->bandwidth) &&
+           same_figure(&a->latency, &b->latency);
+}
+
+static enum status print_figures(struct cli *cli, const struct hardware *hardware,
+                                 struct error *err)
+{
+    struct cli_table table;
+    cli_table_begin(&table, (const char *const[]){"OF", "FIGURE", ">VALUE", ">SPREAD", "KIND",
+                                                  "AS OF", "SOURCE", NULL});
+    figure_cells(&table, "host",
+                 &(struct figure_row){"memory", &hardware->host_bytes, DIMENSION_BYTES});
+    for (uint32_t t = 0; t < hardware->type_count; t++) {
+        const struct device_type *type = &hardware->types[t];
+        struct figure_row rows[TYPE_ROWS];
+        list_type(type, rows);
+        for (const struct figure_row *row = rows; row->what; row++)
+            figure_cells(&table, type->name, row);
+        for (uint32_t p = 0; p < type->profile_count; p++) {
+            char owner[128];
+            struct figure_row slow[6];
+            snprintf(owner, sizeof owner, "%s, %u threads", type->name, type->profiles[p].threads);
+            interference_rows(&type->profiles[p].interference, slow);
+            for (size_t i = 0; i < ARRAY_COUNT(slow); i++)
+                if (slow[i].figure->source) figure_cells(&table, owner, &slow[i]);
+        }
+    }
+    for (uint32_t l = 0, last; l < hardware->link_count; l = last + 1) {
+        const struct hardware_link *link = &hardware->links[l];
+        char owner[128];
+        for (last = l; last + 1 < hardware->link_count && hardware->link_count > LINKS_SHOWN; last++)
+            if (!same_link(link, &hardware->links[last + 1])) break;
+        if (last == l) snprintf(owner, sizeof owner, "link %s", link->name);
+        else snprintf(owner, sizeof owner, "links %s to %s", link->name, hardware->links[last].name);
+        figure_cells(&table, owner,
+                     &(struct figure_row){"bandwidth", &link->bandwidth, DIMENSION_BYTES_PER_S});
+        figure_cells(&table, owner,
+                     &(struct figure_row){"latency", &link->latency, DIMENSION_SECONDS});
+    }
+    return cli_table_end(&table, cli->out, err);
+}
+
+/* What was measured: how many points of which kernels, with how many threads. */
+static void print_measured(FILE *out, const struct hardware *hardware)
+{
+    for (uint32_t t = 0; t < hardware->type_count; t++) {
+        const struct device_type *type = &hardware->types[t];
+        for (uint32_t p = 0; p < type->profile_count; p++) {
+            const struct compute_profile *profile = &type->profiles[p];
+            uint32_t points = 0;
+            for (uint32_t k = 0; k < KERNEL_COUNT; k++) points += profile->kernels[k].point_count;
+            fprintf(out, "%s", type->name);
+            if (profile->threads > 0) fprintf(out, " with %u threads", profile->threads);
+            fprintf(out, ": %u points of %u kernels measured\n", points, measured_kernels(profile));
+        }
+        if (type->h2d_count + type->d2h_count > 0)
+            fprintf(out, "%s: copies measured at %u sizes to the device, %u back\n\n", type->name,
+                    type->h2d_count, type->d2h_count);
+    }
+}
+
+/* Lines of a machine with more devices are cut off: --json has all. */
+enum { DEVICES_SHOWN = 64 };
+
+/* host --(link, rate)-- ... -- device */
+static void print_links(FILE *out, const struct hardware *hardware)
+{
+    for (uint32_t d = 0; d < hardware->device_count; d++) {
+        const struct hardware_device *device = &hardware->devices[d];
+        char memory[QUANTITY_TEXT_BYTES];
+        if (d == DEVICES_SHOWN) {
+            fprintf(out, "... and %u more devices\n", hardware->device_count - d);
+            return;
+        }
+        fputs("host", out);
+        cli_networks_print_path(out, hardware, device->path, device->path_count);
+        fprintf(out, " device %u (%s, %s)\n", d, hardware->types[device->type].name,
+                quantity_text((double)device->memory_bytes, DIMENSION_BYTES, memory));
+    }
+}
+
+enum status cli_hardware_text(struct cli *cli, const struct hardware *hardware,
+                              const struct cli_route *route, struct error *err)
+{
+    FILE *out = cli->out;
+    fprintf(out, "%s, %u %s, back end %s\n", hardware->name, hardware->device_count,
+            hardware->device_count == 1 ? "device" : "devices", hardware->backend);
+    if (hardware->measured_on) fprintf(out, "measured on %s\n", hardware->measured_on);
+    uint32_t hosts = hardware_host_count(hardware);
+    if (hardware->host_cores > 0 && hosts == 1) fprintf(out, "%u cores on the host\n", hardware->host_cores);
+    if (hardware->host_cores > 0 && hosts > 1)
+        fprintf(out,
+                "%u cores on %u hosts, one for each node: what follows of the host is of all, in equal shares\n",
+                hardware->host_cores, hosts);
+    if (hardware->note) fprintf(out, "note: %s\n", hardware->note);
+    fputc('\n', out);
+    if (print_figures(cli, hardware, err) != STATUS_OK) return err->status;
+    fputc('\n', out);
+    print_measured(out, hardware);
+    fputs("links, each way where duplex:\n", out);
+    print_links(out, hardware);
+    if (cli_networks_print(out, hardware, err) != STATUS_OK) return err->status;
+    return route ? cli_route_print(out, hardware, *route, err) : STATUS_OK;
+}
+
+static void figure_json(struct json_out *json, const char *owner, const struct figure_row *row)
+{
+    const struct figure *figure = row->figure;
+    if (!figure->source) return;
+    json_out_object_begin(json, NULL, true);
+    json_out_string(json, "of", owner);
+    json_out_string(json, "figure", row->what);
+    json_out_double(json, "value", figure->value);
+    json_out_string(json, "unit", unit_names[row->dimension]);
+    json_out_double(json, "spread", figure->spread);
+    json_out_string(json, "kind", figure_kind_names[figure->kind]);
+    json_out_string(json, "source", figure->source);
+    if (figure->as_of) json_out_string(json, "as_of", figure->as_of);
+    else json_out_null(json, "as_of");
+    json_out_object_end(json);
+}
+
+enum status cli_hardware_json(struct cli *cli, const char *report, const struct hardware *hardware,
+                              const struct cli_route *route, struct error *err)
+{
+    struct json_out *json;
+    if (cli_report_begin(cli, report, &json, err) != STATUS_OK) return err->status;
+    json_out_string(json, "name", hardware->name);
+    json_out_array_begin(json, "figures", false);
+    figure_json(json, "host",
+                &(struct figure_row){"memory", &hardware->host_bytes, DIMENSION_BYTES});
+    for (uint32_t t = 0; t < hardware->type_count; t++) {
+        struct figure_row rows[TYPE_ROWS];
+        list_type(&hardware->types[t], rows);
+        for (const struct figure_row *row = rows; row->what; row++)
+            figure_json(json, hardware->types[t].name, row);
+    }
+    for (uint32_t l = 0; l < hardware->link_count; l++) {
+        const struct hardware_link *link = &hardware->links[l];
+        figure_json(json, link->name,
+                    &(struct figure_row){"bandwidth", &link->bandwidth, DIMENSION_BYTES_PER_S});
+        figure_json(json, link->name,
+                    &(struct figure_row){"latency", &link->latency, DIMENSION_SECONDS});
+    }
+    json_out_array_end(json);
+    if (route) cli_route_json(json, hardware, *route);
+    /* The whole description, in the form of hardware files. */
+    hardware_write(hardware, json, "hardware");
+    return cli_report_end(cli, json, err);
+}

@@ -1,0 +1,121 @@
+#include "cli/machine/cli_measured.h"
+
+#include <inttypes.h>
+
+static enum status read_job(const struct json_input *in, const json_t *array, size_t index,
+                            struct cli_measured_job *out, struct error *err)
+{
+    struct json_object object;
+    if (json_object_open_at(&object, in, array, index, "a job", err) != STATUS_OK ||
+        json_take_u64(&object, "minibatches", JSON_REQUIRED, 0, INT64_MAX, &out->minibatches,
+                      err) != STATUS_OK ||
+        json_take_double(&object, "tokens_per_s", JSON_REQUIRED, 0, 1e18, &out->tokens_per_s,
+                         err) != STATUS_OK ||
+        json_take_double(&object, "first_loss", JSON_OPTIONAL, -1e300, 1e300, &out->first_loss,
+                         err) != STATUS_OK ||
+        json_take_double(&object, "final_loss", JSON_OPTIONAL, -1e300, 1e300, &out->final_loss,
+                         err) != STATUS_OK ||
+        json_take_double(&object, "time_s", JSON_OPTIONAL, 0, 1e15, &out->seconds, err) !=
+            STATUS_OK ||
+        json_take_u64(&object, "nonfinite_losses", JSON_OPTIONAL, 0, INT64_MAX,
+                      &out->nonfinite_losses, err) != STATUS_OK ||
+        json_take_u64(&object, "skipped_steps", JSON_OPTIONAL, 0, INT64_MAX, &out->skipped_steps,
+                      err) != STATUS_OK ||
+        json_take_string(&object, "weights_path", JSON_OPTIONAL, &out->weights_path, err) !=
+            STATUS_OK ||
+        json_take_u64(&object, "checkpoint", JSON_OPTIONAL, 0, INT64_MAX, &out->checkpoint, err) !=
+            STATUS_OK ||
+        json_take_string(&object, "failure", JSON_OPTIONAL, &out->failure, err) != STATUS_OK ||
+        json_take_string(&object, "checkpoint_failure", JSON_OPTIONAL, &out->checkpoint_failure,
+                         err) != STATUS_OK ||
+        cli_take_evaluation(&object, &out->evaluation, err) != STATUS_OK)
+        return err->status;
+    out->has_loss = json_has(&object, "first_loss") && json_has(&object, "final_loss");
+    return STATUS_OK;
+}
+
+static enum status read_streams(struct json_object *result, uint32_t count, struct cli_measured *out,
+                                struct error *err)
+{
+    const json_t *streams;
+    void *memory = NULL;
+    if (json_take_array(result, "streams", JSON_REQUIRED, &streams, err) != STATUS_OK ||
+        arena_array(&out->arena, count, sizeof *out->busy_s, &memory, err) != STATUS_OK)
+        return err->status;
+    out->busy_s = memory;
+    if (json_array_size(streams) != count)
+        return json_fail_key(out->in, result->value, "streams", err,
+                             "the result has %zu streams and the plan %" PRIu32,
+                             json_array_size(streams), count);
+    for (uint32_t s = 0; s < count; s++) {
+        struct json_object stream;
+        if (json_object_open_at(&stream, out->in, streams, s, "a stream", err) != STATUS_OK ||
+            json_take_double(&stream, "busy_s", JSON_REQUIRED, 0, 1e15, &out->busy_s[s], err) !=
+                STATUS_OK)
+            return err->status;
+    }
+    return STATUS_OK;
+}
+
+static enum status read_load(struct json_object *result, struct load *out, struct error *err)
+{
+    struct json_object load;
+    const json_t *value = NULL;
+    if (json_take_object(result, "load", JSON_OPTIONAL, &value, err) != STATUS_OK || !value) return err->status;
+    if (json_object_open(&load, result->input, value, "a load object", err) != STATUS_OK ||
+        json_take_double(&load, "others", JSON_REQUIRED, 0, 1, &out->others, err) != STATUS_OK ||
+        json_take_double(&load, "stolen", JSON_REQUIRED, 0, 1, &out->stolen, err) != STATUS_OK ||
+        json_take_double(&load, "waited", JSON_REQUIRED, 0, 1e9, &out->waited, err) != STATUS_OK)
+        return err->status;
+    return STATUS_OK;
+}
+
+enum status cli_measured_read(const char *path, const struct plan *plan, struct cli_measured *out,
+                              struct error *err)
+{
+    const uint32_t job_count = plan->jobs.count;
+    struct json_object object;
+    const json_t *jobs;
+    uint64_t version;
+    if (json_input_read(path, &out->in, err) != STATUS_OK ||
+        json_object_open(&object, out->in, json_input_root(out->in), "the result of a run", err) !=
+            STATUS_OK ||
+        json_take_u64(&object, "spillway_run", JSON_REQUIRED, 1, 1, &version, err) != STATUS_OK ||
+        json_take_bool(&object, "stopped", JSON_REQUIRED, &out->stopped, err) != STATUS_OK ||
+        json_take_double(&object, "makespan_s", JSON_REQUIRED, 0, 1e15, &out->makespan_s, err) !=
+            STATUS_OK ||
+        json_take_double(&object, "setup_s", JSON_REQUIRED, 0, 1e15, &out->setup_s, err) !=
+            STATUS_OK ||
+        json_take_double(&object, "tokens_per_s", JSON_REQUIRED, 0, 1e18, &out->tokens_per_s,
+                         err) != STATUS_OK ||
+        json_take_string(&object, "libraries", JSON_REQUIRED, &out->libraries, err) != STATUS_OK ||
+        read_load(&object, &out->load, err) != STATUS_OK ||
+        json_take_string(&object, "trace", JSON_OPTIONAL, &out->trace_path, err) != STATUS_OK ||
+        json_take_string(&object, "log", JSON_OPTIONAL, &out->log_path, err) != STATUS_OK ||
+        json_take_string(&object, "carried", JSON_OPTIONAL, &out->carried_path, err) != STATUS_OK ||
+        json_take_string(&object, "unwritten", JSON_OPTIONAL, &out->unwritten, err) != STATUS_OK ||
+        read_streams(&object, plan_stream_count(plan), out, err) != STATUS_OK ||
+        json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, err) != STATUS_OK)
+        return err->status;
+    if (json_array_size(jobs) != job_count)
+        return json_fail_key(out->in, object.value, "jobs", err,
+                             "the result has %zu jobs and the plan %" PRIu32,
+                             json_array_size(jobs), job_count);
+    void *memory = NULL;
+    if (arena_array(&out->arena, job_count, sizeof *out->jobs, &memory, err) != STATUS_OK)
+        return err->status;
+    out->jobs = memory;
+    for (uint32_t j = 0; j < job_count; j++)
+        if (read_job(out->in, jobs, j, &out->jobs[j], err) != STATUS_OK)
+            return err->status;
+        else
+            out->failed += out->jobs[j].failure || out->jobs[j].checkpoint_failure;
+    return STATUS_OK;
+}
+
+void cli_measured_release(struct cli_measured *measured)
+{
+    json_input_destroy(measured->in);
+    arena_release(&measured->arena);
+    *measured = (struct cli_measured){0};
+}

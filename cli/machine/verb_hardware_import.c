@@ -1,0 +1,89 @@
+/* `hardware import`: what another tool measured, laid over a machine that is known otherwise, as a hardware file. */
+#include <string.h>
+
+#include "base/files/file.h"
+#include "base/size.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "cli/common/cli.h"
+#include "cli/common/cli_machine.h"
+#include "cli/machine/cli_import_hwloc.h"
+#include "models/hardware/prices.h"
+
+static enum status write_machine(const struct hardware *hardware, const char *path, struct error *err)
+{
+    struct file_out *file;
+    TRY(file_out_create(path, &file, err));
+    struct json_out *json = json_out_create(file);
+    if (json) hardware_write(hardware, json, NULL);
+    bool complete = json && json_out_complete(json);
+    json_out_destroy(json);
+    if (complete) return file_out_commit(file, err);
+    file_out_discard(file);
+    return error_memory(err, "the hardware file", 0);
+}
+
+static enum status print(struct cli *cli, const char *file, const char *path, const struct hardware *hardware,
+                         const struct import_report *report, struct error *err)
+{
+    if (cli->json) {
+        struct json_out *json;
+        TRY(cli_report_begin(cli, "hardware-import", &json, err));
+        json_out_string(json, "file", file);
+        json_out_string(json, "machine", hardware->name);
+        json_out_string(json, "written", path);
+        json_out_array_begin(json, "taken", false);
+        for (uint32_t i = 0; i < report->count; i++) json_out_string(json, NULL, report->lines[i]);
+        json_out_array_end(json);
+        return cli_report_end(cli, json, err);
+    }
+    fprintf(cli->out, "%s, over '%s':\n", file, hardware->name);
+    for (uint32_t i = 0; i < report->count; i++) fprintf(cli->out, "    %s\n", report->lines[i]);
+    fprintf(cli->out, "written to %s\n", path);
+    cli_next(cli, (const char *const[]){"hardware", "show", path, NULL});
+    return STATUS_OK;
+}
+
+enum status verb_hardware_import(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct cli_machine machine = CLI_MACHINE_NONE;
+    const char *output = NULL, *as_of = NULL;
+    int64_t days;
+    const struct option_spec specs[] = {
+        CLI_MACHINE_OPTION(&machine.name, "machine that was measured: a name or a hardware file"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &output, "hardware file to write"),
+        OPTION_STRING("as-of", 0, "DATE", &as_of, "date of the measurement, such as 2026-11-22"),
+        CLI_FORCE_OPTION(cli),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 1,
+        .examples = (const char *const[]){
+            "spillway hardware import bandwidth.json --hw p4d.24xlarge -o measured.json",
+            "spillway hardware import all_reduce.txt --hw measured.json -o measured.json",
+            "spillway hardware import topology.xml --hw '8x a100-sxm4-40gb' -o measured.json", NULL},
+        .details = "FILE is JSON or the tables of nvbandwidth, JSON or the table of nccl-tests (all_reduce_perf, "
+                   "all_gather_perf, reduce_scatter_perf), or the XML of 'lstopo --of xml'. Measured figures replace "
+                   "those of the datasheet.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    const char *file = options.operands[0];
+    if (!machine.name || !output)
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is missing", machine.name ? "output" : "hw");
+    if (as_of && !price_days_between(as_of, as_of, &days))
+        return error_set(err, STATUS_BAD_INPUT, "option '--as-of' is '%.40s' (expected a date such as 2026-11-22)", as_of);
+    if (!as_of) as_of = "not stated";
+    struct hardware hardware = {0};
+    struct import_report report = {.count = 0};
+    enum status status = cli_machine_read(&machine, &hardware, err);
+    if (!status)
+        status = (text_ends_in(file, ".xml") ? cli_import_hwloc : hardware_import)(file, as_of, &hardware, &report, err);
+    if (!status) status = write_machine(&hardware, output, err);
+    if (!status) status = print(cli, file, output, &hardware, &report, err);
+    hardware_release(&hardware);
+    return status;
+}

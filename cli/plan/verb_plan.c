@@ -1,0 +1,451 @@
+/*
+ * `plan`: from a jobs file and a machine to a plan, its simulated makespan and how far that is from
+ * a proven bound.
+ *
+ * Of several plans (`--policy all`, `--policy optimal`) the best is kept and is what -o writes. A policy
+ * that cannot place the jobs is a row of the answer; only when none can is the answer no.
+ */
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/json/json_in.h"
+#include "base/size.h"
+#include "cli/common/cli.h"
+#include "cli/common/cli_apart.h"
+#include "cli/common/cli_ignored.h"
+#include "cli/common/cli_load.h"
+#include "cli/document/cli_document.h"
+#include "cli/history/cli_history.h"
+#include "cli/reports/cli_plan_report.h"
+#include "cli/ways/cli_candidate.h"
+#include "cli/ways/cli_optimal.h"
+#include "cli/ways/cli_refusal.h"
+#include "cli/ways/cli_saturn.h"
+#include "cli/ways/cli_swap.h"
+#include "cli/ways/cli_ways.h"
+#include "models/job/job_files.h"
+#include "planner/check/plan_io.h"
+#include "planner/policy/policies.h"
+#include "planner/policy/policy_load.h"
+#include "planner/solve/instance/instance_io.h"
+#include "planner/strategy/planner.h"
+#include "plots/plot.h"
+
+static const char *const activations_choices[] = {"auto", "recompute", "keep", "spill",
+                                                 "keep-inputs", "spill-inputs", "mixed", "swap", NULL};
+enum { ACTIVATIONS_MIXED = ACTIVATIONS_COUNT + 1, ACTIVATIONS_SWAP }; /* indexes into these */
+static const char *const optimizer_choices[] = {"auto", "device", "cpu", "split", NULL};
+static const char *const cuts_choices[] = {"greedy", "balanced", NULL};
+static const char *const stored_choices[] = {"auto", "none", "all", NULL};
+
+struct request {
+    struct cli_source source;
+    const char *policy; /* NULL: the planner's own choice */
+    const char *output; /* NULL: the plan is not kept */
+    const char *instance; /* NULL: not wanted */
+    const char *timetable; /* NULL: the policy decides */
+    size_t activations; /* index into activations_choices */
+    size_t rule;        /* index into cli_swap_rules, or CLI_SWAP_RULE_NONE */
+    struct swap_options swap; /* as asked for */
+    size_t optimizer;   /* index into optimizer_choices */
+    size_t cuts;        /* index into cuts_choices: enum planner_cuts */
+    size_t dispatch;    /* index into cli_dispatches */
+    size_t stored;      /* index into stored_choices: enum planner_storage */
+    bool runnable;      /* only plans that `run` can carry out */
+    bool no_double_buffer;
+    bool no_persistence;
+    uint64_t regions, shards, seed, iterations;
+    double time_limit_s;
+    double interval_s, threshold_s, restart_s; /* of policy saturn and its like; below 0: not given */
+    int argc;
+    char **argv;
+};
+
+/* --- what is asked for ----------------------------------------------------------------------- */
+
+static bool swaps(const struct request *request) { return request->activations == ACTIVATIONS_SWAP; }
+
+static struct planner_options planner_options_of(const struct request *request, const char *policy)
+{
+    return (struct planner_options){
+        .policy = policy,
+        .seed = request->seed,
+        .live = request->dispatch > 0,
+        .no_double_buffer = request->no_double_buffer,
+        .no_persistence = request->no_persistence,
+        .regions = (uint32_t)request->regions,
+        .activations = request->activations == 0 || request->activations >= ACTIVATIONS_MIXED
+                           ? PLANNER_AUTO
+                           : (uint32_t)request->activations - 1,
+        .mixed = request->activations == ACTIVATIONS_MIXED,
+        .swap = swaps(request) ? &request->swap : NULL,
+        .optimizer = request->optimizer == 0 ? PLANNER_AUTO : (uint32_t)request->optimizer - 1,
+        .storage = (uint32_t)request->stored,
+        .cuts = (uint32_t)request->cuts,
+        .shards = (uint32_t)request->shards,
+        .iterations = (uint32_t)request->iterations,
+        .time_limit_s = request->time_limit_s == 0  ? DBL_MIN /* at once */
+                        : request->time_limit_s < 0 ? 0
+                                                    : request->time_limit_s,
+    };
+}
+
+static bool asks_for(const struct request *request, const char *policy)
+{
+    return request->policy && strcmp(request->policy, policy) == 0;
+}
+
+static enum status open_and_close(void *context, struct error *err)
+{
+    struct policy_handle handle = {0};
+    (void)!policy_open(*(const char **)context, &handle, err);
+    policy_close(&handle);
+    return err->status;
+}
+
+/* Before anything is read; what is to be loaded is looked at when it is. */
+static enum status check_policy(const char *policy, struct error *err)
+{
+    const char *others[SATURN_RULES + 2] = {NULL};
+    enum saturn_rule rule;
+    if (!policy || strcmp(policy, "all") == 0 || saturn_rule_find(policy, &rule)) return STATUS_OK;
+    for (uint32_t r = 0; r < SATURN_RULES; r++) others[r] = saturn_rule_names[r];
+    others[SATURN_RULES] = "all";
+    if (strcmp(policy, cli_settled_name) == 0)
+        return error_set(err, STATUS_BAD_INPUT, "jobs settle where that is better than streaming them: '%s' is no policy "
+                         "(expected no '--policy')", cli_settled_name);
+    if (!policy_is_file(policy) && !policy_find(policy)) return policy_unknown(policy, others, err);
+    return cli_try_apart(policy, open_and_close, &policy, err);
+}
+
+/* The planner's own cut for streaming, whatever the policy. */
+static enum status write_instance(const struct request *request, struct error *err)
+{
+    struct instance instance = {0};
+    struct cli_candidate candidate = {0};
+    struct planner_options options = planner_options_of(request, policy_sharded_lrtf.name);
+    options.instance = &instance;
+    if (!cli_candidate_make(&request->source, &options, &candidate, err) &&
+        instance_write(&instance, request->instance, err)) {}
+    cli_candidate_release(&candidate);
+    instance_release(&instance);
+    return err->status;
+}
+
+/* --- the verb -------------------------------------------------------------------------------- */
+
+/* Warns about data of plans that the executor here is not asked about: the data must be where they run. */
+static void warn_missing_data(struct cli *cli, const struct plan *plan)
+{
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct job *job = &plan->jobs.jobs[j];
+        if (!job->data || access(job->data, R_OK) == 0) continue;
+        cli_warn(cli, "the data of job '%s' cannot be read: '%s'", job->name, job->data);
+        return; /* jobs that share a file are common, and one name is enough to look */
+    }
+}
+
+/* What says how states are streamed says nothing about jobs whose states stay on their devices. */
+static const char *streaming_option(const struct request *request)
+{
+    const struct {
+        bool given;
+        const char *name;
+    } options[] = {
+        {request->optimizer > 0, "optimizer"},
+        {request->cuts > 0, "cuts"},
+        {request->stored > 0, "stored"},
+        {request->no_double_buffer, "no-double-buffer"},
+        {request->no_persistence, "no-persistence"},
+        {request->regions > 0, "regions"},
+        {request->shards > 0, "shards"},
+        {request->dispatch > 0, "dispatch"},
+        {request->timetable != NULL, "schedule-from"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(options); i++)
+        if (options[i].given) return options[i].name;
+    return NULL;
+}
+
+static enum status check_for_spread(const struct request *request, const struct plan *plan, struct error *err)
+{
+    const char *option = streaming_option(request);
+    if (request->activations > 0) option = "activations (expected --recompute)";
+    bool streamed = false;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) streamed |= !parallel_is_set(&plan->jobs.jobs[j].parallel);
+    if (streamed || !option) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "for jobs that are spread over devices there is no --%s", option);
+}
+
+static enum status check_for_swap(const struct request *request, struct error *err)
+{
+    const char *option = streaming_option(request);
+    if (!swaps(request) && request->rule != CLI_SWAP_RULE_NONE)
+        return error_set(err, STATUS_BAD_INPUT, "option '--rule' is for --activations swap");
+    if (!swaps(request)) return STATUS_OK;
+    if (request->policy) option = "policy (a job's layers run in their order)";
+    if (request->instance) option = "write-instance";
+    if (!option) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "with --activations swap there is no --%s", option);
+}
+
+static enum status check_for_saturn(const struct request *request, struct error *err)
+{
+    const char *of_stops = request->restart_s >= 0 ? "restart" : request->threshold_s >= 0 ? "threshold" : NULL;
+    const char *option = of_stops ? of_stops : request->interval_s >= 0 ? "interval" : NULL;
+    enum saturn_rule rule = SATURN_RULE_SPASE;
+    if (!option) return STATUS_OK;
+    if (!saturn_rule_find(request->policy, &rule))
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for --policy saturn and the rules it is compared with", option);
+    if (of_stops && !(request->interval_s > 0) && rule != SATURN_RULE_OPTIMUS_DYNAMIC)
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for plans made anew (expected '--interval')", of_stops);
+    return STATUS_OK;
+}
+
+struct bars {
+    struct plot_policy policies[CLI_POLICIES_MAX];
+    uint32_t count;
+    double lower_bound_s;
+};
+
+static enum status draw_bars(const void *context, const char *path, struct error *err)
+{
+    const struct bars *bars = context;
+    return plot_throughput(bars->policies, bars->count, bars->lower_bound_s, path, &(struct plot_options){0}, err);
+}
+
+/* The pictures of --report: policies beside each other, and the chosen plan once more, with its operations. */
+static void draw(struct cli *cli, const struct cli_candidate *candidate, const struct cli_field *field)
+{
+    struct bars bars = {.lower_bound_s = candidate->plan.lower_bound_s};
+    struct cli_prediction prediction = {0};
+    struct error err = {0};
+    if (!cli->document) return;
+    for (size_t i = 0; field && i < field->count; i++)
+        if (field->outcomes[i].kind == CLI_OUTCOME_PLAN)
+            bars.policies[bars.count++] = (struct plot_policy){.name = field->outcomes[i].policy,
+                                                               .makespan_s = field->outcomes[i].makespan_s,
+                                                               .tokens_per_s = field->outcomes[i].tokens_per_s};
+    if (bars.count > 0) cli_document_draw(cli, "Throughput of the policies", draw_bars, &bars);
+    cli_document_simulated(cli, &candidate->plan.hardware);
+    if (!cli_document_wants_spans(cli, plan_operations(&candidate->plan))) return;
+    const struct cli_predict_options how = {.spans = true};
+    if (cli_predict(&candidate->plan, NULL, &how, &prediction, &err) == STATUS_OK)
+        cli_document_traces(cli, &prediction.trace, NULL);
+    else
+        cli_warn(cli, "the report has no timeline: %s", err.text);
+    cli_prediction_release(&prediction);
+}
+
+static enum status report(struct cli *cli, const struct request *request,
+                          const struct cli_candidate *candidate, const struct cli_field *field,
+                          const struct order_claim *claim, const struct planner_search *search, struct error *err)
+{
+    struct cli_refusal refusal;
+    const struct saturn_report *saturn = candidate->by_saturn ? &candidate->saturn : NULL;
+    struct cli_plan_report content = {
+        .refusal = &refusal,
+        .plan = &candidate->plan,
+        .prediction = &candidate->prediction,
+        .swap = &candidate->swap,
+        .jobs_path = request->source.jobs_path,
+        .plan_path = request->output,
+        .policy = asks_for(request, "all") ? NULL : request->policy,
+        .claim = request->timetable ? claim : NULL,
+        .saturn = saturn,
+        .by_default = field && !request->policy,
+        .search = search,
+        .time_limit_s = request->time_limit_s,
+        .argc = request->argc,
+        .argv = request->argv,
+    };
+    if (field && field->count > 1) {
+        content.outcomes = field->outcomes;
+        content.outcome_count = field->count;
+        content.plans_only = asks_for(request, "optimal");
+        content.best = field->best;
+    }
+    if (check_for_spread(request, &candidate->plan, err) != STATUS_OK) return err->status;
+    if (job_set_files_declare(&candidate->plan.jobs, false, err) != STATUS_OK) return err->status;
+    cli_load_warn_profile(cli, &candidate->plan.hardware);
+    cli_warn_ignored(cli, &candidate->plan.jobs);
+    if (request->output && plan_write(&candidate->plan, request->output, err) != STATUS_OK)
+        return err->status;
+    if (cli_refusal_ask(cli, &candidate->plan, request->output, &refusal, err) != STATUS_OK) return err->status;
+    if (!refusal.asked) warn_missing_data(cli, &candidate->plan);
+    const struct cli_prediction *prediction = &candidate->prediction;
+    cli_history_keep(cli, &(struct cli_outcome){.file = request->source.jobs_path, .policy = candidate->plan.policy,
+                                                .plan = &candidate->plan, .hardware = &candidate->plan.hardware,
+                                                .plan_fingerprint = prediction->trace.plan_fingerprint,
+                                                .predicted_s = prediction->result.makespan_s,
+                                                .predicted_tokens_per_s = prediction->tokens_per_s});
+    draw(cli, candidate, field);
+    return cli->json ? cli_plan_json(cli, &content, err) : cli_plan_text(cli, &content, err);
+}
+
+/* All ways of running the jobs; without a policy those that take about a second. */
+static enum status plan_ways(struct cli *cli, const struct request *request, struct error *err)
+{
+    struct cli_field *field = alloc_zeroed(1, sizeof *field);
+    if (!field) return error_memory(err, "plans", sizeof *field);
+    struct planner_options options = planner_options_of(request, request->policy);
+    const struct cli_ways_options how = {.fixed = &options, .every_policy = asks_for(request, "all"),
+                                         .thorough = asks_for(request, "all"), .runnable = request->runnable};
+    enum status status = asks_for(request, "optimal") ? cli_optimal(&request->source, &options, field, err)
+                                                      : cli_ways(&request->source, &how, field, err);
+    cli_field_sort(field);
+    if (status == STATUS_OK)
+        status = report(cli, request, &field->kept, field, NULL, &field->search, err);
+    cli_field_release(field);
+    free(field);
+    return status;
+}
+
+static enum status plan_saturn(struct cli *cli, const struct request *request, enum saturn_rule rule,
+                               struct error *err)
+{
+    struct cli_candidate candidate = {0};
+    struct planner_search search = {0};
+    struct planner_options streamed = planner_options_of(request, NULL);
+    streamed.search = &search;
+    const struct saturn_options options = {.streamed = &streamed, .rule = rule, .interval_s = request->interval_s,
+                                           .threshold_s = request->threshold_s, .restart_s = request->restart_s};
+    enum status status = cli_saturn(&request->source, &options, &candidate, &candidate.saturn, err);
+    candidate.by_saturn = true;
+    if (status == STATUS_OK) status = report(cli, request, &candidate, NULL, NULL, &search, err);
+    cli_candidate_release(&candidate);
+    return status;
+}
+
+static enum status plan_one(struct cli *cli, const struct request *request, struct error *err)
+{
+    struct cli_candidate candidate = {0};
+    struct order_claim claim = {0};
+    struct planner_options options = planner_options_of(request, request->policy);
+    options.timetable = request->timetable;
+    options.claim = &claim;
+    enum status status = cli_candidate_make(&request->source, &options, &candidate, err);
+    if (status == STATUS_OK) status = report(cli, request, &candidate, NULL, &claim, NULL, err);
+    cli_candidate_release(&candidate);
+    return status;
+}
+
+static enum status plan_as_asked(struct cli *cli, const struct request *request, struct error *err)
+{
+    if (request->instance && write_instance(request, err) != STATUS_OK) return err->status;
+    enum saturn_rule rule;
+    if (saturn_rule_find(request->policy, &rule)) return plan_saturn(cli, request, rule, err);
+    bool several = !request->policy || asks_for(request, "all") || asks_for(request, "optimal");
+    return several && !request->timetable && !swaps(request) ? plan_ways(cli, request, err) : plan_one(cli, request, err);
+}
+
+enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct request request = {
+        .source.machine = CLI_MACHINE_NONE,
+        .source.parallel = CLI_PARALLEL_NONE,
+        .time_limit_s = -1,
+        .interval_s = -1,
+        .threshold_s = -1,
+        .restart_s = -1,
+        .rule = CLI_SWAP_RULE_NONE,
+        .argc = argc,
+        .argv = argv,
+    };
+    const struct option_spec specs[] = {
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PLAN, &request.output, "plan to write"),
+        OPTION_STRING("policy", 'p', "NAME", &request.policy,
+                      "built-in policy, ./mine.so or 'all' (default: the fastest way of all)"),
+        OPTION_OUTPUT("write-instance", 0, "FILE", FILE_KIND_INSTANCE, &request.instance,
+                      "write the cut jobs as an instance for 'spillway solve'"),
+        OPTION_STRING("schedule-from", 0, "FILE", &request.timetable,
+                      "use the order of a timetable that 'solve' made of that instance"),
+        CLI_MACHINE_NAME(&request.source.machine),
+        CLI_MACHINE_SIZES(&request.source.machine),
+        CLI_MACHINE_SPEEDS(&request.source.machine),
+        CLI_MACHINE_STACK(&request.source.machine),
+        CLI_MACHINE_STORAGE(&request.source.machine),
+        CLI_PARALLEL(&request.source.parallel),
+        OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &request.dispatch,
+                      "plan: a fixed order; live: leave the order to the run (default plan)"),
+        OPTION_CHOICE("activations", 0, "HOW", activations_choices, &request.activations,
+                      "what happens to activations until the backward pass (default auto)"),
+        CLI_SWAP_RULE(&request.rule),
+        OPTION_CHOICE("optimizer", 0, "PLACE", optimizer_choices, &request.optimizer,
+                      "where the optimizer updates streamed shards (default auto)"),
+        OPTION_CHOICE("stored", 0, "STATES", stored_choices, &request.stored,
+                      "states to keep on storage (default auto: those that do not fit)"),
+        OPTION_FLAG("runnable", 0, &request.runnable, "consider only plans that 'spillway run' can carry out"),
+        OPTION_FLAG("no-double-buffer", 0, &request.no_double_buffer,
+                    "load a shard only after the shard before it has left"),
+        OPTION_FLAG("no-persistence", 0, &request.no_persistence,
+                    "keep no state on a device between passes, even if memory is left"),
+        OPTION_U64("regions", 0, "N", 1, 8, &request.regions,
+                   "memory regions for streamed shards on each device (default: chosen)"),
+        OPTION_CHOICE("cuts", 0, "HOW", cuts_choices, &request.cuts,
+                      "how jobs are cut into shards (default greedy: as few as fit)"),
+        OPTION_U64("shards", 0, "N", 1, PLAN_SHARDS_MAX, &request.shards,
+                   "least number of shards of each job (default: as few as fit)"),
+        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed, "random seed of the policy (default 0)"),
+        OPTION_U64("iterations", 0, "N", 1, UINT32_MAX, &request.iterations,
+                   "orders that policy optimal tries for each cut (default 400)"),
+        OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.time_limit_s,
+                        "limit of policy optimal (default none) and of each swap search (10s)"),
+        OPTION_QUANTITY("interval", 0, "TIME", DIMENSION_SECONDS, &request.interval_s,
+                        "replan at this interval, for saturn and its rivals (default: never)"),
+        OPTION_QUANTITY("threshold", 0, "TIME", DIMENSION_SECONDS, &request.threshold_s,
+                        "gain that a new plan needs to be taken (default: half an interval)"),
+        OPTION_QUANTITY("restart", 0, "TIME", DIMENSION_SECONDS, &request.restart_s,
+                        "loss of a job that moves (default: time to move the largest state)"),
+        CLI_HISTORY_OPTION(cli),
+        CLI_REPORT_OPTION(cli),
+        CLI_FORCE_OPTION(cli),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 1,
+        .examples =
+            (const char *const[]){
+                "spillway plan jobs.json -o plan.json",
+                "spillway plan jobs.json --devices 2 --device-memory 96MiB --policy all",
+                "spillway plan jobs.json --hw '4x rtx-3090-24gb' --json", NULL},
+        .details = "Prints the simulated makespan of the plan, a lower bound that no plan can beat, and the source "
+                   "of that bound. Policy 'all' compares the built-in policies. Policy 'saturn' and its rivals "
+                   "max-heuristic, min-heuristic, optimus, optimus-dynamic and randomized also choose the "
+                   "parallelism and the devices of each job. A shared object (./mine.so) runs in a process of its "
+                   "own. Policy optimus-dynamic replans every 1000s by default. Exit code 1 if the jobs fit in no "
+                   "way.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
+        return err->status;
+    request.source.jobs_path = options.operands[0];
+    if (request.output && strcmp(request.output, "-") == 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--output' needs a file: standard output gets the report");
+    if (request.instance && strcmp(request.instance, "-") == 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--write-instance' needs a file: standard output gets the report");
+    if (request.runnable && ((request.policy && !asks_for(&request, "all")) || request.timetable || swaps(&request)))
+        return error_set(err, STATUS_BAD_INPUT, "option '--runnable' is for plans of which there is a choice "
+                                                "(expected no '--policy', or 'all')");
+    if (request.timetable && request.policy)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--schedule-from' takes the place of a policy's decisions (expected no '--policy')");
+    if (check_for_swap(&request, err) != STATUS_OK || check_for_saturn(&request, err) != STATUS_OK)
+        return err->status;
+    request.swap = cli_swap_options(request.rule, request.time_limit_s);
+    if (check_policy(request.policy, err) != STATUS_OK) return err->status;
+    struct json_input *piped = NULL;
+    if (strcmp(request.source.jobs_path, "-") == 0 && json_input_read("-", &piped, err) != STATUS_OK) return err->status;
+    request.source.jobs = piped;
+    enum status status = plan_as_asked(cli, &request, err);
+    json_input_destroy(piped);
+    return status;
+}

@@ -1,0 +1,77 @@
+/* See cli_parts.h. */
+#include "cli/reports/cli_parts.h"
+
+#include <inttypes.h>
+
+#include "base/text/quantity.h"
+#include "cli/common/cli_table.h"
+
+enum status cli_parts_find(const struct plan *plan, const struct trace *trace, struct cli_parts *out, struct error *err)
+{
+    char text[PLAN_MOMENT_BYTES];
+    out->fullest = 0;
+    for (uint32_t d = 1; d < plan->hardware.device_count; d++) /* places: the host, then the devices */
+        if (trace->places[1 + d].peak_bytes > trace->places[1 + out->fullest].peak_bytes) out->fullest = d;
+    if (plan_parts_of_device(plan, out->fullest, &out->device, err) != STATUS_OK) return err->status;
+    out->host = plan_parts_of_host(plan);
+    snprintf(out->moment, sizeof out->moment, "%s", plan_parts_moment(plan, &out->device, text));
+    return STATUS_OK;
+}
+
+static void bytes_cell(struct cli_table *table, uint64_t bytes)
+{
+    char text[QUANTITY_TEXT_BYTES];
+    cli_table_cell(table, "%s", bytes == 0 ? "-" : quantity_text((double)bytes, DIMENSION_BYTES, text));
+}
+
+static uint64_t sum_of(const struct plan_parts *parts)
+{
+    uint64_t bytes = 0;
+    for (uint32_t p = 0; p < PART_COUNT; p++) bytes += parts->bytes[p];
+    return bytes;
+}
+
+enum status cli_parts_table(FILE *out, const struct plan_parts *device, const struct plan_parts *host, struct error *err)
+{
+    struct cli_table table;
+    cli_table_begin(&table, (const char *const[]){"FOR", ">DEVICE", ">HOST", NULL});
+    for (uint32_t p = 0; p < PART_COUNT; p++) {
+        if (device->bytes[p] == 0 && host->bytes[p] == 0) continue;
+        cli_table_cell(&table, "%s", plan_part_names[p]);
+        bytes_cell(&table, device->bytes[p]);
+        bytes_cell(&table, host->bytes[p]);
+    }
+    cli_table_cell(&table, "all");
+    bytes_cell(&table, sum_of(device));
+    bytes_cell(&table, sum_of(host));
+    return cli_table_end(&table, out, err);
+}
+
+enum status cli_parts_text(FILE *out, const struct cli_parts *parts, struct error *err)
+{
+    fprintf(out, "when most of device %" PRIu32 " is in use, the fullest: %s\n", parts->fullest, parts->moment);
+    return cli_parts_table(out, &parts->device, &parts->host, err);
+}
+
+void cli_parts_object(struct json_out *json, const char *key, const struct plan_parts *parts)
+{
+    char name[64];
+    json_out_object_begin(json, key, false);
+    for (uint32_t p = 0; p < PART_COUNT; p++) {
+        snprintf(name, sizeof name, "%s_bytes", plan_part_names[p]);
+        for (char *c = name; *c; c++)
+            if (*c == ' ') *c = '_';
+        json_out_u64(json, name, parts->bytes[p]);
+    }
+    json_out_object_end(json);
+}
+
+void cli_parts_json(struct json_out *json, const struct cli_parts *parts)
+{
+    json_out_object_begin(json, "contents", false);
+    json_out_u64(json, "fullest", parts->fullest);
+    json_out_string(json, "peak", parts->moment);
+    cli_parts_object(json, "device", &parts->device);
+    cli_parts_object(json, "host", &parts->host);
+    json_out_object_end(json);
+}

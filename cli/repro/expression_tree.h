@@ -1,0 +1,59 @@
+/* The parsed form of an expression, between expression_parse.c and expression.c alone. */
+#ifndef SPILLWAY_REPRO_EXPRESSION_TREE_H
+#define SPILLWAY_REPRO_EXPRESSION_TREE_H
+
+#include "cli/repro/expression.h"
+
+enum expression_kind {
+    EXPRESSION_NUMBER, /* number */
+    EXPRESSION_TEXT,   /* text */
+    EXPRESSION_TRUTH,  /* number 0 or 1 */
+    EXPRESSION_NAME,   /* text */
+    EXPRESSION_MEMBER, /* of parts[0]: text */
+    EXPRESSION_ITEM,   /* of parts[0]: number parts[1] */
+    EXPRESSION_EACH,   /* of parts[0]: all elements */
+    EXPRESSION_WHERE,  /* of parts[0]: the element whose member `text` is parts[1] */
+    EXPRESSION_CALL,   /* function (see expression_functions) of its parts */
+    EXPRESSION_MINUS,
+    EXPRESSION_NOT,
+    EXPRESSION_AND,
+    EXPRESSION_OR,
+    EXPRESSION_PLUS,
+    EXPRESSION_LESS_OF, /* a - b */
+    EXPRESSION_TIMES,
+    EXPRESSION_OVER,
+    EXPRESSION_POWER,
+    EXPRESSION_BELOW, /* < */
+    EXPRESSION_AT_MOST,
+    EXPRESSION_ABOVE,
+    EXPRESSION_AT_LEAST,
+    EXPRESSION_EQUAL,
+    EXPRESSION_UNEQUAL
+};
+
+enum { EXPRESSION_PARTS_MAX = 16 };
+
+struct expression {
+    enum expression_kind kind;
+    size_t place; /* character, from 1 */
+    double number;
+    const char *text;
+    size_t function;
+    size_t part_count;
+    const struct expression *parts[EXPRESSION_PARTS_MAX];
+};
+
+enum expression_function {
+    FUNCTION_MIN, FUNCTION_MAX, FUNCTION_SUM, FUNCTION_MEAN, FUNCTION_COUNT, FUNCTION_FIRST, FUNCTION_LAST,
+    FUNCTION_ALL, FUNCTION_ANY, FUNCTION_INCREASING, FUNCTION_DECREASING,
+    FUNCTION_ABS, FUNCTION_SQRT, FUNCTION_ROUND, FUNCTION_FLOOR, FUNCTION_CEIL, FUNCTION_LOG,
+    FUNCTION_IF, FUNCTION_EXISTS, FUNCTION_TOTAL
+};
+
+struct expression_function_row {
+    const char *name;
+    size_t least, most; /* arguments */
+};
+extern const struct expression_function_row expression_functions[FUNCTION_TOTAL];
+
+#endif

@@ -1,0 +1,389 @@
+/*
+ * Runs go through the pool of base/process/children.h, one command at a time: a run whose command has ended and that has more of
+ * them waits for its turn, which comes in front of runs that were not begun.
+ *
+ * A run's folder is PATH/INDEX below one temporary folder; it is removed as soon as the run has ended: a hundred figures
+ * need little room.
+ */
+#include "cli/repro/run_set.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/extreme.h"
+#include "base/files/path.h"
+#include "base/process/children.h"
+#include "base/process/progress.h"
+
+enum { PATH_BYTES = 4096, MESSAGE_BYTES = 900 };
+
+struct run {
+    const char *what;
+    const struct run_command *commands;
+    uint32_t command_count;
+    const struct run_file *files;
+    uint32_t file_count;
+    struct run_answer answer;
+    json_t *json; /* owned */
+    /* while it is under way */
+    bool begun, waiting, done; /* waiting: for its next command's turn */
+    uint32_t at;               /* command */
+    double started_s;          /* that command; 0: none runs */
+    const char *folder;        /* in the set's arena */
+};
+
+struct run_set {
+    struct arena arena;
+    struct run *runs;
+    size_t count, capacity;
+    char folder[64]; /* "" before and after */
+};
+
+enum status run_set_create(struct run_set **out, struct error *err)
+{
+    struct run_set *set = alloc_zeroed(1, sizeof *set);
+    if (!set) return error_memory(err, "runs", sizeof *set);
+    *out = set;
+    return STATUS_OK;
+}
+
+uint32_t run_set_count(const struct run_set *set)
+{
+    return (uint32_t)set->count;
+}
+
+const struct run_answer *run_set_answer(const struct run_set *set, uint32_t index)
+{
+    return &set->runs[index].answer;
+}
+
+/* --- adding ------------------------------------------------------------------------------------ */
+
+static bool same_commands(const struct run *run, const struct run_command *commands, uint32_t count)
+{
+    if (run->command_count != count) return false;
+    for (uint32_t c = 0; c < count; c++) {
+        const char *const *a = run->commands[c].arguments, *const *b = commands[c].arguments;
+        for (; *a && *b && strcmp(*a, *b) == 0; a++) b++;
+        if (*a || *b) return false;
+    }
+    return true;
+}
+
+static bool same_files(const struct run *run, const struct run_file *files, uint32_t count)
+{
+    if (run->file_count != count) return false;
+    for (uint32_t f = 0; f < count; f++) {
+        const struct run_file *a = &run->files[f], *b = &files[f];
+        if (a->length != b->length || strcmp(a->name, b->name) != 0 || memcmp(a->text, b->text, a->length) != 0)
+            return false;
+    }
+    return true;
+}
+
+static enum status copy_command(struct arena *arena, const struct run_command *from, struct run_command *to,
+                                struct error *err)
+{
+    size_t count = 0;
+    void *copy;
+    while (from->arguments[count]) count++;
+    if (arena_array(arena, count + 1, sizeof(char *), &copy, err) != STATUS_OK) return err->status;
+    const char **arguments = copy;
+    for (size_t i = 0; i < count; i++)
+        if (arena_string(arena, from->arguments[i], &arguments[i], err) != STATUS_OK) return err->status;
+    to->arguments = arguments;
+    return STATUS_OK;
+}
+
+static enum status copy_file(struct arena *arena, const struct run_file *from, struct run_file *to, struct error *err)
+{
+    void *text;
+    if (arena_string(arena, from->name, &to->name, err) != STATUS_OK ||
+        arena_array(arena, from->length + 1, 1, &text, err) != STATUS_OK)
+        return err->status;
+    memcpy(text, from->text, from->length);
+    to->text = text;
+    to->length = from->length;
+    return STATUS_OK;
+}
+
+enum status run_set_add(struct run_set *set, const char *what, const struct run_command *commands,
+                        uint32_t command_count, const struct run_file *files, uint32_t file_count, uint32_t *index,
+                        struct error *err)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (same_commands(&set->runs[i], commands, command_count) && same_files(&set->runs[i], files, file_count)) {
+            *index = (uint32_t)i;
+            return STATUS_OK;
+        }
+    void *new_commands, *new_files;
+    struct run run = {.command_count = command_count, .file_count = file_count};
+    if (array_reserve(&set->runs, &set->capacity, set->count, sizeof *set->runs, RUN_SET_MAX, "runs", err) != STATUS_OK ||
+        arena_string(&set->arena, what, &run.what, err) != STATUS_OK ||
+        arena_array(&set->arena, command_count, sizeof *commands, &new_commands, err) != STATUS_OK ||
+        arena_array(&set->arena, file_count, sizeof *files, &new_files, err) != STATUS_OK)
+        return err->status;
+    for (uint32_t c = 0; c < command_count; c++)
+        if (copy_command(&set->arena, &commands[c], (struct run_command *)new_commands + c, err) != STATUS_OK)
+            return err->status;
+    for (uint32_t f = 0; f < file_count; f++)
+        if (copy_file(&set->arena, &files[f], (struct run_file *)new_files + f, err) != STATUS_OK) return err->status;
+    run.commands = new_commands;
+    run.files = new_files;
+    *index = (uint32_t)set->count;
+    set->runs[set->count++] = run;
+    return STATUS_OK;
+}
+
+/* --- folders ------------------------------------------------------------------------------------- */
+
+static void path_in(const struct run_set *set, const struct run *run, const char *name, char path[PATH_BYTES])
+{
+    snprintf(path, PATH_BYTES, "%s/%zu%s%s", set->folder, (size_t)(run - set->runs), *name ? "/" : "", name);
+}
+
+/* No sync: these files are gone in a moment. */
+static enum status write_file(const char *path, const char *text, size_t length, struct error *err)
+{
+    FILE *file = fopen(path, "w");
+    if (!file) return error_io(err, "cannot write '%s'", path);
+    bool written = fwrite(text, 1, length, file) == length;
+    if (fclose(file) != 0 || !written) return error_io(err, "cannot write '%s'", path);
+    return STATUS_OK;
+}
+
+static enum status make_folder(struct run_set *set, struct run *run, struct error *err)
+{
+    char path[PATH_BYTES];
+    path_in(set, run, "", path);
+    if (arena_string(&set->arena, path, &run->folder, err) != STATUS_OK) return err->status;
+    if (mkdir(path, 0700) != 0) return error_io(err, "cannot make the folder '%s'", path);
+    for (uint32_t f = 0; f < run->file_count; f++) {
+        path_in(set, run, run->files[f].name, path);
+        if (write_file(path, run->files[f].text, run->files[f].length, err) != STATUS_OK) return err->status;
+    }
+    return STATUS_OK;
+}
+
+/* What a run leaves may have any name, and folders. In a child: rm knows how. */
+static void remove_folder(const char *path)
+{
+    char *const words[] = {"rm", "-rf", "--", (char *)path, NULL}; /* changes nothing; its prototype is older than const */
+    pid_t child;
+    if (posix_spawnp(&child, "rm", NULL, NULL, words, environ) != 0) return;
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) continue;
+}
+
+const char *run_set_folder(const struct run_set *set, uint32_t index, char name[RUN_FOLDER_BYTES])
+{
+    size_t used = 0;
+    for (const char *c = set->runs[index].what; *c && used + 1 < RUN_FOLDER_BYTES; c++)
+        if (isalnum((unsigned char)*c)) name[used++] = *c;
+        else if (used > 0 && name[used - 1] != '-') name[used++] = '-';
+    while (used > 0 && name[used - 1] == '-') used--;
+    name[used] = '\0';
+    return name;
+}
+
+/* By a program that knows how to move a folder from one file system to another, in place of what an earlier run left.
+ * The folder for them is made now: where the first run fails there is nothing to keep. */
+static enum status keep_folder(const struct run_set *set, const struct run *run, const char *keep, struct error *err)
+{
+    char path[PATH_BYTES], name[RUN_FOLDER_BYTES];
+    int length = snprintf(path, sizeof path, "%s/%s", keep, run_set_folder(set, (uint32_t)(run - set->runs), name));
+    if (length < 0 || length >= (int)sizeof path)
+        return error_set(err, STATUS_LIMIT, "a path is too long (limit is %d)", PATH_BYTES - 1);
+    if (path_make_folders(path, err) != STATUS_OK) return err->status;
+    remove_folder(path);
+    char *const words[] = {"mv", "--", (char *)run->folder, path, NULL};
+    pid_t child;
+    int ended = -1;
+    if (posix_spawnp(&child, "mv", NULL, NULL, words, environ) == 0)
+        while (waitpid(child, &ended, 0) < 0 && errno == EINTR) continue;
+    return ended == 0 ? STATUS_OK : error_set(err, STATUS_IO, "cannot keep what a run left in '%s'", path);
+}
+
+static enum status begin_folder(struct run_set *set, struct error *err)
+{
+    const char *folder = getenv("TMPDIR");
+    char path[sizeof set->folder];
+    int length = snprintf(path, sizeof path, "%s/spillway-repro-XXXXXX", folder && *folder ? folder : "/tmp");
+    if (length < 0 || length >= (int)sizeof path) snprintf(path, sizeof path, "/tmp/spillway-repro-XXXXXX");
+    if (!mkdtemp(path)) return error_io(err, "cannot make a folder in '%s'", folder && *folder ? folder : "/tmp");
+    memcpy(set->folder, path, sizeof path);
+    return STATUS_OK;
+}
+
+static void end_folder(struct run_set *set)
+{
+    if (*set->folder) remove_folder(set->folder);
+    *set->folder = '\0';
+}
+
+/* --- answers ------------------------------------------------------------------------------------- */
+
+static enum status read_answer(struct run_set *set, struct run *run, const struct children_end *end, struct error *err)
+{
+    char buffer[MESSAGE_BYTES];
+    json_error_t place;
+    run->json = json_loadb(end->output, end->output_length, JSON_REJECT_DUPLICATES, &place);
+    run->answer.json = run->json;
+    const char *message = children_reason(end->complaint, buffer, sizeof buffer);
+    if (arena_string(&set->arena, *message ? message : "it answered no", &run->answer.why, err) != STATUS_OK)
+        return err->status;
+    if (!run->json && end->exit_code == 0)
+        return error_set(err, STATUS_BAD_INPUT, "%s: no JSON was printed, line %d: %s (is '--json' missing?)", run->what,
+                         place.line, place.text);
+    return STATUS_OK;
+}
+
+static enum status fail_run(const struct run *run, const struct children_end *end, struct error *err)
+{
+    char buffer[MESSAGE_BYTES];
+    const char *message = children_reason(end->complaint, buffer, sizeof buffer);
+    if (end->signal != 0) return error_set(err, STATUS_DEVICE, "%s: ended by signal %d", run->what, end->signal);
+    return error_set(err, end->exit_code == 2 ? STATUS_BAD_INPUT : STATUS_DEVICE, "%s: %s", run->what,
+                     *message ? message : "it ended without a word");
+}
+
+/* A command of the run has ended: the next one has its turn, or the answer is taken. */
+static enum status go_on(struct run_set *set, struct run *run, const char *keep, const struct children_end *end,
+                         struct error *err)
+{
+    if (end->signal != 0 || (end->exit_code != 0 && end->exit_code != 1)) return fail_run(run, end, err);
+    if (end->exit_code == 0 && ++run->at < run->command_count) {
+        run->waiting = true;
+        return STATUS_OK;
+    }
+    if (read_answer(set, run, end, err) != STATUS_OK) return err->status;
+    run->done = true;
+    if (keep) return keep_folder(set, run, keep, err);
+    remove_folder(run->folder);
+    return STATUS_OK;
+}
+
+/* --- the pool -------------------------------------------------------------------------------------- */
+
+struct pool {
+    struct run_set *set;
+    const struct run_set_options *options;
+    const char *program;
+    struct progress progress;
+    size_t next, done;
+    size_t failed;        /* the first run in order that failed so far; SIZE_MAX: none */
+    struct error failure; /* of that one */
+    struct error fault;   /* a run could not be begun at all */
+};
+
+static enum status command_of(struct pool *pool, const struct run *run, const char *const **out, struct error *err)
+{
+    const char *const *arguments = run->commands[run->at].arguments;
+    size_t count = 0;
+    void *copy;
+    while (arguments[count]) count++;
+    if (arena_array(&pool->set->arena, count + 2, sizeof *arguments, &copy, err) != STATUS_OK) return err->status;
+    const char **argv = copy;
+    argv[0] = pool->program;
+    memcpy(argv + 1, arguments, count * sizeof *argv);
+    *out = argv;
+    return STATUS_OK;
+}
+
+/* One that waits for its next command, else one that was not begun; NULL: none for now. */
+static struct run *next_run(const struct pool *pool)
+{
+    for (size_t i = 0; i < pool->next; i++)
+        if (pool->set->runs[i].waiting) return &pool->set->runs[i];
+    return pool->next < pool->set->count && pool->failed == SIZE_MAX ? &pool->set->runs[pool->next] : NULL;
+}
+
+static bool next_command(void *context, struct children_start *out)
+{
+    struct pool *pool = context;
+    struct run *run = pool->fault.status ? NULL : next_run(pool);
+    if (!run) return false;
+    if (!run->begun) {
+        pool->next++;
+        run->begun = true;
+        if (make_folder(pool->set, run, &pool->fault) != STATUS_OK) return false;
+    }
+    if (command_of(pool, run, &out->argv, &pool->fault) != STATUS_OK) return false;
+    out->folder = run->folder;
+    out->id = (uint64_t)(run - pool->set->runs);
+    run->waiting = false;
+    run->started_s = clock_s();
+    return true;
+}
+
+/* A failure is told when all runs before it have ended: which one it is depends on none's speed. */
+static bool has_failed(const struct pool *pool)
+{
+    bool before = false;
+    for (size_t i = 0; pool->failed < SIZE_MAX && i < pool->failed; i++)
+        before |= pool->set->runs[i].begun && !pool->set->runs[i].done;
+    return pool->failed < SIZE_MAX && !before;
+}
+
+static enum status take_end(void *context, const struct children_end *end, struct error *err)
+{
+    struct pool *pool = context;
+    struct run *run = &pool->set->runs[end->id];
+    struct error own = {0};
+    run->started_s = 0;
+    run->answer.cpu_s += end->cpu_s;
+    if (go_on(pool->set, run, pool->options->keep, end, &own) != STATUS_OK) {
+        run->done = true;
+        if (end->id < pool->failed) pool->failure = own, pool->failed = end->id;
+    }
+    pool->done += run->done;
+    if (has_failed(pool)) *err = pool->failure;
+    return err->status;
+}
+
+static enum status look(void *context, struct error *err)
+{
+    struct pool *pool = context;
+    double limit_s = pool->options->limit_s, now_s = clock_s();
+    progress_update(&pool->progress, (double)pool->done, NULL);
+    if (pool->fault.status) *err = pool->fault;
+    for (size_t i = 0; i < pool->next && limit_s > 0 && !err->status; i++) {
+        const struct run *run = &pool->set->runs[i];
+        if (run->started_s > 0 && now_s - run->started_s > limit_s)
+            return error_set(err, STATUS_DEVICE, "%s: not done within %g s", run->what, limit_s);
+    }
+    return err->status;
+}
+
+enum status run_set_execute(struct run_set *set, const struct run_set_options *options, struct error *err)
+{
+    char self[PATH_BYTES] = "";
+    struct pool pool = {.set = set, .options = options, .program = options->program, .failed = SIZE_MAX};
+    const struct children_client client = {&pool, next_command, take_end, look};
+    uint32_t workers = options->workers > 0 ? min_u32(options->workers, CHILDREN_MAX) : children_cores();
+    if (!pool.program && path_from_program("", self, sizeof self, err) != STATUS_OK) return err->status;
+    if (!pool.program) pool.program = self;
+    if (begin_folder(set, err) != STATUS_OK) return err->status;
+    progress_begin(&pool.progress, "runs", (double)set->count);
+    if (children_run(&client, workers, err) == STATUS_OK && pool.fault.status) *err = pool.fault;
+    progress_end(&pool.progress);
+    end_folder(set);
+    return err->status;
+}
+
+void run_set_destroy(struct run_set *set)
+{
+    if (!set) return;
+    for (size_t i = 0; i < set->count; i++) json_decref(set->runs[i].json);
+    free(set->runs);
+    arena_release(&set->arena);
+    free(set);
+}

@@ -1,0 +1,233 @@
+/*
+ * The executor knows checkpoints, this program knows how to plan. So the executor is asked first how
+ * far each job is; then what is left is planned anew, since a plan of all minibatches with the first ones
+ * struck out would leave devices idle where jobs stand at different steps. A job carries the number of
+ * its first minibatch with it (models/job/job.h), and with that the executor finds its checkpoint.
+ *
+ * Of the options that the first plan was made with, what a plan tells is used again: the policy, the
+ * seed, double buffering, whether its order is one of many, what happens to activations, and into how many shards
+ * jobs were cut. Of jobs that settled, that they did, each on the device that it had.
+ */
+#include "cli/run/cli_resume.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/common/cli_child.h"
+#include "cli/reports/cli_leases.h"
+#include "planner/check/plan_io.h"
+#include "planner/policy/policies.h"
+#include "planner/spill/cut/footprint.h"
+#include "planner/strategy/planner.h"
+#include "planner/swap/swap.h"
+
+/* --- what there is --------------------------------------------------------------------------- */
+
+static enum status ask(const struct cli *cli, const char *plan_path, const char *folder,
+                       bool write_weights, const char *result_path, struct error *err)
+{
+    char program[CLI_PATH_BYTES];
+    const char *words[11];
+    size_t count = 0;
+    struct cli_child_end end;
+    if (cli_child_find(program, err) != STATUS_OK) return err->status;
+    words[count++] = program;
+    words[count++] = "checkpoints";
+    words[count++] = "--result";
+    words[count++] = result_path;
+    if (write_weights) words[count++] = "--write-weights";
+    if (cli->force) words[count++] = "--force";
+    words[count++] = "--";
+    words[count++] = plan_path;
+    words[count++] = folder;
+    words[count] = NULL;
+    if (cli_child_run(words, &end, err) != STATUS_OK) return err->status;
+    return cli_child_status(&end, "look at the checkpoints", err);
+}
+
+static enum status read_job(struct cli *cli, const struct json_input *in, const json_t *array,
+                            size_t index, struct cli_resume_job *out, struct error *err)
+{
+    struct json_object object;
+    const char *name, *passed_over = NULL;
+    if (json_object_open_at(&object, in, array, index, "a job", err) != STATUS_OK ||
+        json_take_string(&object, "name", JSON_REQUIRED, &name, err) != STATUS_OK ||
+        json_take_u64(&object, "minibatches", JSON_REQUIRED, 0, INT64_MAX, &out->minibatches,
+                      err) != STATUS_OK ||
+        json_take_double(&object, "first_loss", JSON_OPTIONAL, -1e300, 1e300, &out->first_loss,
+                         err) != STATUS_OK ||
+        json_take_double(&object, "final_loss", JSON_OPTIONAL, -1e300, 1e300, &out->final_loss,
+                         err) != STATUS_OK ||
+        json_take_string(&object, "weights_path", JSON_OPTIONAL, &out->weights_path, err) !=
+            STATUS_OK ||
+        cli_take_evaluation(&object, &out->evaluation, err) != STATUS_OK ||
+        json_take_string(&object, "passed_over", JSON_OPTIONAL, &passed_over, err) != STATUS_OK)
+        return err->status;
+    out->has_loss = json_has(&object, "first_loss") && json_has(&object, "final_loss");
+    if (passed_over)
+        cli_warn(cli, "job '%s' goes back to its checkpoint after minibatch %" PRIu64 ": %s", name,
+                 out->minibatches, passed_over);
+    return STATUS_OK;
+}
+
+static enum status read_jobs(struct cli *cli, const char *path, const struct plan *plan,
+                             struct cli_resume *out, struct error *err)
+{
+    struct json_object object;
+    const json_t *jobs;
+    uint64_t version;
+    void *memory;
+    if (json_input_read(path, &out->in, err) != STATUS_OK ||
+        json_object_open(&object, out->in, json_input_root(out->in), "what was found", err) !=
+            STATUS_OK ||
+        json_take_u64(&object, "spillway_checkpoints", JSON_REQUIRED, 1, 1, &version, err) !=
+            STATUS_OK ||
+        json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, err) != STATUS_OK ||
+        arena_array(&out->arena, plan->jobs.count, sizeof *out->jobs, &memory, err) != STATUS_OK)
+        return err->status;
+    out->jobs = memory;
+    if (json_array_size(jobs) != plan->jobs.count)
+        return json_fail_key(out->in, object.value, "jobs", err,
+                             "%zu jobs were found and the plan has %" PRIu32, json_array_size(jobs),
+                             plan->jobs.count);
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct job *job = &plan->jobs.jobs[j];
+        if (read_job(cli, out->in, jobs, j, &out->jobs[j], err) != STATUS_OK) return err->status;
+        out->begun |= out->jobs[j].minibatches > 0;
+        out->complete += out->jobs[j].minibatches >= job->first_minibatch + job->minibatches;
+    }
+    return STATUS_OK;
+}
+
+enum status cli_resume_look(struct cli *cli, const char *plan_path, const struct plan *plan,
+                            const char *folder, bool write_weights, struct cli_resume *out,
+                            struct error *err)
+{
+    char path[CLI_PATH_BYTES];
+    enum status status = cli_child_file(path, err);
+    if (status != STATUS_OK) return status;
+    status = ask(cli, plan_path, folder, write_weights, path, err);
+    if (status == STATUS_OK) status = read_jobs(cli, path, plan, out, err);
+    unlink(path);
+    return status;
+}
+
+void cli_resume_release(struct cli_resume *resume)
+{
+    json_input_destroy(resume->in);
+    arena_release(&resume->arena);
+    *resume = (struct cli_resume){0};
+}
+
+/* --- the rest -------------------------------------------------------------------------------- */
+
+/* Shards whose optimizer has a choice of places: neither those that stay on a device nor an embedding
+ * that is not cut into rows. */
+static uint32_t movable_shards(const struct plan *plan, uint32_t job)
+{
+    const struct job *about = &plan->jobs.jobs[job];
+    uint32_t count = plan->job_first_shard[job + 1] - plan->job_first_shard[job];
+    if (job_has_embedding(about) && !job_slices(about)) count--;
+    for (uint32_t u = 0; u < plan->unit_count; u++)
+        if (plan->units[u].job == job && plan->units[u].pass == PLAN_LOAD && count > 0) count--;
+    return count;
+}
+
+/* Where the plan has its optimizers: beside a GPU, other places round differently. One place is for all
+ * jobs of a plan; those that clip have no choice, so beside unfinished ones of them the place "device" is
+ * none that can be asked for. */
+static uint32_t place_of(const struct plan *plan, const struct cli_resume *resume)
+{
+    bool clips = false;
+    uint32_t there = 0, movable = 0;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct job *job = &plan->jobs.jobs[j];
+        bool complete = resume->jobs[j].minibatches >= job->first_minibatch + job->minibatches;
+        if (job_clips(job)) {
+            clips |= !complete;
+            continue;
+        }
+        there += plan_cpu_shards(plan, j);
+        movable += movable_shards(plan, j);
+    }
+    if (movable == 0) return PLANNER_AUTO;
+    if (there == 0) return clips ? PLANNER_AUTO : PLACE_DEVICE;
+    return there >= movable ? PLACE_CPU : PLACE_SPLIT;
+}
+
+/* Jobs with a device for themselves whose states stay there (planner/strategy/settle.h), be it of one of them. */
+static bool any_settled(const struct plan *plan)
+{
+    for (uint32_t j = 0; plan->lease_count > 0 && j < plan->jobs.count; j++) {
+        uint32_t shards = plan->job_first_shard[j + 1] - plan->job_first_shard[j];
+        if (!parallel_is_set(&plan->jobs.jobs[j].parallel) && cli_persistent_shards(plan, j) == shards) return true;
+    }
+    return false;
+}
+
+static struct planner_options options_of(const struct plan *plan,
+                                         const struct cli_resume *resume)
+{
+    if (any_settled(plan))
+        return (struct planner_options){
+            .seed = plan->seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .settle = true};
+    /* a policy of the user's is not at hand any more */
+    struct planner_options options = {.policy = policy_find(plan->policy) ? plan->policy : NULL,
+                                      .seed = plan->seed,
+                                      .no_double_buffer = !plan->double_buffer,
+                                      .no_persistence = true,
+                                      .live = plan->choice_count > 0,
+                                      .activations = plan->job_activations[0],
+                                      .optimizer = place_of(plan, resume),
+                                      .shards = UINT32_MAX};
+    for (uint32_t u = 0; u < plan->unit_count; u++)
+        if (plan->units[u].pass == PLAN_LOAD) options.no_persistence = false;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        uint32_t shards = plan->job_first_shard[j + 1] - plan->job_first_shard[j];
+        if (shards < options.shards) options.shards = shards;
+        if (plan->job_activations[j] != options.activations) options.activations = PLANNER_AUTO;
+    }
+    return options;
+}
+
+/* Jobs that are complete are left out, the others begin where their checkpoint ends. */
+static void cut_jobs(struct job_set *jobs, const struct cli_resume *resume)
+{
+    uint32_t left = 0;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        struct job job = jobs->jobs[j];
+        uint64_t done = resume->jobs[j].minibatches, end = job.first_minibatch + job.minibatches;
+        if (done >= end) continue;
+        job.first_minibatch = done;
+        job.minibatches = end - done;
+        jobs->jobs[left++] = job;
+    }
+    jobs->count = left;
+}
+
+enum status cli_resume_plan(const char *plan_path, const struct cli_resume *resume,
+                            struct plan *out, struct error *err)
+{
+    struct plan whole = {0};
+    enum status status = plan_read(plan_path, &whole, err);
+    if (status == STATUS_OK) {
+        struct planner_options options = options_of(&whole, resume);
+        struct swap_options swap = {0};
+        struct swap_report swap_report = {0};
+        if (swap_made(whole.policy, &swap.way)) {
+            options.swap = &swap;
+            options.swap_report = &swap_report;
+        }
+        struct hardware hardware = whole.hardware;
+        struct job_set jobs = whole.jobs;
+        whole.hardware = (struct hardware){0};
+        whole.jobs = (struct job_set){0};
+        cut_jobs(&jobs, resume);
+        status = planner_plan(&hardware, &jobs, &options, out, err);
+        swap_report_release(&swap_report);
+        if (status != STATUS_OK) error_add(err, "planning what is left");
+    }
+    plan_release(&whole);
+    return status;
+}

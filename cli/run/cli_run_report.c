@@ -1,0 +1,437 @@
+#include "cli/run/cli_run_report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cli/common/cli_load.h"
+#include "cli/common/cli_table.h"
+#include "cli/common/cli_trace.h"
+#include "cli/run/cli_run_memory.h"
+
+bool cli_run_is_complete(const struct cli_run_report *report)
+{
+    bool complete = !report->measured->stopped;
+    for (uint32_t j = 0; j < report->plan->jobs.count; j++)
+        complete = complete && !report->measured->jobs[j].failure;
+    return complete;
+}
+
+/* Of the whole plan's jobs: was it complete before this run? */
+static bool was_complete(const struct cli_run_report *report, uint32_t j)
+{
+    const struct job *job = &report->whole->jobs.jobs[j];
+    return report->resume->jobs[j].minibatches >= job->first_minibatch + job->minibatches;
+}
+
+/* Predicted over measured, minus one; false when nothing was measured to its end. */
+static bool throughput_error(const struct cli_run_report *report, double *out)
+{
+    if (!cli_run_is_complete(report) || !(report->measured->tokens_per_s > 0)) return false;
+    *out = report->prediction->tokens_per_s / report->measured->tokens_per_s - 1;
+    return true;
+}
+
+/* --- for people ------------------------------------------------------------------------------ */
+
+static void pair_cells(struct cli_table *table, const char *what, const char *predicted,
+                       const char *measured, bool known, double error)
+{
+    char text[CLI_PERCENT_BYTES];
+    cli_table_cell(table, "%s", what);
+    cli_table_cell(table, "%s", predicted);
+    cli_table_cell(table, "%s", measured);
+    cli_table_cell(table, "%s", known ? cli_signed_percent(error, text) : "-");
+}
+
+/* The stream that is predicted to run longest: no plan of these operations ends before it does. */
+static uint32_t busiest_stream(const struct cli_run_report *report)
+{
+    const struct sim_result *result = &report->prediction->result;
+    uint32_t busiest = 0;
+    for (uint32_t s = 1; s < plan_stream_count(report->plan); s++)
+        if (result->streams[s].busy_s > result->streams[busiest].busy_s) busiest = s;
+    return busiest;
+}
+
+static enum status print_whole(FILE *out, const struct cli_run_report *report, struct error *err)
+{
+    const struct cli_measured *measured = report->measured;
+    double predicted_s = report->prediction->result.makespan_s;
+    double error = 0;
+    bool known = throughput_error(report, &error);
+    char predicted[QUANTITY_TEXT_BYTES], actual[QUANTITY_TEXT_BYTES];
+    struct cli_table table;
+    cli_table_begin(&table, (const char *const[]){"", ">PREDICTED", ">MEASURED", ">ERROR", NULL});
+    pair_cells(&table, "makespan", quantity_text(predicted_s, DIMENSION_SECONDS, predicted),
+               quantity_text(measured->makespan_s, DIMENSION_SECONDS, actual), known,
+               measured->makespan_s > 0 ? predicted_s / measured->makespan_s - 1 : 0);
+    uint32_t busiest = busiest_stream(report);
+    double floor_s = report->prediction->result.streams[busiest].busy_s;
+    double busy_s = measured->busy_s[busiest];
+    pair_cells(&table, report->prediction->trace.streams[busiest].name,
+               quantity_text(floor_s, DIMENSION_SECONDS, predicted),
+               quantity_text(busy_s, DIMENSION_SECONDS, actual), known && busy_s > 0,
+               busy_s > 0 ? floor_s / busy_s - 1 : 0);
+    enum cli_unit unit = cli_unit_of(&report->plan->jobs);
+    double predicted_rate = report->prediction->tokens_per_s;
+    double samples_share = predicted_rate > 0 ? report->prediction->samples_per_s / predicted_rate : 0;
+    double scale = unit == CLI_TOKENS ? 1 : samples_share; /* a job's samples have equally many tokens each */
+    snprintf(predicted, sizeof predicted, "%.5g", scale * predicted_rate);
+    snprintf(actual, sizeof actual, "%.5g", scale * measured->tokens_per_s);
+    pair_cells(&table, cli_unit_rates[unit], predicted, actual, known, error);
+    return cli_table_end(&table, out, err);
+}
+
+/* Does the load during the run explain that it took longer than predicted? Sets the makespan predicted with it. */
+static bool is_slowed(const struct cli_run_report *report, double *slowed_s)
+{
+    const struct cli_measured *measured = report->measured;
+    return cli_load_slows(load_taken(&measured->load), measured->makespan_s, report->prediction->result.makespan_s,
+                          slowed_s);
+}
+
+static void print_load(FILE *out, const struct cli_run_report *report)
+{
+    const struct load *load = &report->measured->load;
+    char idle[QUANTITY_TEXT_BYTES], busy[QUANTITY_TEXT_BYTES];
+    double slowed_s;
+    if (!is_slowed(report, &slowed_s)) return;
+    fprintf(out, "\nothers took %.0f %% of the processors during the run", 100 * load_taken(load));
+    if (load->stolen > 0.01) fprintf(out, " (other machines %.0f %%)", 100 * load->stolen);
+    fprintf(out, ", its threads waited %.2g s a second for one:\non a machine as busy as that, %s to %s are predicted\n",
+            load->waited, quantity_text(report->prediction->result.makespan_s, DIMENSION_SECONDS, idle),
+            quantity_text(slowed_s, DIMENSION_SECONDS, busy));
+}
+
+/* The unit of the rates of jobs, those that were complete before included. */
+static enum cli_unit jobs_unit(const struct cli_run_report *report)
+{
+    return cli_unit_of(report->whole ? &report->whole->jobs : &report->plan->jobs);
+}
+
+/* Returns the units per token of a job: its samples have equally many tokens each. */
+static double units_per_token(const struct cli_run_report *report, uint32_t j)
+{
+    const struct trace_job *job = &report->prediction->trace.jobs[j];
+    return jobs_unit(report) == CLI_TOKENS ? 1 : (double)job->samples / (double)job->tokens;
+}
+
+/* Headings of the table of jobs, which have to last as long as the table. */
+struct job_headings {
+    char predicted[32];
+    const char *all[7];
+};
+
+static void jobs_table_begin(struct cli_table *table, const struct cli_run_report *report, struct job_headings *headings)
+{
+    snprintf(headings->predicted, sizeof headings->predicted, ">PREDICTED %s", cli_unit_headings[jobs_unit(report)]);
+    const char *const all[] = {"JOB", ">MINIBATCHES", headings->predicted, ">MEASURED", ">FIRST LOSS", ">LAST LOSS", NULL};
+    memcpy(headings->all, all, sizeof all);
+    cli_table_begin(table, headings->all);
+}
+
+/* Rows of jobs that were complete before. */
+static void complete_rows(struct cli_table *table, const struct cli_run_report *report)
+{
+    for (uint32_t j = 0, shown = 0; report->whole && j < report->whole->jobs.count; j++) {
+        const struct cli_resume_job *job = &report->resume->jobs[j];
+        if (!was_complete(report, j) || shown++ == CLI_ROWS_MAX) continue;
+        cli_table_cell(table, "%s", report->whole->jobs.jobs[j].name);
+        cli_table_cell(table, "%" PRIu64 " of %" PRIu64, job->minibatches, job->minibatches);
+        cli_table_cell(table, "-");
+        cli_table_cell(table, "before");
+        if (job->has_loss) {
+            cli_table_cell(table, "%.4f", job->first_loss);
+            cli_table_cell(table, "%.4f", job->final_loss);
+        } else {
+            cli_table_cell(table, "-");
+            cli_table_cell(table, "-");
+        }
+    }
+}
+
+static enum status print_jobs(FILE *out, const struct cli_run_report *report, struct error *err)
+{
+    const struct plan *plan = report->plan;
+    struct cli_table table;
+    struct job_headings headings;
+    jobs_table_begin(&table, report, &headings);
+    uint32_t shown = plan->jobs.count < CLI_ROWS_MAX ? plan->jobs.count : CLI_ROWS_MAX;
+    complete_rows(&table, report);
+    for (uint32_t j = 0; j < shown; j++) {
+        const struct cli_measured_job *job = &report->measured->jobs[j];
+        cli_table_cell(&table, "%s", plan->jobs.jobs[j].name);
+        cli_table_cell(&table, "%" PRIu64 " of %" PRIu64, job->minibatches,
+                       plan->jobs.jobs[j].first_minibatch + plan->jobs.jobs[j].minibatches);
+        cli_table_cell(&table, "%.4g", units_per_token(report, j) * trace_job_tokens_per_s(&report->prediction->trace, j));
+        cli_table_cell(&table, "%.4g", units_per_token(report, j) * job->tokens_per_s);
+        if (job->has_loss) {
+            cli_table_cell(&table, "%.4f", job->first_loss);
+            cli_table_cell(&table, "%.4f", job->final_loss);
+        } else {
+            cli_table_cell(&table, "-");
+            cli_table_cell(&table, job->nonfinite_losses > 0 ? "not finite" : "-");
+        }
+    }
+    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
+    cli_more_rows(out, shown, plan->jobs.count);
+    for (uint32_t j = 0; j < shown; j++)
+        if (report->measured->jobs[j].skipped_steps > 0)
+            fprintf(out, "%s: %" PRIu64 " steps left out, their loss or gradients are not finite\n",
+                    plan->jobs.jobs[j].name, report->measured->jobs[j].skipped_steps);
+    return STATUS_OK;
+}
+
+static struct cli_result result_of(const struct cli_run_report *report, uint32_t j)
+{
+    const struct cli_measured_job *job = &report->measured->jobs[j];
+    return (struct cli_result){
+        .name = report->plan->jobs.jobs[j].name,
+        .has_loss = job->has_loss,
+        .nonfinite = job->nonfinite_losses > 0,
+        .final_loss = job->final_loss,
+        .tokens_per_s = job->tokens_per_s,
+        .rate = units_per_token(report, j) * job->tokens_per_s,
+        .seconds = job->seconds,
+        .weights_path = job->weights_path,
+        .evaluation = job->evaluation,
+    };
+}
+
+/* Of a job of the whole plan that was complete before. */
+static struct cli_result result_before(const struct cli_run_report *report, uint32_t j)
+{
+    const struct cli_resume_job *job = &report->resume->jobs[j];
+    return (struct cli_result){
+        .name = report->whole->jobs.jobs[j].name,
+        .complete_before = true,
+        .has_loss = job->has_loss,
+        .nonfinite = !job->has_loss,
+        .final_loss = job->final_loss,
+        .evaluation = job->evaluation,
+        .weights_path = job->weights_path,
+    };
+}
+
+/* All jobs by rank, as text or (with `json`) as data. */
+static enum status put_results(const struct cli_run_report *report, FILE *out, struct json_out *json,
+                               struct error *err)
+{
+    const uint32_t count = report->whole ? report->whole->jobs.count : report->plan->jobs.count;
+    struct cli_result *results = alloc_zeroed(count, sizeof *results);
+    if (!results) return error_memory(err, "the results of jobs", count * sizeof *results);
+    for (uint32_t j = 0, left = 0; j < count; j++)
+        results[j] = report->whole && was_complete(report, j) ? result_before(report, j)
+                                                              : result_of(report, left++);
+    enum status status = json ? cli_results_json(json, results, count, err)
+                              : cli_results_print(out, results, count, jobs_unit(report), err);
+    free(results);
+    return status;
+}
+
+/* Files that were asked for and could be written; NULL: not. */
+struct written {
+    const char *trace, *log, *carried;
+};
+
+static struct written what_was_written(const struct cli_run_report *report)
+{
+    const struct cli_run_request *request = report->request;
+    const struct cli_measured *measured = report->measured;
+    return (struct written){.trace = measured->trace_path ? request->trace_path : NULL,
+                            .log = measured->log_path ? request->log_path : NULL,
+                            .carried = measured->carried_path && cli_run_is_complete(report) ? request->carried : NULL};
+}
+
+static void print_next(struct cli *cli, const struct cli_run_report *report)
+{
+    const struct written written = what_was_written(report);
+    const char *plan = report->request->plan_path, *trace = written.trace;
+    const char *folder = report->request->checkpoint, *carried = written.carried;
+    const char *live = report->request->dispatch ? "--dispatch" : NULL, *when = live ? "live" : NULL;
+    if (live && trace && carried)
+        cli_next(cli, (const char *const[]){"simulate", carried, "--trace", "predicted.json.gz", "&&", "spillway",
+                                            "compare", "predicted.json.gz", trace, NULL});
+    else if (live && !(folder && (report->measured->stopped || report->measured->failed > 0)))
+        cli_next(cli, (const char *const[]){"run", plan, live, when, "--trace", "measured.json.gz", "--carried",
+                                            "carried.json", NULL});
+    else if (folder && (report->measured->stopped || report->measured->failed > 0))
+        cli_next(cli, (const char *const[]){"run", plan, "--checkpoint", folder, "--resume", live, when, NULL});
+    else if (report->measured->stopped)
+        cli_next(cli, (const char *const[]){"run", plan, NULL});
+    else if (trace)
+        cli_next(cli, (const char *const[]){"simulate", plan, "--trace", "predicted.json.gz", "&&",
+                                            "spillway", "compare", "predicted.json.gz", trace,
+                                            NULL});
+    else
+        cli_next(cli, (const char *const[]){"run", plan, "--trace", "measured.json.gz", NULL});
+}
+
+static enum status report_text(struct cli *cli, const struct cli_run_report *report, struct error *err)
+{
+    FILE *out = cli->out;
+    const struct cli_run_request *request = report->request;
+    char text[QUANTITY_TEXT_BYTES];
+    fprintf(out, "%s: %s with %s, after %s of preparation\n\n", request->plan_path,
+            cli_run_is_complete(report) ? "done"
+            : report->measured->stopped ? "stopped before its end" : "done but for jobs that failed",
+            report->measured->libraries,
+            quantity_text(report->measured->setup_s, DIMENSION_SECONDS, text));
+    if (request->dispatch) fprintf(out, "dispatched live by %s\n\n", report->prediction->trace.policy);
+    if (print_whole(out, report, err) != STATUS_OK) return err->status;
+    print_load(out, report);
+    fputc('\n', out);
+    if (print_jobs(out, report, err) != STATUS_OK) return err->status;
+    fputc('\n', out);
+    if (put_results(report, out, NULL, err) != STATUS_OK) return err->status;
+    const struct written written = what_was_written(report);
+    if (written.trace || written.carried || written.log) fputc('\n', out);
+    if (written.trace) fprintf(out, "trace written to %s\n", written.trace);
+    if (written.carried) fprintf(out, "plan that came about written to %s\n", written.carried);
+    if (written.log) fprintf(out, "log written to %s\n", written.log);
+    print_next(cli, report);
+    return STATUS_OK;
+}
+
+/* --- for programs ---------------------------------------------------------------------------- */
+
+static void complete_json(struct json_out *json, const struct cli_run_report *report)
+{
+    for (uint32_t j = 0; report->whole && j < report->whole->jobs.count; j++) {
+        const struct cli_resume_job *job = &report->resume->jobs[j];
+        if (!was_complete(report, j)) continue;
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "name", report->whole->jobs.jobs[j].name);
+        json_out_u64(json, "minibatches", job->minibatches);
+        json_out_u64(json, "planned_minibatches", job->minibatches);
+        json_out_bool(json, "complete_before", true);
+        if (job->has_loss) {
+            json_out_double(json, "first_loss", job->first_loss);
+            json_out_double(json, "final_loss", job->final_loss);
+        }
+        if (job->weights_path) json_out_string(json, "weights_file", job->weights_path);
+        json_out_object_end(json);
+    }
+}
+
+static void jobs_json(struct json_out *json, const struct cli_run_report *report)
+{
+    json_out_array_begin(json, "jobs", false);
+    complete_json(json, report);
+    for (uint32_t j = 0; j < report->plan->jobs.count; j++) {
+        const struct cli_measured_job *job = &report->measured->jobs[j];
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "name", report->plan->jobs.jobs[j].name);
+        json_out_u64(json, "minibatches", job->minibatches);
+        const struct job *planned = &report->plan->jobs.jobs[j];
+        json_out_u64(json, "planned_minibatches", planned->first_minibatch + planned->minibatches);
+        if (planned->first_minibatch > 0)
+            json_out_u64(json, "first_minibatch", planned->first_minibatch);
+        json_out_double(json, "predicted_tokens_per_s",
+                        trace_job_tokens_per_s(&report->prediction->trace, j));
+        json_out_double(json, "measured_tokens_per_s", job->tokens_per_s);
+        if (job->has_loss) {
+            json_out_double(json, "first_loss", job->first_loss);
+            json_out_double(json, "final_loss", job->final_loss);
+        }
+        json_out_u64(json, "nonfinite_losses", job->nonfinite_losses);
+        json_out_u64(json, "skipped_steps", job->skipped_steps);
+        if (job->weights_path) json_out_string(json, "weights_file", job->weights_path);
+        if (job->checkpoint > 0) json_out_u64(json, "checkpoint", job->checkpoint);
+        if (job->failure) json_out_string(json, "failure", job->failure);
+        if (job->checkpoint_failure)
+            json_out_string(json, "checkpoint_failure", job->checkpoint_failure);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
+}
+
+static void put_load(struct json_out *json, const struct cli_run_report *report)
+{
+    const struct load *load = &report->measured->load;
+    double slowed_s;
+    json_out_object_begin(json, "load", true);
+    json_out_double(json, "others", load->others);
+    json_out_double(json, "stolen", load->stolen);
+    json_out_double(json, "waited", load->waited);
+    if (is_slowed(report, &slowed_s)) json_out_double(json, "predicted_makespan_s", slowed_s);
+    json_out_object_end(json);
+}
+
+static enum status report_json(struct cli *cli, const struct cli_run_report *report, struct error *err)
+{
+    const struct cli_measured *measured = report->measured;
+    const struct cli_run_request *request = report->request;
+    struct json_out *json;
+    double error = 0;
+    if (cli_report_begin(cli, "run", &json, err) != STATUS_OK) return err->status;
+    json_out_string(json, "plan_file", request->plan_path);
+    const struct written written = what_was_written(report);
+    if (written.trace) json_out_string(json, "trace_file", written.trace);
+    if (written.log) json_out_string(json, "log_file", written.log);
+    cli_fingerprint(json, plan_fingerprint(report->plan));
+    json_out_string(json, "policy", report->prediction->trace.policy);
+    if (request->dispatch) json_out_string(json, "dispatch", cli_dispatches[request->dispatch]);
+    if (written.carried) json_out_string(json, "carried_file", written.carried);
+    json_out_string(json, "libraries", measured->libraries);
+    json_out_bool(json, "completed", cli_run_is_complete(report));
+    if (measured->unwritten) json_out_string(json, "unwritten", measured->unwritten);
+    json_out_double(json, "makespan_s", measured->makespan_s);
+    json_out_double(json, "tokens_per_s", measured->tokens_per_s);
+    json_out_double(json, "setup_s", measured->setup_s);
+    put_load(json, report);
+    json_out_double(json, "predicted_makespan_s", report->prediction->result.makespan_s);
+    json_out_double(json, "predicted_tokens_per_s", report->prediction->tokens_per_s);
+    json_out_object_begin(json, "busiest_stream", true);
+    uint32_t busiest = busiest_stream(report);
+    json_out_string(json, "name", report->prediction->trace.streams[busiest].name);
+    json_out_double(json, "busy_s", measured->busy_s[busiest]);
+    json_out_double(json, "predicted_busy_s", report->prediction->result.streams[busiest].busy_s);
+    json_out_object_end(json);
+    if (throughput_error(report, &error)) json_out_double(json, "throughput_error", error);
+    else json_out_null(json, "throughput_error");
+    jobs_json(json, report);
+    if (cli_run_memory_json(measured->in, json, err) != STATUS_OK ||
+        put_results(report, NULL, json, err) != STATUS_OK) {
+        json_out_destroy(json);
+        return err->status;
+    }
+    return cli_report_end(cli, json, err);
+}
+
+/* --- public ---------------------------------------------------------------------------------- */
+
+enum status cli_run_report(struct cli *cli, const struct cli_run_report *report, struct error *err)
+{
+    return cli->json ? report_json(cli, report, err) : report_text(cli, report, err);
+}
+
+enum status cli_run_report_nothing_left(struct cli *cli, const struct cli_run_report *report,
+                                        struct error *err)
+{
+    struct json_out *json;
+    if (cli->json) {
+        if (cli_report_begin(cli, "run", &json, err) != STATUS_OK) return err->status;
+        json_out_string(json, "plan_file", report->request->plan_path);
+        cli_fingerprint(json, plan_fingerprint(report->whole));
+        json_out_bool(json, "completed", true);
+        json_out_array_begin(json, "jobs", false);
+        complete_json(json, report);
+        json_out_array_end(json);
+        if (put_results(report, NULL, json, err) != STATUS_OK) {
+            json_out_destroy(json);
+            return err->status;
+        }
+        return cli_report_end(cli, json, err);
+    }
+    fprintf(cli->out, "%s: all of its jobs were complete before\n\n", report->request->plan_path);
+    struct cli_table table;
+    struct job_headings headings;
+    jobs_table_begin(&table, report, &headings);
+    complete_rows(&table, report);
+    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    fputc('\n', cli->out);
+    return put_results(report, cli->out, NULL, err);
+}

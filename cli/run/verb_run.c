@@ -1,0 +1,458 @@
+/*
+ * `run`: carry a plan out with spillway-exec, and print the prediction beside the measurement.
+ *
+ * In this order: read and check the plan; hold it against what the command line says about the
+ * machine; with --resume, look how far its jobs are and plan the rest; simulate it; start the
+ * executor and wait; read its result, which it leaves in a temporary file. An interrupted run has a
+ * result too: what every job has kept. A crash has none, and is told with the name of the signal.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files/path.h"
+#include "base/size.h"
+#include "cli/common/cli_child.h"
+#include "cli/common/cli_ignored.h"
+#include "cli/common/cli_load.h"
+#include "cli/common/cli_machine.h"
+#include "cli/document/cli_document.h"
+#include "cli/history/cli_history.h"
+#include "cli/run/cli_run_report.h"
+#include "cli/ways/cli_predict_live.h"
+#include "models/job/job_files.h"
+#include "planner/check/plan_io.h"
+#include "planner/plan_runnable.h"
+#include "planner/policy/policies.h"
+#include "planner/strategy/planner.h"
+
+static const char *const nan_choices[] = {"continue", "stop", "skip", NULL};
+enum { NAN_STOP = 1 }; /* index into these */
+
+/* --- before the run -------------------------------------------------------------------------- */
+
+static enum status check_contradiction(const struct cli_run_request *request, const struct plan *plan,
+                                       struct error *err)
+{
+    uint64_t bytes = 0;
+    if (cli_bytes(request->device_memory_bytes, "device-memory", &bytes, err) != STATUS_OK)
+        return err->status;
+    if (request->devices > 0 && request->devices != plan->hardware.device_count)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the plan was made for %s and not %" PRIu64
+                         " (make another with 'spillway plan --devices %" PRIu64 "')",
+                         CLI_COUNT(plan->hardware.device_count, "device"), request->devices, request->devices);
+    for (uint32_t d = 0; d < plan->hardware.device_count && bytes > 0; d++) {
+        uint64_t planned = plan->hardware.devices[d].memory_bytes;
+        char made_for[QUANTITY_TEXT_BYTES], given[QUANTITY_TEXT_BYTES];
+        if (planned == bytes) continue;
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the plan was made for devices of %s and not %s (make another with "
+                         "'spillway plan --device-memory')",
+                         quantity_text((double)planned, DIMENSION_BYTES, made_for),
+                         quantity_text((double)bytes, DIMENSION_BYTES, given));
+    }
+    return STATUS_OK;
+}
+
+/* "AMD EPYC, 2 cores; oneDNN ...": the part before the semicolon names the machine. */
+static bool same_machine(const char *a, const char *b)
+{
+    size_t length = strcspn(a, ";");
+    return length == strcspn(b, ";") && strncmp(a, b, length) == 0;
+}
+
+/* The profile of this machine, if it was measured, says whose figures the plan should have. */
+static void warn_other_machine(struct cli *cli, const struct plan *plan)
+{
+    const char *made_for = plan->hardware.measured_on;
+    char path[CLI_PATH_BYTES];
+    struct hardware here = {0};
+    struct error ignored = {0};
+    if (!made_for) {
+        cli_warn(cli, "the plan was made from figures that were not measured ('%s'): expect the "
+                 "prediction to be off", plan->hardware.name);
+        return;
+    }
+    if (cli_profile_path(path, &ignored) != STATUS_OK || access(path, F_OK) != 0) return;
+    if (hardware_read(path, &here, &ignored) == STATUS_OK && here.measured_on &&
+        !same_machine(here.measured_on, made_for))
+        cli_warn(cli, "the plan was made for '%.*s' and this is '%.*s': expect the prediction to be "
+                 "off", (int)strcspn(made_for, ";"), made_for, (int)strcspn(here.measured_on, ";"),
+                 here.measured_on);
+    hardware_release(&here);
+}
+
+/* --- the run --------------------------------------------------------------------------------- */
+
+/* `plan_path` is what is carried out: that of the request, or (`rest`) what is left of it. */
+static enum status start(const struct cli *cli, const struct cli_run_request *request, const char *plan_path,
+                         bool rest, const char *result_path, struct cli_child_end *end,
+                         struct error *err)
+{
+    char program[CLI_PATH_BYTES];
+    if (cli_child_find(program, err) != STATUS_OK) return err->status;
+    const char *words[41];
+    char keep[24], seed[24];
+    size_t count = 0;
+    words[count++] = program;
+    words[count++] = "run";
+    words[count++] = "--result";
+    words[count++] = result_path;
+    if (request->trace_path || request->scratch_trace) {
+        words[count++] = "--trace";
+        words[count++] = request->trace_path ? request->trace_path : request->scratch_trace;
+    }
+    if (request->log_path) {
+        words[count++] = "--log";
+        words[count++] = request->log_path;
+        if (rest) words[count++] = "--log-goes-on"; /* jobs that are complete are in it */
+    }
+    if (request->checkpoint) {
+        words[count++] = "--checkpoint";
+        words[count++] = request->checkpoint;
+    }
+    if (request->storage) {
+        words[count++] = "--storage";
+        words[count++] = request->storage;
+    }
+    if (request->checkpoint_every) {
+        words[count++] = "--checkpoint-every";
+        words[count++] = request->checkpoint_every;
+    }
+    if (request->keep > 0) {
+        snprintf(keep, sizeof keep, "%" PRIu64, request->keep);
+        words[count++] = "--keep";
+        words[count++] = keep;
+    }
+    words[count++] = "--on-nan";
+    words[count++] = nan_choices[request->on_nan];
+    if (request->dispatch) {
+        words[count++] = "--dispatch";
+        words[count++] = cli_dispatches[request->dispatch];
+        snprintf(seed, sizeof seed, "%" PRIu64, request->seed);
+        words[count++] = "--seed";
+        words[count++] = seed;
+    }
+    if (request->policy) {
+        words[count++] = "--policy";
+        words[count++] = request->policy;
+    }
+    if (request->carried) {
+        words[count++] = "--carried";
+        words[count++] = request->carried;
+    }
+    if (cli->force) words[count++] = "--force";
+    if (request->keep_going) words[count++] = "--keep-going";
+    if (request->no_weights) words[count++] = "--no-weights";
+    if (request->tf32) words[count++] = "--tf32";
+    if (cli->quiet) words[count++] = "--quiet";
+    words[count++] = "--";
+    words[count++] = plan_path;
+    words[count] = NULL;
+    return cli_child_run(words, end, err);
+}
+
+/* A complete run cannot have computed faster than the machine's peak: then that figure is wrong, most
+ * likely because the machine was busy when it was measured. The training is done all the same. */
+static void warn_speed(struct cli *cli, const struct cli_run_report *report)
+{
+    double peak = report->prediction->peak_flops_per_s, speed = report->prediction->least_flops;
+    char text[QUANTITY_TEXT_BYTES], most[QUANTITY_TEXT_BYTES];
+    if (!cli_run_is_complete(report) || !(peak > 0) || !(report->measured->makespan_s > 0)) return;
+    speed /= report->measured->makespan_s;
+    if (speed > peak)
+        cli_warn(cli, "the run computed at %s and the machine's peak is said to be %s: measure it "
+                 "again when it is idle", quantity_text(speed, DIMENSION_FLOP_PER_S, text),
+                 quantity_text(peak, DIMENSION_FLOP_PER_S, most));
+}
+
+/* How a run with a result ended: a run with failed jobs has one like any other. What could not be written is said last. */
+static enum status judge(const struct cli_run_report *report, const struct cli_child_end *end, struct error *err)
+{
+    const struct cli_measured *measured = report->measured;
+    struct error failed = {0};
+    enum status ended = cli_child_status(end, "run", &failed);
+    for (uint32_t j = 0; ended != STATUS_INTERRUPTED && j < report->plan->jobs.count; j++) {
+        const struct cli_measured_job *job = &measured->jobs[j];
+        const char *why = job->failure ? job->failure : job->checkpoint_failure;
+        if (!why) continue;
+        failed = (struct error){.status = STATUS_OK};
+        ended = error_set(&failed, STATUS_CHECK, "%" PRIu32 " of %" PRIu32 " jobs failed%s '%s'%s: %s",
+                          measured->failed, report->plan->jobs.count,
+                          measured->failed == 1 ? ":" : ", the first of them",
+                          report->plan->jobs.jobs[j].name, job->failure ? "" : ", its checkpoints", why);
+        break;
+    }
+    if (!measured->unwritten) return ended == STATUS_OK ? ended : error_set(err, ended, "%s", failed.text);
+    bool more = ended == STATUS_INTERRUPTED || measured->failed > 0;
+    return error_set(err, STATUS_IO, "%s%s%s", more ? failed.text : "", more ? "; " : "", measured->unwritten);
+}
+
+static void keep(struct cli *cli, const struct cli_run_report *report)
+{
+    const struct cli_run_request *request = report->request;
+    const struct plan *plan = report->plan;
+    cli_history_keep(cli, &(struct cli_outcome){.file = request->plan_path,
+                                                .policy = request->policy ? request->policy : plan->policy,
+                                                .plan = plan, .hardware = &plan->hardware,
+                                                .predicted_s = report->prediction->result.makespan_s,
+                                                .predicted_tokens_per_s = report->prediction->tokens_per_s,
+                                                .measured_s = report->measured->makespan_s,
+                                                .measured_tokens_per_s = report->measured->tokens_per_s,
+                                                .complete = cli_run_is_complete(report)});
+}
+
+/* The pictures of --report. */
+static void draw(struct cli *cli, const struct cli_run_report *report)
+{
+    const struct cli_run_request *request = report->request;
+    struct trace measured = {0};
+    struct error err = {0};
+    if (!cli->document) return;
+    if (trace_read(request->trace_path ? request->trace_path : request->scratch_trace, &measured, &err) == STATUS_OK)
+        cli_document_traces(cli, &report->prediction->trace, &measured);
+    else
+        cli_warn(cli, "the report has no timeline: %s", err.text);
+    trace_release(&measured);
+    cli_document_simulated(cli, &report->plan->hardware);
+}
+
+/* Did the executor live to write its result? The file was made empty. */
+static bool has_result(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && info.st_size > 0;
+}
+
+static enum status carry_out(struct cli *cli, struct cli_run_report *report, const char *plan_path,
+                             const char *result_path, struct error *err)
+{
+    struct cli_child_end end;
+    struct cli_measured measured = {0};
+    if (start(cli, report->request, plan_path, report->resume != NULL, result_path, &end, err) != STATUS_OK)
+        return err->status;
+    if (!has_result(result_path)) {
+        if (cli_child_status(&end, "run", err) == STATUS_OK)
+            error_set(err, STATUS_DEVICE, "the executor left no result");
+        return err->status;
+    }
+    report->measured = &measured;
+    enum status status = cli_measured_read(result_path, report->plan, &measured, err);
+    if (status != STATUS_OK) {
+        status = err->status = STATUS_DEVICE;
+        error_add(err, "the executor left no result that can be read");
+    }
+    if (status == STATUS_OK) warn_speed(cli, report);
+    if (status == STATUS_OK) keep(cli, report);
+    if (status == STATUS_OK) draw(cli, report);
+    if (status == STATUS_OK) status = cli_run_report(cli, report, err);
+    if (status == STATUS_OK) status = judge(report, &end, err);
+    cli_measured_release(&measured);
+    return status;
+}
+
+/* Predict, run, report what `report` has as its plan. */
+static enum status run_plan_file(struct cli *cli, struct cli_run_report *report, const char *plan_path,
+                                 struct error *err)
+{
+    struct cli_prediction prediction = {0};
+    char result_path[CLI_PATH_BYTES];
+    const struct cli_run_request *request = report->request;
+    const char *policy = request->policy ? request->policy : report->plan->policy;
+    const struct cli_predict_options how = {.seed = request->seed, .spans = cli->document != NULL};
+    enum status status = request->dispatch
+                             ? cli_predict_live(report->plan, NULL, policy, &how, &prediction, err)
+                             : cli_predict(report->plan, NULL, &how, &prediction, err);
+    report->prediction = &prediction;
+    if (status == STATUS_OK) status = cli_child_file(result_path, err);
+    if (status == STATUS_OK) {
+        status = carry_out(cli, report, plan_path, result_path, err);
+        unlink(result_path);
+    }
+    cli_prediction_release(&prediction);
+    return status;
+}
+
+/* Sends what the jobs write into the folder of --output. */
+static enum status redirect(const struct cli_run_request *request, struct plan *plan, struct error *err)
+{
+    const char *folder;
+    if (!request->output) return STATUS_OK;
+    if (path_folder(request->plan_path, &plan->arena, &folder, err) != STATUS_OK ||
+        job_set_send(&plan->jobs, folder, request->output, err) != STATUS_OK)
+        return error_add(err, "option '--output'");
+    for (uint32_t j = 0; j < plan->jobs.count && !request->no_weights; j++)
+        if (plan->jobs.jobs[j].weights_out && path_make_folders(plan->jobs.jobs[j].weights_out, err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
+}
+
+/* What is left of the plan, planned anew into a file of its own. */
+static enum status run_rest(struct cli *cli, struct cli_run_report *report, const char *plan_path, struct error *err)
+{
+    struct plan rest = {0};
+    char path[CLI_PATH_BYTES];
+    enum status status = cli_child_file(path, err);
+    if (status != STATUS_OK) return status;
+    if (!policy_find(report->whole->policy) && !report->request->dispatch)
+        cli_warn(cli, "the plan's policy '%s' is none of the built-in ones: what is left is planned by %s",
+                 report->whole->policy, policy_name_at(0));
+    status = cli_resume_plan(plan_path, report->resume, &rest, err);
+    if (status == STATUS_OK) status = plan_write(&rest, path, err);
+    report->plan = &rest;
+    if (status == STATUS_OK) status = run_plan_file(cli, report, path, err);
+    unlink(path);
+    plan_release(&rest);
+    return status;
+}
+
+static enum status run_on(struct cli *cli, struct cli_run_report *report, const char *plan_path, struct error *err)
+{
+    const struct cli_run_request *request = report->request;
+    struct cli_resume resume = {0};
+    enum status status = cli_resume_look(cli, plan_path, report->plan, request->checkpoint,
+                                         !request->no_weights, &resume, err);
+    if (status == STATUS_OK && !resume.begun) { /* as a script may want that always resumes; a misspelt folder costs a night */
+        cli_warn(cli, "there is no checkpoint of these jobs in '%s': they begin at the beginning", request->checkpoint);
+        status = run_plan_file(cli, report, plan_path, err);
+    } else if (status == STATUS_OK) {
+        report->whole = report->plan;
+        report->resume = &resume;
+        status = resume.complete == report->plan->jobs.count ? cli_run_report_nothing_left(cli, report, err)
+                                                             : run_rest(cli, report, plan_path, err);
+    }
+    cli_resume_release(&resume);
+    return status;
+}
+
+/* The executor reads a plan from its file, so a plan that was redirected gets one of its own. */
+static enum status run_from(struct cli *cli, struct cli_run_report *report, struct error *err)
+{
+    const struct cli_run_request *request = report->request;
+    char path[CLI_PATH_BYTES] = "";
+    const char *plan_path = request->plan_path;
+    if (request->output) {
+        if (cli_child_file(path, err) == STATUS_OK && plan_write(report->plan, path, err)) {} /* told in err */
+        plan_path = path;
+    }
+    if (!err->status)
+        (void)!(request->resume ? run_on(cli, report, plan_path, err) : run_plan_file(cli, report, plan_path, err));
+    if (path[0]) unlink(path);
+    return err->status;
+}
+
+static enum status run(struct cli *cli, const struct cli_run_request *request, struct error *err)
+{
+    struct plan plan = {0};
+    struct cli_run_report report = {.request = request, .plan = &plan};
+    enum status status = plan_read(request->plan_path, &plan, err);
+    if (status == STATUS_OK) status = plan_runnable(&plan, err);
+    if (status == STATUS_OK && request->dispatch && plan.choice_count == 0)
+        status = error_set(err, STATUS_BAD_INPUT,
+                           "'%s' has one order alone (make another with 'spillway plan --dispatch live')",
+                           request->plan_path);
+    if (status == STATUS_OK) status = check_contradiction(request, &plan, err);
+    if (status == STATUS_OK) status = redirect(request, &plan, err);
+    if (status == STATUS_OK && request->checkpoint) status = job_set_checkpoints_declare(&plan.jobs, request->checkpoint, err);
+    if (status == STATUS_OK && !request->no_weights) status = job_set_files_declare(&plan.jobs, true, err);
+    if (status == STATUS_OK) warn_other_machine(cli, &plan);
+    if (status == STATUS_OK) cli_load_warn_profile(cli, &plan.hardware);
+    if (status == STATUS_OK) cli_warn_ignored(cli, &plan.jobs);
+    if (status == STATUS_OK) status = run_from(cli, &report, err);
+    plan_release(&plan);
+    return status;
+}
+
+static enum status refuse_dash(const char *option, const char *path, struct error *err)
+{
+    if (!path || strcmp(path, "-") != 0) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT,
+                     "option '--%s' needs a file: standard output gets the report", option);
+}
+
+enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct cli_run_request request = {.device_memory_bytes = CLI_NOT_GIVEN, .on_nan = NAN_STOP};
+    const struct option_spec specs[] = {
+        OPTION_OUTPUT("trace", 0, "FILE", FILE_KIND_TRACE, &request.trace_path,
+                      "measured trace to write, compressed if it ends in .gz"),
+        OPTION_OUTPUT("log", 0, "FILE", FILE_KIND_LOG, &request.log_path,
+                      "log to write: loss and speed of every minibatch as JSON lines"),
+        OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &request.dispatch,
+                      "plan: in the plan's order; live: ask a policy (default plan)"),
+        OPTION_STRING("policy", 'p', "NAME", &request.policy,
+                      "policy to ask live: a name or ./mine.so (default: the plan's)"),
+        OPTION_U64("seed", 0, "N", 0, INT64_MAX, &request.seed, "random seed of the live policy"),
+        OPTION_OUTPUT("carried", 0, "FILE", FILE_KIND_PLAN, &request.carried,
+                      "plan to write, with the order that a live run took"),
+        OPTION_FLAG("tf32", 0, &request.tf32,
+                    "round operands of matrix products on GPUs to tf32, which is faster"),
+        OPTION_FLAG("no-weights", 0, &request.no_weights,
+                    "do not write the weights that jobs name in 'weights_out'"),
+        OPTION_STRING("output", 'o', "DIR", &request.output,
+                      "write the weights below DIR instead of the plan's folder"),
+        OPTION_STRING("checkpoint", 0, "DIR", &request.checkpoint,
+                      "folder for checkpoints of every job"),
+        OPTION_STRING("checkpoint-every", 0, "N|TIME", &request.checkpoint_every,
+                      "interval: minibatches (100) or a time (5min) (default 10min)"),
+        OPTION_U64("keep", 0, "N", 1, 1000000, &request.keep,
+                   "checkpoints to keep of each job (default 2)"),
+        OPTION_STRING("storage", 0, "DIR", &request.storage,
+                      "folder for the states that the plan keeps on storage"),
+        OPTION_FLAG("resume", 0, &request.resume,
+                    "continue from the checkpoints and skip complete jobs"),
+        OPTION_CHOICE("on-nan", 0, "WHAT", nan_choices, &request.on_nan,
+                      "what to do with a job whose loss is not finite (default stop)"),
+        OPTION_FLAG("keep-going", 0, &request.keep_going,
+                    "go on with the other jobs if one fails"),
+        OPTION_U64("devices", 0, "N", 1, DEVICES_MAX, &request.devices,
+                   "refuse plans for another number of devices"),
+        OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &request.device_memory_bytes,
+                        "refuse plans for devices with another amount of memory"),
+        CLI_HISTORY_OPTION(cli),
+        CLI_REPORT_OPTION(cli),
+        CLI_FORCE_OPTION(cli),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 1,
+        .examples = (const char *const[]){"spillway run plan.json",
+                                          "spillway run plan.json --trace measured.json.gz "
+                                          "--log run.jsonl",
+                                          "spillway run plan.json --checkpoint kept --resume",
+                                          "spillway run live.json --dispatch live --policy ./mine.so", NULL},
+        .details = "Ctrl-C ends the run after the current minibatches and keeps what was trained (exit code 130); a "
+                   "second Ctrl-C ends it at once. Exit code 1 if a job failed while others went on. A resumed run "
+                   "gives the same bits as one that was never stopped, also with another plan for the same jobs. The "
+                   "executor is the program spillway-exec: $SPILLWAY_EXEC, next to this program, or on PATH.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
+        return err->status;
+    request.plan_path = options.operands[0];
+    if (refuse_dash("trace", request.trace_path, err) != STATUS_OK ||
+        refuse_dash("log", request.log_path, err) != STATUS_OK)
+        return err->status;
+    if (refuse_dash("carried", request.carried, err) != STATUS_OK) return err->status;
+    if (!request.dispatch && (request.policy || request.seed > 0 || request.carried))
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--dispatch live'",
+                         request.policy ? "policy" : request.seed > 0 ? "seed" : "carried");
+    if (!request.checkpoint && (request.resume || request.checkpoint_every || request.keep > 0))
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--checkpoint DIR'",
+                         request.resume ? "resume"
+                         : request.keep > 0 ? "keep" : "checkpoint-every");
+    if (strcmp(request.plan_path, "-") == 0)
+        return error_set(err, STATUS_BAD_INPUT, "a plan that is run must be a file: it is read twice");
+    if (!cli->document || request.trace_path) return run(cli, &request, err);
+    char scratch[CLI_PATH_BYTES];
+    if (cli_child_file(scratch, err) != STATUS_OK) return err->status;
+    request.scratch_trace = scratch;
+    enum status status = run(cli, &request, err);
+    unlink(scratch);
+    return status;
+}

@@ -1,0 +1,29 @@
+/* What `serve` says: attainment, latencies and loads of a placement. */
+#ifndef SPILLWAY_CLI_CLI_SERVING_REPORT_H
+#define SPILLWAY_CLI_CLI_SERVING_REPORT_H
+
+#include "cli/common/cli.h"
+#include "sim/placement/placement_bound.h"
+#include "sim/placement/placement_search.h"
+
+struct serving_report {
+    const char *path, *output; /* output: where the placement was written; may be NULL */
+    const struct serving *in;
+    const struct traffic *traffic;
+    const struct serving_placement *placement;
+    const struct serve_result *result;
+    double *latency_s;     /* of each request, NAN where it was turned away */
+    uint32_t bound;        /* requests within their objective under any placement: the less of the next two */
+    uint32_t work_bound;   /* if all devices were one that holds every model */
+    struct placement_bound placement_bound;
+    uint64_t seed;
+    bool admit_all;
+    const struct placement_found *found; /* NULL: the placement was given */
+    uint32_t replicated;   /* attained with whole models on single devices, where it was searched for */
+    uint32_t planned;      /* requests that the placement was found for */
+};
+
+MUST_CHECK enum status serving_report_text(struct cli *cli, const struct serving_report *report, struct error *err);
+MUST_CHECK enum status serving_report_json(struct cli *cli, const struct serving_report *report, struct error *err);
+
+#endif

@@ -1,0 +1,29 @@
+/* What `swarm` says: wirings beside each other, and of one of them stages, peers and where the time went. */
+#ifndef SPILLWAY_CLI_CLI_SWARM_REPORT_H
+#define SPILLWAY_CLI_CLI_SWARM_REPORT_H
+
+#include "cli/common/cli.h"
+#include "sim/swarm/swarm_bound.h"
+
+/* A run by one wiring, with or without rebalancing. */
+struct swarm_trial {
+    uint32_t wiring;
+    bool rebalanced;
+    struct swarm_result result;
+    struct swarm_bound bound;
+};
+
+enum { SWARM_TRIALS_MAX = 2 * SWARM_WIRING_COUNT };
+
+struct swarm_report {
+    const char *path, *timeline; /* timeline: where it was written; may be NULL */
+    const struct swarm *in;
+    const struct swarm_trial *trials; /* the first is the one that was asked for */
+    uint32_t trial_count;
+    uint64_t seed;
+};
+
+MUST_CHECK enum status swarm_report_text(struct cli *cli, const struct swarm_report *report, struct error *err);
+MUST_CHECK enum status swarm_report_json(struct cli *cli, const struct swarm_report *report, struct error *err);
+
+#endif

@@ -1,0 +1,148 @@
+/* What a FILE of `simulate` holds, and jobs that are planned before they are simulated. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json/json_in.h"
+#include "base/size.h"
+#include "cli/simulate/cli_simulate.h"
+#include "cli/ways/cli_candidate.h"
+#include "cli/ways/cli_saturn.h"
+#include "cli/ways/cli_ways.h"
+#include "planner/strategy/planner.h"
+
+/* --- what it holds --------------------------------------------------------------------------- */
+
+struct kind {
+    const char *key; /* its version's */
+    enum cli_simulate_subject subject;
+};
+
+static const struct kind kinds[] = {
+    {"spillway_plan", SIMULATE_PLAN},
+    {"spillway_jobs", SIMULATE_JOBS},
+    {"spillway_instance", SIMULATE_INSTANCE},
+};
+
+static const struct kind *kind_of(const json_t *root)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
+        if (json_object_get(root, kinds[i].key)) return &kinds[i];
+    return NULL;
+}
+
+static enum status refuse_kind(const struct json_input *input, bool live, struct error *err)
+{
+    if (json_refuse_kind(input, live ? "an instance, jobs or a plan" : "a plan or jobs", err) != STATUS_OK)
+        return err->status;
+    return live ? json_fail_key(input, json_input_root(input), NULL, err,
+                                "nothing that can be dispatched live (expected the key spillway_instance, spillway_jobs "
+                                "or spillway_plan)")
+                : STATUS_OK; /* the reader of plans says what is missing */
+}
+
+/* A plan as it is written begins with its version: large ones need not be parsed twice. */
+static bool begins_as_plan(const char *path)
+{
+    char begin[64];
+    FILE *file = fopen(path, "rb");
+    if (!file) return false;
+    size_t length = fread(begin, 1, sizeof begin - 1, file);
+    fclose(file);
+    begin[length] = '\0';
+    return strstr(begin, "\"spillway_plan\"") != NULL;
+}
+
+enum status simulate_find_subject(const char *path, bool live, enum cli_simulate_subject *out, struct error *err)
+{
+    struct json_input *input;
+    struct error unread = {0};
+    *out = SIMULATE_PLAN;
+    if (!live && (strcmp(path, "-") == 0 || begins_as_plan(path))) return STATUS_OK;
+    if (json_input_read(path, &input, live ? err : &unread) != STATUS_OK) return err->status;
+    const json_t *root = json_input_root(input);
+    const struct kind *kind = kind_of(root);
+    enum status status = STATUS_OK;
+    if (kind) *out = kind->subject;
+    if (!live && kind && kind->subject == SIMULATE_INSTANCE)
+        status = json_fail_key(input, root, kind->key, err, "an instance (expected a plan or jobs): try 'spillway "
+                               "simulate %.200s --dispatch live --policy NAME'", path);
+    if (!kind) status = refuse_kind(input, live, err);
+    json_input_destroy(input);
+    return status;
+}
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+/* Parallelism, devices and start of each chosen as `plan` has it by Saturn, or a rule that Saturn is compared with. */
+static enum status plan_by_saturn(const struct cli_simulate_request *request, enum saturn_rule rule, struct plan *plan,
+                                  struct error *err)
+{
+    struct cli_candidate candidate = {0};
+    struct saturn_report report = {0};
+    const struct cli_source source = {
+        .jobs_path = request->path, .machine = request->machine, .parallel = request->parallel};
+    const struct planner_options streamed = {
+        .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .seed = request->seed};
+    const struct saturn_options options = {
+        .streamed = &streamed, .rule = rule, .interval_s = -1, .threshold_s = -1, .restart_s = -1};
+    if (cli_saturn(&source, &options, &candidate, &report, err) == STATUS_OK) {
+        *plan = candidate.plan;
+        candidate.plan = (struct plan){0};
+    }
+    cli_candidate_release(&candidate);
+    return err->status;
+}
+
+/* As `plan` makes it without a policy. */
+static enum status plan_by_default(const struct cli_simulate_request *request, const struct planner_options *options,
+                                   struct plan *plan, struct error *err)
+{
+    struct cli_field *field = alloc_zeroed(1, sizeof *field);
+    if (!field) return error_memory(err, "plans", sizeof *field);
+    const struct cli_source source = {
+        .jobs_path = request->path, .machine = request->machine, .parallel = request->parallel};
+    if (cli_ways(&source, &(struct cli_ways_options){.fixed = options}, field, err) == STATUS_OK) {
+        *plan = field->kept.plan;
+        field->kept.plan = (struct plan){0};
+    }
+    cli_field_release(field);
+    free(field);
+    return err->status;
+}
+
+/* A policy is asked about units that may be anywhere. */
+static enum status check_live_jobs(const struct job_set *jobs, struct error *err)
+{
+    for (uint32_t j = 0; j < jobs->count; j++)
+        if (parallel_is_set(&jobs->jobs[j].parallel))
+            return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy about jobs that are streamed, and job '%s' is "
+                             "spread over devices", jobs->jobs[j].name);
+    return STATUS_OK;
+}
+
+enum status simulate_plan_jobs(const struct cli_simulate_request *request, struct plan *plan, struct swap_report *swap,
+                               struct error *err)
+{
+    struct hardware hardware = {0};
+    struct job_set jobs = {0};
+    const struct swap_options swapped = cli_swap_options(request->rule, 0);
+    const struct planner_options options = {.policy = request->live ? NULL : request->policy,
+                                            .seed = request->live ? 0 : request->seed,
+                                            .activations = PLANNER_AUTO,
+                                            .optimizer = PLANNER_AUTO,
+                                            .live = request->live,
+                                            .swap = cli_simulate_swaps(request) ? &swapped : NULL,
+                                            .swap_report = swap};
+    enum saturn_rule rule;
+    if (saturn_rule_find(options.policy, &rule)) return plan_by_saturn(request, rule, plan, err);
+    if (!request->live && !options.policy && !options.swap) return plan_by_default(request, &options, plan, err);
+    enum status status = job_set_read(request->path, &jobs, err);
+    if (status == STATUS_OK) status = cli_machine_read(&request->machine, &hardware, err);
+    if (status == STATUS_OK) status = cli_parallel_apply(&request->parallel, &jobs, err);
+    if (status == STATUS_OK && request->live) status = check_live_jobs(&jobs, err);
+    if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, &options, plan, err);
+    hardware_release(&hardware);
+    job_set_release(&jobs);
+    return status;
+}

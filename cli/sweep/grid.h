@@ -1,0 +1,33 @@
+/*
+ * The points of a sweep: every value of every axis with every value of the others.
+ *
+ * Points are numbered from 0, the last axis running fastest.
+ */
+#ifndef SPILLWAY_SWEEP_GRID_H
+#define SPILLWAY_SWEEP_GRID_H
+
+#include <stdint.h>
+
+#include "cli/sweep/axis.h"
+
+enum { SWEEP_AXES_MAX = 8, SWEEP_POINTS_MAX = 1000000 };
+
+struct sweep_grid {
+    struct sweep_axis axes[SWEEP_AXES_MAX];
+    uint32_t axis_count;
+    uint64_t point_count; /* the product of the axes' counts; 1 without any */
+};
+
+/* One more axis. Errors: those of sweep_axis_parse(); STATUS_BAD_INPUT for a name that is there; STATUS_LIMIT. */
+MUST_CHECK enum status sweep_grid_add(struct sweep_grid *grid, const char *text, struct arena *arena,
+                                      struct error *err);
+
+/* Which value of axis `axis` point `point` has. */
+size_t sweep_grid_index(const struct sweep_grid *grid, uint64_t point, uint32_t axis);
+
+static inline const struct sweep_value *sweep_grid_value(const struct sweep_grid *grid, uint64_t point, uint32_t axis)
+{
+    return &grid->axes[axis].values[sweep_grid_index(grid, point, axis)];
+}
+
+#endif

@@ -1,0 +1,19 @@
+/* What the module that is linked with MPI gives to cli/sweep/ranks.c, under the symbol below. */
+#ifndef SPILLWAY_SWEEP_RANKS_MODULE_H
+#define SPILLWAY_SWEEP_RANKS_MODULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define SWEEP_RANKS_MODULE "spillway-mpi.so"
+#define SWEEP_RANKS_SYMBOL "spillway_ranks_module"
+
+struct sweep_ranks_module {
+    bool (*begin)(int *rank, int *count);
+    void (*end)(void);
+    void (*share)(void *data, int bytes);
+    void (*tell)(const void *data, int bytes);
+    bool (*hear)(void *data, int bytes);
+};
+
+#endif

@@ -1,0 +1,181 @@
+/* See cli_optimal.h. */
+#include "cli/ways/cli_optimal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/process/progress.h"
+#include "base/size.h"
+#include "base/try.h"
+#include "planner/policy/policies.h"
+#include "planner/strategy/settle.h"
+
+const char cli_settled_name[] = "settled";
+
+/* Shares of what is left of the time limit. */
+static const double cut_share = 0.15;
+
+struct portfolio {
+    const struct cli_source *source;
+    const struct planner_options *fixed; /* by the user */
+    struct cli_field *field;
+    struct planner_options best; /* of field->best */
+    double until_s;              /* 0: no limit */
+};
+
+/* Is the time up? Then the search was cut short. */
+static bool over(struct portfolio *p)
+{
+    bool is_over = p->field->any && p->until_s > 0 && clock_s() >= p->until_s;
+    p->field->search.cut_short |= is_over;
+    return is_over;
+}
+
+void cli_optimal_label(const struct planner_options *fixed, const struct planner_options *options,
+                       char text[CLI_OUTCOME_NAME_BYTES])
+{
+    const size_t bytes = CLI_OUTCOME_NAME_BYTES;
+    size_t used = (size_t)snprintf(text, bytes, "%s", options->policy);
+    if (options->regions != fixed->regions)
+        used += (size_t)snprintf(text + used, bytes - used, ", %u regions", options->regions);
+    if (options->activations != fixed->activations)
+        used += (size_t)snprintf(text + used, bytes - used, ", %s",
+                                 plan_activations_names[options->activations]);
+    if (options->mixed != fixed->mixed)
+        used += (size_t)snprintf(text + used, bytes - used, ", mixed");
+    if (options->cuts != fixed->cuts) used += (size_t)snprintf(text + used, bytes - used, ", balanced");
+    if (options->no_persistence != fixed->no_persistence)
+        used += (size_t)snprintf(text + used, bytes - used, ", none stay");
+    if (options->shards != fixed->shards)
+        snprintf(text + used, bytes - used, ", %s", CLI_COUNT(options->shards, "shard"));
+}
+
+/* Unless it was tried before. `share` of the time that is left. */
+static enum status attempt(struct portfolio *p, struct planner_options options, double share,
+                           const char *note, struct error *err)
+{
+    char label[CLI_OUTCOME_NAME_BYTES];
+    cli_optimal_label(p->fixed, &options, label);
+    strncat(label, note, sizeof label - strlen(label) - 1);
+    if (!cli_field_lacks(p->field, label) || over(p)) return STATUS_OK;
+    size_t before = p->field->count, best = p->field->best;
+    bool any = p->field->any;
+    if (p->until_s > 0) {
+        double left = p->until_s - clock_s();
+        options.time_limit_s = left > 0 ? left * share : 1e-9;
+    }
+    TRY(cli_field_try(p->field, p->source, &options, label, err));
+    if (p->field->count > before && p->field->any && (!any || p->field->best != best))
+        p->best = options;
+    return STATUS_OK;
+}
+
+/* The best so far, changed in one respect; false when there are no more such changes. */
+static bool changed(const struct portfolio *p, uint32_t index, struct planner_options *out)
+{
+    enum { REGIONS = 5, KINDS = ACTIVATIONS_COUNT };
+    *out = p->best;
+    if (index < REGIONS - 1) {
+        out->regions = p->fixed->regions == 0 ? index + 2 : p->best.regions;
+    } else if (index < REGIONS - 1 + KINDS) {
+        if (p->fixed->activations == PLANNER_AUTO) out->activations = index - (REGIONS - 1);
+    } else if (index == REGIONS - 1 + KINDS) {
+        out->no_persistence = true;
+    } else if (index == REGIONS + KINDS) {
+        if (p->fixed->activations == PLANNER_AUTO) {
+            out->activations = PLANNER_AUTO;
+            out->mixed = true;
+        }
+    } else if (index == REGIONS + KINDS + 1) {
+        out->cuts = CUTS_BALANCED;
+    } else if (index == REGIONS + KINDS + 2) {
+        uint32_t most = 0;
+        const struct plan *plan = &p->field->kept.plan;
+        for (uint32_t j = 0; j < plan->jobs.count; j++) {
+            uint32_t shards = plan->job_first_shard[j + 1] - plan->job_first_shard[j];
+            if (shards > most) most = shards;
+        }
+        if (p->fixed->shards == 0 && most < PLAN_SHARDS_MAX / 2) out->shards = most + (most + 1) / 2;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Descend: each change of the best in turn, until a whole round brings nothing. */
+static enum status vary_cuts(struct portfolio *p, struct error *err)
+{
+    bool better = true;
+    for (int round = 0; better && round < 2; round++) {
+        size_t best = p->field->best;
+        struct planner_options options;
+        for (uint32_t i = 0; changed(p, i, &options) && !over(p); i++)
+            TRY(attempt(p, options, cut_share, "", err));
+        better = p->field->best != best;
+    }
+    return STATUS_OK;
+}
+
+/* The planner's own cut first: what that is refused for is an error. */
+static enum status search_cuts(struct portfolio *p, struct error *err)
+{
+    struct planner_options first = *p->fixed;
+    first.policy = policy_optimal.name;
+    TRY(attempt(p, first, cut_share, "", err));
+    const struct cli_policy_outcome *outcome = &p->field->outcomes[0];
+    if (outcome->kind == CLI_OUTCOME_REFUSED) return error_set(err, STATUS_BAD_INPUT, "%s", outcome->reason);
+    p->best.policy = first.policy;
+    return vary_cuts(p, err);
+}
+
+/* Jobs that settle, or the policy that is better than streaming by the planner's clock. */
+static enum status try_settled(struct portfolio *p, struct error *err)
+{
+    struct cli_candidate candidate = {0};
+    struct error why = {0};
+    struct planner_options options = *p->fixed;
+    options.policy = NULL;
+    options.settle = true;
+    options.time_limit_s = 0;
+    if (!settle_open(&options) || over(p)) return STATUS_OK;
+    enum status status = cli_candidate_make(p->source, &options, &candidate, &why);
+    const char *label = candidate.plan.lease_count > 0 ? cli_settled_name : candidate.plan.policy;
+    if (status == STATUS_OK && cli_field_lacks(p->field, label)) cli_field_take(p->field, &candidate, label);
+    cli_candidate_release(&candidate);
+    return status == STATUS_OK || status == STATUS_INFEASIBLE ? STATUS_OK : error_set(err, status, "%s", why.text);
+}
+
+static struct portfolio portfolio_of(const struct cli_source *source, const struct planner_options *options,
+                                     struct cli_field *field)
+{
+    return (struct portfolio){.source = source,
+                              .fixed = options,
+                              .field = field,
+                              .best = *options,
+                              .until_s = options->time_limit_s > 0 ? clock_s() + options->time_limit_s : 0};
+}
+
+enum status cli_optimal_cuts(const struct cli_source *source, const struct planner_options *options,
+                             struct cli_field *field, struct planner_options *best, struct error *err)
+{
+    struct portfolio p = portfolio_of(source, options, field);
+    TRY(search_cuts(&p, err));
+    *best = p.best;
+    return STATUS_OK;
+}
+
+enum status cli_optimal(const struct cli_source *source, const struct planner_options *options,
+                        struct cli_field *field, struct error *err)
+{
+    struct portfolio p = portfolio_of(source, options, field);
+    TRY(search_cuts(&p, err));
+    struct planner_options searched = p.best;
+    for (uint32_t i = 0; policy_at(i); i++) {
+        struct planner_options other = *options;
+        other.policy = policy_at(i)->name;
+        if (policy_at(i)->resident || policy_at(i)->one_device) TRY(attempt(&p, other, 1, "", err));
+    }
+    TRY(try_settled(&p, err));
+    if (p.best.policy == searched.policy && p.until_s > 0) TRY(attempt(&p, searched, 1, ", longer", err));
+    return cli_field_check(field, err);
+}

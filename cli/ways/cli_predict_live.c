@@ -1,0 +1,20 @@
+/* See cli_predict_live.h: a policy of the user's is asked in a process of its own, as in a run. */
+#include "cli/ways/cli_predict_live.h"
+
+#include "planner/policy/policy_process.h"
+
+enum status cli_predict_live(const struct plan *plan, const struct hardware *hardware, const char *policy,
+                             const struct cli_predict_options *how, struct cli_prediction *out, struct error *err)
+{
+    struct policy_process *process = NULL;
+    struct error why = {0};
+    if (policy_process_open(policy, 0, &process, err) != STATUS_OK) return err->status;
+    const struct plan_dispatch_options live = policy_process_dispatch(process, how->seed);
+    struct cli_predict_options asking = *how;
+    asking.live = &live;
+    enum status status = cli_predict(plan, hardware, &asking, out, &why);
+    if (policy_process_failed(process, err) != STATUS_OK) status = err->status; /* the cause of what `why` says */
+    else if (status != STATUS_OK) error_set(err, status, "%s", why.text);
+    policy_process_close(process);
+    return status;
+}

@@ -1,0 +1,371 @@
+/*
+ * See cli_ways.h. The streamed plan comes first: its bound holds for the plans of all ways, and its operations say how
+ * large the input is. An error of it is an error of all; other ways that are refused are outcomes.
+ */
+#include "cli/ways/cli_ways.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/extreme.h"
+#include "base/process/progress.h"
+#include "base/try.h"
+#include "cli/ways/cli_optimal.h"
+#include "cli/ways/cli_runnable.h"
+#include "cli/ways/cli_saturn.h"
+#include "planner/capacity/fit_ways.h"
+#include "planner/policy/policies.h"
+#include "planner/spill/cut/bound.h"
+#include "planner/strategy/settle.h"
+
+/*
+ * Limits unless all ways are asked for: operations of all plans together (some 500 000 are planned and simulated in a
+ * second); units that the search places (500 000 a second); jobs, devices and operations that Saturn plans for; devices
+ * over which all jobs are spread.
+ */
+enum { SATURN_JOBS_MOST = 64, SATURN_DEVICES_MOST = 16, SPREAD_DEVICES_MOST = 64 };
+static const uint64_t operations_most = 800000, placed_most = 1000000, saturn_operations_most = 3000000;
+
+/* The cost of a plan of each kind, in eighths of the streamed plan's: repetitions of resident jobs and of gangs are
+ * simulated once. */
+enum { COST_STREAMED = 8, COST_RESIDENT = 4, COST_SPREAD = 1, COST_WHOLE = 8 };
+
+struct ways {
+    const struct cli_source *source;
+    const struct cli_ways_options *how;
+    struct cli_field *field;
+    struct hardware hardware;
+    struct job_set jobs;
+    struct planner_options fixed; /* without a policy */
+    uint64_t operations, units, fingerprint; /* of the streamed plan; 0: there is none */
+    uint64_t spent;               /* operations of plans so far, but for the streamed one */
+    double until_s;               /* 0: no limit */
+};
+
+/* --- limits ---------------------------------------------------------------------------------- */
+
+/* Is there time for one more? Else it is an outcome. `cost` 0: it has limits of its own. */
+static bool may_try(struct ways *w, const char *label, uint64_t cost)
+{
+    if (!cli_field_lacks(w->field, label)) return false;
+    if (w->until_s > 0 && w->field->any && clock_s() >= w->until_s) {
+        w->field->search.cut_short = true;
+        cli_field_note(w->field, label, STATUS_OK, "the time limit came before it");
+        return false;
+    }
+    w->spent += w->operations / COST_WHOLE * cost;
+    if (w->how->thorough || cost == 0 || w->spent <= operations_most) return true;
+    cli_field_note(w->field, label, STATUS_OK, "the jobs are too long to try everything unasked ('--policy all' does)");
+    return false;
+}
+
+static uint64_t count_units(const struct plan *plan)
+{
+    uint64_t units = 0;
+    for (uint32_t s = 0; s < plan->segment_count; s++)
+        units += (uint64_t)plan->segments[s].instance_count * plan->segments[s].repeat_count;
+    return units;
+}
+
+/* --- streamed, resident, settled -------------------------------------------------------------- */
+
+/* Makes the streamed plan. Errors: all but STATUS_INFEASIBLE, which is an outcome. */
+static enum status try_streamed(struct ways *w, struct error *err)
+{
+    struct cli_candidate candidate = {0};
+    struct error why = {0};
+    enum status status = cli_candidate_make(w->source, &w->fixed, &candidate, &why);
+    if (status == STATUS_OK) {
+        w->operations = plan_operations(&candidate.plan);
+        w->units = count_units(&candidate.plan);
+        w->fingerprint = plan_fingerprint(&candidate.plan);
+        cli_field_take(w->field, &candidate, candidate.plan.policy);
+    } else if (status == STATUS_INFEASIBLE) {
+        cli_field_note(w->field, policy_sharded_lrtf.name, status, why.text);
+    } else {
+        error_set(err, status, "%s", why.text);
+    }
+    cli_candidate_release(&candidate);
+    return err->status;
+}
+
+static bool any_streams(const struct job_set *jobs)
+{
+    bool any = false;
+    for (uint32_t j = 0; j < jobs->count; j++) any |= !parallel_is_set(&jobs->jobs[j].parallel);
+    return any;
+}
+
+/* By the planner's own clock the best of streaming, settling and the resident policies; often one that is there. */
+static enum status try_settled(struct ways *w, struct error *err)
+{
+    struct cli_candidate candidate = {0};
+    struct error why = {0};
+    struct planner_options options = w->fixed;
+    options.settle = true;
+    if (!settle_open(&options) || !any_streams(&w->jobs)) return STATUS_OK;
+    enum status status = cli_candidate_make(w->source, &options, &candidate, &why);
+    const char *label = candidate.plan.lease_count > 0 ? cli_settled_name : candidate.plan.policy;
+    bool other = status == STATUS_OK && plan_fingerprint(&candidate.plan) != w->fingerprint;
+    if (other && cli_field_lacks(w->field, label))
+        cli_field_take(w->field, &candidate, label);
+    else if (status == STATUS_INFEASIBLE)
+        cli_field_note(w->field, cli_settled_name, status, why.text);
+    cli_candidate_release(&candidate);
+    return status == STATUS_OK || status == STATUS_INFEASIBLE ? STATUS_OK : error_set(err, status, "%s", why.text);
+}
+
+/* The others than sharded-lrtf, and than optimal, which searches. */
+static enum status try_policies(struct ways *w, bool resident, struct error *err)
+{
+    for (uint32_t i = 0; policy_at(i); i++) {
+        const struct policy *policy = policy_at(i);
+        struct planner_options options = w->fixed;
+        options.policy = policy->name;
+        bool stays = policy->resident || policy->one_device;
+        if (policy_is_searched(policy) || stays != resident) continue;
+        if (may_try(w, policy->name, resident ? COST_RESIDENT : COST_STREAMED))
+            TRY(cli_field_try(w->field, w->source, &options, policy->name, err));
+    }
+    return STATUS_OK;
+}
+
+/* --- Saturn ---------------------------------------------------------------------------------- */
+
+static enum status try_saturn(struct ways *w, bool single, struct error *err)
+{
+    const char *label = single ? "saturn, one device each" : saturn_rule_names[SATURN_RULE_SPASE];
+    struct cli_candidate candidate = {0};
+    struct error why = {0};
+    struct planner_options streamed = w->fixed;
+    const struct saturn_options options = {.streamed = &streamed, .rule = SATURN_RULE_SPASE, .single = single,
+                                           .interval_s = -1, .threshold_s = -1, .restart_s = -1};
+    streamed.search = &w->field->search;
+    bool many = w->jobs.count > SATURN_JOBS_MOST || w->hardware.device_count > SATURN_DEVICES_MOST;
+    if (!w->how->thorough && (many || w->operations > saturn_operations_most)) {
+        cli_field_note(w->field, label, STATUS_OK,
+                       many ? "there are too many jobs or devices to try it unasked ('--policy saturn')"
+                            : "the jobs are too long to try it unasked ('--policy saturn')");
+        return STATUS_OK;
+    }
+    if (!may_try(w, label, 0)) return STATUS_OK;
+    enum status status = cli_saturn(w->source, &options, &candidate, &candidate.saturn, &why);
+    candidate.by_saturn = true;
+    if (status == STATUS_OK) cli_field_take(w->field, &candidate, label);
+    else (void)!cli_field_fail(w->field, label, &why, err);
+    cli_candidate_release(&candidate);
+    return err->status;
+}
+
+static bool is_run(const struct cli_field *field, const char *label)
+{
+    for (size_t i = 0; i < field->count; i++)
+        if (strcmp(field->outcomes[i].policy, label) == 0)
+            return field->outcomes[i].kind == CLI_OUTCOME_PLAN && field->outcomes[i].runnable;
+    return false;
+}
+
+/* With one device for each job, where the plan without that condition cannot be run. */
+static enum status try_saturns(struct ways *w, struct error *err)
+{
+    bool several = w->hardware.device_count > 1;
+    if (w->jobs.count == 1 && !several) return STATUS_OK;
+    if (several && !w->how->runnable) TRY(try_saturn(w, false, err));
+    return is_run(w->field, saturn_rule_names[SATURN_RULE_SPASE]) ? STATUS_OK : try_saturn(w, true, err);
+}
+
+/* --- the ways of `mem` ------------------------------------------------------------------------ */
+
+/* True for a way with recomputation, where the last outcome is the same way without, and there is a plan of it. */
+static bool keeps_needlessly_little(const struct cli_field *field, const struct fit_way *way)
+{
+    const struct cli_policy_outcome *last = &field->outcomes[field->count - 1];
+    size_t length = strlen(last->policy);
+    return field->count > 0 && last->kind == CLI_OUTCOME_PLAN && strncmp(way->name, last->policy, length) == 0 &&
+           strcmp(way->name + length, "+recompute") == 0;
+}
+
+static enum status try_spread(struct ways *w, const struct fit_way *way, struct error *err)
+{
+    struct cli_source source = *w->source;
+    struct planner_options options = {.seed = w->fixed.seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+    source.spread = &way->parallel;
+    if (w->how->runnable || keeps_needlessly_little(w->field, way)) return STATUS_OK;
+    if (!w->how->thorough && w->hardware.device_count > SPREAD_DEVICES_MOST) {
+        cli_field_note(w->field, way->name, STATUS_OK, "there are too many devices to try it unasked ('--parallel')");
+        return STATUS_OK;
+    }
+    return may_try(w, way->name, COST_SPREAD) ? cli_field_try(w->field, &source, &options, way->name, err) : STATUS_OK;
+}
+
+static enum status try_alone(struct ways *w, const struct fit_way *way, struct error *err)
+{
+    struct planner_options options = {.policy = way->policy, .seed = w->fixed.seed, .activations = way->activations,
+                                      .optimizer = way->optimizer, .storage = way->storage, .last = way->last};
+    return may_try(w, way->name, COST_RESIDENT) ? cli_field_try(w->field, w->source, &options, way->name, err) : STATUS_OK;
+}
+
+static enum status try_fit_ways(struct ways *w, struct error *err)
+{
+    struct fit_way *ways = alloc_zeroed(FIT_WAYS_MAX, sizeof *ways);
+    if (!ways) return error_memory(err, "ways", FIT_WAYS_MAX * sizeof *ways);
+    uint32_t count = fit_ways(&w->hardware, &w->jobs.jobs[0], ways);
+    for (uint32_t i = 0; i < count && !err->status; i++)
+        if (parallel_is_set(&ways[i].parallel)) (void)!try_spread(w, &ways[i], err);
+        else if (w->jobs.count == 1) (void)!try_alone(w, &ways[i], err); /* else policies and the search have them */
+    free(ways);
+    return err->status;
+}
+
+/* --- the search ------------------------------------------------------------------------------- */
+
+/* The extent of the search: every cut with n orders; or, where that places too many units, every cut of shortened jobs and
+ * then the best of these cuts with n orders, or by sharded-lrtf where n is 0. */
+struct extent {
+    uint32_t iterations; /* 0: what `--policy optimal` does */
+    double shortened;    /* 0: not */
+    uint32_t at_last;    /* orders of the best cut of shortened jobs */
+};
+
+enum { CUTS = 13, POLICIES = 6, ORDERS_LEAST = 20, ORDERS = 400 };
+
+static struct extent extent_of(const struct ways *w, const struct planner_options *options)
+{
+    struct extent extent = {.iterations = options->iterations};
+    uint64_t orders = w->units > 0 ? placed_most / w->units : CUTS * (POLICIES + ORDERS_LEAST);
+    if (w->how->thorough || options->iterations > 0 || options->time_limit_s > 0) return extent;
+    if (orders >= CUTS * (POLICIES + ORDERS)) return extent;
+    extent.iterations = ORDERS_LEAST;
+    if (orders >= CUTS * (POLICIES + ORDERS_LEAST)) {
+        extent.iterations = (uint32_t)(orders / CUTS - POLICIES);
+        return extent;
+    }
+    extent.shortened = (double)placed_most / 2 / (CUTS * (POLICIES + ORDERS_LEAST)) / (double)w->units;
+    if (orders / 2 >= POLICIES + ORDERS_LEAST) extent.at_last = (uint32_t)min_u64(orders / 2 - POLICIES, ORDERS);
+    return extent;
+}
+
+/* The best cut of shortened jobs, for whole ones. */
+static enum status search_short(struct ways *w, const struct extent *extent, const struct planner_options *options,
+                                struct cli_field *searched, struct error *err)
+{
+    struct cli_source source = *w->source;
+    struct planner_options best;
+    char label[CLI_OUTCOME_NAME_BYTES];
+    struct cli_field *cuts = alloc_zeroed(1, sizeof *cuts);
+    if (!cuts) return error_memory(err, "plans", sizeof *cuts);
+    source.shortened = extent->shortened;
+    enum status status = cli_optimal_cuts(&source, options, cuts, &best, err);
+    if (!status && cuts->any) {
+        best.iterations = extent->at_last;
+        if (extent->at_last == 0) best.policy = policy_sharded_lrtf.name;
+        cli_optimal_label(options, &best, label);
+        if (cli_field_lacks(w->field, label)) status = cli_field_try(searched, w->source, &best, label, err);
+    } else if (!status) {
+        cli_field_adopt(searched, cuts, policy_optimal.name);
+    }
+    cli_field_release(cuts);
+    free(cuts);
+    return status;
+}
+
+static enum status search_in(struct ways *w, struct planner_options *options, struct cli_field *searched, struct error *err)
+{
+    const struct extent extent = extent_of(w, options);
+    struct planner_options best;
+    options->iterations = extent.iterations;
+    if (w->how->every_policy) return cli_optimal(w->source, options, searched, err);
+    if (extent.shortened > 0) return search_short(w, &extent, options, searched, err);
+    return cli_optimal_cuts(w->source, options, searched, &best, err);
+}
+
+static enum status try_search(struct ways *w, struct error *err)
+{
+    const char *label = policy_optimal.name;
+    struct cli_field *searched = alloc_zeroed(1, sizeof *searched);
+    struct planner_options options = w->fixed;
+    struct error why = {0};
+    if (!searched) return error_memory(err, "plans", sizeof *searched);
+    options.policy = label;
+    if (w->until_s > 0) options.time_limit_s = w->until_s > clock_s() ? w->until_s - clock_s() : 1e-9;
+    searched->runnable_first = w->field->runnable_first;
+    if (may_try(w, label, 0)) {
+        enum status status = search_in(w, &options, searched, &why);
+        bool one_row = w->how->every_policy || !searched->any;
+        if (status == STATUS_OK) cli_field_adopt(w->field, searched, one_row ? label : searched->outcomes[searched->best].policy);
+        else (void)!cli_field_fail(w->field, label, &why, err);
+    }
+    cli_field_release(searched);
+    free(searched);
+    return err->status;
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+static enum status try_all(struct ways *w, struct error *err)
+{
+    struct planner_options open = w->fixed;
+    open.settle = true;
+    TRY(try_streamed(w, err));
+    if (w->fixed.live || w->fixed.swap) return STATUS_OK;
+    TRY(try_settled(w, err));
+    if (!settle_all_free(&w->jobs)) return STATUS_OK;
+    bool all = settle_open(&open);
+    if (all) TRY(try_saturns(w, err));
+    if (all || w->how->every_policy) TRY(try_policies(w, true, err));
+    if (all) TRY(try_fit_ways(w, err));
+    TRY(try_search(w, err));
+    return try_policies(w, false, err);
+}
+
+/* Where no way is possible, why streaming is not. */
+static enum status check_streamed(const struct cli_field *field, struct error *err)
+{
+    const struct cli_policy_outcome *first = &field->outcomes[0];
+    return field->any ? STATUS_OK : error_set(err, STATUS_INFEASIBLE, "%s", first->reason);
+}
+
+/* Where the choice is ours, a plan that cannot be run is none on a machine that plans are run on. */
+static enum status check_runnable(const struct ways *w, struct error *err)
+{
+    const struct cli_policy_outcome *best = &w->field->outcomes[w->field->best], *first = &w->field->outcomes[0];
+    bool ours = w->how->runnable || settle_all_free(&w->jobs);
+    if (!w->field->runnable_first || !ours || best->runnable) return STATUS_OK;
+    if (first->kind == CLI_OUTCOME_PLAN && !w->how->runnable) return STATUS_OK; /* what the jobs are, not how they run */
+    if (first->kind == CLI_OUTCOME_PLAN) return error_set(err, STATUS_INFEASIBLE, "no plan can be run: %s", best->reason);
+    return error_set(err, STATUS_INFEASIBLE, "%s (%s fits, and cannot be run: see --parallel)", first->reason, best->policy);
+}
+
+/* The bound that holds for every way, in place of what plans know of themselves. */
+static void take_bound(const struct ways *w)
+{
+    struct bound bound;
+    if (!settle_all_free(&w->jobs)) return;
+    bound_makespan(&w->hardware, &w->jobs, hardware_has_cpu(&w->hardware), &bound);
+    for (size_t i = 0; i < w->field->count; i++) w->field->outcomes[i].lower_bound_s = bound.any_s;
+}
+
+enum status cli_ways(const struct cli_source *source, const struct cli_ways_options *how, struct cli_field *field,
+                     struct error *err)
+{
+    struct ways w = {.source = source, .how = how, .field = field, .fixed = *how->fixed};
+    w.fixed.policy = NULL;
+    w.fixed.settle = false;
+    w.fixed.search = &field->search;
+    if (w.fixed.time_limit_s > 0) w.until_s = clock_s() + w.fixed.time_limit_s;
+    enum status status = cli_source_jobs(source, &w.jobs, err);
+    if (!status) status = cli_machine_read(&source->machine, &w.hardware, err);
+    if (!status) status = cli_parallel_apply(&source->parallel, &w.jobs, err);
+    field->runnable_first = !status && (how->runnable || cli_runs_here(&w.hardware));
+    if (!status) status = try_all(&w, err);
+    if (!status) status = how->every_policy ? cli_field_check(field, err) : check_streamed(field, err);
+    if (!status) status = check_runnable(&w, err);
+    if (!status) take_bound(&w);
+    cli_field_sort(field);
+    hardware_release(&w.hardware);
+    job_set_release(&w.jobs);
+    return status;
+}

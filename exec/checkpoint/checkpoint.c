@@ -1,0 +1,266 @@
+/*
+ * The file of a checkpoint: written by checkpoint_write.c, so that it is there whole or not at all, and
+ * read by checkpoint_read.c.
+ *
+ *     length, header | values in full | what the optimizer remembers | losses | evaluations | checksums
+ *
+ * Why safetensors. It is the container we read and write anyway, its reader here is strict and
+ * fuzzed, every tensor has its name, and people can look into a checkpoint, or take its weights, with
+ * software they have. Why one file per job: jobs come to their minibatches' ends at different times,
+ * fail and are resumed by themselves. Why whole tensors and not shards: what cuts the network may
+ * change between two runs.
+ *
+ * Checksums are CRC-32 (zlib's, which is linked anyway): one of the head, one of each tensor, and one
+ * of these numbers themselves. It finds every single error burst of 32 bits and lets one in four
+ * billion of the rest pass, which is for accidents, not for malice; it costs less than writing to
+ * any disk. They stand behind the data, as the last tensor, so that a file is written in one
+ * sweep without a second one over the state.
+ *
+ * The checkpoint of the best evaluation is one like the others that is not removed when it gets old.
+ * Which one it is stands in each newer one, as metadata and as the history that it follows from, and a
+ * newer one is only written when the best one is on the disk: no name has to be changed, and a kill at
+ * any moment leaves the best one that the newest knows of. What evaluations were made on does not
+ * decide which training it is: with other held-out data a job goes on, and its evaluations begin anew.
+ */
+#include "exec/checkpoint/checkpoint_format.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json/json_out.h"
+#include "base/size.h"
+#include "exec/files/weights.h"
+#include "models/job/learning_rate.h"
+
+enum { STEP_DIGITS = 10 }; /* JOB_MINIBATCHES_MAX has as many */
+
+const char checkpoint_version[] = "1";
+const char checkpoint_temporary_end[] = ".tmp", checkpoint_final_end[] = ".safetensors";
+const char checkpoint_losses_name[] = "spillway.losses",
+           checkpoint_evaluations_name[] = "spillway.evaluations",
+           checkpoint_checksums_name[] = "spillway.crc32";
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+enum status checkpoint_path(char out[PATH_MAX], const char *folder, const struct job *job,
+                            uint64_t step, const char *ending, struct error *err)
+{
+    const int length =
+        ending ? snprintf(out, PATH_MAX, "%s/%s/step-%0*" PRIu64 "%s", folder, job->name,
+                          (int)STEP_DIGITS, step, ending)
+               : snprintf(out, PATH_MAX, "%s/%s", folder, job->name);
+    if (length > 0 && length < PATH_MAX) return STATUS_OK;
+    return error_set(err, STATUS_IO, "the path of the checkpoints of job '%s' is too long", job->name);
+}
+
+/* The step in a file's name; 0 when it is no checkpoint with this ending. */
+static uint64_t step_of(const char *name, const char *ending)
+{
+    static const char begin[] = "step-";
+    if (strncmp(name, begin, strlen(begin)) != 0) return 0;
+    name += strlen(begin);
+    uint64_t step = 0;
+    for (int i = 0; i < STEP_DIGITS; i++, name++) {
+        if (!isdigit((unsigned char)*name)) return 0;
+        step = step * 10 + (uint64_t)(*name - '0');
+    }
+    return strcmp(name, ending) == 0 ? step : 0;
+}
+
+static void note_name(void *context, const char *name)
+{
+    struct checkpoint_listing *const listing = context;
+    const uint64_t step = step_of(name, listing->ending);
+    if (step == 0 || listing->error.status != STATUS_OK) return;
+    if (array_reserve(&listing->steps, &listing->capacity, listing->count, sizeof *listing->steps,
+                      SIZE_MAX / sizeof *listing->steps, "checkpoints", &listing->error) == STATUS_OK)
+        listing->steps[listing->count++] = step;
+}
+
+static int descending(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+enum status checkpoint_list(struct disk *disk, const char *folder, const struct job *job,
+                            const char *ending, struct checkpoint_listing *out, struct error *err)
+{
+    char path[PATH_MAX];
+    *out = (struct checkpoint_listing){.ending = ending};
+    const enum status status = checkpoint_path(path, folder, job, 0, NULL, err);
+    if (status != STATUS_OK) return status;
+    if (disk->calls->list(disk, path, note_name, out) != 0 && errno != ENOENT)
+        return error_io(err, "cannot read the folder '%s'", path);
+    if (out->error.status != STATUS_OK)
+        return error_set(err, out->error.status, "%s", out->error.text);
+    if (out->count > 0) qsort(out->steps, out->count, sizeof *out->steps, descending);
+    return STATUS_OK;
+}
+
+/* --- which training it is --------------------------------------------------------------------- */
+
+const char *const checkpoint_keys[KEY_COUNT] = {
+    "job",       "network",   "sequence", "microbatch",  "microbatches",
+    "precision", "optimizer", "seed",     "data_format", "data_tokens"};
+
+static bool keep_text(struct json_out *json, char out[VALUE_BYTES])
+{
+    size_t length;
+    const char *const text = json_out_text(json, &length);
+    while (length > 0 && text[length - 1] == '\n') length--;
+    if (!json_out_complete(json) || length >= VALUE_BYTES) return false;
+    memcpy(out, text, length);
+    out[length] = '\0';
+    return true;
+}
+
+/* Its shape decides, not the name or path it was found by. */
+static bool network_text(const struct network *network, char out[VALUE_BYTES])
+{
+    struct network nameless = *network;
+    strcpy(nameless.name, "network");
+    memset(nameless.ignored, 0, sizeof nameless.ignored);
+    struct json_out *const json = json_out_create(NULL);
+    if (json) network_write(&nameless, json, NULL);
+    const bool whole = json && keep_text(json, out);
+    json_out_destroy(json);
+    return whole;
+}
+
+/* Describes everything that decides a step. Under a schedule other than constant the rate also depends on
+ * the number of all steps. Fields that a kind of optimizer does not have are left out or zero, and so make
+ * no difference. */
+static bool optimizer_text(const struct job *job, char out[VALUE_BYTES])
+{
+    struct optimizer used = job->optimizer;
+    if (used.kind != OPTIMIZER_ADAMW) used.beta1 = used.beta2 = used.epsilon = 0;
+    struct json_out *const json = json_out_create(NULL);
+    if (!json) return false;
+    used.schedule.steps = 0;
+    json_out_object_begin(json, NULL, true);
+    optimizer_write_keys(&used, json);
+    if (used.schedule.kind != RATE_CONSTANT) json_out_u64(json, "steps", learning_rate_steps(job));
+    json_out_object_end(json);
+    const bool whole = keep_text(json, out);
+    json_out_destroy(json);
+    return whole;
+}
+
+enum status checkpoint_identify(const struct checkpoint_subject *subject, struct checkpoint_identity **out,
+                                struct error *err)
+{
+    const struct job *const job = subject->job;
+    struct checkpoint_identity *const identity = calloc(1, sizeof *identity);
+    if (!identity || !network_text(&job->network, identity->values[KEY_NETWORK]) ||
+        !optimizer_text(job, identity->values[KEY_OPTIMIZER])) {
+        free(identity);
+        return error_memory(err, "the description of a checkpoint", sizeof *identity);
+    }
+    char (*const values)[VALUE_BYTES] = identity->values;
+    snprintf(values[KEY_JOB], VALUE_BYTES, "%s", job->name);
+    snprintf(values[KEY_SEQUENCE], VALUE_BYTES, "%" PRIu64, job->sequence);
+    snprintf(values[KEY_MICROBATCH], VALUE_BYTES, "%" PRIu64, job->microbatch);
+    snprintf(values[KEY_MICROBATCHES], VALUE_BYTES, "%" PRIu64, job->microbatches);
+    snprintf(values[KEY_PRECISION], VALUE_BYTES, "%s", precision_names[job->precision]);
+    snprintf(values[KEY_SEED], VALUE_BYTES, "%" PRIu64, job->seed);
+    snprintf(values[KEY_DATA], VALUE_BYTES, "%s", data_format_names[job->data_format]);
+    snprintf(values[KEY_DATA_TOKENS], VALUE_BYTES, "%" PRIu64, subject->data_tokens);
+    *out = identity;
+    return STATUS_OK;
+}
+
+void checkpoint_evaluation_text(const struct checkpoint_subject *subject, char out[VALUE_BYTES])
+{
+    const struct job *const job = subject->job;
+    const struct evaluation *const e = &job->evaluation;
+    out[0] = '\0';
+    if (e->every == 0) return;
+    const int length = snprintf(out, VALUE_BYTES, "%" PRIu64 " minibatches, %s, tokens ", e->minibatches,
+                                data_format_names[e->data ? e->data_format : job->data_format]);
+    if (subject->held_out_tokens != CHECKPOINT_ANY_TOKENS)
+        snprintf(out + length, VALUE_BYTES - (size_t)length, "%" PRIu64, subject->held_out_tokens);
+}
+
+/* --- the tensors ------------------------------------------------------------------------------ */
+
+/* What stands in front of a tensor's name in each part of the state: PyTorch's words. */
+enum { PARTS_MAX = 3 };
+static const char *const part_prefixes[OPTIMIZER_COUNT][PARTS_MAX] = {
+    [OPTIMIZER_SGD] = {""},
+    [OPTIMIZER_ADAMW] = {"", "exp_avg.", "exp_avg_sq."},
+    [OPTIMIZER_MOMENTUM] = {"", "momentum_buffer."},
+};
+
+void checkpoint_contents_release(struct checkpoint_contents *contents)
+{
+    free(contents->tensors);
+    free(contents->values);
+    free(contents->names);
+    *contents = (struct checkpoint_contents){0};
+}
+
+static void fill_contents(struct checkpoint_contents *contents, const struct checkpoint_subject *subject,
+                          uint32_t part_count)
+{
+    size_t i = 0;
+    for (uint32_t part = 0; part < part_count; part++) {
+        const uint32_t stored = part == 0 ? PRECISION_FP32 : subject->job->optimizer.moments;
+        struct weights_walk walk = {.job = subject->job,
+                                    .tables = subject->tables,
+                                    .shard_count = subject->shard_count,
+                                    .states = subject->states};
+        struct weights_tensor tensor;
+        for (; weights_walk_next(&walk, &tensor); i++) {
+            struct safetensors_tensor *const out = &contents->tensors[i];
+            assert(i < contents->state_count);
+            snprintf(contents->names[i], sizeof *contents->names, "%s%s",
+                     part_prefixes[subject->job->optimizer.kind][part], tensor.spec->name);
+            *out = (struct safetensors_tensor){
+                .name = contents->names[i],
+                .type_name = stored == PRECISION_BF16 ? "BF16" : "F32",
+                .rank = tensor.spec->rank};
+            memcpy(out->shape, tensor.spec->shape, sizeof tensor.spec->shape);
+            contents->values[i] = part == 0 ? tensor.values : tensor.moments[part - 1];
+        }
+    }
+    contents->tensors[i++] = (struct safetensors_tensor){
+        .name = checkpoint_losses_name, .type_name = "F64", .rank = 1, .shape = {contents->step}};
+    if (contents->evaluation_count > 0)
+        contents->tensors[i++] = (struct safetensors_tensor){.name = checkpoint_evaluations_name,
+                                                             .type_name = "F64",
+                                                             .rank = 2,
+                                                             .shape = {contents->evaluation_count, 2}};
+    contents->tensors[i++] = (struct safetensors_tensor){.name = checkpoint_checksums_name,
+                                                         .type_name = "U32",
+                                                         .rank = 1,
+                                                         .shape = {contents->count + 1}};
+    assert(i == contents->count);
+}
+
+enum status checkpoint_contents_list(const struct checkpoint_subject *subject, uint64_t step,
+                                     uint64_t evaluation_count, struct checkpoint_contents *out,
+                                     struct error *err)
+{
+    const uint32_t part_count = 1 + optimizer_moments(subject->job->optimizer.kind);
+    assert(part_count <= PARTS_MAX && part_prefixes[subject->job->optimizer.kind][part_count - 1]);
+    struct checkpoint_contents contents = {.step = step, .evaluation_count = evaluation_count};
+    for (uint32_t s = 0; s < subject->shard_count; s++)
+        contents.state_count += (size_t)subject->tables[s].parts[STATE_WEIGHTS].count * part_count;
+    contents.count = contents.state_count + 2 + (evaluation_count > 0);
+    contents.tensors = calloc(contents.count, sizeof *contents.tensors);
+    contents.values = calloc(contents.count, sizeof *contents.values);
+    contents.names = calloc(contents.count, sizeof *contents.names);
+    if (!contents.tensors || !contents.values || !contents.names) {
+        checkpoint_contents_release(&contents);
+        return error_memory(err, "a list of tensors", contents.count * sizeof *contents.tensors);
+    }
+    fill_contents(&contents, subject, part_count);
+    *out = contents;
+    return STATUS_OK;
+}

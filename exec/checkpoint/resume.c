@@ -1,0 +1,95 @@
+/*
+ * Looking needs no devices and no shards: a whole network is taken for one shard, in whose layout its
+ * tensors are listed. A job's state is read only where its weights are to be written, one job at a
+ * time.
+ *
+ * Data that cannot be opened are no reason to refuse: the job may be complete, and if not, the run will
+ * say so.
+ */
+#include "exec/checkpoint/resume.h"
+
+#include <stdlib.h>
+
+#include "exec/files/data.h"
+#include "exec/files/weights.h"
+#include "models/job/job_files.h"
+
+/* Weights of a complete job to `path`, from its checkpoint of a step. */
+static enum status write_complete(const char *folder, struct checkpoint_subject subject,
+                                  uint64_t step, const char *path, struct error *err)
+{
+    struct job written = *subject.job;
+    const uint64_t bytes = subject.tables->layout.bytes;
+    float *const state = malloc(bytes);
+    float *const states[] = {state};
+    written.weights_out = path;
+    subject.states = states;
+    enum status status = STATUS_OK;
+    if (!state) status = error_memory(err, "the weights of a job", bytes);
+    if (status == STATUS_OK)
+        status = checkpoint_read(&disk_real, folder, &subject, step, NULL, NULL, err);
+    if (status == STATUS_OK)
+        status = weights_write(&written, subject.tables, 1, states, NULL, err);
+    if (status == STATUS_OK) job_partial_remove(path);
+    free(state);
+    return status;
+}
+
+/* Tokens of the training's data, and of held-out ones. */
+static uint64_t tokens_of(const struct job *job, bool held_out)
+{
+    struct data_source *source = NULL;
+    struct error ignored = {0};
+    const enum status status =
+        held_out ? data_open_held_out(job, &source, &ignored) : data_open(job, &source, &ignored);
+    const uint64_t tokens = status == STATUS_OK ? data_tokens(source) : CHECKPOINT_ANY_TOKENS;
+    data_close(source);
+    return tokens;
+}
+
+static enum status look_at(const struct job *job, const char *folder, bool write_weights,
+                           struct arena *arena, struct resume_job *out, struct error *err)
+{
+    struct memory_table parameters = {0};
+    enum status status = memory_parameters(&job->network, 0, job->network.layer_count, arena,
+                                           &parameters, err);
+    if (status != STATUS_OK) return status;
+    const struct state_tables values = state_tables_of_values(parameters);
+    const struct checkpoint_subject subject = {
+        .job = job,
+        .data_tokens = tokens_of(job, false),
+        .held_out_tokens = job->evaluation.every > 0 ? tokens_of(job, true) : 0,
+        .tables = &values,
+        .shard_count = 1,
+    };
+    status = checkpoint_find(&disk_real, folder, &subject, &out->found, err);
+    if (status != STATUS_OK) return status;
+    const uint64_t end = job->first_minibatch + job->minibatches;
+    if (out->found.step > end)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "job '%s' has a checkpoint after %llu minibatches, and the plan ends after %llu",
+                         job->name, (unsigned long long)out->found.step, (unsigned long long)end);
+    out->complete = out->found.step == end;
+    if (!out->complete || !write_weights || !job->weights_out) return STATUS_OK;
+    status = write_complete(folder, subject, out->found.step, job->weights_out, err);
+    if (status != STATUS_OK) return status;
+    out->weights_path = job->weights_out;
+    if (!job->keep_best || out->found.best_step == 0) return STATUS_OK;
+    status = write_complete(folder, subject, out->found.best_step, job->weights_best, err);
+    if (status != STATUS_OK) return error_add(err, "the weights of the best evaluation");
+    out->best_path = job->weights_best;
+    return STATUS_OK;
+}
+
+enum status resume_look(const struct plan *plan, const char *folder, bool write_weights,
+                        struct resume_job *jobs, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t j = 0; j < plan->jobs.count && status == STATUS_OK; j++) {
+        struct arena arena = {0};
+        jobs[j] = (struct resume_job){.complete = false};
+        status = look_at(&plan->jobs.jobs[j], folder, write_weights, &arena, &jobs[j], err);
+        arena_release(&arena);
+    }
+    return status;
+}

@@ -1,0 +1,654 @@
+/*
+ * A GPU as a device.
+ *
+ * Three streams of the GPU (computing, H2D, D2H; a fourth for P2P where devices copy directly) have a
+ * queue of exec/device/device.c and two threads each:
+ *
+ *     enqueueing thread        feeder (stream_main)          GPU                  reaper
+ *     ------------------       ---------------------------   ------------------   ------------------
+ *     device_copy() ---------> [ring] cudaMemcpyAsync,   --> copy, then    -----> sleeps for the event,
+ *                                     record an event        reach the event      notes times, moves
+ *                                                                                 `ended` on
+ *
+ * Nobody else waits for the GPU. The feeder hands over at most AHEAD commands before their turn, so
+ * that launching them is hidden behind work and yet little has been handed over when a run is stopped.
+ * It does wait for room, for its queue, and in device_wait() for the host; never for a command of its
+ * own to end, unless copies are paced or host memory is pageable (below).
+ *
+ * Waiting, in each direction:
+ *     GPU stream for GPU stream    the feeder sleeps until the other feeder has recorded the event,
+ *                                  then hands over cudaStreamWaitEvent(): the GPUs settle the rest
+ *     GPU stream for host stream   the feeder sleeps until the host function has ended
+ *     host stream for GPU stream   its thread sleeps until the reaper has seen the event
+ * Why none of these can end in a deadlock is in device.c; here it matters that a GPU is only ever
+ * given a wait for what a GPU has already been given. A flag in memory that the host sets and the
+ * GPU polls (cuStreamWaitValue32) would let waits for the host be handed over early too, but what a
+ * GPU waits for then may never come when a run ends early, and the GPU would be lost.
+ *
+ * Events. Each stream has a ring of RING pairs, made when the device is opened. A pair belongs to
+ * command number % RING; it is used again when that command has ended, long after, since RING is more
+ * than AHEAD. Between looking whether a command has ended and waiting for its event, the event must
+ * not be recorded anew: `events_lock` of the stream is held for both.
+ *
+ * Host functions on these streams (the loss's arrival, a checkpoint's) are carried out by the feeder
+ * when everything in front of them has ended; they are few. cudaLaunchHostFunc() would run them on a
+ * thread of the driver, which streams may share and where none may wait for another, as those of a
+ * checkpoint do; and a driver whose device is lost would drop them, and whoever waits for them would
+ * hang.
+ *
+ * A lost device. An error that a call returns, or that the reaper finds when it waits for an event,
+ * is the end of the device (device_fail()): commands are passed over from then on, but for host
+ * functions. An event of another device that cannot be waited for is that device's failure.
+ *
+ * Guards. A guarded copy is looked at when it is handed over, at most AHEAD commands of its stream
+ * before its turn. So when a run is stopped, copies that have been handed over are carried out though
+ * their guard has been shut since. That changes nothing that is kept. A computation is handed over
+ * behind the copies that it waits for and in front of those that wait for it (a feeder waits until
+ * that has happened), and a computation that has been handed over counts as begun. A guard that is
+ * shut is shut for minibatches that have not begun, so: state that comes back to the host belongs to
+ * a minibatch that has begun if its copy was handed over before the guard was shut, and is left out
+ * if it was handed over afterwards; and a copy to the device whose computation is left out has filled
+ * a slot that nobody reads.
+ *
+ * Paced copies go chunk by chunk, each awaited, with sleeps between (exec/device/pace.h); on such a stream a
+ * command is carried out from end to end by the feeder, which waits for events as a host stream does.
+ * So do both copying streams when host memory is pageable (options.pageable): the driver then copies
+ * through memory of its own and reads or writes the host's side when it is called, not when the
+ * stream comes to it, so the call must not be made earlier. Such copies reach about a third of the
+ * link's rate.
+ *
+ * Copies from another GPU. The fetching one's P2P stream is given cudaMemcpyPeerAsync(), with access
+ * enabled where the driver says that it can be; where it cannot, the driver goes through the host. A
+ * GPU whose copies were found to arrive changed (device_p2p.h) is staged: access is taken back, and
+ * copies go through a pinned buffer piece by piece, out and in on the same stream, which keeps the one
+ * from overtaking the other and half of the rate unused.
+ *
+ * Times. An event's time is that of an anchor, an event whose clock_s() was found when the device was
+ * opened, plus what cudaEventElapsedTime() says lies between: error at most half of the round trip of
+ * that calibration (some 10 us), and 0.5 us of resolution. That function returns float milliseconds,
+ * so an event further than ANCHOR_S from the anchor becomes the new anchor. The clocks of GPU and host
+ * drift apart by some millionths; but an event cannot come before the command was handed over, nor
+ * after the reaper saw it, and a time outside these moves the anchor as far as it is outside.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cuda_runtime_api.h>
+
+#include "base/alloc.h"
+#include "base/process/progress.h"
+#include "base/text/quantity.h"
+#include "exec/cuda/kernels_cuda.h"
+#include "exec/cuda/kernels_cuda_launch.h"
+#include "exec/cuda/kernels_cuda_products.h"
+#include "exec/device/backend.h"
+#include "exec/device/device_backend.h"
+#include "exec/device/host_memory.h"
+
+enum { AHEAD = 16, RING = 32, CALIBRATIONS = 20, TEXT_BYTES = 256, STAGE_BYTES = 4 << 20 };
+static const double ANCHOR_S = 4;
+
+/* The times of a command. */
+struct slot {
+    cudaEvent_t start, end;
+    double handed_s; /* clock_s() */
+    bool timed, left_out;
+};
+
+struct cuda_stream {
+    cudaStream_t stream;
+    bool waits_for_host; /* paced or pageable: commands are carried out from end to end */
+    struct slot slots[RING];
+    pthread_mutex_t events_lock;
+    cudaEvent_t anchor;
+    double anchor_s, last_s;
+    pthread_t reaper;
+    bool reaping;
+    struct waiter waiter; /* the reaper's */
+};
+
+struct cuda_device {
+    int index;
+    struct cuda_stream streams[STREAM_HOST]; /* compute, H2D, D2H, P2P */
+    struct device *from; /* of the P2P copy that the feeder hands over */
+    char *stage;         /* STAGE_BYTES, pinned; NULL: no copies are staged */
+    bool staged[DEVICES_MAX]; /* copies from the device of this index are */
+};
+
+static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;
+static char text[TEXT_BYTES] = "no CUDA device was opened";
+
+/* --- errors ---------------------------------------------------------------------------------------- */
+
+static bool worked(struct device *device, const char *call, cudaError_t status)
+{
+    if (status == cudaSuccess) return true;
+    char what[TEXT_BYTES];
+    snprintf(what, sizeof what, "%.120s: %s", call, cudaGetErrorString(status));
+    device_fail(device, what);
+    return false;
+}
+
+/* True when it worked; else the device is lost. */
+#define WORKED(device, call) worked(device, #call, call)
+
+#define TRY_CUDA(call)                                                                       \
+    do {                                                                                     \
+        const cudaError_t try_status = (call);                                               \
+        if (try_status != cudaSuccess)                                                       \
+            return error_set(err, STATUS_DEVICE, "%s: %s", #call, cudaGetErrorString(try_status)); \
+    } while (0)
+
+/* --- times ----------------------------------------------------------------------------------------- */
+
+/* The anchor's clock_s(), from the quickest of some round trips. */
+static cudaError_t calibrate(struct cuda_stream *own)
+{
+    double quickest_s = 1e9;
+    for (int i = 0; i < CALIBRATIONS; i++) {
+        struct slot *const spare = &own->slots[0];
+        const double before_s = clock_s();
+        cudaError_t status = cudaEventRecord(spare->end, own->stream);
+        while (status == cudaSuccess && (status = cudaEventQuery(spare->end)) == cudaErrorNotReady) {
+            cudaGetLastError(); /* it is kept like an error, for which the next launch would be blamed */
+            status = cudaSuccess;
+        }
+        const double after_s = clock_s();
+        if (status != cudaSuccess) return status;
+        if (after_s - before_s >= quickest_s) continue;
+        quickest_s = after_s - before_s;
+        own->anchor_s = before_s + quickest_s / 2;
+        const cudaEvent_t swap = own->anchor;
+        own->anchor = spare->end;
+        spare->end = swap;
+    }
+    own->last_s = own->anchor_s;
+    return cudaSuccess;
+}
+
+/* clock_s() of an event that has been reached, which is known to lie between two times. */
+static double time_of(struct device *device, struct cuda_stream *own, cudaEvent_t event,
+                      double earliest_s, double latest_s)
+{
+    float since_ms = 0;
+    if (!WORKED(device, cudaEventElapsedTime(&since_ms, own->anchor, event))) return latest_s;
+    double at_s = own->anchor_s + (double)since_ms * 1e-3;
+    const double bounded_s = at_s < earliest_s ? earliest_s : at_s > latest_s ? latest_s : at_s;
+    own->anchor_s += bounded_s - at_s;
+    at_s = bounded_s > own->last_s ? bounded_s : own->last_s;
+    own->last_s = at_s;
+    return at_s;
+}
+
+static void note_times(struct device_stream *stream, struct slot *slot, struct command *command)
+{
+    struct cuda_stream *const own = stream->own;
+    struct device_timing *const timing = command->timing;
+    const double now_s = clock_s();
+    timing->left_out = slot->left_out;
+    timing->start_s = time_of(stream->device, own, slot->start, slot->handed_s, now_s);
+    timing->end_s = slot->left_out
+                        ? timing->start_s
+                        : time_of(stream->device, own, slot->end, timing->start_s, now_s);
+    if (timing->end_s - own->anchor_s < ANCHOR_S) return;
+    /* Whoever waits for the slot's event now gets one that was reached long ago, and may: so was
+     * this one. */
+    pthread_mutex_lock(&own->events_lock);
+    const cudaEvent_t swap = own->anchor;
+    own->anchor = slot->end;
+    own->anchor_s = timing->end_s;
+    slot->end = swap;
+    pthread_mutex_unlock(&own->events_lock);
+}
+
+static void *reaper_main(void *pointer)
+{
+    struct device_stream *const stream = pointer;
+    struct device *const device = stream->device;
+    struct cuda_stream *const own = stream->own;
+    WORKED(device, cudaSetDevice(((struct cuda_device *)device->own)->index));
+    for (uint64_t number = 0; queue_await_taken(stream, &own->waiter, number); number++) {
+        struct slot *const slot = &own->slots[number % RING];
+        struct command *const command = &stream->ring[number % DEVICE_QUEUE_MAX];
+        /* Once the device is lost nothing is recorded any more, and everything has ended. */
+        if (!atomic_load(&device->failed)) WORKED(device, cudaEventSynchronize(slot->end));
+        if (command->timing && command->kind != COMMAND_WAIT) {
+            if (!atomic_load(&device->failed) && slot->timed)
+                note_times(stream, slot, command);
+            else
+                *command->timing = (struct device_timing){clock_s(), clock_s(), true};
+        }
+        queue_ended(stream, number + 1);
+    }
+    return NULL;
+}
+
+/* --- carrying out ----------------------------------------------------------------------------------- */
+
+static enum cudaMemcpyKind direction_of(const struct device_stream *stream)
+{
+    switch (stream->kind) {
+    case STREAM_H2D: return cudaMemcpyHostToDevice;
+    case STREAM_D2H: return cudaMemcpyDeviceToHost;
+    default: return cudaMemcpyDefault;
+    }
+}
+
+/* Out and in on one stream: a piece is out before it goes in, and in before the next comes out. */
+static bool give_staged(struct device_stream *stream, char *to, const char *from, uint64_t bytes)
+{
+    struct cuda_stream *const own = stream->own;
+    char *const stage = ((struct cuda_device *)stream->device->own)->stage;
+    for (uint64_t done = 0; done < bytes; done += STAGE_BYTES) {
+        const uint64_t piece = bytes - done < STAGE_BYTES ? bytes - done : STAGE_BYTES;
+        if (!WORKED(stream->device, cudaMemcpyAsync(stage, from + done, piece,
+                                                    cudaMemcpyDeviceToHost, own->stream)) ||
+            !WORKED(stream->device, cudaMemcpyAsync(to + done, stage, piece,
+                                                    cudaMemcpyHostToDevice, own->stream)))
+            return false;
+    }
+    return true;
+}
+
+/* Hand over a copy of at least a byte. */
+static bool give_copy(struct device_stream *stream, void *to, const void *from, uint64_t bytes)
+{
+    struct cuda_stream *const own = stream->own;
+    const struct cuda_device *const cuda = stream->device->own;
+    if (stream->kind != STREAM_P2P)
+        return WORKED(stream->device,
+                      cudaMemcpyAsync(to, from, bytes, direction_of(stream), own->stream));
+    if (cuda->staged[cuda->from->options.index]) return give_staged(stream, to, from, bytes);
+    const int peer = ((const struct cuda_device *)cuda->from->own)->index;
+    return WORKED(stream->device,
+                  cudaMemcpyPeerAsync(to, cuda->index, from, peer, bytes, own->stream));
+}
+
+/* A piece of a paced copy: there when it returns. */
+static void copy_and_wait(void *context, void *to, const void *from, uint64_t bytes)
+{
+    struct device_stream *const stream = context;
+    struct cuda_stream *const own = stream->own;
+    if (give_copy(stream, to, from, bytes))
+        WORKED(stream->device, cudaStreamSynchronize(own->stream));
+}
+
+static void attach(struct device_stream *stream)
+{
+    struct cuda_device *const device = stream->device->own;
+    WORKED(stream->device, cudaSetDevice(device->index));
+    pace_attach(&stream->pace);
+    stream->pace.copy = copy_and_wait;
+    stream->pace.context = stream;
+}
+
+static void hand_over_wait(struct device_stream *stream, struct command *command)
+{
+    struct cuda_stream *const own = stream->own;
+    struct device_stream *const on = command->what.wait.on;
+    struct cuda_stream *const other = on->own;
+    const uint64_t event = command->what.wait.event;
+    if (device_reached(on, event)) return; /* always so when the other is no stream of a GPU */
+    pthread_mutex_lock(&other->events_lock);
+    if (!device_reached(on, event) && !atomic_load(&on->device->failed))
+        WORKED(on->device,
+               cudaStreamWaitEvent(own->stream, other->slots[(event - 1) % RING].end, 0));
+    pthread_mutex_unlock(&other->events_lock);
+}
+
+static void hand_over_copy(struct device_stream *stream, struct command *command,
+                           bool back_to_back)
+{
+    if (stream->kind == STREAM_P2P)
+        ((struct cuda_device *)stream->device->own)->from = command->what.copy.from_device;
+    if (stream->pace.bytes_per_s > 0)
+        pace_copy(&stream->pace, command->what.copy.to, command->what.copy.from,
+                  command->what.copy.bytes, back_to_back, &stream->quit);
+    else if (command->what.copy.bytes > 0)
+        give_copy(stream, command->what.copy.to, command->what.copy.from, command->what.copy.bytes);
+}
+
+static void hand_over(struct device_stream *stream, struct command *command, uint64_t number,
+                      bool back_to_back)
+{
+    struct device *const device = stream->device;
+    struct cuda_stream *const own = stream->own;
+    struct slot *const slot = &own->slots[number % RING];
+    const bool work = command->kind != COMMAND_WAIT;
+    slot->left_out = command_is_shut(command);
+    slot->timed = work && command->timing;
+    const double pause_s = work && !slot->left_out ? queue_delay_s(stream, number) : 0;
+    if (pause_s > 0) WORKED(device, cuda_pause(own->stream, (uint64_t)(pause_s * 1e9)));
+    slot->handed_s = clock_s();
+    if (slot->timed) WORKED(device, cudaEventRecord(slot->start, own->stream));
+    switch ((enum command_kind)command->kind) {
+    case COMMAND_WAIT:
+        hand_over_wait(stream, command);
+        break;
+    case COMMAND_COPY:
+        if (!slot->left_out) hand_over_copy(stream, command, back_to_back);
+        break;
+    case COMMAND_COMPUTE: {
+        command->what.compute(device->kernels, command_argument(command));
+        const char *const failed = kernels_cuda_failure(device->kernels);
+        if (failed) device_fail(device, failed);
+        break;
+    }
+    case COMMAND_CALL:
+        WORKED(device, cudaStreamSynchronize(own->stream));
+        command->what.call(command_argument(command));
+        break;
+    case COMMAND_POISON: /* all bits set is a NaN in every format */
+        WORKED(device, cudaMemsetAsync(command->what.poison.at, 0xff, command->what.poison.bytes,
+                                       own->stream));
+        break;
+    }
+    pthread_mutex_lock(&own->events_lock);
+    WORKED(device, cudaEventRecord(slot->end, own->stream));
+    pthread_mutex_unlock(&own->events_lock);
+    if (own->waits_for_host) WORKED(device, cudaStreamSynchronize(own->stream));
+}
+
+static const struct stream_ops cuda_stream_ops = {
+    .attach = attach, .carry_out = hand_over, .ahead_max = AHEAD, .waits_on_device = true};
+/* Paced or pageable. */
+static const struct stream_ops cuda_slow_stream_ops = {
+    .attach = attach, .carry_out = hand_over, .ahead_max = AHEAD, .waits_on_device = false};
+
+/* --- opening and closing ------------------------------------------------------------------------------ */
+
+static enum status open_stream(struct device *device, uint32_t kind, struct error *err)
+{
+    struct cuda_device *const cuda = device->own;
+    struct cuda_stream *const own = &cuda->streams[kind];
+    const struct device_options *const options = &device->options;
+    const bool paced = (kind == STREAM_H2D && options->h2d_bytes_per_s > 0) ||
+                       (kind == STREAM_D2H && options->d2h_bytes_per_s > 0) ||
+                       (kind == STREAM_P2P && options->p2p_bytes_per_s > 0);
+    const bool of_host = kind == STREAM_H2D || kind == STREAM_D2H;
+    own->waits_for_host = paced || (of_host && options->pageable);
+    pthread_mutex_init(&own->events_lock, NULL);
+    TRY_CUDA(cudaStreamCreateWithFlags(&own->stream, cudaStreamNonBlocking));
+    TRY_CUDA(cudaEventCreateWithFlags(&own->anchor, cudaEventBlockingSync));
+    for (int i = 0; i < RING; i++) {
+        TRY_CUDA(cudaEventCreateWithFlags(&own->slots[i].start, cudaEventBlockingSync));
+        TRY_CUDA(cudaEventCreateWithFlags(&own->slots[i].end, cudaEventBlockingSync));
+    }
+    TRY_CUDA(calibrate(own));
+    if (kind == STREAM_COMPUTE) {
+        const enum status status =
+            kernels_cuda_create(own->stream, options->tf32, &device->kernels, err);
+        if (status != STATUS_OK) return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status start_stream(struct device *device, uint32_t kind, struct error *err)
+{
+    struct cuda_device *const cuda = device->own;
+    struct cuda_stream *const own = &cuda->streams[kind];
+    const struct stream_ops *const ops =
+        own->waits_for_host ? &cuda_slow_stream_ops : &cuda_stream_ops;
+    const enum status status = queue_start(device, kind, ops, own, err);
+    if (status != STATUS_OK) return status;
+    if (!waiter_init(&own->waiter))
+        return error_set(err, STATUS_DEVICE, "cannot make a condition variable");
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int failed = pthread_create(&own->reaper, NULL, reaper_main, &device->streams[kind]);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed) {
+        pthread_cond_destroy(&own->waiter.wake);
+        return error_set(err, STATUS_DEVICE, "cannot start a thread for the %s stream of device %u: %s",
+                         plan_stream_names[kind], device->options.index, strerror(failed));
+    }
+    own->reaping = true;
+    return STATUS_OK;
+}
+
+/* The feeder has ended; what it handed over is finished first. */
+static void stop_stream(struct device_stream *stream)
+{
+    struct cuda_stream *const own = stream->own;
+    if (!own || !own->reaping) return; /* the host's stream has none */
+    pthread_join(own->reaper, NULL);
+    pthread_cond_destroy(&own->waiter.wake);
+    own->reaping = false;
+    /* All devices of a run are stopped before one is closed: what is still copied from a peer's arena,
+     * on this device's stream, must have ended before that arena is freed. */
+    if (cudaStreamSynchronize(own->stream) != cudaSuccess) cudaGetLastError(); /* a lost device's */
+    cudaStreamDestroy(own->stream);
+    own->stream = NULL;
+}
+
+static void close_cuda(struct device *device)
+{
+    struct cuda_device *const cuda = device->own;
+    if (!cuda) return;
+    cudaSetDevice(cuda->index);
+    kernels_cuda_destroy(device->kernels);
+    for (uint32_t kind = 0; kind < STREAM_HOST; kind++) {
+        struct cuda_stream *const own = &cuda->streams[kind];
+        for (int i = 0; i < RING; i++) {
+            if (own->slots[i].start) cudaEventDestroy(own->slots[i].start);
+            if (own->slots[i].end) cudaEventDestroy(own->slots[i].end);
+        }
+        if (own->anchor) cudaEventDestroy(own->anchor);
+        if (own->stream) cudaStreamDestroy(own->stream);
+    }
+    if (cuda->stage) cudaFreeHost(cuda->stage);
+    cudaFree(device->arena);
+    free(cuda);
+}
+
+static enum status link_cuda(struct device *to, struct device *from, struct error *err)
+{
+    const int device = ((struct cuda_device *)to->own)->index;
+    const int peer = ((struct cuda_device *)from->own)->index;
+    int possible = 0;
+    TRY_CUDA(cudaDeviceCanAccessPeer(&possible, device, peer));
+    if (!possible) return STATUS_OK;
+    TRY_CUDA(cudaSetDevice(device));
+    const cudaError_t failed = cudaDeviceEnablePeerAccess(peer, 0);
+    if (failed != cudaSuccess) cudaGetLastError(); /* it was already, or copies work without */
+    return STATUS_OK;
+}
+
+static enum status stage_cuda(struct device *to, struct device *from, struct error *err)
+{
+    struct cuda_device *const cuda = to->own;
+    TRY_CUDA(cudaSetDevice(cuda->index));
+    if (cudaDeviceDisablePeerAccess(((struct cuda_device *)from->own)->index) != cudaSuccess)
+        cudaGetLastError(); /* it was not enabled */
+    if (!cuda->stage) {
+        void *memory;
+        const cudaError_t failed = cudaMallocHost(&memory, STAGE_BYTES);
+        if (failed != cudaSuccess) {
+            cudaGetLastError(); /* it is told here */
+            return error_set(err, STATUS_NO_MEMORY, "no pinned buffer of %d bytes for copies between "
+                             "devices: %s", STAGE_BYTES, cudaGetErrorString(failed));
+        }
+        cuda->stage = memory;
+    }
+    cuda->staged[from->options.index] = true;
+    return STATUS_OK;
+}
+
+static const struct device_ops cuda_ops = {
+    .stop_stream = stop_stream, .link = link_cuda, .stage = stage_cuda, .close = close_cuda};
+
+static enum status map_arena(struct device *device, const char *name, struct error *err)
+{
+    const struct device_options *const options = &device->options;
+    const uint64_t needed = options->arena_bytes + CUDA_WORKSPACE_BYTES;
+    size_t available = 0, total = 0;
+    TRY_CUDA(cudaMemGetInfo(&available, &total));
+    char words[3][QUANTITY_TEXT_BYTES];
+    if (needed > available)
+        return error_set(err, STATUS_NO_MEMORY,
+                         "the plan needs %s (%" PRIu64 " bytes) of device memory, but %s has %s of "
+                         "%s left (%zu bytes)",
+                         quantity_text((double)needed, DIMENSION_BYTES, words[0]), needed, name,
+                         quantity_text((double)available, DIMENSION_BYTES, words[1]),
+                         quantity_text((double)total, DIMENSION_BYTES, words[2]), available);
+    if (options->arena_bytes == 0) return STATUS_OK;
+    /* What is free may lie in pieces, or have been taken since. */
+    device->memory.arena_bytes = options->arena_bytes;
+    const cudaError_t failed = cudaMalloc(&device->arena, options->arena_bytes);
+    if (failed != cudaSuccess) {
+        cudaGetLastError(); /* it is told here */
+        return error_set(err, STATUS_NO_MEMORY,
+                         "%s has %s of %s left, but does not give %s in one piece (%" PRIu64
+                         " bytes): %s",
+                         name, quantity_text((double)available, DIMENSION_BYTES, words[1]),
+                         quantity_text((double)total, DIMENSION_BYTES, words[2]),
+                         quantity_text((double)options->arena_bytes, DIMENSION_BYTES, words[0]),
+                         options->arena_bytes, cudaGetErrorString(failed));
+    }
+    TRY_CUDA(cudaMemset(device->arena, options->poison ? 0xff : 0, options->arena_bytes));
+    TRY_CUDA(cudaDeviceSynchronize());
+    return STATUS_OK;
+}
+
+/* What opening the device took; `before` was free in front of it. */
+static enum status note_memory(struct device *device, size_t before, struct error *err)
+{
+    struct device_memory *const memory = &device->memory;
+    size_t after = 0, total = 0;
+    TRY_CUDA(cudaMemGetInfo(&after, &total));
+    memory->workspace_bytes = CUDA_WORKSPACE_BYTES;
+    const uint64_t known = memory->arena_bytes + memory->workspace_bytes;
+    const uint64_t taken = before > after ? before - after : 0;
+    memory->driver_bytes = taken > known ? taken - known : 0;
+    return STATUS_OK;
+}
+
+static void describe(const char *name, bool tf32)
+{
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    pthread_mutex_lock(&text_lock);
+    snprintf(text, sizeof text, "%.120s, driver for CUDA %d.%d, cuBLASLt %u, %s products", name,
+             driver / 1000, driver % 1000 / 10, cuda_products_version(), tf32 ? "tf32" : "fp32");
+    pthread_mutex_unlock(&text_lock);
+}
+
+static enum status open_all(struct device *device, struct error *err)
+{
+    struct cuda_device *const cuda = device->own;
+    uint32_t count = 0;
+    enum status status = backend_cuda.count(&count, err);
+    if (status != STATUS_OK) return status;
+    if (device->options.index >= count)
+        return error_set(err, STATUS_DEVICE, "there is no CUDA device %u (found %u)",
+                         device->options.index, count);
+    cuda->index = (int)device->options.index;
+    struct cudaDeviceProp properties;
+    size_t available = 0, total = 0;
+    TRY_CUDA(cudaSetDevice(cuda->index));
+    /* Threads that wait shall sleep: cores are few. Without it they spin, which is right as well. */
+    if (cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess) cudaGetLastError();
+    TRY_CUDA(cudaGetDeviceProperties(&properties, cuda->index));
+    describe(properties.name, device->options.tf32);
+    TRY_CUDA(cudaMemGetInfo(&available, &total));
+    status = map_arena(device, properties.name, err);
+    const uint32_t kinds = device->options.p2p ? STREAM_P2P + 1 : STREAM_P2P;
+    for (uint32_t kind = 0; kind < kinds && status == STATUS_OK; kind++)
+        status = open_stream(device, kind, err);
+    if (status == STATUS_OK) status = note_memory(device, available, err);
+    for (uint32_t kind = 0; kind < kinds && status == STATUS_OK; kind++)
+        status = start_stream(device, kind, err);
+    if (status == STATUS_OK && device->options.index == 0)
+        status = queue_start(device, STREAM_HOST, &host_call_stream, NULL, err);
+    return status;
+}
+
+enum status device_open_cuda(const struct device_options *options, struct device **out,
+                             struct error *err)
+{
+    struct device *const device = alloc_zeroed(1, sizeof *device);
+    struct cuda_device *const cuda = alloc_zeroed(1, sizeof *cuda);
+    if (!device || !cuda) {
+        free(device);
+        free(cuda);
+        return error_memory(err, "a device", sizeof *device + sizeof *cuda);
+    }
+    device->ops = &cuda_ops;
+    device->own = cuda;
+    device->options = *options;
+    const enum status status = open_all(device, err);
+    if (status == STATUS_OK)
+        *out = device;
+    else
+        device_close(device);
+    return status;
+}
+
+/* --- the back end --------------------------------------------------------------------------------------- */
+
+static enum status count_devices(uint32_t *out, struct error *err)
+{
+    int count = 0;
+    const cudaError_t failed = cudaGetDeviceCount(&count);
+    if (failed != cudaSuccess)
+        return error_set(err, STATUS_DEVICE, "no CUDA device: %s", cudaGetErrorString(failed));
+    if (count == 0) return error_set(err, STATUS_DEVICE, "no CUDA device: the driver has none");
+    *out = (uint32_t)count;
+    return STATUS_OK;
+}
+
+static const char *unsupported(const struct job *job)
+{
+    return job->network.head_width > CUDA_HEAD_WIDTH_MAX
+               ? "its heads are wider than 256, for which there is no CUDA kernel"
+               : NULL;
+}
+
+static const char *device_text(void)
+{
+    static _Thread_local char copy[TEXT_BYTES];
+    pthread_mutex_lock(&text_lock);
+    memcpy(copy, text, sizeof copy);
+    pthread_mutex_unlock(&text_lock);
+    return copy;
+}
+
+/* Locked memory cannot be swapped out or given to others: some must be left. */
+static const uint64_t UNPINNED_MIN_BYTES = UINT64_C(1) << 30;
+
+static bool pin(void *memory, uint64_t bytes, char *why, uint32_t size)
+{
+    const uint64_t total = host_memory_total();
+    char words[2][QUANTITY_TEXT_BYTES];
+    if (total > 0 && (bytes > total || total - bytes < UNPINNED_MIN_BYTES)) {
+        snprintf(why, size, "%s of the machine's %s would leave less than 1 GiB",
+                 quantity_text((double)bytes, DIMENSION_BYTES, words[0]),
+                 quantity_text((double)total, DIMENSION_BYTES, words[1]));
+        return false;
+    }
+    const cudaError_t failed = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
+    if (failed == cudaSuccess) return true;
+    cudaGetLastError(); /* it is told here */
+    snprintf(why, size, "%s", cudaGetErrorString(failed));
+    return false;
+}
+
+static void unpin(void *memory)
+{
+    cudaHostUnregister(memory);
+}
+
+const struct backend backend_cuda = {
+    .name = "cuda",
+    .open = device_open_cuda,
+    .count = count_devices,
+    .unsupported = unsupported,
+    .text = device_text,
+    .pin = pin,
+    .unpin = unpin,
+};

@@ -1,0 +1,180 @@
+/*
+ * The embedding: gathering rows of the token and position tables, and updating those tables.
+ *
+ * As on the host (kernels_embed.c), a row's gradient is the tied head's, if any, plus dx of every token
+ * that is this row, in the order of the tokens; it never exists as a table. Which tokens belong to a
+ * row is settled by sorting pairs (row, token's place), row in the upper half of 64 bits: CUB's radix
+ * sort over the row's bits alone is stable, so equal rows keep the order of the tokens. Tokens outside
+ * the range of rows, and the padding token, get the row behind the vocabulary and end up last.
+ *
+ * Then a block takes a row. Its threads find the row's first pair together: each looks at one of
+ * THREADS evenly spaced pairs, and the count of those in front of the row cuts the range to a
+ * THREADS-th, so that 65 536 tokens take two looks at memory instead of sixteen.
+ *
+ * Additions per row are made by one thread per column, one after the other: no atomics, and the
+ * same order however the table is cut.
+ */
+#include "exec/cuda/kernels_cuda_device.cuh"
+
+#include <cub/device/device_radix_sort.cuh>
+
+#include "exec/cuda/kernels_cuda_launch.h"
+#include "exec/cuda/kernels_cuda_step.cuh"
+
+enum { THREADS = 256, UNROLL = 4 };
+
+/* --- forward ---------------------------------------------------------------------------------------- */
+
+__device__ static inline float number_of(float x)
+{
+    return x;
+}
+
+__device__ static inline float number_of(bf16 x)
+{
+    return bf16_widen(x);
+}
+
+/* A block per token; the slice with row 0 comes first and writes, others add. */
+template <typename Number>
+__global__ static void embed_forward(float *x, const Number *rows, const int32_t *tokens,
+                                     int64_t token_stride, int64_t t, int64_t c, int64_t v,
+                                     int64_t first_row, int64_t row_count)
+{
+    const int64_t r = blockIdx.x, end_row = first_row + row_count;
+    const int64_t token = tokens[r / t * token_stride + r % t], position = v + r % t;
+    const bool has_token = token >= first_row && token < end_row && token < v;
+    const bool has_position = position >= first_row && position < end_row;
+    if (first_row > 0 && !has_token && !has_position) return;
+    for (int64_t i = threadIdx.x; i < c; i += THREADS) {
+        float sum = first_row == 0 ? 0.0f : x[r * c + i];
+        if (has_token) sum += number_of(rows[(token - first_row) * c + i]);
+        if (has_position) sum += number_of(rows[(position - first_row) * c + i]);
+        x[r * c + i] = sum;
+    }
+}
+
+/* --- which tokens are in which row --------------------------------------------------------------------- */
+
+__global__ static void make_pairs(unsigned long long *pairs, struct cuda_embed e)
+{
+    const int64_t r = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (r >= e.b * e.t) return;
+    const int64_t token = e.tokens[r / e.t * e.token_stride + r % e.t];
+    const bool inside = token >= e.first_row && token < e.first_row + e.row_count &&
+                        token < e.vocabulary && token + 1 != e.rows.padded;
+    pairs[r] = (unsigned long long)(inside ? token : e.vocabulary) << 32 | (unsigned long long)r;
+}
+
+/* The first pair whose row is at least `row`; all threads of the block must call. */
+__device__ static int64_t find_pair(const unsigned long long *pairs, int64_t count, int64_t row)
+{
+    int64_t low = 0, high = count;
+    while (low < high) {
+        const int64_t width = (high - low + THREADS - 1) / THREADS;
+        const int64_t probe = low + threadIdx.x * width;
+        const bool in_front = probe < high && (int64_t)(pairs[probe] >> 32) < row;
+        const int64_t passed = __syncthreads_count(in_front);
+        if (passed == 0) return low;
+        const int64_t end = low + passed * width;
+        low += (passed - 1) * width + 1;
+        if (end < high) high = end;
+    }
+    return low;
+}
+
+/* --- update ----------------------------------------------------------------------------------------------- */
+
+/* A block per row of the range. */
+__global__ static void update_rows(struct cuda_embed e, const unsigned long long *pairs)
+{
+    const int64_t row = blockIdx.x, global = e.first_row + row;
+    const bool is_position = global >= e.vocabulary;
+    const int64_t position = global - e.vocabulary;
+    int64_t first = 0, count = 0;
+    if (is_position) {
+        count = position < e.t ? e.b : 0; /* one token of each sample */
+    } else {
+        first = find_pair(pairs, e.b * e.t, global);
+        while (first + count < e.b * e.t && (int64_t)(pairs[first + count] >> 32) == global)
+            count++;
+    }
+    const bool has_head = e.head && !is_position;
+    if (e.skip_idle && !has_head && count == 0) return;
+    for (int64_t i = threadIdx.x; i < e.c; i += THREADS) {
+        float g = has_head ? e.head[row * e.c + i] : 0.0f;
+        for (int64_t k = 0; k < count; k += UNROLL) {
+            float terms[UNROLL];
+            for (int u = 0; u < UNROLL; u++) {
+                if (k + u >= count) break;
+                const int64_t place = is_position
+                                          ? (k + u) * e.t + position
+                                          : (int64_t)(pairs[first + k + u] & 0xffffffffu);
+                terms[u] = e.dx[place * e.c + i];
+            }
+            for (int u = 0; u < UNROLL; u++)
+                if (k + u < count) g += terms[u];
+        }
+        struct step_numbers numbers = step_load(e.rows, row * e.c + i, e.step);
+        step_apply(&numbers, g, e.rows.m != nullptr, e.rows.v != nullptr, e.step);
+        step_store(e.rows, row * e.c + i, numbers, e.step);
+    }
+}
+
+/* --- launchers ---------------------------------------------------------------------------------------------- */
+
+extern "C" cudaError_t cuda_embed_forward(cudaStream_t stream, float *x, const float *rows,
+                                          const int32_t *tokens, int64_t token_stride, int64_t b,
+                                          int64_t t, int64_t c, int64_t v, int64_t first_row,
+                                          int64_t row_count)
+{
+    return launch(embed_forward<float>, b * t, dim3(THREADS), 0, stream, x, rows, tokens, token_stride, t,
+                  c, v, first_row, row_count);
+}
+
+extern "C" cudaError_t cuda_embed_forward_bf16(cudaStream_t stream, float *x, const bf16 *rows,
+                                               const int32_t *tokens, int64_t token_stride,
+                                               int64_t b, int64_t t, int64_t c, int64_t v,
+                                               int64_t first_row, int64_t row_count)
+{
+    return launch(embed_forward<bf16>, b * t, dim3(THREADS), 0, stream, x, rows, tokens,
+                  token_stride, t, c, v, first_row, row_count);
+}
+
+extern "C" cudaError_t cuda_embed_update(cudaStream_t stream, const struct cuda_embed *embed,
+                                         unsigned long long *pairs, void *workspace)
+{
+    const int64_t tokens = embed->b * embed->t;
+    if (tokens > INT32_MAX) return cudaErrorInvalidValue;
+    int row_bits = 1;
+    while (embed->vocabulary >> row_bits > 0) row_bits++;
+    cudaError_t failed = launch(make_pairs, blocks_for(tokens, THREADS), dim3(THREADS), 0, stream,
+                                pairs, *embed);
+    if (failed != cudaSuccess) return failed;
+
+    cub::DoubleBuffer<unsigned long long> both(pairs, pairs + tokens);
+    size_t bytes = 0;
+    failed = cub::DeviceRadixSort::SortKeys(nullptr, bytes, both, (int)tokens, 32, 32 + row_bits,
+                                            stream);
+    if (failed != cudaSuccess) return failed;
+    if (bytes > CUDA_WORKSPACE_BYTES) return cudaErrorMemoryAllocation;
+    bytes = CUDA_WORKSPACE_BYTES;
+    failed = cub::DeviceRadixSort::SortKeys(workspace, bytes, both, (int)tokens, 32, 32 + row_bits,
+                                            stream);
+    if (failed != cudaSuccess) return failed;
+    return launch(update_rows, embed->row_count, dim3(THREADS), 0, stream, *embed,
+                  (const unsigned long long *)both.Current());
+}
+
+extern "C" cudaError_t cuda_embed_load(void)
+{
+    const void *const kernels[] = {(const void *)embed_forward<float>,
+                                   (const void *)embed_forward<bf16>, (const void *)make_pairs,
+                                   (const void *)update_rows};
+    struct cudaFuncAttributes attributes;
+    for (const void *kernel : kernels) {
+        const cudaError_t failed = cudaFuncGetAttributes(&attributes, kernel);
+        if (failed != cudaSuccess) return failed;
+    }
+    return cudaSuccess;
+}

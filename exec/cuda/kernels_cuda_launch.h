@@ -1,0 +1,150 @@
+/*
+ * The launchers of the .cu files, for exec/cuda/kernels_cuda.c. Shapes and meanings are those of
+ * exec/kernels/kernels.h; all pointers but coefficients are device memory; each enqueues on `stream` and
+ * returns what the launch said.
+ *
+ * workspace   WORKSPACE_BYTES of device memory that belong to the stream: partial sums
+ */
+#ifndef SPILLWAY_EXEC_KERNELS_CUDA_LAUNCH_H
+#define SPILLWAY_EXEC_KERNELS_CUDA_LAUNCH_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "exec/kernels/kernels_attention.h"
+#include "exec/kernels/kernels_step.h"
+
+/* The libraries' recommendation for Hopper; partial sums need a few MiB of it. */
+enum { CUDA_WORKSPACE_BYTES = 32 << 20 };
+
+/* Heads wider than this have no attention kernel. */
+enum { CUDA_HEAD_WIDTH_MAX = 256 };
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Load all kernels of a file onto the current device, so that no first launch has to. */
+cudaError_t cuda_elementwise_load(void);
+cudaError_t cuda_rows_load(void);
+cudaError_t cuda_embed_load(void);
+cudaError_t cuda_attention_load(void);
+cudaError_t cuda_rope_load(void);
+cudaError_t cuda_images_load(void);
+
+/* --- kernels_cuda_elementwise.cu ---------------------------------------------------------------- */
+
+cudaError_t cuda_gelu_forward(cudaStream_t stream, float *y, const float *x, int64_t n,
+                              bool tanh_form);
+cudaError_t cuda_gelu_backward(cudaStream_t stream, float *dx, const float *dy, const float *x,
+                               int64_t n, bool tanh_form);
+cudaError_t cuda_swiglu_forward(cudaStream_t stream, float *y, const float *gate, const float *up,
+                                int64_t n);
+cudaError_t cuda_swiglu_backward(cudaStream_t stream, float *dgate, float *dup, const float *dy,
+                                 const float *gate, const float *up, int64_t n);
+cudaError_t cuda_residual(cudaStream_t stream, float *z, const float *x, const float *y,
+                          int64_t n);
+cudaError_t cuda_update(cudaStream_t stream, const struct kernel_parameters *parameters,
+                        const float *g, int64_t n, const struct host_step *step);
+cudaError_t cuda_round(cudaStream_t stream, bf16 *out, const float *x, int64_t n);
+/* Rows of `width` numbers: out without gaps from x, `stride` apart; and back. */
+cudaError_t cuda_round_rows(cudaStream_t stream, bf16 *out, const float *x, int64_t rows,
+                            int64_t width, int64_t stride);
+cudaError_t cuda_widen_rows(cudaStream_t stream, float *out, const bf16 *x, int64_t rows,
+                            int64_t width, int64_t stride);
+/* y(m,n) += bias(n) */
+cudaError_t cuda_add_bias(cudaStream_t stream, float *y, const float *bias, int64_t m, int64_t n);
+/* Tests: keep the stream busy for this long. */
+cudaError_t cuda_pause(cudaStream_t stream, uint64_t nanoseconds);
+
+/* --- kernels_cuda_rows.cu ------------------------------------------------------------------------ */
+
+cudaError_t cuda_norm_forward(cudaStream_t stream, float *out, float *sum, float *stats,
+                              const float *x, const float *y, const float *w, const float *b,
+                              int64_t r, int64_t c, float epsilon);
+cudaError_t cuda_norm_backward(cudaStream_t stream, float *dx, float *dw, float *db,
+                               const float *dout, const float *x, const float *stats,
+                               const float *w, const float *added, int64_t r, int64_t c,
+                               void *workspace);
+cudaError_t cuda_rms_norm_forward(cudaStream_t stream, float *out, float *sum, float *stats,
+                                  const float *x, const float *y, const float *w, int64_t r,
+                                  int64_t c, float epsilon);
+cudaError_t cuda_rms_norm_backward(cudaStream_t stream, float *dx, float *dw, const float *dout,
+                                   const float *x, const float *stats, const float *w,
+                                   const float *added, int64_t r, int64_t c, void *workspace);
+/* add: to what `sums` holds */
+cudaError_t cuda_column_sums(cudaStream_t stream, float *sums, const float *x, int64_t m,
+                             int64_t n, bool add, void *workspace);
+/* As loss_labels: a row's target may be negative. */
+struct cuda_loss {
+    double *loss;
+    float *logits;                       /* of rows [first, first + count) of part `part` */
+    const int32_t *labels;
+    int64_t label_stride, b, t, v;
+    int64_t first, count;
+    uint32_t part, parts;
+};
+cudaError_t cuda_loss(cudaStream_t stream, const struct cuda_loss *arguments, void *workspace);
+
+/* --- kernels_cuda_embed.cu ------------------------------------------------------------------------ */
+
+cudaError_t cuda_embed_forward(cudaStream_t stream, float *x, const float *rows,
+                               const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                               int64_t c, int64_t v, int64_t first_row, int64_t row_count);
+
+cudaError_t cuda_embed_forward_bf16(cudaStream_t stream, float *x, const bf16 *rows,
+                                    const int32_t *tokens, int64_t token_stride, int64_t b,
+                                    int64_t t, int64_t c, int64_t v, int64_t first_row,
+                                    int64_t row_count);
+
+struct cuda_embed {
+    struct kernel_parameters rows; /* of first_row */
+    const float *head, *dx;  /* head may be NULL */
+    const int32_t *tokens;
+    int64_t token_stride, b, t, c, vocabulary, first_row, row_count;
+    struct host_step step;
+    bool skip_idle;          /* rows without a gradient do not change */
+};
+/* pairs: room for 2 * b * t numbers of 8 bytes */
+cudaError_t cuda_embed_update(cudaStream_t stream, const struct cuda_embed *embed,
+                              unsigned long long *pairs, void *workspace);
+
+/* --- kernels_cuda_attention.cu --------------------------------------------------------------------- */
+
+cudaError_t cuda_attention_forward(cudaStream_t stream, const struct attention *attention);
+cudaError_t cuda_attention_backward(cudaStream_t stream, const struct attention *attention);
+
+/* --- kernels_cuda_rope.cu ----------------------------------------------------------------------------- */
+
+/* Pairs [first, first + count) of each head. */
+enum { CUDA_ROPE_PAIRS = 128 };
+struct cuda_rope {
+    float *q, *k;
+    int64_t tokens, t, h, kv, d; /* tokens: B T */
+    int32_t first, count;
+    bool back;
+    float frequencies[CUDA_ROPE_PAIRS];
+};
+cudaError_t cuda_rope(cudaStream_t stream, const struct cuda_rope *arguments);
+
+/* --- kernels_cuda_images.cu --------------------------------------------------------------------------- */
+
+cudaError_t cuda_patches(cudaStream_t stream, float *out, const float *images, int64_t b,
+                         int64_t channels, int64_t image, int64_t patch);
+cudaError_t cuda_join_forward(cudaStream_t stream, float *x, const float *patches,
+                              const float *class_token, const float *positions, int64_t b,
+                              int64_t t, int64_t c);
+cudaError_t cuda_join_backward(cudaStream_t stream, float *dpatches, float *dclass_token,
+                               float *dpositions, const float *dx, int64_t b, int64_t t, int64_t c,
+                               void *workspace);
+cudaError_t cuda_first_forward(cudaStream_t stream, float *out, const float *x, int64_t b,
+                               int64_t t, int64_t c);
+cudaError_t cuda_first_backward(cudaStream_t stream, float *dx, const float *dout, int64_t b,
+                                int64_t t, int64_t c);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,306 @@
+/*
+ * Products by cuBLASLt, with a plan for each shape.
+ *
+ * The library is told what to compute by descriptors and asked which of its algorithms suits; asking
+ * takes tens of microseconds. So the answer is kept, with the descriptors, in a table by shape, and a
+ * product costs a look-up and a launch. The structs are the library's semi-opaque ones, held by
+ * value: nothing is allocated after the table.
+ *
+ * The same bits. The algorithm follows from the shape, the GPU, the library's version and what the
+ * library may count on: a workspace of fixed size that is this stream's own, and how operands are
+ * aligned (below). It never follows from timing: algorithms are not tried out against each other.
+ * Sums that are split over blocks must be added up from separate places (COMPUTE_TYPE), not in place
+ * in the order in which blocks come along.
+ *
+ * Operands are fp32, or both bf16; sums and results are fp32 either way. So a weight in bf16 is read as it
+ * lies, and what it is multiplied by was rounded by a kernel of our own.
+ *
+ * Alignment. Buffers begin at multiples of CUDA_OPERAND_ALIGNMENT, but the part of a microbatch begins
+ * within one, behind as many matrices of its size as there were microbatches before, and a cut at
+ * another layer puts the same matrix at the beginning of another buffer. So what the library is told
+ * is no more than a multiple of the matrix's own size can promise, wherever it lies; and less only
+ * where it lies at a place within a buffer that the shapes alone decide, such as patches in scratch.
+ *
+ * The bias is added by the library's epilogue where it has one for the shape, else by a kernel of our
+ * own; which of the two is part of the plan. Column sums for bias gradients are our own kernel
+ * (kernels_cuda_rows.cu): the order in which the library's epilogue adds is not documented.
+ */
+#include "exec/cuda/kernels_cuda_products.h"
+
+#include <cublasLt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "exec/cuda/kernels_cuda.h"
+#include "exec/cuda/kernels_cuda_launch.h"
+
+/* A job has about twenty shapes; beyond this many, plans are made anew over old ones. */
+enum { PLANS = 1024, PROBES = 16 };
+
+struct key {
+    int64_t m, n, k;
+    uint8_t transpose_a, transpose_b, bias, accumulate, bf16;
+    uint8_t alignment[4]; /* bytes; of a, b, c, and the bias or 0 */
+};
+
+struct product_plan {
+    bool made;
+    bool bias_apart; /* by our own kernel */
+    struct key key;
+    cublasLtMatmulDescOpaque_t operation;
+    cublasLtMatrixLayoutOpaque_t a, b, c;
+    cublasLtMatmulAlgo_t algorithm;
+};
+
+struct cuda_products {
+    cublasLtHandle_t library;
+    cudaStream_t stream;
+    bool tf32;
+    void *workspace;
+    uint64_t workspace_bytes;
+    struct product_plan plans[PLANS];
+};
+
+/* --- descriptors ----------------------------------------------------------------------------------- */
+
+static cublasStatus_t set(struct product_plan *plan, cublasLtMatmulDescAttributes_t attribute,
+                          const void *value, size_t bytes)
+{
+    return cublasLtMatmulDescSetAttribute(&plan->operation, attribute, value, bytes);
+}
+
+/* A stored matrix of so many rows and columns, without gaps. */
+static cublasStatus_t lay_out(cublasLtMatrixLayoutOpaque_t *layout, cudaDataType_t type,
+                              int64_t rows, int64_t columns)
+{
+    return cublasLtMatrixLayoutInit(layout, type, (uint64_t)rows, (uint64_t)columns, rows);
+}
+
+/* The one that operands of bf16 have: tf32 concerns fp32 alone. */
+static cublasComputeType_t compute_type(const struct key *key, bool tf32)
+{
+    return tf32 && !key->bf16 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+#define TRY_CUBLAS(call)                                       \
+    do {                                                       \
+        const cublasStatus_t try_status = (call);              \
+        if (try_status != CUBLAS_STATUS_SUCCESS) return try_status; \
+    } while (0)
+
+static cublasStatus_t describe(struct product_plan *plan, const struct key *key, bool epilogue,
+                               cublasComputeType_t compute)
+{
+    TRY_CUBLAS(cublasLtMatmulDescInit(&plan->operation, compute, CUDA_R_32F));
+    const int32_t a = key->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const int32_t b = key->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
+    TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b));
+    if (epilogue) {
+        const uint32_t bias = CUBLASLT_EPILOGUE_BIAS;
+        TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, &bias, sizeof bias));
+        /* The heuristic reads the alignment out of the address, so that all calls must ask with one
+         * address: a number that is aligned as promised, and no more. It is not followed. */
+        const void *const example = (const void *)(uintptr_t)key->alignment[3];
+        TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &example, sizeof example));
+    }
+    const cudaDataType_t operands = key->bf16 ? CUDA_R_16BF : CUDA_R_32F;
+    TRY_CUBLAS(lay_out(&plan->a, operands, key->transpose_a ? key->k : key->m,
+                       key->transpose_a ? key->m : key->k));
+    TRY_CUBLAS(lay_out(&plan->b, operands, key->transpose_b ? key->n : key->k,
+                       key->transpose_b ? key->k : key->n));
+    TRY_CUBLAS(lay_out(&plan->c, CUDA_R_32F, key->m, key->n));
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t prefer(cublasLtMatmulPreferenceOpaque_t *preference, const struct key *key,
+                             uint64_t workspace_bytes)
+{
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t attribute;
+        uint32_t bytes;
+    } alignments[] = {{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key->alignment[0]},
+                      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key->alignment[1]},
+                      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key->alignment[2]},
+                      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key->alignment[2]}};
+    TRY_CUBLAS(cublasLtMatmulPreferenceInit(preference));
+    TRY_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference,
+                                                    CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                                    &workspace_bytes, sizeof workspace_bytes));
+    const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    TRY_CUBLAS(cublasLtMatmulPreferenceSetAttribute(
+        preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes));
+    for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++)
+        TRY_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference, alignments[i].attribute,
+                                                        &alignments[i].bytes,
+                                                        sizeof alignments[i].bytes));
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* --- plans ------------------------------------------------------------------------------------------ */
+
+static uint64_t hash(const struct key *key)
+{
+    uint64_t h = (uint64_t)key->m * 0x9e3779b97f4a7c15u;
+    h = (h ^ (h >> 29) ^ (uint64_t)key->n) * 0xbf58476d1ce4e5b9u;
+    h = (h ^ (h >> 31) ^ (uint64_t)key->k) * 0x94d049bb133111ebu;
+    h ^= (uint64_t)key->transpose_a | (uint64_t)key->transpose_b << 1 |
+         (uint64_t)key->bias << 2 | (uint64_t)key->accumulate << 3 | (uint64_t)key->bf16 << 4;
+    for (int i = 0; i < 4; i++) h = h * 31 + key->alignment[i];
+    return h ^ h >> 32;
+}
+
+static bool same(const struct key *a, const struct key *b)
+{
+    return a->m == b->m && a->n == b->n && a->k == b->k && a->transpose_a == b->transpose_a &&
+           a->transpose_b == b->transpose_b && a->bias == b->bias &&
+           a->accumulate == b->accumulate && a->bf16 == b->bf16 &&
+           memcmp(a->alignment, b->alignment, sizeof a->alignment) == 0;
+}
+
+static cublasStatus_t choose(struct cuda_products *products, struct product_plan *plan,
+                             const struct key *key, bool epilogue)
+{
+    TRY_CUBLAS(describe(plan, key, epilogue, compute_type(key, products->tf32)));
+    cublasLtMatmulPreferenceOpaque_t preference;
+    TRY_CUBLAS(prefer(&preference, key, products->workspace_bytes));
+    cublasLtMatmulHeuristicResult_t result;
+    int found = 0;
+    TRY_CUBLAS(cublasLtMatmulAlgoGetHeuristic(products->library, &plan->operation, &plan->a,
+                                              &plan->b, &plan->c, &plan->c, &preference, 1,
+                                              &result, &found));
+    if (found == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+    TRY_CUBLAS(result.state);
+    plan->algorithm = result.algo;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t make_plan(struct cuda_products *products, struct product_plan *plan,
+                                const struct key *key)
+{
+    plan->made = false;
+    plan->key = *key;
+    plan->bias_apart = false;
+    cublasStatus_t status = choose(products, plan, key, key->bias);
+    if (status != CUBLAS_STATUS_SUCCESS && key->bias) {
+        plan->bias_apart = true;
+        status = choose(products, plan, key, false);
+    }
+    plan->made = status == CUBLAS_STATUS_SUCCESS;
+    return status;
+}
+
+/* The plan of a shape, made when it is not there yet. */
+static cublasStatus_t find_plan(struct cuda_products *products, const struct key *key,
+                                struct product_plan **out)
+{
+    const uint64_t home = hash(key) % PLANS;
+    *out = &products->plans[home]; /* made over when the neighbourhood is full */
+    for (uint64_t i = 0; i < PROBES; i++) {
+        struct product_plan *const plan = &products->plans[(home + i) % PLANS];
+        if (plan->made && same(&plan->key, key)) {
+            *out = plan;
+            return CUBLAS_STATUS_SUCCESS;
+        }
+        if (plan->made) continue;
+        *out = plan;
+        break;
+    }
+    return make_plan(products, *out, key);
+}
+
+/* The largest power of two, up to CUDA_OPERAND_ALIGNMENT, that divides address and size. */
+static uint8_t alignment_of(const void *operand, int64_t count, uint64_t element_bytes)
+{
+    const uint64_t bits = (uint64_t)(uintptr_t)operand | (uint64_t)count * element_bytes |
+                          CUDA_OPERAND_ALIGNMENT;
+    return (uint8_t)(bits & -bits);
+}
+
+static struct key key_of(const struct cuda_product *p)
+{
+    const uint64_t element = p->bf16 ? sizeof(uint16_t) : sizeof(float);
+    return (struct key){.alignment = {alignment_of(p->a, p->m * p->k, element),
+                                      alignment_of(p->b, p->k * p->n, element),
+                                      alignment_of(p->c, p->m * p->n, sizeof(float)),
+                                      p->bias ? alignment_of(p->bias, p->m, sizeof(float)) : 0},
+                        .m = p->m,
+                        .n = p->n,
+                        .k = p->k,
+                        .transpose_a = p->transpose_a,
+                        .transpose_b = p->transpose_b,
+                        .bias = p->bias != NULL,
+                        .accumulate = p->accumulate,
+                        .bf16 = p->bf16};
+}
+
+/* --- public ------------------------------------------------------------------------------------------ */
+
+enum status cuda_products_create(cudaStream_t stream, bool tf32, void *workspace,
+                                 uint64_t workspace_bytes, struct cuda_products **out,
+                                 struct error *err)
+{
+    struct cuda_products *const products = alloc_zeroed(1, sizeof *products);
+    if (!products) return error_memory(err, "the plans of matrix products", sizeof *products);
+    products->stream = stream;
+    products->tf32 = tf32;
+    products->workspace = workspace;
+    products->workspace_bytes = workspace_bytes;
+    const cublasStatus_t status = cublasLtCreate(&products->library);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        free(products);
+        return error_set(err, STATUS_DEVICE, "cublasLtCreate: %s", cublasLtGetStatusString(status));
+    }
+    *out = products;
+    return STATUS_OK;
+}
+
+void cuda_products_destroy(struct cuda_products *products)
+{
+    if (!products) return;
+    cublasLtDestroy(products->library);
+    free(products);
+}
+
+const char *cuda_products_multiply(struct cuda_products *products, const struct cuda_product *p)
+{
+    const struct key key = key_of(p);
+    struct product_plan *plan;
+    cublasStatus_t status = find_plan(products, &key, &plan);
+    if (status == CUBLAS_STATUS_SUCCESS && p->bias && !plan->bias_apart)
+        status = set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
+    const float one = 1.0f, beta = p->accumulate ? 1.0f : 0.0f;
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasLtMatmul(products->library, &plan->operation, &one, p->a, &plan->a, p->b,
+                                &plan->b, &beta, p->c, &plan->c, p->c, &plan->c, &plan->algorithm,
+                                products->workspace, products->workspace_bytes, products->stream);
+    if (status != CUBLAS_STATUS_SUCCESS) return cublasLtGetStatusString(status);
+    if (p->bias && plan->bias_apart) {
+        const cudaError_t failed = cuda_add_bias(products->stream, p->c, p->bias, p->n, p->m);
+        if (failed != cudaSuccess) return cudaGetErrorString(failed);
+    }
+    return NULL;
+}
+
+uint32_t cuda_products_version(void)
+{
+    return (uint32_t)cublasLtGetVersion();
+}
+
+const char *cuda_products_describe(const struct cuda_product *product, bool tf32)
+{
+    const struct key key = key_of(product);
+    struct product_plan plan = {.made = false};
+    cublasLtMatmulPreferenceOpaque_t preference;
+    cublasStatus_t status =
+        describe(&plan, &key, key.bias, compute_type(&key, tf32));
+    if (status == CUBLAS_STATUS_SUCCESS) status = prefer(&preference, &key, CUDA_WORKSPACE_BYTES);
+    if (status != CUBLAS_STATUS_SUCCESS) return cublasLtGetStatusString(status);
+    uint64_t columns = 0;
+    size_t written;
+    status = cublasLtMatrixLayoutGetAttribute(&plan.c, CUBLASLT_MATRIX_LAYOUT_COLS, &columns,
+                                              sizeof columns, &written);
+    if (status != CUBLAS_STATUS_SUCCESS) return cublasLtGetStatusString(status);
+    return columns == (uint64_t)product->n ? NULL : "a layout has other sizes than it was given";
+}

@@ -1,0 +1,55 @@
+/*
+ * Rotary positions: the pairs (i, i + D/2) of each head turned by position * frequency(i), in place,
+ * as kernels_rope.c does it and with its angles: frequencies come from the host, rounded to single
+ * precision, sine and cosine are those of double precision.
+ *
+ * A block takes a token. Each thread has one pair of the head and works its sine and cosine out once,
+ * for all heads that are its own: with pairs fewer than threads, the rows of threads take turns at the
+ * heads. Neighbouring threads have neighbouring pairs, so accesses are whole lines.
+ *
+ * Bytes: 16 per pair. Two functions in double per token and pair: 64 of them beside some 40 heads of
+ * 1 KiB, which is little even where double precision runs at 1/64 of the rate.
+ */
+#include "exec/cuda/kernels_cuda_device.cuh"
+
+#include "exec/cuda/kernels_cuda_launch.h"
+
+enum { THREADS = CUDA_ROPE_PAIRS };
+
+__device__ static void turn_heads(float *x, int64_t heads, int64_t d, int first_head, int step,
+                                  float cosine, float sine)
+{
+    for (int64_t head = first_head; head < heads; head += step) {
+        float *const pair = x + head * d;
+        const float first = pair[0], second = pair[d / 2];
+        pair[0] = first * cosine - second * sine;
+        pair[d / 2] = second * cosine + first * sine;
+    }
+}
+
+__global__ static void rope(struct cuda_rope a)
+{
+    const int rows = THREADS / a.count, row = (int)threadIdx.x / a.count;
+    const int pair = (int)threadIdx.x % a.count;
+    if (row >= rows) return;
+    const int64_t token = blockIdx.x;
+    const float angle = (float)(token % a.t) * a.frequencies[pair];
+    const double sign = a.back ? -1.0 : 1.0;
+    const float cosine = (float)cos((double)angle), sine = (float)(sign * sin((double)angle));
+    const int64_t at = a.first + pair;
+    turn_heads(a.q + token * a.h * a.d + at, a.h, a.d, row, rows, cosine, sine);
+    turn_heads(a.k + token * a.kv * a.d + at, a.kv, a.d, row, rows, cosine, sine);
+}
+
+/* --- launchers ------------------------------------------------------------------------------------ */
+
+extern "C" cudaError_t cuda_rope(cudaStream_t stream, const struct cuda_rope *arguments)
+{
+    return launch(rope, arguments->tokens, dim3(THREADS), 0, stream, *arguments);
+}
+
+extern "C" cudaError_t cuda_rope_load(void)
+{
+    struct cudaFuncAttributes attributes;
+    return cudaFuncGetAttributes(&attributes, (const void *)rope);
+}

@@ -1,0 +1,449 @@
+/*
+ * The queues of devices: what every back end has in common.
+ *
+ * A stream is a ring of commands between the one thread that enqueues and the one that works. Three
+ * counters run upward for ever: how many commands were enqueued, how many were taken from the ring,
+ * how many have ended. An event is a value of the last counter, so recording one costs nothing, and
+ * an event is never freed.
+ *
+ *     ended      taken      enqueued
+ *       |          |            |
+ *   ... [copy][wait][poison][copy] ...        ring of DEVICE_QUEUE_MAX, index = counter % size
+ *
+ * On the host a command has ended when the stream's thread is through with it, so `taken` and `ended`
+ * go together. A GPU is given a few commands ahead of their turn (stream_ops.ahead_max), and its back
+ * end moves `ended` on as they end there.
+ *
+ * Waiting. A wait for an event of another stream ends, on the host, when that event has been reached.
+ * Between two streams of GPUs it is enough that the other stream's commands have been handed over:
+ * the wait is handed over as well, and the GPUs settle it between them. Neither can end in a deadlock:
+ * an event is always recorded before it is waited for, so the commands of all streams have one order,
+ * that in which they were enqueued; a thread only ever waits for commands in front of its own in this
+ * order, to be taken or to end; and the first one that has not ended waits for nobody.
+ *
+ * Whoever must wait - a stream for another's event, a stream for work, the enqueueing thread for
+ * room or for an event - sleeps on a condition variable of its own and hangs its name on the list of
+ * the stream it waits for; that stream wakes exactly those whose event it has reached. Nobody spins:
+ * with few cores a spinning thread takes the time of a computing one.
+ *
+ * One lock guards all queues and lists of the process. A command takes it twice, for well under a
+ * microsecond, and commands take tens of microseconds at least; with a lock per stream, a stream
+ * that waits for another and is closed meanwhile would need two of them, in some order.
+ * device_passed() reads the counter without the lock.
+ *
+ * When a device is lost (a GPU can be: a fault in a kernel makes every later call fail), its
+ * commands are passed over from then on, so that nobody hangs, and device_failed() says why. Host
+ * functions are still called, in their turn: somebody may wait for what they say.
+ *
+ * For tests, `delay_seed` puts a pause of up to 2 ms in front of work, different for every stream
+ * and command but the same for a seed: a missing wait then shows as wrong numbers. `poison` writes
+ * NaN over released memory: so does a use after release.
+ */
+#include "exec/device/device.h"
+
+#include <assert.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/process/progress.h"
+#include "base/random.h"
+#include "exec/device/device_backend.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const double DELAY_MAX_S = 2e-3;
+
+/* --- waiting, all under the lock ------------------------------------------------------------- */
+
+bool waiter_init(struct waiter *waiter)
+{
+    pthread_condattr_t attributes;
+    if (pthread_condattr_init(&attributes) != 0) return false;
+    const bool made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
+                      pthread_cond_init(&waiter->wake, &attributes) == 0;
+    pthread_condattr_destroy(&attributes);
+    return made;
+}
+
+static void waiter_hang(struct waiter *waiter, struct device_stream *on, uint64_t event,
+                        bool for_taken)
+{
+    waiter->event = event;
+    waiter->for_taken = for_taken;
+    waiter->waiting = true;
+    waiter->next = on->waiters;
+    on->waiters = waiter;
+}
+
+static void waiter_take_off(struct waiter *waiter, struct device_stream *on)
+{
+    struct waiter **link = &on->waiters;
+    while (*link != waiter) link = &(*link)->next;
+    *link = waiter->next;
+    waiter->waiting = false;
+}
+
+/* Wake those whose event has been reached. */
+static void wake_waiters(struct device_stream *stream, uint64_t taken, uint64_t ended)
+{
+    struct waiter **link = &stream->waiters;
+    while (*link) {
+        struct waiter *waiter = *link;
+        if (waiter->event > (waiter->for_taken ? taken : ended)) {
+            link = &waiter->next;
+            continue;
+        }
+        *link = waiter->next;
+        waiter->waiting = false;
+        pthread_cond_signal(&waiter->wake);
+    }
+}
+
+/* --- the stream's thread --------------------------------------------------------------------- */
+
+bool command_is_shut(const struct command *command)
+{
+    const struct device_guard *const guard = &command->what.copy.guard;
+    return command->kind == COMMAND_COPY && guard->limit &&
+           guard->value >= atomic_load(guard->limit);
+}
+
+/* Of all magnitudes, most of them short: streams overtake each other by a little and by much, and a ninth of the most
+ * on average leaves a test's time to its work. */
+double queue_delay_s(const struct device_stream *stream, uint64_t number)
+{
+    return stream->delay_key ? DELAY_MAX_S * pow(random_unit(stream->delay_key, number), 8) : 0;
+}
+
+/* Sleep, under the lock, until `on` has reached the event or this stream is to quit. Returns whether
+ * it had to. */
+static bool await_event(struct device_stream *stream, struct device_stream *on, uint64_t event,
+                        bool for_taken)
+{
+    if (atomic_load(for_taken ? &on->taken : &on->ended) >= event) return false;
+    waiter_hang(&stream->self, on, event, for_taken);
+    while (stream->self.waiting && !atomic_load(&stream->quit))
+        pthread_cond_wait(&stream->self.wake, &lock);
+    if (stream->self.waiting) waiter_take_off(&stream->self, on);
+    return true;
+}
+
+static void *stream_main(void *pointer)
+{
+    struct device_stream *const stream = pointer;
+    const struct stream_ops *const ops = stream->ops;
+    ops->attach(stream);
+    bool back_to_back = false;
+
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        const uint64_t number = atomic_load(&stream->taken);
+        while (!atomic_load(&stream->quit) && number == stream->enqueued) {
+            back_to_back = false;
+            pthread_cond_wait(&stream->self.wake, &lock);
+        }
+        struct command *const command = &stream->ring[number % DEVICE_QUEUE_MAX];
+        const bool lost = atomic_load(&stream->device->failed) && !ops->survives;
+        bool work = !atomic_load(&stream->quit) && (!lost || command->kind == COMMAND_CALL);
+        if (work && ops->ahead_max > 0 && number >= ops->ahead_max)
+            await_event(stream, stream, number - ops->ahead_max + 1, false);
+        if (work && command->kind == COMMAND_WAIT) {
+            struct device_stream *const on = command->what.wait.on;
+            const bool on_device = ops->waits_on_device && on->ops->ahead_max > 0;
+            if (await_event(stream, on, command->what.wait.event, on_device)) back_to_back = false;
+            work = ops->ahead_max > 0; /* who waits for this command must find it handed over */
+        }
+        if (atomic_load(&stream->quit)) break;
+        if (work) {
+            pthread_mutex_unlock(&lock);
+            ops->carry_out(stream, command, number, back_to_back);
+            pthread_mutex_lock(&lock);
+            back_to_back = true;
+        }
+        const bool ends = ops->ahead_max == 0;
+        atomic_store(&stream->taken, number + 1);
+        if (ends) atomic_store(&stream->ended, number + 1);
+        wake_waiters(stream, number + 1, ends ? number + 1 : atomic_load(&stream->ended));
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+bool queue_await_taken(struct device_stream *stream, struct waiter *self, uint64_t number)
+{
+    pthread_mutex_lock(&lock);
+    while (atomic_load(&stream->taken) <= number && stream->started) {
+        waiter_hang(self, stream, number + 1, true);
+        while (self->waiting) pthread_cond_wait(&self->wake, &lock);
+    }
+    const bool taken = atomic_load(&stream->taken) > number;
+    pthread_mutex_unlock(&lock);
+    return taken;
+}
+
+void queue_ended(struct device_stream *stream, uint64_t ended)
+{
+    pthread_mutex_lock(&lock);
+    assert(ended <= atomic_load(&stream->taken));
+    atomic_store(&stream->ended, ended);
+    wake_waiters(stream, atomic_load(&stream->taken), ended);
+    pthread_mutex_unlock(&lock);
+}
+
+/* --- opening and closing --------------------------------------------------------------------- */
+
+enum status queue_start(struct device *device, uint32_t kind, const struct stream_ops *ops,
+                        void *own, struct error *err)
+{
+    const struct device_options *const options = &device->options;
+    struct device_stream *const stream = &device->streams[kind];
+    stream->device = device;
+    stream->ops = ops;
+    stream->own = own;
+    stream->kind = kind;
+    if (kind == STREAM_H2D) stream->pace.bytes_per_s = options->h2d_bytes_per_s;
+    if (kind == STREAM_D2H) stream->pace.bytes_per_s = options->d2h_bytes_per_s;
+    if (kind == STREAM_P2P) stream->pace.bytes_per_s = options->p2p_bytes_per_s;
+    if (options->delay_seed)
+        stream->delay_key = random_u64(options->delay_seed, options->index * 16u + kind) | 1;
+    stream->ring = alloc_zeroed(DEVICE_QUEUE_MAX, sizeof *stream->ring);
+    if (!stream->ring)
+        return error_memory(err, "the queue of a stream", DEVICE_QUEUE_MAX * sizeof *stream->ring);
+    if (!waiter_init(&stream->self))
+        return error_set(err, STATUS_DEVICE, "cannot make a condition variable");
+
+    /* Signals are the main thread's: a handler there wakes it from its waiting. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int failed = pthread_create(&stream->thread, NULL, stream_main, stream);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed) {
+        pthread_cond_destroy(&stream->self.wake);
+        return error_set(err, STATUS_DEVICE, "cannot start a thread for the %s stream of device %u: %s",
+                         plan_stream_names[kind], options->index, strerror(failed));
+    }
+    stream->started = true;
+    char name[16];
+    snprintf(name, sizeof name, "gpu%u %s", options->index % 1000, plan_stream_names[kind]);
+    pthread_setname_np(stream->thread, name);
+    return STATUS_OK;
+}
+
+void device_stop(struct device *device)
+{
+    if (!device) return;
+    pthread_mutex_lock(&lock);
+    for (uint32_t kind = 0; kind < STREAM_KIND_COUNT; kind++) {
+        struct device_stream *const stream = &device->streams[kind];
+        if (!stream->started) continue;
+        atomic_store(&stream->quit, true);
+        pthread_cond_signal(&stream->self.wake);
+    }
+    pthread_mutex_unlock(&lock);
+    for (uint32_t kind = 0; kind < STREAM_KIND_COUNT; kind++) {
+        struct device_stream *const stream = &device->streams[kind];
+        if (!stream->started) continue;
+        pthread_join(stream->thread, NULL);
+        /* Nobody waits for what will not happen. */
+        pthread_mutex_lock(&lock);
+        stream->started = false;
+        wake_waiters(stream, UINT64_MAX, UINT64_MAX);
+        pthread_mutex_unlock(&lock);
+        pthread_cond_destroy(&stream->self.wake);
+        if (device->ops->stop_stream) device->ops->stop_stream(stream);
+    }
+}
+
+void device_close(struct device *device)
+{
+    if (!device) return;
+    device_stop(device);
+    device->ops->close(device);
+    for (uint32_t kind = 0; kind < STREAM_KIND_COUNT; kind++) free(device->streams[kind].ring);
+    free(device);
+}
+
+void device_fail(struct device *device, const char *text)
+{
+    pthread_mutex_lock(&lock);
+    if (!atomic_load(&device->failed)) {
+        error_set(&device->failure, STATUS_DEVICE, "device %u was lost: %s", device->options.index, text);
+        atomic_store(&device->failed, true);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+enum status device_failed(struct device *device, struct error *err)
+{
+    if (!atomic_load(&device->failed)) return STATUS_OK;
+    pthread_mutex_lock(&lock);
+    const enum status status = error_set(err, device->failure.status, "%s", device->failure.text);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+const struct kernels *device_kernels(const struct device *device)
+{
+    return device->kernels;
+}
+
+struct device_memory device_memory(const struct device *device)
+{
+    return device->memory;
+}
+
+void *device_arena(const struct device *device)
+{
+    return device->arena;
+}
+
+struct device_stream *device_stream(struct device *device, uint32_t kind)
+{
+    assert(kind < STREAM_KIND_COUNT);
+    return device->streams[kind].ring ? &device->streams[kind] : NULL;
+}
+
+/* --- enqueueing ------------------------------------------------------------------------------ */
+
+uint64_t device_record(const struct device_stream *stream)
+{
+    return stream->enqueued; /* changed by the calling thread alone */
+}
+
+uint64_t device_passed(const struct device_stream *stream)
+{
+    return atomic_load(&stream->ended);
+}
+
+bool device_synchronize(struct device_stream *stream, uint64_t event, double timeout_s)
+{
+    if (device_reached(stream, event)) return true;
+    struct waiter waiter = {.event = event};
+    if (!waiter_init(&waiter)) return false;
+    const double end_s = clock_s() + (timeout_s < 1e9 ? timeout_s : 1e9);
+    const struct timespec end = {.tv_sec = (time_t)end_s,
+                                 .tv_nsec = (long)((end_s - (double)(time_t)end_s) * 1e9)};
+    pthread_mutex_lock(&lock);
+    int failed = 0;
+    if (!device_reached(stream, event)) {
+        waiter_hang(&waiter, stream, event, false);
+        while (waiter.waiting && !failed) failed = pthread_cond_timedwait(&waiter.wake, &lock, &end);
+        if (waiter.waiting) waiter_take_off(&waiter, stream);
+    }
+    pthread_mutex_unlock(&lock);
+    pthread_cond_destroy(&waiter.wake);
+    return device_reached(stream, event);
+}
+
+/* The next free command of the ring; waits for room. Filled in without the lock, for the thread
+ * does not look at it before push() has counted it. */
+static struct command *next_command(struct device_stream *stream, enum command_kind kind,
+                                    struct device_timing *timing)
+{
+    if (stream->enqueued >= DEVICE_QUEUE_MAX) {
+        const uint64_t oldest = stream->enqueued - DEVICE_QUEUE_MAX + 1;
+        while (!device_synchronize(stream, oldest, 1e9)) assert(stream->started);
+    }
+    struct command *const command = &stream->ring[stream->enqueued % DEVICE_QUEUE_MAX];
+    command->kind = kind;
+    command->timing = timing;
+    command->argument = NULL;
+    command->argument_inside = false;
+    return command;
+}
+
+static void set_argument(struct command *command, const void *argument, size_t argument_bytes)
+{
+    assert(argument_bytes <= DEVICE_ARGUMENT_MAX);
+    command->argument = argument;
+    command->argument_inside = argument_bytes > 0;
+    if (argument_bytes > 0) memcpy(command->inside, argument, argument_bytes);
+}
+
+static void push(struct device_stream *stream)
+{
+    pthread_mutex_lock(&lock);
+    const bool idle = atomic_load(&stream->taken) == stream->enqueued;
+    stream->enqueued++;
+    if (idle) pthread_cond_signal(&stream->self.wake);
+    pthread_mutex_unlock(&lock);
+}
+
+void device_wait(struct device_stream *stream, struct device_stream *other, uint64_t event)
+{
+    if (stream == other || device_reached(other, event)) return;
+    struct command *const command = next_command(stream, COMMAND_WAIT, NULL);
+    command->what.wait.on = other;
+    command->what.wait.event = event;
+    push(stream);
+}
+
+void device_copy(struct device_stream *stream, void *to, const void *from, uint64_t bytes,
+                 struct device_timing *timing)
+{
+    device_copy_guarded(stream, to, from, bytes, (struct device_guard){.limit = NULL}, timing);
+}
+
+static void push_copy(struct device_stream *stream, void *to, struct device *from_device,
+                      const void *from, uint64_t bytes, struct device_guard guard,
+                      struct device_timing *timing)
+{
+    struct command *const command = next_command(stream, COMMAND_COPY, timing);
+    command->what.copy.to = to;
+    command->what.copy.from = from;
+    command->what.copy.bytes = bytes;
+    command->what.copy.from_device = from_device;
+    command->what.copy.guard = guard;
+    push(stream);
+}
+
+void device_copy_guarded(struct device_stream *stream, void *to, const void *from, uint64_t bytes,
+                         struct device_guard guard, struct device_timing *timing)
+{
+    push_copy(stream, to, NULL, from, bytes, guard, timing);
+}
+
+void device_copy_p2p(struct device_stream *stream, void *to, struct device *from_device,
+                     const void *from, uint64_t bytes, struct device_guard guard,
+                     struct device_timing *timing)
+{
+    assert(stream->kind == STREAM_P2P);
+    assert(from_device && from_device != stream->device);
+    push_copy(stream, to, from_device, from, bytes, guard, timing);
+}
+
+void device_compute(struct device_stream *stream, device_compute_function function,
+                    const void *argument, size_t argument_bytes, struct device_timing *timing)
+{
+    assert(stream->kind == STREAM_COMPUTE);
+    struct command *const command = next_command(stream, COMMAND_COMPUTE, timing);
+    command->what.compute = function;
+    set_argument(command, argument, argument_bytes);
+    push(stream);
+}
+
+void device_call(struct device_stream *stream, device_host_function function, const void *argument,
+                 size_t argument_bytes, struct device_timing *timing)
+{
+    struct command *const command = next_command(stream, COMMAND_CALL, timing);
+    command->what.call = function;
+    set_argument(command, argument, argument_bytes);
+    push(stream);
+}
+
+void device_poison(struct device_stream *stream, void *at, uint64_t bytes)
+{
+    if (!stream->device->options.poison) return;
+    struct command *const command = next_command(stream, COMMAND_POISON, NULL);
+    command->what.poison.at = at;
+    command->what.poison.bytes = bytes;
+    push(stream);
+}

@@ -1,0 +1,98 @@
+/*
+ * The host as a device: an arena, a thread per stream, memcpy as the link, matrix products on cores.
+ *
+ * A copy from another device is one memcpy from arena to arena, by the thread of the one that fetches.
+ *
+ * The stream's thread does the work itself, so a command has ended when the function below returns,
+ * and the times of a piece of work are those of that thread's clock.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/process/progress.h"
+#include "exec/device/device_backend.h"
+#include "exec/device/host_memory.h"
+#include "exec/kernels/kernels.h"
+
+/* --- streams ----------------------------------------------------------------------------------- */
+
+static void attach(struct device_stream *stream)
+{
+    if (stream->kind == STREAM_COMPUTE) kernels_host_attach(stream->device->kernels);
+    pace_attach(&stream->pace);
+}
+
+static void carry_out(struct device_stream *stream, struct command *command, uint64_t number,
+                      bool back_to_back)
+{
+    bool left_out = false;
+    if (stream->delay_key && !command_is_shut(command)) {
+        const struct timespec pause = {.tv_nsec = (long)(queue_delay_s(stream, number) * 1e9)};
+        nanosleep(&pause, NULL);
+    }
+    if (command->timing) command->timing->start_s = clock_s();
+    switch ((enum command_kind)command->kind) {
+    case COMMAND_COPY:
+        left_out = command_is_shut(command);
+        if (!left_out)
+            pace_copy(&stream->pace, command->what.copy.to, command->what.copy.from,
+                      command->what.copy.bytes, back_to_back, &stream->quit);
+        break;
+    case COMMAND_COMPUTE:
+        command->what.compute(stream->device->kernels, command_argument(command));
+        break;
+    case COMMAND_CALL:
+        command->what.call(command_argument(command));
+        break;
+    case COMMAND_POISON: /* all bits set is a NaN in every format */
+        memset(command->what.poison.at, 0xff, command->what.poison.bytes);
+        break;
+    case COMMAND_WAIT: /* settled by the queue */
+        break;
+    }
+    if (command->timing) {
+        command->timing->end_s = left_out ? command->timing->start_s : clock_s();
+        command->timing->left_out = left_out;
+    }
+}
+
+const struct stream_ops host_call_stream = {
+    .attach = attach, .carry_out = carry_out, .survives = true};
+
+/* --- the device -------------------------------------------------------------------------------- */
+
+static void close_host(struct device *device)
+{
+    kernels_host_destroy(device->kernels);
+    host_memory_unmap(device->arena, device->options.arena_bytes);
+}
+
+static const struct device_ops host_ops = {.close = close_host};
+
+enum status device_open_host(const struct device_options *options, struct device **out,
+                             struct error *err)
+{
+    struct device *device = alloc_zeroed(1, sizeof *device);
+    if (!device) return error_memory(err, "a device", sizeof *device);
+    device->ops = &host_ops;
+    device->options = *options;
+    enum status status = host_memory_map("the arena of a device", options->arena_bytes,
+                                         &device->arena, err);
+    if (status != STATUS_OK) goto out;
+    device->memory.arena_bytes = options->arena_bytes;
+    if (options->poison && device->arena) memset(device->arena, 0xff, options->arena_bytes);
+    status = kernels_host_create(options->threads, &device->kernels, err);
+    if (status != STATUS_OK) goto out;
+    for (uint32_t kind = 0; kind < STREAM_KIND_COUNT; kind++) {
+        if (kind == STREAM_CPU || kind == STREAM_FILE || (kind == STREAM_HOST && options->index != 0)) continue;
+        if (kind != STREAM_COMPUTE && options->compute_only) continue;
+        if (kind == STREAM_P2P && !options->p2p) continue;
+        status = queue_start(device, kind, &host_call_stream, NULL, err);
+        if (status != STATUS_OK) goto out;
+    }
+    *out = device;
+out:
+    if (status != STATUS_OK) device_close(device);
+    return status;
+}

@@ -1,0 +1,215 @@
+/*
+ * The kernels of a back end, as one table; the host's are the reference of all others.
+ *
+ * Letters as in models/work/work.h. Matrices are row-major, fp32. Sums are taken in an order that the
+ * shapes alone decide, never the number of threads or where data lie, so equal calls give equal
+ * bits. Elementwise kernels treat their tail exactly like their body.
+ *
+ * A back end may leave the kernels of some families NULL; their networks are then refused before a run
+ * begins (unit_missing_kernel()).
+ */
+#ifndef SPILLWAY_EXEC_KERNELS_H
+#define SPILLWAY_EXEC_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exec/kernels/kernels_attention.h"
+#include "exec/kernels/kernels_step.h"
+#include "models/job/job.h"
+
+/* What linear_weight() adds to instead of writing it. */
+enum { LINEAR_ADD_WEIGHT = 1, LINEAR_ADD_BIAS = 2 };
+
+/* Of which rows the logits are: `count` of the B T rows, from `first` on, of part `part` of a minibatch
+ * in `parts` equal ones. */
+struct loss_rows {
+    int64_t first, count;
+    uint32_t part, parts;
+};
+
+struct kernels {
+    const char *name;
+    void *context;     /* the back end's own */
+    uint32_t threads;  /* 0 for GPUs */
+
+    /* Wait for everything that was called so far. NULL: a call returns when it is done. */
+    void (*finish)(const struct kernels *kernels);
+
+    /* y(m,n) = x(m,k) w + bias(n); w is stored (k,n) when w_in_out, as GPT-2's Conv1D does, else
+     * (n,k). bias may be NULL. */
+    void (*linear_forward)(const struct kernels *kernels, float *y, const float *x, const float *w,
+                           const float *bias, int64_t m, int64_t n, int64_t k, bool w_in_out);
+    /* dx(m,k) = dy(m,n) w^T; accumulate adds to dx */
+    void (*linear_input)(const struct kernels *kernels, float *dx, const float *dy, const float *w,
+                         int64_t m, int64_t n, int64_t k, bool w_in_out, bool accumulate);
+    /* dw = x^T dy in w's own layout; dbias(n) = column sums of dy, NULL: none. `add`: a sum of
+     * LINEAR_ADD_... */
+    void (*linear_weight)(const struct kernels *kernels, float *dw, float *dbias, const float *dy,
+                          const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out,
+                          uint32_t add);
+
+    /* x(R,C) = table[token] + positions[t]; rows outside [first_row, first_row + row_count) of the
+     * (V + P) rows table-then-positions contribute nothing in this call; `rows` holds that range.
+     * The call whose range holds row 0 sets x, later ones add to it. */
+    void (*embed_forward)(const struct kernels *kernels, float *x, const float *rows,
+                          const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                          int64_t c, int64_t v, int64_t first_row, int64_t row_count);
+    /* One optimizer step on a range of rows: gradient = head (may be NULL; rows of the token table
+     * only, offset to first_row) + scattered dx, each row's terms added in token order, but for the row of
+     * rows->padded, which takes none. `rows`: from first_row on. */
+    void (*embed_update)(const struct kernels *kernels, const struct kernel_parameters *rows,
+                         const float *head_gradient, const float *dx, const int32_t *tokens,
+                         int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
+                         int64_t first_row, int64_t row_count, const struct optimizer *optimizer,
+                         uint64_t step, float *scratch);
+
+    /* sum = x + y (y may be NULL: sum = x and is not written; sum may be y), out = norm(sum) * w + b,
+     * stats(R,2) = mean, 1/std */
+    void (*norm_forward)(const struct kernels *kernels, float *out, float *sum, float *stats,
+                         const float *x, const float *y, const float *w, const float *b, int64_t r,
+                         int64_t c, float epsilon);
+    /* dx = gradient through the norm, plus `added` unless that is NULL; it may be dx itself. dw, db
+     * written. dout must not be dx. */
+    void (*norm_backward)(const struct kernels *kernels, float *dx, float *dw, float *db,
+                          const float *dout, const float *x, const float *stats, const float *w,
+                          const float *added, int64_t r, int64_t c);
+
+    /* exec/kernels/kernels_attention.h */
+    void (*attention_forward)(const struct kernels *kernels, const struct attention *attention);
+    void (*attention_backward)(const struct kernels *kernels, const struct attention *attention);
+    /* Get ready for attention of such a shape, whose pointers do not matter, before a run: nothing is
+     * made later, and how it is computed does not change. `by`, up to `size` bytes: what computes it,
+     * "cuDNN 9.19.0"; false: there is something faster, and `by` says why that is not used. NULL: there is
+     * one way, and nothing to be made. */
+    bool (*prepare_attention)(const struct kernels *kernels, const struct attention *shape, char *by,
+                              size_t size);
+
+    void (*gelu_forward)(const struct kernels *kernels, float *y, const float *x, int64_t n,
+                         bool tanh_form);
+    /* dx = dy * gelu'(x); dx may be dy */
+    void (*gelu_backward)(const struct kernels *kernels, float *dx, const float *dy,
+                          const float *x, int64_t n, bool tanh_form);
+    /* z = x + y; z may be x or y */
+    void (*residual)(const struct kernels *kernels, float *z, const float *x, const float *y,
+                     int64_t n);
+
+    /* logits(rows.count,V) become their gradient of the mean loss over the R rows of a part, divided by
+     * how many parts there are; the share of that loss that these rows have is added to *loss, which
+     * the first rows of part 0 set. */
+    void (*loss)(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
+                 int64_t token_stride, int64_t b, int64_t t, int64_t v, struct loss_rows rows);
+
+    /* One step over n parameters of one tensor; `step` from 1. */
+    void (*update)(const struct kernels *kernels, const struct kernel_parameters *parameters,
+                   const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                   uint64_t step);
+
+    /* --- weights in bf16 ------------------------------------------------------------------ */
+
+    /* To nearest, ties to even. */
+    void (*round)(const struct kernels *kernels, bf16 *out, const float *x, int64_t n);
+    /* As the linear layers above, with both operands of the product in bf16; it is added up, and its
+     * result is, in fp32. */
+    void (*linear_forward_bf16)(const struct kernels *kernels, float *y, const bf16 *x,
+                                const bf16 *w, const float *bias, int64_t m, int64_t n, int64_t k,
+                                bool w_in_out);
+    void (*linear_input_bf16)(const struct kernels *kernels, float *dx, const bf16 *dy,
+                              const bf16 *w, int64_t m, int64_t n, int64_t k, bool w_in_out,
+                              bool accumulate);
+    /* dbias: of dy before it was rounded */
+    void (*linear_weight_bf16)(const struct kernels *kernels, float *dw, float *dbias,
+                               const float *dy, const bf16 *dy_rounded, const bf16 *x, int64_t m,
+                               int64_t n, int64_t k, bool w_in_out, uint32_t add);
+    void (*embed_forward_bf16)(const struct kernels *kernels, float *x, const bf16 *rows,
+                               const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                               int64_t c, int64_t v, int64_t first_row, int64_t row_count);
+
+    /* --- clipping, of the host's processor only ------------------------------------------- */
+
+    /* The whole gradient that embed_update would apply: rows [0, row_count); `padded` as in kernel_parameters. */
+    void (*embed_gradient)(const struct kernels *kernels, float *gradient,
+                           const float *head_gradient, const float *dx, const int32_t *tokens,
+                           int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
+                           int64_t row_count, int64_t padded, float *scratch);
+    /* The sum of the squares of n numbers, in an order that n alone decides. */
+    double (*squares)(const struct kernels *kernels, const float *g, int64_t n);
+    /* As update, with g times `scale`. */
+    void (*update_scaled)(const struct kernels *kernels,
+                          const struct kernel_parameters *parameters, const float *g, int64_t n,
+                          const struct optimizer *optimizer, bool decays, uint64_t step,
+                          float scale);
+
+    /* --- llama ---------------------------------------------------------------------------- */
+
+    /* As norm_forward, without a mean and a bias: stats(R) = 1/rms. */
+    void (*rms_norm_forward)(const struct kernels *kernels, float *out, float *sum, float *stats,
+                             const float *x, const float *y, const float *w, int64_t r, int64_t c,
+                             float epsilon);
+    void (*rms_norm_backward)(const struct kernels *kernels, float *dx, float *dw,
+                              const float *dout, const float *x, const float *stats,
+                              const float *w, const float *added, int64_t r, int64_t c);
+
+    /* Turn q(B,T,H D) and k(B,T,K D) by their positions (models/network/network.h, struct rope), in place;
+     * `back`: by the opposite angles, as gradients need it. D is even. */
+    void (*rope)(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t,
+                 int64_t h, int64_t kv, int64_t d, const struct rope *rope, bool back);
+
+    /* y = silu(gate) up */
+    void (*swiglu_forward)(const struct kernels *kernels, float *y, const float *gate,
+                           const float *up, int64_t n);
+    /* dgate may be dy */
+    void (*swiglu_backward)(const struct kernels *kernels, float *dgate, float *dup,
+                            const float *dy, const float *gate, const float *up, int64_t n);
+
+    /* --- bert, vit ------------------------------------------------------------------------ */
+
+    /* As loss, with the mean over those of the R rows whose label is not negative; the gradient of the
+     * others is 0. labels(B,T), label_stride apart. 0 without any label. */
+    void (*loss_labels)(const struct kernels *kernels, double *loss, float *logits,
+                        const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
+                        int64_t v, struct loss_rows rows);
+
+    /* --- vit ------------------------------------------------------------------------------ */
+
+    /* images(B,channels,image,image) -> out(B,N,channels,patch,patch), N = (image / patch)^2 patches
+     * from left to right, then down. */
+    void (*patches)(const struct kernels *kernels, float *out, const float *images, int64_t b,
+                    int64_t channels, int64_t image, int64_t patch);
+    /* x(B,T,C) = the class token(C) in front of patches(B,T-1,C), all + positions(T,C) */
+    void (*join_forward)(const struct kernels *kernels, float *x, const float *patches,
+                         const float *class_token, const float *positions, int64_t b, int64_t t,
+                         int64_t c);
+    /* The gradients of all three from dx(B,T,C). */
+    void (*join_backward)(const struct kernels *kernels, float *dpatches, float *dclass_token,
+                          float *dpositions, const float *dx, int64_t b, int64_t t, int64_t c);
+    /* out(B,C) = the first token of each sample of x(B,T,C) */
+    void (*first_forward)(const struct kernels *kernels, float *out, const float *x, int64_t b,
+                          int64_t t, int64_t c);
+    /* dx(B,T,C): dout(B,C) for the first tokens, 0 for the others */
+    void (*first_backward)(const struct kernels *kernels, float *dx, const float *dout, int64_t b,
+                           int64_t t, int64_t c);
+};
+
+static inline void kernels_finish(const struct kernels *kernels)
+{
+    if (kernels->finish) kernels->finish(kernels);
+}
+
+/* The host's kernels for one compute stream with this many threads. The caller frees them with
+ * kernels_host_destroy(). Errors: STATUS_DEVICE when the matrix library fails its self-test. */
+MUST_CHECK enum status kernels_host_create(uint32_t threads, struct kernels **out,
+                                           struct error *err);
+void kernels_host_destroy(struct kernels *kernels);
+
+/* Must be called once on the thread that will run the kernels: sets its OpenMP team, and makes it and
+ * the team flush subnormal numbers to zero. */
+void kernels_host_attach(const struct kernels *kernels);
+
+/* "oneDNN 2.6.3 (avx512_core), 2 threads, 215 GFLOP/s in a product of 512^3", and a warning behind it
+ * when that is slow for the machine: about the kernels created last. Borrowed by the calling thread
+ * until it asks again. */
+const char *kernels_host_text(void);
+
+#endif

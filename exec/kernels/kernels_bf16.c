@@ -1,0 +1,154 @@
+/*
+ * Linear layers with weights in bf16, as a GPU's matrix units compute them: both operands are bf16, each
+ * product of two numbers is exact in fp32, and sums are in fp32.
+ *
+ * The host's processor multiplies fp32 (most have no bf16 at all, and of those that have some are slower
+ * with it than with fp32), so operands are widened again, which changes no bit of them. They are widened
+ * by tiles into memory of fixed size that stays in the cache:
+ *
+ *     for each column tile of the result, for each part of the inner dimension:
+ *         widen that tile of B                  DEPTH x SIDE
+ *         for each row tile: widen A's tile     SIDE x DEPTH; then C(tile) += A(tile) B(tile)
+ *
+ * A is widened once for each column tile: one number moved for 2 SIDE FLOPs. Tiles follow from the shape
+ * alone, so equal calls give equal bits here as elsewhere. The order of sums is not that of one product of
+ * fp32 of the same operands: the inner dimension is cut.
+ */
+#include "exec/kernels/kernels_host.h"
+
+#include <assert.h>
+
+enum { SIDE = 1024, DEPTH = 1024 };
+static_assert(SIDE * DEPTH <= HOST_WIDENED, "a tile fits");
+
+/* A matrix in bf16, row by row. */
+struct operand {
+    const bf16 *x;
+    int64_t columns;
+    bool transposed; /* op(X) is the transpose of what is stored */
+};
+
+struct product {
+    int64_t m, n, k;
+    struct operand a, b; /* op(A) is (m,k), op(B) is (k,n) */
+    float *c;            /* (m,n) */
+    bool accumulate;
+};
+
+/* --- leaves ----------------------------------------------------------------------------------- */
+
+CLONES static void round_block(bf16 *restrict out, const float *restrict x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) out[i] = bf16_nearest(x[i]);
+}
+
+CLONES static void widen_row(float *restrict out, const bf16 *restrict x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) out[i] = bf16_widen(x[i]);
+}
+
+/* --- products --------------------------------------------------------------------------------- */
+
+/* Rows and columns of op(X) from (row, column) on, as they are stored; without gaps between rows. */
+static void widen_tile(const struct kernels *kernels, float *out, const struct operand *x,
+                       int64_t row, int64_t column, int64_t rows, int64_t columns)
+{
+    const int64_t first = x->transposed ? column : row, count = x->transposed ? columns : rows;
+    const int64_t from = x->transposed ? row : column, width = x->transposed ? rows : columns;
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
+    if (rows * columns > HOST_SERIAL)
+    for (int64_t i = 0; i < count; i++)
+        widen_row(out + i * width, x->x + (first + i) * x->columns + from, width);
+}
+
+static void multiply(const struct kernels *kernels, const struct product *p)
+{
+    const struct host_context *const context = kernels->context;
+    float *const a = context->widened, *const b = a + HOST_WIDENED;
+    for (int64_t column = 0; column < p->n; column += SIDE) {
+        const int64_t n = host_min(SIDE, p->n - column);
+        for (int64_t inner = 0; inner < p->k; inner += DEPTH) {
+            const int64_t k = host_min(DEPTH, p->k - inner);
+            widen_tile(kernels, b, &p->b, inner, column, k, n);
+            for (int64_t row = 0; row < p->m; row += SIDE) {
+                const int64_t m = host_min(SIDE, p->m - row);
+                widen_tile(kernels, a, &p->a, row, inner, m, k);
+                host_multiply(&(struct host_product){
+                    .transpose_a = p->a.transposed,
+                    .transpose_b = p->b.transposed,
+                    .m = m,
+                    .n = n,
+                    .k = k,
+                    .alpha = 1.0f,
+                    .beta = p->accumulate || inner > 0 ? 1.0f : 0.0f,
+                    .a = a,
+                    .row_a = p->a.transposed ? m : k,
+                    .b = b,
+                    .row_b = p->b.transposed ? k : n,
+                    .c = p->c + row * p->n + column,
+                    .row_c = p->n,
+                });
+            }
+        }
+    }
+}
+
+/* --- drivers ---------------------------------------------------------------------------------- */
+
+void host_round(const struct kernels *kernels, bf16 *out, const float *x, int64_t n)
+{
+    const int64_t blocks = host_blocks(n, HOST_BLOCK);
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (n > HOST_SERIAL)
+    for (int64_t block = 0; block < blocks; block++) {
+        const int64_t first = block * HOST_BLOCK;
+        round_block(out + first, x + first, host_min(HOST_BLOCK, n - first));
+    }
+}
+
+void host_linear_forward_bf16(const struct kernels *kernels, float *y, const bf16 *x, const bf16 *w,
+                              const float *bias, int64_t m, int64_t n, int64_t k, bool w_in_out)
+{
+    if (bias) {
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
+    if (m * n > HOST_SERIAL)
+        for (int64_t row = 0; row < m; row++) memcpy(y + row * n, bias, (size_t)n * sizeof *y);
+    }
+    multiply(kernels, &(struct product){.m = m,
+                                        .n = n,
+                                        .k = k,
+                                        .a = {.x = x, .columns = k},
+                                        .b = {.x = w, .columns = w_in_out ? n : k,
+                                              .transposed = !w_in_out},
+                                        .c = y,
+                                        .accumulate = bias != NULL});
+}
+
+void host_linear_input_bf16(const struct kernels *kernels, float *dx, const bf16 *dy, const bf16 *w,
+                            int64_t m, int64_t n, int64_t k, bool w_in_out, bool accumulate)
+{
+    multiply(kernels, &(struct product){.m = m,
+                                        .n = k,
+                                        .k = n,
+                                        .a = {.x = dy, .columns = n},
+                                        .b = {.x = w, .columns = w_in_out ? n : k,
+                                              .transposed = w_in_out},
+                                        .c = dx,
+                                        .accumulate = accumulate});
+}
+
+void host_linear_weight_bf16(const struct kernels *kernels, float *dw, float *dbias,
+                             const float *dy, const bf16 *dy_rounded, const bf16 *x, int64_t m,
+                             int64_t n, int64_t k, bool w_in_out, uint32_t add)
+{
+    const struct operand in = {.x = x, .columns = k}, out = {.x = dy_rounded, .columns = n};
+    struct product product = {.m = w_in_out ? k : n,
+                              .n = w_in_out ? n : k,
+                              .k = m,
+                              .a = w_in_out ? in : out,
+                              .b = w_in_out ? out : in,
+                              .c = dw,
+                              .accumulate = add & LINEAR_ADD_WEIGHT};
+    product.a.transposed = true;
+    multiply(kernels, &product);
+    if (dbias) host_column_sums(kernels, dbias, dy, m, n, add & LINEAR_ADD_BIAS);
+}

@@ -1,0 +1,279 @@
+/*
+ * The host's kernel table: made, tested and described.
+ *
+ * A matrix library can be slow without saying so: it falls back to code for old processors when it
+ * does not know the one it meets. So creation multiplies small matrices and compares them with sums
+ * in double, times one product of 512 x 512 x 512, and times a loop of our own that does nothing but
+ * multiply and add in registers. kernels_host_text() tells all of that; a product below a quarter of
+ * the loop's rate (scaled by threads) is called slow in so many words. 8 ms in all,
+ * and 30 more the first time, when the library makes its code.
+ *
+ * Threads. Each compute stream has a thread of its own, and OpenMP's team hangs on the thread that
+ * opens a parallel region, so streams do not share a pool. kernels_host_attach() tells the OpenMP
+ * runtime the size of the team; the library asks the same runtime.
+ *
+ * Subnormal numbers. Words that never occur get ever smaller probabilities, and the squares of their
+ * gradients sink below 2^-126, where many processors take a hundred times longer for a product. The
+ * threads of a team therefore treat such numbers as zero, all of them, so that bits do not depend on
+ * who computes.
+ */
+#include "exec/kernels/kernels_host.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <omp.h>
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
+#include <oneapi/dnnl/dnnl.h>
+
+#include "base/process/progress.h"
+
+enum { PROBE_SIZE = 512, PROBE_REPEATS = 5 };
+
+static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;
+static char text[HOST_TEXT_BYTES] = "no kernels were made";
+
+/* --- self-test -------------------------------------------------------------------------------- */
+
+/* One product against sums in double: odd sizes, all four forms in turn. */
+static bool product_is_right(bool transpose_a, bool transpose_b)
+{
+    enum { M = 37, N = 29, K = 53 };
+    float a[M * K], b[K * N], c[M * N];
+    for (int i = 0; i < M * K; i++) a[i] = (float)(i * 7 % 23 - 11) * 0.125f;
+    for (int i = 0; i < K * N; i++) b[i] = (float)(i * 5 % 19 - 9) * 0.25f;
+    host_multiply(&(struct host_product){.transpose_a = transpose_a,
+                                         .transpose_b = transpose_b,
+                                         .m = M,
+                                         .n = N,
+                                         .k = K,
+                                         .alpha = 1.0f,
+                                         .a = a,
+                                         .row_a = transpose_a ? M : K,
+                                         .b = b,
+                                         .row_b = transpose_b ? K : N,
+                                         .c = c,
+                                         .row_c = N});
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++) {
+            double sum = 0;
+            for (int k = 0; k < K; k++)
+                sum += (double)(transpose_a ? a[k * M + i] : a[i * K + k]) *
+                       (double)(transpose_b ? b[j * K + k] : b[k * N + j]);
+            if (!(fabs(sum - (double)c[i * N + j]) <= 1e-4)) return false;
+        }
+    return true;
+}
+
+/* --- rates ------------------------------------------------------------------------------------ */
+
+/* FLOP/s of a product of the probe's size on the current team; 0 when memory ends. */
+static double product_rate(void)
+{
+    size_t elements = (size_t)PROBE_SIZE * PROBE_SIZE;
+    float *memory = calloc(3 * elements, sizeof *memory);
+    if (!memory) return 0;
+    for (size_t i = 0; i < 2 * elements; i++) memory[i] = 0.5f;
+    struct host_product product = {.m = PROBE_SIZE,
+                                   .n = PROBE_SIZE,
+                                   .k = PROBE_SIZE,
+                                   .alpha = 1.0f,
+                                   .a = memory,
+                                   .row_a = PROBE_SIZE,
+                                   .b = memory + elements,
+                                   .row_b = PROBE_SIZE,
+                                   .c = memory + 2 * elements,
+                                   .row_c = PROBE_SIZE};
+    double best_s = INFINITY;
+    for (int i = 0; i < PROBE_REPEATS; i++) {
+        double start_s = clock_s();
+        host_multiply(&product);
+        best_s = fmin(best_s, clock_s() - start_s);
+    }
+    free(memory);
+    return 2.0 * PROBE_SIZE * PROBE_SIZE * PROBE_SIZE / best_s;
+}
+
+enum { PEAK_LANES = 128, PEAK_ROUNDS = 20000 };
+
+/* Multiply and add in registers: 2 * PEAK_LANES FLOPs a round. */
+CLONES static float peak_loop(float factor)
+{
+    float lanes[PEAK_LANES];
+    for (int l = 0; l < PEAK_LANES; l++) lanes[l] = (float)l;
+    for (int round = 0; round < PEAK_ROUNDS; round++)
+        for (int l = 0; l < PEAK_LANES; l++) lanes[l] = lanes[l] * factor + 1.0f;
+    float sum = 0;
+    for (int l = 0; l < PEAK_LANES; l++) sum += lanes[l];
+    return sum;
+}
+
+/* FLOP/s of the loop on one thread. */
+static double peak_rate(void)
+{
+    double best_s = INFINITY;
+    for (int i = 0; i < PROBE_REPEATS; i++) {
+        volatile float factor = 0.5f;
+        double start_s = clock_s();
+        volatile float sink = peak_loop(factor);
+        (void)sink;
+        best_s = fmin(best_s, clock_s() - start_s);
+    }
+    return 2.0 * PEAK_LANES * PEAK_ROUNDS / best_s;
+}
+
+static const char *isa_name(void)
+{
+    switch (dnnl_get_effective_cpu_isa()) {
+    case dnnl_cpu_isa_sse41: return "sse4.1";
+    case dnnl_cpu_isa_avx: return "avx";
+    case dnnl_cpu_isa_avx2: return "avx2";
+    case dnnl_cpu_isa_avx2_vnni: return "avx2_vnni";
+    case dnnl_cpu_isa_avx512_mic: return "avx512_mic";
+    case dnnl_cpu_isa_avx512_mic_4ops: return "avx512_mic_4ops";
+    case dnnl_cpu_isa_avx512_core: return "avx512_core";
+    case dnnl_cpu_isa_avx512_core_vnni: return "avx512_core_vnni";
+    case dnnl_cpu_isa_avx512_core_bf16: return "avx512_core_bf16";
+    case dnnl_cpu_isa_avx512_core_amx: return "avx512_core_amx";
+    case dnnl_cpu_isa_all: return "unknown instruction set";
+    }
+    return "another instruction set";
+}
+
+static void describe(uint32_t threads)
+{
+    const dnnl_version_t *version = dnnl_version();
+    double product = product_rate(), peak = peak_rate() * threads;
+    char line[HOST_TEXT_BYTES];
+    int length = snprintf(line, sizeof line,
+                          "oneDNN %d.%d.%d (%s), %u thread%s, %.0f GFLOP/s in a product of %d^3",
+                          version->major, version->minor, version->patch, isa_name(), threads,
+                          threads == 1 ? "" : "s", product / 1e9, (int)PROBE_SIZE);
+    if (product < peak / 4 && length > 0 && (size_t)length < sizeof line)
+        snprintf(line + length, sizeof line - (size_t)length,
+                 ": SLOW, a loop in registers reaches %.0f (is the machine busy, or its processor "
+                 "unknown to the library?)",
+                 peak / 1e9);
+    pthread_mutex_lock(&text_lock);
+    memcpy(text, line, sizeof text);
+    pthread_mutex_unlock(&text_lock);
+}
+
+/* --- public ----------------------------------------------------------------------------------- */
+
+static const struct kernels table = {
+    .name = "host",
+    .linear_forward = host_linear_forward,
+    .linear_input = host_linear_input,
+    .linear_weight = host_linear_weight,
+    .embed_forward = host_embed_forward,
+    .embed_update = host_embed_update,
+    .norm_forward = host_norm_forward,
+    .norm_backward = host_norm_backward,
+    .attention_forward = host_attention_forward,
+    .attention_backward = host_attention_backward,
+    .gelu_forward = host_gelu_forward,
+    .gelu_backward = host_gelu_backward,
+    .residual = host_residual,
+    .loss = host_loss,
+    .update = host_update,
+    .round = host_round,
+    .linear_forward_bf16 = host_linear_forward_bf16,
+    .linear_input_bf16 = host_linear_input_bf16,
+    .linear_weight_bf16 = host_linear_weight_bf16,
+    .embed_forward_bf16 = host_embed_forward_bf16,
+    .embed_gradient = host_embed_gradient,
+    .squares = host_squares,
+    .update_scaled = host_update_scaled,
+    .rms_norm_forward = host_rms_norm_forward,
+    .rms_norm_backward = host_rms_norm_backward,
+    .rope = host_rope,
+    .swiglu_forward = host_swiglu_forward,
+    .swiglu_backward = host_swiglu_backward,
+    .loss_labels = host_loss_labels,
+    .patches = host_patches,
+    .join_forward = host_join_forward,
+    .join_backward = host_join_backward,
+    .first_forward = host_first_forward,
+    .first_backward = host_first_backward,
+};
+
+enum status kernels_host_create(uint32_t threads, struct kernels **out, struct error *err)
+{
+    assert(threads >= 1 && threads <= INT_MAX);
+    struct kernels *kernels = calloc(1, sizeof *kernels);
+    struct host_context *context = calloc(1, sizeof *context);
+    if (context) context->widened = calloc(2 * (size_t)HOST_WIDENED, sizeof *context->widened);
+    if (!kernels || !context || !context->widened) {
+        if (context) free(context->widened);
+        free(kernels);
+        free(context);
+        return error_memory(err, "the host's kernels", sizeof *kernels + sizeof *context);
+    }
+    *kernels = table;
+    kernels->context = context;
+    kernels->threads = threads;
+
+    /* The library's own code moves the stack pointer into its buffers while it packs and multiplies (seen
+     * with 2.6.3), so a signal handler would write its frame over the heap in front of them. Streams'
+     * threads block signals anyway; this is the caller's. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int team_before = omp_get_max_threads();
+    omp_set_num_threads((int)threads);
+    bool right = true;
+    for (int form = 0; form < 4; form++) right = right && product_is_right(form & 1, form & 2);
+    if (right) describe(threads);
+    omp_set_num_threads(team_before);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!right) {
+        kernels_host_destroy(kernels);
+        return error_set(err, STATUS_DEVICE,
+                         "oneDNN's sgemm gives wrong products on this machine (%s)", isa_name());
+    }
+    *out = kernels;
+    return STATUS_OK;
+}
+
+void kernels_host_destroy(struct kernels *kernels)
+{
+    if (!kernels) return;
+    struct host_context *const context = kernels->context;
+    free(context->widened);
+    free(context);
+    free(kernels);
+}
+
+/* Results below 2^-126 become zero on the calling thread, and so do operands. */
+static void flush_subnormals(void)
+{
+#ifdef __SSE__
+    const unsigned flush_results = 0x8000, flush_operands = 0x0040;
+    _mm_setcsr(_mm_getcsr() | flush_results | flush_operands);
+#endif
+}
+
+void kernels_host_attach(const struct kernels *kernels)
+{
+    omp_set_num_threads((int)kernels->threads);
+    flush_subnormals();
+#pragma omp parallel num_threads((int)kernels->threads)
+    flush_subnormals();
+}
+
+const char *kernels_host_text(void)
+{
+    static _Thread_local char copy[HOST_TEXT_BYTES];
+    pthread_mutex_lock(&text_lock);
+    memcpy(copy, text, sizeof copy);
+    pthread_mutex_unlock(&text_lock);
+    return copy;
+}

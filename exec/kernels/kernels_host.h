@@ -1,0 +1,161 @@
+/*
+ * What the files of the host's kernels share; included only by exec/kernels.
+ *
+ * A kernel is a driver and a leaf. The driver holds the OpenMP loop over blocks whose bounds the
+ * shape alone decides; the leaf is plain arithmetic over one block, compiled once per instruction
+ * set (base/clones.h). They are two functions because gcc puts the body of a parallel loop into a
+ * function of its own, which would not be cloned.
+ */
+#ifndef SPILLWAY_EXEC_KERNELS_HOST_H
+#define SPILLWAY_EXEC_KERNELS_HOST_H
+
+#include <string.h>
+
+#include "base/clones.h"
+#include "exec/kernels/kernels.h"
+#include "exec/kernels/kernels_step.h"
+
+enum {
+    HOST_CHUNK = 64,           /* elementwise leaves work on whole chunks; tails are padded */
+    HOST_BLOCK = 16384,        /* elements of a work item of elementwise kernels: fits L1 and L2 */
+    HOST_SERIAL = 8192,        /* fewer elements are not worth waking a team for */
+    HOST_LANES = 32,           /* partial sums of a row: hides the latency of addition */
+    HOST_LOSS_PARTIALS = 1024, /* blocks of rows whose losses are summed apart */
+    HOST_TEXT_BYTES = 256
+};
+
+struct host_context {
+    double loss_partials[HOST_LOSS_PARTIALS];
+    float *widened; /* HOST_WIDENED floats for each operand of a product of bf16; no page of it is there
+                       before one is made */
+};
+
+enum { HOST_WIDENED = 1 << 20 };
+
+/* --- the kernels, one idea a file ------------------------------------------------------------- */
+
+void host_linear_forward(const struct kernels *kernels, float *y, const float *x, const float *w,
+                         const float *bias, int64_t m, int64_t n, int64_t k, bool w_in_out);
+void host_linear_input(const struct kernels *kernels, float *dx, const float *dy, const float *w,
+                       int64_t m, int64_t n, int64_t k, bool w_in_out, bool accumulate);
+void host_linear_weight(const struct kernels *kernels, float *dw, float *dbias, const float *dy,
+                        const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out,
+                        uint32_t add);
+
+void host_embed_forward(const struct kernels *kernels, float *x, const float *rows,
+                        const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                        int64_t c, int64_t v, int64_t first_row, int64_t row_count);
+void host_embed_update(const struct kernels *kernels, const struct kernel_parameters *rows,
+                       const float *head_gradient, const float *dx, const int32_t *tokens,
+                       int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
+                       int64_t first_row, int64_t row_count, const struct optimizer *optimizer,
+                       uint64_t step, float *scratch);
+void host_embed_forward_bf16(const struct kernels *kernels, float *x, const bf16 *rows,
+                             const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                             int64_t c, int64_t v, int64_t first_row, int64_t row_count);
+
+void host_round(const struct kernels *kernels, bf16 *out, const float *x, int64_t n);
+void host_linear_forward_bf16(const struct kernels *kernels, float *y, const bf16 *x, const bf16 *w,
+                              const float *bias, int64_t m, int64_t n, int64_t k, bool w_in_out);
+void host_linear_input_bf16(const struct kernels *kernels, float *dx, const bf16 *dy, const bf16 *w,
+                            int64_t m, int64_t n, int64_t k, bool w_in_out, bool accumulate);
+void host_linear_weight_bf16(const struct kernels *kernels, float *dw, float *dbias,
+                             const float *dy, const bf16 *dy_rounded, const bf16 *x, int64_t m,
+                             int64_t n, int64_t k, bool w_in_out, uint32_t add);
+
+void host_embed_gradient(const struct kernels *kernels, float *gradient, const float *head_gradient,
+                         const float *dx, const int32_t *tokens, int64_t token_stride, int64_t b,
+                         int64_t t, int64_t c, int64_t v, int64_t row_count, int64_t padded, float *scratch);
+double host_squares(const struct kernels *kernels, const float *g, int64_t n);
+void host_update_scaled(const struct kernels *kernels, const struct kernel_parameters *parameters,
+                        const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                        uint64_t step, float scale);
+
+void host_norm_forward(const struct kernels *kernels, float *out, float *sum, float *stats,
+                       const float *x, const float *y, const float *w, const float *b, int64_t r,
+                       int64_t c, float epsilon);
+void host_norm_backward(const struct kernels *kernels, float *dx, float *dw, float *db,
+                        const float *dout, const float *x, const float *stats, const float *w,
+                        const float *added, int64_t r, int64_t c);
+
+void host_attention_forward(const struct kernels *kernels, const struct attention *attention);
+void host_attention_backward(const struct kernels *kernels, const struct attention *attention);
+
+void host_gelu_forward(const struct kernels *kernels, float *y, const float *x, int64_t n,
+                       bool tanh_form);
+void host_gelu_backward(const struct kernels *kernels, float *dx, const float *dy, const float *x,
+                        int64_t n, bool tanh_form);
+void host_residual(const struct kernels *kernels, float *z, const float *x, const float *y,
+                   int64_t n);
+
+void host_loss(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
+               int64_t token_stride, int64_t b, int64_t t, int64_t v, struct loss_rows rows);
+
+void host_update(const struct kernels *kernels, const struct kernel_parameters *parameters,
+                 const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                 uint64_t step);
+
+void host_rms_norm_forward(const struct kernels *kernels, float *out, float *sum, float *stats,
+                           const float *x, const float *y, const float *w, int64_t r, int64_t c,
+                           float epsilon);
+void host_rms_norm_backward(const struct kernels *kernels, float *dx, float *dw, const float *dout,
+                            const float *x, const float *stats, const float *w, const float *added,
+                            int64_t r, int64_t c);
+
+void host_rope(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t, int64_t h,
+               int64_t kv, int64_t d, const struct rope *rope, bool back);
+
+void host_swiglu_forward(const struct kernels *kernels, float *y, const float *gate,
+                         const float *up, int64_t n);
+void host_swiglu_backward(const struct kernels *kernels, float *dgate, float *dup, const float *dy,
+                          const float *gate, const float *up, int64_t n);
+
+void host_loss_labels(const struct kernels *kernels, double *loss, float *logits,
+                      const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
+                      int64_t v, struct loss_rows rows);
+
+void host_patches(const struct kernels *kernels, float *out, const float *images, int64_t b,
+                  int64_t channels, int64_t image, int64_t patch);
+void host_join_forward(const struct kernels *kernels, float *x, const float *patches,
+                       const float *class_token, const float *positions, int64_t b, int64_t t,
+                       int64_t c);
+void host_join_backward(const struct kernels *kernels, float *dpatches, float *dclass_token,
+                        float *dpositions, const float *dx, int64_t b, int64_t t, int64_t c);
+void host_first_forward(const struct kernels *kernels, float *out, const float *x, int64_t b,
+                        int64_t t, int64_t c);
+void host_first_backward(const struct kernels *kernels, float *dx, const float *dout, int64_t b,
+                         int64_t t, int64_t c);
+
+/* --- what they share -------------------------------------------------------------------------- */
+
+/* The step over n parameters from the at-th on, on the calling thread; g is theirs, times `scale` where that
+ * is below 1. */
+void host_step_apply(const struct host_step *step, const struct kernel_parameters *parameters,
+                     int64_t at, const float *g, int64_t n, float scale);
+
+/* sums(n) = column sums of x(m,n) in an order set by m alone. */
+void host_column_sums(const struct kernels *kernels, float *sums, const float *x, int64_t m,
+                      int64_t n, bool add);
+
+/* C(m,n) = alpha op(A) op(B) + beta C, row-major; the product every other file calls. */
+struct host_product {
+    bool transpose_a, transpose_b;
+    int64_t m, n, k;
+    float alpha, beta;
+    const float *a, *b;
+    float *c;
+    int64_t row_a, row_b, row_c; /* elements from one stored row to the next */
+};
+void host_multiply(const struct host_product *product);
+
+CLONES_PART int64_t host_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+CLONES_PART int64_t host_blocks(int64_t count, int64_t size)
+{
+    return (count + size - 1) / size;
+}
+
+#endif

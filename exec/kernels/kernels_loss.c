@@ -1,0 +1,106 @@
+/*
+ * Softmax, cross-entropy and the gradient of the mean loss, in place over rows of logits.
+ *
+ *     loss(r) = log(sum_j exp z(j)) - z(target);   dz(j) = (softmax(z)(j) - [j is target]) / R
+ *
+ * A row of 50257 logits (196 KiB) comes from memory once: the largest logit is found in a first
+ * sweep, and the two that follow (exponentials and their sum; scaling) find the row in the second
+ * cache and write it back. 8 R V bytes to and from memory. The mean is summed in double over blocks
+ * of rows that R alone decides, so that threads may take blocks in any order.
+ *
+ * Rows may have no target (words of a masked language model that are not to be guessed): they count
+ * for nothing, and R is then the number of those that do.
+ *
+ * Of a minibatch in several parts each part's mean counts alike; gradient and loss are divided by how
+ * many there are, which for one part changes no bit. A part's logits may come in pieces of some rows, one
+ * call each: the losses of pieces are added in their order.
+ */
+#include "exec/kernels/kernels_host.h"
+
+#include <assert.h>
+
+#include "exec/kernels/kernels_math.h"
+
+/* z(v) becomes scale * (softmax - one at the target); returns the row's loss. */
+CLONES static double loss_row(float *z, int64_t v, int64_t target, float scale)
+{
+    float largest = math_row_max(z, v);
+    double at_target = (double)z[target] - (double)largest;
+    float lanes[HOST_LANES] = {0};
+    int64_t i = 0;
+    for (; i + HOST_LANES <= v; i += HOST_LANES)
+        for (int l = 0; l < HOST_LANES; l++) {
+            float weight = math_exp(z[i + l] - largest);
+            z[i + l] = weight;
+            lanes[l] += weight;
+        }
+    for (int l = 0; l < v - i; l++) {
+        float weight = math_exp(z[i + l] - largest);
+        z[i + l] = weight;
+        lanes[l] += weight;
+    }
+    float sum = math_fold(lanes);
+
+    float factor = scale / sum;
+    for (int64_t j = 0; j < v; j++) z[j] *= factor;
+    z[target] -= scale;
+    return log((double)sum) - at_target;
+}
+
+/* The target of row `row`: labels(b, t), `stride` apart. Negative: the row has none. */
+struct targets {
+    const int32_t *labels;
+    int64_t stride, t;
+};
+
+static int64_t target_of(const struct targets *targets, int64_t row)
+{
+    return targets->labels[row / targets->t * targets->stride + row % targets->t];
+}
+
+/* What `rows` add to a mean over `counted` rows that is divided by the number of parts. */
+static void loss_of_rows(const struct kernels *kernels, double *loss, float *logits,
+                         const struct targets *targets, int64_t counted, int64_t v,
+                         struct loss_rows rows)
+{
+    struct host_context *context = kernels->context;
+    int64_t size = host_blocks(rows.count, HOST_LOSS_PARTIALS);
+    int64_t blocks = host_blocks(rows.count, size);
+    float scale = 1.0f / ((float)counted * (float)rows.parts);
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
+    if (rows.count * v > HOST_SERIAL)
+    for (int64_t block = 0; block < blocks; block++) {
+        double partial = 0;
+        for (int64_t row = block * size; row < host_min((block + 1) * size, rows.count); row++) {
+            int64_t target = target_of(targets, rows.first + row);
+            assert(target < v);
+            if (target >= 0)
+                partial += loss_row(logits + row * v, v, target, scale);
+            else
+                memset(logits + row * v, 0, (size_t)v * sizeof *logits);
+        }
+        context->loss_partials[block] = partial;
+    }
+    double total = 0;
+    for (int64_t block = 0; block < blocks; block++) total += context->loss_partials[block];
+    double mean = total / ((double)counted * rows.parts);
+    bool first = rows.part == 0 && rows.first == 0;
+    *loss = first ? mean : *loss + mean;
+}
+
+void host_loss(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
+               int64_t token_stride, int64_t b, int64_t t, int64_t v, struct loss_rows rows)
+{
+    const struct targets targets = {tokens + 1, token_stride, t};
+    loss_of_rows(kernels, loss, logits, &targets, b * t, v, rows);
+}
+
+void host_loss_labels(const struct kernels *kernels, double *loss, float *logits,
+                      const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
+                      int64_t v, struct loss_rows rows)
+{
+    const struct targets targets = {labels, label_stride, t};
+    int64_t counted = 0;
+    for (int64_t row = 0; row < b * t; row++) counted += target_of(&targets, row) >= 0;
+    loss_of_rows(kernels, loss, logits, &targets, counted > 0 ? counted : 1, v, rows);
+}

@@ -1,0 +1,161 @@
+/*
+ * Linear layers: three products each, all by oneDNN's dnnl_sgemm, and the bias around them.
+ *
+ *     forward   y(m,n)  = x(m,k) w + bias     2 m n k FLOPs
+ *     input     dx(m,k) = dy(m,n) w^T         the same
+ *     weight    dw      = x^T dy              the same
+ *
+ * GPT-2 stores a weight as (in, out), most others as (out, in); the difference is which operand is
+ * transposed, and the library packs either equally fast. dnnl_sgemm was chosen by measurement: it
+ * reads the instruction set from the processor and needs no variable to be fast (Debian's OpenBLAS
+ * runs at a fifth of its speed on processors younger than itself, and says nothing).
+ *
+ * The bias. The library's plain product has none. y is filled with the bias and the product is added
+ * to it (beta = 1): the fill writes m n floats, and adding costs nothing that can be measured since
+ * the tile of y is in cache when the library stores it. A pass over y afterwards would read and
+ * write it.
+ *
+ * The bias gradient is the column sums of dy. Threads share out the columns, not the rows: each
+ * column is summed from top to bottom by one thread, so no partial sums need memory or an order.
+ * Rows are taken in blocks of 64 whose sums are added up, which keeps the rounding error near that
+ * of 64 + m / 64 additions in a row. One read of dy: 4 m n bytes, mostly from cache.
+ *
+ * Weights in bf16 have their own file, kernels_bf16.c, whose products end here.
+ *
+ * What the library promises, and we test: equal calls with an equal number of threads give equal
+ * bits, wherever the operands lie.
+ */
+#include "exec/kernels/kernels_host.h"
+
+#include <assert.h>
+
+#include <oneapi/dnnl/dnnl.h>
+
+void host_multiply(const struct host_product *p)
+{
+    dnnl_status_t status = dnnl_sgemm(p->transpose_a ? 'T' : 'N', p->transpose_b ? 'T' : 'N', p->m,
+                                      p->n, p->k, p->alpha, p->a, p->row_a, p->b, p->row_b,
+                                      p->beta, p->c, p->row_c);
+    /* It refuses wrong sizes only, and those would be ours. */
+    assert(status == dnnl_success);
+    (void)status;
+}
+
+/* --- leaves ----------------------------------------------------------------------------------- */
+
+enum { COLUMNS = 128, ROWS = 64 };
+
+/* sums[0 .. COLUMNS) of x(m, ...), whose rows are `stride` floats apart; `add`: more by them */
+CLONES static void sum_full_columns(float *sums, const float *x, int64_t m, int64_t stride,
+                                    bool add)
+{
+    float total[COLUMNS] = {0};
+    for (int64_t first = 0; first < m; first += ROWS) {
+        float partial[COLUMNS] = {0};
+        int64_t end = host_min(first + ROWS, m);
+        for (int64_t row = first; row < end; row++)
+            for (int l = 0; l < COLUMNS; l++) partial[l] += x[row * stride + l];
+        for (int l = 0; l < COLUMNS; l++) total[l] += partial[l];
+    }
+    for (int l = 0; l < COLUMNS; l++) sums[l] = add ? sums[l] + total[l] : total[l];
+}
+
+/* The same additions for the last, narrower block. */
+static void sum_some_columns(float *sums, const float *x, int64_t m, int64_t stride, int64_t count,
+                             bool add)
+{
+    for (int64_t l = 0; l < count; l++) {
+        float total = 0;
+        for (int64_t first = 0; first < m; first += ROWS) {
+            float partial = 0;
+            int64_t end = host_min(first + ROWS, m);
+            for (int64_t row = first; row < end; row++) partial += x[row * stride + l];
+            total += partial;
+        }
+        sums[l] = add ? sums[l] + total : total;
+    }
+}
+
+/* --- drivers ---------------------------------------------------------------------------------- */
+
+void host_column_sums(const struct kernels *kernels, float *sums, const float *x, int64_t m,
+                      int64_t n, bool add)
+{
+    int64_t blocks = host_blocks(n, COLUMNS);
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
+    if (m * n > HOST_SERIAL)
+    for (int64_t block = 0; block < blocks; block++) {
+        int64_t column = block * COLUMNS;
+        if (column + COLUMNS <= n)
+            sum_full_columns(sums + column, x + column, m, n, add);
+        else
+            sum_some_columns(sums + column, x + column, m, n, n - column, add);
+    }
+}
+
+void host_linear_forward(const struct kernels *kernels, float *y, const float *x, const float *w,
+                         const float *bias, int64_t m, int64_t n, int64_t k, bool w_in_out)
+{
+    if (bias) {
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
+    if (m * n > HOST_SERIAL)
+        for (int64_t row = 0; row < m; row++)
+            memcpy(y + row * n, bias, (size_t)n * sizeof *y);
+    }
+    host_multiply(&(struct host_product){.transpose_b = !w_in_out,
+                                         .m = m,
+                                         .n = n,
+                                         .k = k,
+                                         .alpha = 1.0f,
+                                         .beta = bias ? 1.0f : 0.0f,
+                                         .a = x,
+                                         .row_a = k,
+                                         .b = w,
+                                         .row_b = w_in_out ? n : k,
+                                         .c = y,
+                                         .row_c = n});
+}
+
+void host_linear_input(const struct kernels *kernels, float *dx, const float *dy, const float *w,
+                       int64_t m, int64_t n, int64_t k, bool w_in_out, bool accumulate)
+{
+    (void)kernels;
+    host_multiply(&(struct host_product){.transpose_b = w_in_out,
+                                         .m = m,
+                                         .n = k,
+                                         .k = n,
+                                         .alpha = 1.0f,
+                                         .beta = accumulate ? 1.0f : 0.0f,
+                                         .a = dy,
+                                         .row_a = n,
+                                         .b = w,
+                                         .row_b = w_in_out ? n : k,
+                                         .c = dx,
+                                         .row_c = k});
+}
+
+void host_linear_weight(const struct kernels *kernels, float *dw, float *dbias, const float *dy,
+                        const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out,
+                        uint32_t add)
+{
+    struct host_product product = {.transpose_a = true,
+                                   .k = m,
+                                   .alpha = 1.0f,
+                                   .beta = add & LINEAR_ADD_WEIGHT ? 1.0f : 0.0f,
+                                   .c = dw};
+    if (w_in_out) {
+        product.m = k;
+        product.n = n;
+        product.a = x;
+        product.b = dy;
+    } else {
+        product.m = n;
+        product.n = k;
+        product.a = dy;
+        product.b = x;
+    }
+    product.row_a = product.m;
+    product.row_b = product.row_c = product.n;
+    host_multiply(&product);
+    if (dbias) host_column_sums(kernels, dbias, dy, m, n, add & LINEAR_ADD_BIAS);
+}

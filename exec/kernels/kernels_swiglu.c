@@ -1,0 +1,99 @@
+/*
+ * SwiGLU: y = silu(gate) up, silu(x) = x s(x), s(x) = 1 / (1 + exp(-x)), and its gradient.
+ *
+ *     d up = dy gate s;  d gate = dy up s (1 + gate (1 - s))
+ *
+ * Leaves work on whole chunks like those of kernels_elementwise.c, copied to the stack and back, so
+ * that results may lie where operands do; a tail is padded and goes through the same code.
+ *
+ * Cost: 12 bytes per number forward, 20 backward, one exponential and one division each.
+ * Source: Shazeer, "GLU variants improve transformer", arXiv 2002.05202.
+ */
+#include "exec/kernels/kernels_host.h"
+
+#include "exec/kernels/kernels_math.h"
+
+CLONES_PART float logistic(float x)
+{
+    return 1.0f / (1.0f + math_exp(-x));
+}
+
+/* --- leaves: whole chunks --------------------------------------------------------------------- */
+
+CLONES static void swiglu_chunks(float *y, const float *gate, const float *up, int64_t chunks)
+{
+    for (int64_t chunk = 0; chunk < chunks; chunk++) {
+        float g[HOST_CHUNK], u[HOST_CHUNK];
+        memcpy(g, gate + chunk * HOST_CHUNK, sizeof g);
+        memcpy(u, up + chunk * HOST_CHUNK, sizeof u);
+        for (int l = 0; l < HOST_CHUNK; l++) g[l] = g[l] * logistic(g[l]) * u[l];
+        memcpy(y + chunk * HOST_CHUNK, g, sizeof g);
+    }
+}
+
+CLONES static void swiglu_backward_chunks(float *dgate, float *dup, const float *dy,
+                                          const float *gate, const float *up, int64_t chunks)
+{
+    for (int64_t chunk = 0; chunk < chunks; chunk++) {
+        int64_t at = chunk * HOST_CHUNK;
+        float g[HOST_CHUNK], u[HOST_CHUNK], d[HOST_CHUNK];
+        memcpy(g, gate + at, sizeof g);
+        memcpy(u, up + at, sizeof u);
+        memcpy(d, dy + at, sizeof d);
+        for (int l = 0; l < HOST_CHUNK; l++) {
+            float s = logistic(g[l]), silu = g[l] * s;
+            float slope = s + silu * (1.0f - s);
+            g[l] = d[l] * u[l] * slope;
+            u[l] = d[l] * silu;
+        }
+        memcpy(dgate + at, g, sizeof g);
+        memcpy(dup + at, u, sizeof u);
+    }
+}
+
+/* --- drivers ---------------------------------------------------------------------------------- */
+
+void host_swiglu_forward(const struct kernels *kernels, float *y, const float *gate,
+                         const float *up, int64_t n)
+{
+    int64_t blocks = host_blocks(n, HOST_BLOCK);
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (n > HOST_SERIAL)
+    for (int64_t block = 0; block < blocks; block++) {
+        int64_t first = block * HOST_BLOCK;
+        int64_t count = host_min(HOST_BLOCK, n - first), rest = count % HOST_CHUNK;
+        swiglu_chunks(y + first, gate + first, up + first, count / HOST_CHUNK);
+        if (rest > 0) {
+            int64_t last = first + count - rest;
+            size_t bytes = (size_t)rest * sizeof *y;
+            float g[HOST_CHUNK] = {0}, u[HOST_CHUNK] = {0}, out[HOST_CHUNK];
+            memcpy(g, gate + last, bytes);
+            memcpy(u, up + last, bytes);
+            swiglu_chunks(out, g, u, 1);
+            memcpy(y + last, out, bytes);
+        }
+    }
+}
+
+void host_swiglu_backward(const struct kernels *kernels, float *dgate, float *dup, const float *dy,
+                          const float *gate, const float *up, int64_t n)
+{
+    int64_t blocks = host_blocks(n, HOST_BLOCK);
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (n > HOST_SERIAL)
+    for (int64_t block = 0; block < blocks; block++) {
+        int64_t first = block * HOST_BLOCK;
+        int64_t count = host_min(HOST_BLOCK, n - first), rest = count % HOST_CHUNK;
+        swiglu_backward_chunks(dgate + first, dup + first, dy + first, gate + first, up + first,
+                               count / HOST_CHUNK);
+        if (rest > 0) {
+            int64_t last = first + count - rest;
+            size_t bytes = (size_t)rest * sizeof *dy;
+            float g[HOST_CHUNK] = {0}, u[HOST_CHUNK] = {0}, d[HOST_CHUNK] = {0};
+            memcpy(g, gate + last, bytes);
+            memcpy(u, up + last, bytes);
+            memcpy(d, dy + last, bytes);
+            swiglu_backward_chunks(g, u, d, g, u, 1);
+            memcpy(dgate + last, g, bytes);
+            memcpy(dup + last, u, bytes);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+/*
+ * The host, and what PCI says of links: files of the kernel's.
+ *
+ * A link goes at the speed that both ends can, and a device that is idle may have gone down: so the most
+ * that each of them is made for is asked for, and lanes as they are now.
+ */
+#include "exec/measure/detect.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "exec/device/host_memory.h"
+#include "exec/measure/measure_state.h"
+
+/* --- PCI ------------------------------------------------------------------------------------------ */
+
+/* The number that the file begins with; 0 where it cannot be read. */
+static double number_in(const char *root, const char *address, const char *file)
+{
+    char path[512], text[64];
+    snprintf(path, sizeof path, "%s/sys/bus/pci/devices/%s/%s", root, address, file);
+    FILE *in = fopen(path, "re");
+    if (!in) return 0;
+    const bool some = fgets(text, sizeof text, in) != NULL;
+    fclose(in);
+    return some ? strtod(text, NULL) : 0;
+}
+
+/* 2.5, 5, 8, 16 and 32 GT/s are generations 1 to 5. */
+static uint32_t generation_of(double transfers)
+{
+    static const double least[] = {2.5, 5, 8, 16, 32, 64};
+    uint32_t generation = 0;
+    while (generation < sizeof least / sizeof *least && transfers >= least[generation]) generation++;
+    return generation;
+}
+
+static double lesser(double a, double b)
+{
+    return b > 0 && (b < a || !(a > 0)) ? b : a;
+}
+
+void detect_pcie(const char *root, const char *address, uint32_t *generation, uint32_t *lanes)
+{
+    const double speed = number_in(root, address, "max_link_speed");
+    const double port = number_in(root, address, "../max_link_speed");
+    const double width = number_in(root, address, "current_link_width");
+    *generation = generation_of(lesser(speed, port));
+    *lanes = *generation > 0 && width >= 1 && width <= 32 ? (uint32_t)width : 0;
+    if (*lanes == 0) *generation = 0;
+}
+
+/* --- processors ----------------------------------------------------------------------------------- */
+
+/* Of a core, in fp32: two units that multiply and add, as wide as the instructions that it has. */
+static uint32_t flops_per_cycle(const char *flags)
+{
+    if (strstr(flags, " avx512f")) return 2 * 2 * 16;
+    if (strstr(flags, " fma")) return 2 * 2 * 8;
+    return strstr(flags, " avx ") ? 2 * 8 : 2 * 4; /* Arm's have four lanes in each of two units */
+}
+
+static void read_processor(double *clock_hz, uint32_t *flops)
+{
+    char line[4096];
+    *clock_hz = 0;
+    *flops = 2 * 4;
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *const colon = strchr(line, ':');
+        if (!colon) continue;
+        if (strncmp(line, "cpu MHz", 7) == 0 && !(*clock_hz > 0)) *clock_hz = strtod(colon + 1, NULL) * 1e6;
+        if (strncmp(line, "flags", 5) == 0 || strncmp(line, "Features", 8) == 0) {
+            *flops = flops_per_cycle(colon + 1);
+            break; /* all processors are alike */
+        }
+    }
+    if (file) fclose(file);
+    file = fopen("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "re");
+    if (file && fgets(line, sizeof line, file) && strtod(line, NULL) > 0) *clock_hz = strtod(line, NULL) * 1e3;
+    if (file) fclose(file);
+}
+
+/* --- public ------------------------------------------------------------------------------------------ */
+
+static enum status detect_all(const char *root, FILE *notes, struct detected *found, struct hardware *out,
+                              struct error *err)
+{
+#ifdef SPILLWAY_CUDA
+    struct detected_gpus *const gpus = alloc_zeroed(1, sizeof *gpus);
+    if (!gpus) return error_memory(err, "GPUs", sizeof *gpus);
+    enum status status = detect_gpus(root, notes, gpus, err);
+    found->gpus = gpus->all;
+    found->gpu_count = gpus->count;
+    found->reaches = gpus->reaches;
+    if (status == STATUS_OK) status = hardware_from_detected(found, out, err);
+    free(gpus);
+    return status;
+#else
+    (void)root;
+    if (notes) fprintf(notes, "note: built without CUDA: GPUs are not looked for\n");
+    return hardware_from_detected(found, out, err);
+#endif
+}
+
+enum status detect_machine(FILE *notes, struct hardware *out, struct error *err)
+{
+    struct machine machine;
+    char today[16];
+    const time_t now = time(NULL);
+    struct tm parts;
+    machine_look(&machine);
+    strftime(today, sizeof today, "%Y-%m-%d", gmtime_r(&now, &parts));
+    struct detected found = {
+        .cpu = machine.cpu, .cores = machine.cores, .host_bytes = host_memory_available(), .as_of = today};
+    if (found.host_bytes == UINT64_MAX) found.host_bytes = host_memory_total();
+    if (found.host_bytes == 0)
+        return error_set(err, STATUS_DEVICE, "the kernel does not say how much memory there is");
+    read_processor(&found.clock_hz, &found.flops_per_cycle);
+    return detect_all("", notes, &found, out, err);
+}

@@ -1,0 +1,358 @@
+/*
+ * `spillway measure`: from an idle machine to a hardware file, within a budget of time.
+ *
+ * For each number of threads that a device may sensibly have (1, 2, 4, 8 and all cores) there is a
+ * profile: how fast each kernel runs (measure_kernels.c), and how much other devices and copies slow it down
+ * (measure_interference.c). Copies (measure_copies.c, measure_p2p.c) and the peak (measure_peak.c) belong to the
+ * machine. All parts take turns (measure_rounds.c). All go through the same devices, streams
+ * and kernel table that carry out plans, because a rate is only worth having for the code that runs.
+ *
+ * The machine becomes one device type with one device, which `--devices`, `--device-memory` and
+ * `--link-rate` change. Its link stands for DRAM and is as wide as all cores can copy together:
+ * it is not what limits a single copy, the points are. Its latency is the time that one stream needs
+ * to notice an event of another, for every copy that something waits for costs that.
+ *
+ * Peaks. A physical peak is nowhere written down in a way that fits every processor, so it is
+ * measured too: multiplications and additions in registers on all cores. Where a kernel
+ * beats that (clocks change, others work), its rate is the peak.
+ */
+#include "exec/measure/measure.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/process/progress.h"
+#include "base/size.h"
+#include "base/try.h"
+#include "exec/device/host_memory.h"
+#include "exec/kernels/kernels.h"
+#include "exec/measure/measure_state.h"
+
+enum { THREADS_DOUBLED_MAX = 8 };
+static const double TAKEN_COUNTED_MAX = 0.95;
+
+/* --- statistics ------------------------------------------------------------------------------------ */
+
+void samples_add(struct samples *samples, double value)
+{
+    if (samples->count < SAMPLES_MAX) samples->values[samples->count++] = value;
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    const double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+/* The value below which a part `part` of the sorted values lies, between neighbours linearly. */
+static double quantile(const struct samples *samples, double part)
+{
+    assert(samples->count > 0);
+    double sorted[SAMPLES_MAX];
+    memcpy(sorted, samples->values, samples->count * sizeof *sorted);
+    qsort(sorted, samples->count, sizeof *sorted, compare_values);
+    const double at = part * (samples->count - 1);
+    const uint32_t low = (uint32_t)at, high = low + 1 < samples->count ? low + 1 : low;
+    return sorted[low] + (at - low) * (sorted[high] - sorted[low]);
+}
+
+double samples_median(const struct samples *samples)
+{
+    return quantile(samples, 0.5);
+}
+
+double samples_mean(const struct samples *samples)
+{
+    enum { ENDS_LEFT_OUT_FROM = 5 };
+    double sum = 0, least = INFINITY, most = -INFINITY;
+    for (uint32_t i = 0; i < samples->count; i++) {
+        sum += samples->values[i];
+        least = fmin(least, samples->values[i]);
+        most = fmax(most, samples->values[i]);
+    }
+    if (samples->count < ENDS_LEFT_OUT_FROM) return sum / samples->count;
+    return (sum - least - most) / (samples->count - 2);
+}
+
+double samples_spread(const struct samples *samples)
+{
+    const double median = samples_median(samples);
+    if (samples->count < 2 || !(fabs(median) > 0)) return 0;
+    return (quantile(samples, 0.75) - quantile(samples, 0.25)) / 2 / median;
+}
+
+/* --- helpers of all parts --------------------------------------------------------------------------- */
+
+struct figure measure_figure(const struct measure *measure, double value, double spread)
+{
+    return (struct figure){.value = value,
+                           .spread = spread,
+                           .kind = FIGURE_MEASURED,
+                           .source = "spillway measure",
+                           .as_of = measure->as_of};
+}
+
+bool measure_stopped(const struct measure *measure)
+{
+    return measure->options->stop && *measure->options->stop;
+}
+
+void measure_progress(const struct measure *measure, const char *what)
+{
+    const double done_s = fmin(clock_s() - measure->begun_s, measure->budget_s);
+    if (measure->options->on_progress)
+        measure->options->on_progress(measure->options->context, done_s, measure->budget_s, what);
+}
+
+double moments_spread(const struct moments *moments)
+{
+    return moments->count < 2 ? 0 : FIGURE_SPREAD_DEVIATIONS * sqrt(moments->squares / moments->count);
+}
+
+/* A machine of which others take a share h is slower by 1 / (1 - h) at times, and at other times it is not. */
+struct figure measure_speed(struct measure *measure)
+{
+    struct watch *const watch = &measure->watch;
+    watch_judge(watch);
+    const struct load load = load_between(&watch->begun, &watch->window);
+    const double disturbed = watch->sample_count > 0 ? (double)watch->disturbed_count / (double)watch->sample_count : 0;
+    measure->hardware->load = (struct hardware_load){.others = measure_figure(measure, load.others, 0),
+                                                     .stolen = measure_figure(measure, load.stolen, 0),
+                                                     .disturbed = measure_figure(measure, disturbed, 0)};
+    const double by_load = -FIGURE_SPREAD_DEVIATIONS * log(1 - fmin(load_taken(&load), TAKEN_COUNTED_MAX));
+    return measure_figure(measure, 1, fmin(1, hypot(moments_spread(&measure->moments), by_load)));
+}
+
+/* --- profiles ---------------------------------------------------------------------------------------- */
+
+/* 1, 2, 4, 8 and all cores, ascending. Returns how many. */
+static uint32_t thread_counts(uint32_t cores, uint32_t counts[PROFILES_AT_MOST])
+{
+    uint32_t count = 0;
+    for (uint32_t threads = 1; threads <= THREADS_DOUBLED_MAX && threads < cores; threads *= 2)
+        counts[count++] = threads;
+    counts[count++] = cores;
+    return count;
+}
+
+/* FLOP/s of the fastest of kernels first to end - 1, over all profiles. */
+static double best_rate(const struct device_type *type, uint32_t first, uint32_t end)
+{
+    double best = 0;
+    for (uint32_t i = 0; i < type->profile_count; i++)
+        for (uint32_t k = first; k < end; k++)
+            for (uint32_t p = 0; p < type->profiles[i].kernels[k].point_count; p++) {
+                const struct rate_point *const point = &type->profiles[i].kernels[k].points[p];
+                const struct work_item item = {k, 1, point->m, point->n, point->k};
+                best = fmax(best, work_item_flops(&item) / point->seconds);
+            }
+    return best;
+}
+
+/* Of products in fp32 or in bf16, which follow their forward product. */
+double measure_best_product(const struct device_type *type, enum kernel forward)
+{
+    return best_rate(type, forward, forward + 3u);
+}
+
+/* Bytes per second of the largest optimizer step: the kernel that does nothing but move memory. */
+double measure_step_bandwidth(const struct compute_profile *profile)
+{
+    const struct kernel_rate *const rate = &profile->kernels[KERNEL_ADAMW];
+    const struct rate_point *const point = &rate->points[rate->point_count - 1];
+    const struct work_item item = {KERNEL_ADAMW, 1, point->m, point->n, point->k};
+    return work_item_bytes(&item, sizeof(float)) / point->seconds;
+}
+
+/* The shortest time that any kernel took: what starting one costs. */
+double measure_shortest(const struct compute_profile *profile)
+{
+    double least = INFINITY;
+    for (uint32_t k = 0; k < KERNEL_COUNT; k++)
+        for (uint32_t p = 0; p < profile->kernels[k].point_count; p++)
+            least = fmin(least, profile->kernels[k].points[p].seconds);
+    return least;
+}
+
+static enum status open_parts(struct measure *measure, const struct machine *machine, struct measure_parts *parts,
+                              struct error *err)
+{
+    const struct backend *const host = backend_find("host");
+    uint32_t counts[PROFILES_AT_MOST];
+    const uint32_t count = thread_counts(machine->cores, counts);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct bench_options bench = {.backend = host,
+                                            .threads = counts[i],
+                                            .size = measure_is_coarse(measure) ? BENCH_SMALL : BENCH_WHOLE,
+                                            .operands = parts->benches[0]};
+        const struct laboratory_options lab = {
+            .backend = host, .threads = counts[i], .cores = machine->cores, .operands = parts->labs[0]};
+        measure_progress(measure, "preparation");
+        TRY(bench_open(&bench, &parts->benches[i], err));
+        parts->profile_count = i + 1;
+        TRY(kernel_visits_open(measure, parts->benches[i], &parts->kernels[i], err));
+        TRY(laboratory_open(measure, &lab, &parts->labs[i], err));
+    }
+    TRY(copy_visits_open(measure, parts->benches[count - 1], &parts->copies, err));
+    return p2p_visits_open(measure, host, &parts->p2p, err);
+}
+
+static enum status keep_parts(struct measure *measure, const struct measure_parts *parts, struct device_type *type,
+                              struct figure *handover_s, struct error *err)
+{
+    void *memory;
+    TRY(arena_array(&measure->hardware->arena, parts->profile_count, sizeof(struct compute_profile), &memory, err));
+    struct compute_profile *const profiles = memory;
+    for (uint32_t i = 0; i < parts->profile_count; i++) {
+        profiles[i].threads = bench_threads(parts->benches[i]);
+        TRY(kernel_visits_keep(parts->kernels[i], &profiles[i], err));
+        TRY(laboratory_keep(parts->labs[i], &profiles[i].interference, err));
+    }
+    type->profiles = profiles;
+    type->profile_count = parts->profile_count;
+    TRY(copy_visits_keep(parts->copies, type, handover_s, err));
+    return p2p_visits_keep(parts->p2p, type, err);
+}
+
+static enum status measure_profiles(struct measure *measure, const struct machine *machine, struct device_type *type,
+                                    struct figure *handover_s, struct error *err)
+{
+    struct measure_parts parts = {.profile_count = 0};
+    double peak = 0;
+    enum status status = open_parts(measure, machine, &parts, err);
+    watch_begin(&measure->watch); /* memory was touched until now, on one core */
+    if (status == STATUS_OK) peak = measure_peak(parts.benches[parts.profile_count - 1]);
+    if (status == STATUS_OK) status = measure_rounds(measure, &parts, err);
+    if (status == STATUS_OK) status = keep_parts(measure, &parts, type, handover_s, err);
+    measure_parts_close(&parts);
+    if (status != STATUS_OK) return status;
+    const struct compute_profile *const full = &type->profiles[type->profile_count - 1];
+    const double product = measure_best_product(type, KERNEL_MATMUL_FORWARD);
+    /* where others kept the cores busy while the peak was measured, any kernel may have been faster */
+    type->peak_fp32 = measure_figure(measure, fmax(peak, best_rate(type, 0, KERNEL_COUNT)), 0);
+    type->matmul_efficiency = measure_figure(measure, product / type->peak_fp32.value, 0);
+    type->memory_bandwidth = measure_figure(measure, measure_step_bandwidth(full), 0);
+    type->memory_efficiency = measure_figure(measure, 1, 0);
+    type->launch_latency = measure_figure(measure, measure_shortest(full), 0);
+    type->speed = measure_speed(measure);
+    return STATUS_OK;
+}
+
+/* --- the machine -------------------------------------------------------------------------------------- */
+
+/* What all cores can copy together, from one copy's rate and what a second one does to it. */
+static double widest_copy(const struct device_type *type, uint32_t cores)
+{
+    const struct interference *const alone =
+        &type->profiles[type->profile_count - 1].interference;
+    const struct copy_point *const last = &type->h2d[type->h2d_count - 1];
+    const double rate = fmax((double)last->bytes / last->seconds,
+                             alone->copy_reference_rate.value);
+    return rate * cores;
+}
+
+/* One device behind one link, in the arena. */
+static enum status place_device(struct measure *measure, struct device_type *type, uint32_t cores,
+                                struct figure handover_s, struct error *err)
+{
+    struct hardware *const hardware = measure->hardware;
+    void *devices, *links, *types;
+    enum status status = arena_array(&hardware->arena, 1, sizeof *hardware->devices, &devices, err);
+    if (status == STATUS_OK)
+        status = arena_array(&hardware->arena, 1, sizeof *hardware->links, &links, err);
+    if (status == STATUS_OK)
+        status = arena_array(&hardware->arena, 1, sizeof *hardware->types, &types, err);
+    if (status != STATUS_OK) return status;
+    hardware->types = types;
+    hardware->types[0] = *type;
+    hardware->type_count = 1;
+    hardware->devices = devices;
+    hardware->devices[0] = (struct hardware_device){
+        .memory_bytes = (uint64_t)type->usable_bytes.value,
+        .path_count = 1};
+    if (type->p2p_count > 0) hardware_join(&hardware->devices[0], 1); /* one memory: over no link */
+    hardware->device_count = 1;
+    hardware->links = links;
+    hardware->links[0] = (struct hardware_link){
+        .name = "memory",
+        .bandwidth = measure_figure(measure, widest_copy(type, cores), 0),
+        .latency = handover_s,
+        .duplex = true};
+    hardware->links[0].bandwidth.kind = FIGURE_DERIVED;
+    hardware->link_count = 1;
+    return STATUS_OK;
+}
+
+static enum status describe(struct measure *measure, const struct machine *machine,
+                            struct error *err)
+{
+    struct hardware *const hardware = measure->hardware;
+    char text[512];
+    snprintf(text, sizeof text, "%s, %" PRIu32 " core%s; %s", machine->cpu, machine->cores,
+             machine->cores == 1 ? "" : "s", kernels_host_text());
+    enum status status = arena_string(&hardware->arena, text, &hardware->measured_on, err);
+    snprintf(text, sizeof text, "host-%" PRIu32 "-core%s", machine->cores,
+             machine->cores == 1 ? "" : "s");
+    if (status == STATUS_OK) status = arena_string(&hardware->arena, text, &hardware->name, err);
+    hardware->backend = "host";
+    hardware->host_cores = hardware->threads = machine->cores;
+    return status;
+}
+
+/* Strings of figures live as long as the hardware. */
+static enum status set_date(struct measure *measure, struct error *err)
+{
+    const time_t now = time(NULL);
+    struct tm date;
+    char text[16];
+    strftime(text, sizeof text, "%Y-%m-%d", localtime_r(&now, &date));
+    return arena_string(&measure->hardware->arena, text, &measure->as_of, err);
+}
+
+enum status measure_begin(struct measure *measure, const struct measure_options *options,
+                          struct hardware *out, struct error *err)
+{
+    *measure = (struct measure){.options = options,
+                                .hardware = out,
+                                .begun_s = clock_s(),
+                                .budget_s = options->budget_s > 0 ? options->budget_s : 45};
+    const enum status status = set_date(measure, err);
+    out->host_bytes = measure_figure(measure, (double)host_memory_available(), 0);
+    return status;
+}
+
+enum status measure_host(const struct measure_options *options, struct hardware *out,
+                         struct error *err)
+{
+    struct measure measure;
+    struct machine machine;
+    machine_look(&machine);
+    if (options->notes) machine_warn(&machine, options->notes);
+    enum status status = measure_begin(&measure, options, out, err);
+    const double available = out->host_bytes.value;
+    struct device_type type = {
+        .name = "host",
+        .memory_bytes = measure_figure(&measure, (double)host_memory_total(), 0),
+        .usable_bytes = measure_figure(&measure, floor(available / 2), 0),
+    };
+    struct figure handover_s = {0};
+    if (status == STATUS_OK) status = measure_profiles(&measure, &machine, &type, &handover_s, err);
+    if (status == STATUS_OK)
+        status = place_device(&measure, &type, machine.cores, handover_s, err);
+    if (status == STATUS_OK && options->storage)
+        status = measure_storage(&measure, options->storage, &out->storage, err);
+    if (status == STATUS_OK) status = describe(&measure, &machine, err);
+    if (status == STATUS_OK) status = hardware_check(out, err);
+    if (status != STATUS_OK) return status;
+    if (options->notes) fprintf(options->notes, "%s\n", out->measured_on);
+    if (options->notes && out->types[0].matmul_efficiency.value < 0.5)
+        fprintf(options->notes,
+                "note: matrix products reach only %.0f %% of the processor's peak; the library may "
+                "not know this processor\n",
+                100 * out->types[0].matmul_efficiency.value);
+    return STATUS_OK;
+}

@@ -1,0 +1,175 @@
+/*
+ * A benchmark that calls a kernel again and again on the same operands measures the cache. In
+ * training, an operand is in one of four states, and each has a region of memory here:
+ *
+ *     hot       written by the kernel before: one place, used again at once
+ *     kept      activations of some layers ago: as many places as a few layers have
+ *     weights   last read by the previous pass, a model ago
+ *     state     parameters and moments of an update, likewise
+ *
+ * Which of them a call takes is measure_calls.c's to say.
+ */
+#include "exec/measure/measure_bench.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/random.h"
+#include "exec/device/host_memory.h"
+
+static const uint64_t MIB = 1 << 20;
+static const uint64_t mebibytes[BENCH_SIZES][REGION_COUNT] = {
+    [BENCH_WHOLE] = {[HOT] = HOT_SLOTS * 52, [KEPT] = 128, [WEIGHTS] = 192, [STATE] = 192,
+                     [COPIES] = 192},
+    [BENCH_SMALL] = {[HOT] = HOT_SLOTS * 8, [KEPT] = 32, [WEIGHTS] = 48, [STATE] = 96,
+                     [COPIES] = 64},
+    [BENCH_GPU] = {[HOT] = HOT_SLOTS * 512, [KEPT] = 2048, [WEIGHTS] = 2048, [STATE] = 2048,
+                   [COPIES] = 1024},
+};
+enum { EXTRA_BYTES = 2 * TOKENS * sizeof(int32_t) + MEMORY_ALIGNMENT }; /* tokens, and a loss */
+
+uint64_t bench_bytes(enum bench_size size)
+{
+    uint64_t bytes = EXTRA_BYTES;
+    for (uint32_t r = 0; r < REGION_COUNT; r++) bytes += mebibytes[size][r] * MIB;
+    return bytes;
+}
+
+/* What the arena holds, from a block of the host's memory, as often as it goes in: small values that
+ * stay small, neither denormal nor infinite, in whichever role they serve. Then the tokens. */
+static enum status fill(struct bench *bench, struct error *err)
+{
+    enum { BLOCK_FLOATS = 4 << 20 };
+    struct device_stream *const stream = device_stream(bench->device, STREAM_H2D);
+    uint64_t left = 0;
+    for (uint32_t r = 0; r < REGION_COUNT; r++) left += bench->floats[r];
+    float *const block = alloc_zeroed(BLOCK_FLOATS, sizeof *block);
+    int32_t *const tokens = alloc_zeroed(2 * TOKENS, sizeof *tokens);
+    if (!block || !tokens) {
+        free(block);
+        free(tokens);
+        return error_memory(err, "a bench", BLOCK_FLOATS * sizeof *block);
+    }
+    for (uint32_t i = 0; i < BLOCK_FLOATS; i++)
+        block[i] = (float)(i * 2654435761u >> 20) * 1e-5f + 1e-4f;
+    for (uint64_t i = 0; i < TOKENS; i++) {
+        tokens[i] = (int32_t)random_below(1, i, FEW_WORDS);
+        tokens[TOKENS + i] = (int32_t)random_below(2, i, MANY_WORDS);
+    }
+    float *at = device_arena(bench->device);
+    while (left > 0) {
+        const uint64_t count = left < BLOCK_FLOATS ? left : BLOCK_FLOATS;
+        device_copy(stream, at, block, count * sizeof *at, NULL);
+        at += count;
+        left -= count;
+    }
+    device_copy(stream, at, tokens, 2 * TOKENS * sizeof *tokens, NULL);
+    while (!device_synchronize(stream, device_record(stream), 1))
+        ;
+    free(block);
+    free(tokens);
+    return device_failed(bench->device, err);
+}
+
+/* Cuts the arena of the bench's own device into regions. */
+static enum status place_operands(struct bench *bench, struct error *err)
+{
+    float *at = device_arena(bench->device);
+    for (uint32_t r = 0; r < REGION_COUNT; r++) {
+        bench->regions[r] = at;
+        bench->floats[r] = mebibytes[bench->size][r] * MIB / sizeof(float);
+        at += bench->floats[r];
+    }
+    bench->few = (const int32_t *)(const void *)at;
+    bench->many = bench->few + TOKENS;
+    bench->loss = (double *)(void *)(at + 2 * TOKENS);
+    return fill(bench, err);
+}
+
+static void share_operands(struct bench *bench, const struct bench *from)
+{
+    memcpy(bench->regions, from->regions, sizeof bench->regions);
+    memcpy(bench->floats, from->floats, sizeof bench->floats);
+    bench->few = from->few;
+    bench->many = from->many;
+    bench->loss = from->loss;
+}
+
+enum status bench_open(const struct bench_options *options, struct bench **out, struct error *err)
+{
+    struct bench *bench = alloc_zeroed(1, sizeof *bench);
+    if (!bench) return error_memory(err, "a bench", sizeof *bench);
+    bench->backend = options->backend;
+    bench->size = options->size;
+    bench->threads = options->threads;
+    const uint64_t bytes = options->operands ? MEMORY_ALIGNMENT : bench_bytes(options->size);
+    const struct device_options device = {.index = options->index,
+                                          .arena_bytes = bytes,
+                                          .threads = options->threads,
+                                          .tf32 = options->tf32};
+    enum status status = STATUS_OK;
+    assert(!options->operands || (options->backend->arena_on_host && options->operands->size == options->size));
+    if (options->backend->arena_on_host && bytes > host_memory_available())
+        status = error_memory(err, "the operands of the measurement", bytes);
+    if (status == STATUS_OK) status = options->backend->open(&device, &bench->device, err);
+    if (status == STATUS_OK && options->operands) share_operands(bench, options->operands);
+    else if (status == STATUS_OK) status = place_operands(bench, err);
+    if (status != STATUS_OK) {
+        bench_close(bench);
+        return status;
+    }
+    *out = bench;
+    return STATUS_OK;
+}
+
+void bench_close(struct bench *bench)
+{
+    if (!bench) return;
+    device_close(bench->device);
+    free(bench);
+}
+
+struct device *bench_device(struct bench *bench)
+{
+    return bench->device;
+}
+
+uint32_t bench_threads(const struct bench *bench)
+{
+    return bench->threads;
+}
+
+const struct backend *bench_backend(const struct bench *bench)
+{
+    return bench->backend;
+}
+
+enum status bench_map_host(const struct bench *bench, uint64_t bytes, char **out,
+                           struct error *err)
+{
+    void *host = NULL;
+    char why[160];
+    const enum status status = host_memory_map("the copies' host memory", bytes, &host, err);
+    if (status != STATUS_OK) return status;
+    if (bench->backend->pin && !bench->backend->pin(host, bytes, why, sizeof why)) {
+        host_memory_unmap(host, bytes);
+        return error_set(err, STATUS_DEVICE, "host memory cannot be pinned: %s", why);
+    }
+    *out = host;
+    return STATUS_OK;
+}
+
+void bench_unmap_host(const struct bench *bench, char *host, uint64_t bytes)
+{
+    if (!host) return;
+    if (bench->backend->unpin) bench->backend->unpin(host);
+    host_memory_unmap(host, bytes);
+}
+
+char *bench_copies(struct bench *bench, uint64_t *bytes)
+{
+    *bytes = bench->floats[COPIES] * sizeof(float);
+    return (char *)bench->regions[COPIES];
+}

@@ -1,0 +1,454 @@
+/*
+ * Where a call finds its operands, and the calls.
+ *
+ * What is hot is in one place. An operand that is kept, a weight or a state moves on at every call and
+ * comes back after as many calls as the share of its region says (48 for weights: there are about that
+ * many tensors of its size, with gradients and moments, in a small model). Small operands then come back
+ * from a cache, as they do in a small model, and large ones from DRAM. Gradients of weights come back
+ * after four: they are overwritten by every layer.
+ *
+ * Some classes are no kernel of their own: the column sums for biases are what a weight's product
+ * takes longer with them than without, the scattering of an embedding's gradient what its fused step
+ * takes longer than an optimizer's step on as many parameters. The optimizer is timed on the tensors
+ * of a transformer block with that many parameters, four matrices and eight vectors.
+ */
+#include "exec/measure/measure_calls.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stddef.h>
+
+#include "base/size.h"
+#include "models/job/memory.h"
+
+/* --- operands ------------------------------------------------------------------------------------ */
+
+/* How many operands of one size there are before the first comes back. */
+enum { KEPT_SHARE = 16, GRADIENT_SHARE = 4, WEIGHT_SHARE = 48 };
+
+static float *place(const struct call *c, enum region region, uint64_t share, int64_t elements)
+{
+    const uint64_t step = size_align((uint64_t)elements, MEMORY_ALIGNMENT / sizeof(float));
+    const uint64_t room = c->bench->floats[region] / step;
+    assert(room > 0);
+    return c->bench->regions[region] + c->turn % (room < share ? room : share) * step;
+}
+
+static float *hot(const struct call *c, uint32_t slot, int64_t elements)
+{
+    const uint64_t room = c->bench->floats[HOT] / HOT_SLOTS;
+    assert((uint64_t)elements <= room && slot < HOT_SLOTS);
+    return c->bench->regions[HOT] + slot * room;
+}
+
+static float *kept(const struct call *c, int64_t elements)
+{
+    return place(c, KEPT, KEPT_SHARE, elements);
+}
+
+/* A second tensor kept by the same layer. */
+static float *kept_too(const struct call *c, int64_t elements)
+{
+    return place(&(struct call){.bench = c->bench, .turn = c->turn + KEPT_SHARE / 2}, KEPT,
+                 KEPT_SHARE, elements);
+}
+
+static float *gradient(const struct call *c, int64_t elements)
+{
+    return place(c, KEPT, GRADIENT_SHARE, elements);
+}
+
+static float *weight(const struct call *c, int64_t elements)
+{
+    return place(c, WEIGHTS, WEIGHT_SHARE, elements);
+}
+
+static float *state(const struct call *c, int64_t elements)
+{
+    return place(c, STATE, WEIGHT_SHARE, elements);
+}
+
+/* --- calls, by class --------------------------------------------------------------------------- */
+
+static void call_matmul_forward(const struct call *c)
+{
+    c->kernels->linear_forward(c->kernels, kept(c, c->m * c->n), hot(c, 0, c->m * c->k),
+                               weight(c, c->n * c->k), c->bench->regions[WEIGHTS], c->m, c->n, c->k,
+                               true);
+}
+
+static void call_matmul_input(const struct call *c)
+{
+    c->kernels->linear_input(c->kernels, hot(c, 1, c->m * c->n), hot(c, 0, c->m * c->k),
+                             weight(c, c->n * c->k), c->m, c->k, c->n, true, false);
+}
+
+static void call_matmul_weight(const struct call *c)
+{
+    c->kernels->linear_weight(c->kernels, gradient(c, c->m * c->n), NULL, hot(c, 0, c->k * c->m),
+                              kept(c, c->k * c->n), c->k, c->m, c->n, true, 0);
+}
+
+enum { BIAS_INPUTS = 16 };
+
+static void call_without_bias(const struct call *c)
+{
+    c->kernels->linear_weight(c->kernels, hot(c, 1, c->n * BIAS_INPUTS), NULL,
+                              hot(c, 0, c->m * c->n), hot(c, 2, c->m * BIAS_INPUTS), c->m, c->n,
+                              BIAS_INPUTS, true, 0);
+}
+
+static void call_with_bias(const struct call *c)
+{
+    c->kernels->linear_weight(c->kernels, hot(c, 1, c->n * BIAS_INPUTS), hot(c, 3, c->n),
+                              hot(c, 0, c->m * c->n), hot(c, 2, c->m * BIAS_INPUTS), c->m, c->n,
+                              BIAS_INPUTS, true, 0);
+}
+
+/* m heads in all: B samples of H. */
+static int64_t heads_of(const struct call *c)
+{
+    return c->m % 4 == 0 ? 4 : c->m;
+}
+
+/* q, k and v as columns of one array, where attention is causal: as GPT-2 has them; else apart. */
+static struct attention attention_of(const struct call *c, float *q, bool causal)
+{
+    const int64_t h = heads_of(c), width = h * c->k, elements = c->m * c->n * c->k;
+    const int64_t apart = causal ? width : elements;
+    return (struct attention){.q = q,
+                              .k = q + apart,
+                              .v = q + 2 * apart,
+                              .scratch = hot(c, 3, 0),
+                              .b = c->m / h,
+                              .t = c->n,
+                              .h = h,
+                              .kv = h,
+                              .d = c->k,
+                              .row_q = causal ? 3 * width : width,
+                              .row_kv = causal ? 3 * width : width,
+                              .causal = causal};
+}
+
+static void attend_forward(const struct call *c, bool causal)
+{
+    const int64_t elements = c->m * c->n * c->k;
+    struct attention attention = attention_of(c, hot(c, 0, 3 * elements), causal);
+    attention.out = kept(c, elements);
+    attention.stats = kept_too(c, c->m * c->n);
+    c->kernels->attention_forward(c->kernels, &attention);
+}
+
+static void attend_backward(const struct call *c, bool causal)
+{
+    const int64_t elements = c->m * c->n * c->k;
+    struct attention attention = attention_of(c, kept(c, 3 * elements), causal);
+    attention.out = kept_too(c, elements);
+    attention.stats = hot(c, 2, c->m * c->n);
+    attention.dout = hot(c, 0, elements);
+    attention.dq = hot(c, 1, 3 * elements);
+    attention.dk = attention.dq + (attention.k - attention.q);
+    attention.dv = attention.dq + (attention.v - attention.q);
+    c->kernels->attention_backward(c->kernels, &attention);
+}
+
+static void call_attention_forward(const struct call *c)
+{
+    attend_forward(c, true);
+}
+
+static void call_attention_backward(const struct call *c)
+{
+    attend_backward(c, true);
+}
+
+static void call_attention_full_forward(const struct call *c)
+{
+    attend_forward(c, false);
+}
+
+static void call_attention_full_backward(const struct call *c)
+{
+    attend_backward(c, false);
+}
+
+static void call_norm_forward(const struct call *c)
+{
+    float *const parameters = weight(c, 2 * c->n);
+    c->kernels->norm_forward(c->kernels, kept(c, c->m * c->n), kept_too(c, c->m * c->n),
+                             hot(c, 2, 2 * c->m), hot(c, 1, c->m * c->n), hot(c, 0, c->m * c->n),
+                             parameters, parameters + c->n, c->m, c->n, 1e-5f);
+}
+
+static void call_norm_backward(const struct call *c)
+{
+    float *const stream = hot(c, 1, c->m * c->n), *const gradients = hot(c, 3, 2 * c->n);
+    c->kernels->norm_backward(c->kernels, stream, gradients, gradients + c->n,
+                              hot(c, 0, c->m * c->n), kept(c, c->m * c->n), hot(c, 2, 2 * c->m),
+                              weight(c, c->n), stream, c->m, c->n);
+}
+
+static void call_rms_norm_forward(const struct call *c)
+{
+    c->kernels->rms_norm_forward(c->kernels, kept(c, c->m * c->n), kept_too(c, c->m * c->n),
+                                 hot(c, 2, c->m), hot(c, 1, c->m * c->n), hot(c, 0, c->m * c->n),
+                                 weight(c, c->n), c->m, c->n, 1e-5f);
+}
+
+static void call_rms_norm_backward(const struct call *c)
+{
+    float *const stream = hot(c, 1, c->m * c->n);
+    c->kernels->rms_norm_backward(c->kernels, stream, hot(c, 3, c->n), hot(c, 0, c->m * c->n),
+                                  kept(c, c->m * c->n), hot(c, 2, c->m), weight(c, c->n), stream,
+                                  c->m, c->n);
+}
+
+static void call_gelu_forward(const struct call *c)
+{
+    const int64_t n = c->m * c->n;
+    c->kernels->gelu_forward(c->kernels, kept(c, n), hot(c, 0, n), n, true);
+}
+
+static void call_gelu_backward(const struct call *c)
+{
+    const int64_t n = c->m * c->n;
+    c->kernels->gelu_backward(c->kernels, hot(c, 0, n), hot(c, 0, n), kept(c, n), n, true);
+}
+
+static void call_swiglu_forward(const struct call *c)
+{
+    const int64_t n = c->m * c->n;
+    c->kernels->swiglu_forward(c->kernels, kept(c, n), hot(c, 0, n), hot(c, 1, n), n);
+}
+
+static void call_swiglu_backward(const struct call *c)
+{
+    const int64_t n = c->m * c->n;
+    c->kernels->swiglu_backward(c->kernels, hot(c, 0, n), hot(c, 1, n), hot(c, 0, n), kept(c, n),
+                                kept_too(c, n), n);
+}
+
+static void call_residual(const struct call *c)
+{
+    const int64_t n = c->m * c->n;
+    c->kernels->residual(c->kernels, hot(c, 0, n), kept(c, n), hot(c, 0, n), n);
+}
+
+/* Rows of a microbatch: samples of at most 64 tokens. */
+struct batch {
+    int64_t b, t;
+};
+
+static struct batch batch_of(int64_t rows)
+{
+    const int64_t t = rows < 64 ? rows : 64;
+    assert(rows % t == 0 && rows / t * (t + 1) <= TOKENS);
+    return (struct batch){rows / t, t};
+}
+
+static void call_embed_forward(const struct call *c)
+{
+    const struct batch s = batch_of(c->m);
+    const int64_t rows = MANY_WORDS + s.t;
+    c->kernels->embed_forward(c->kernels, hot(c, 0, c->m * c->n), weight(c, rows * c->n),
+                              c->bench->many, s.t + 1, s.b, s.t, c->n, MANY_WORDS, 0, rows);
+}
+
+/* As many heads of keys as of queries, of 32. */
+static void call_rope(const struct call *c)
+{
+    static const struct rope rope = {.kind = ROPE_DEFAULT, .theta = 10000};
+    const struct batch s = batch_of(c->m);
+    const int64_t d = 32, heads = c->n / 2 / d;
+    c->kernels->rope(c->kernels, hot(c, 0, c->m * heads * d), hot(c, 1, c->m * heads * d), s.b,
+                     s.t, heads, heads, d, &rope, false);
+}
+
+/* Every second row. */
+static void call_gather(const struct call *c)
+{
+    const int64_t n = c->m * c->n;
+    c->kernels->first_forward(c->kernels, hot(c, 0, n), kept(c, 2 * n), c->m, 2, c->n);
+}
+
+static const struct optimizer adamw = {.kind = OPTIMIZER_ADAMW,
+                                       .learning_rate = 1e-6,
+                                       .weight_decay = 0.01,
+                                       .beta1 = 0.9,
+                                       .beta2 = 0.95,
+                                       .epsilon = 1e-8};
+static const struct optimizer sgd = {.kind = OPTIMIZER_SGD, .learning_rate = 1e-6};
+static const struct optimizer momentum = {
+    .kind = OPTIMIZER_MOMENTUM, .learning_rate = 1e-6, .momentum = 0.9};
+
+static const struct optimizer adamw_bf16 = {.kind = OPTIMIZER_ADAMW,
+                                            .learning_rate = 1e-6,
+                                            .weight_decay = 0.01,
+                                            .beta1 = 0.9,
+                                            .beta2 = 0.95,
+                                            .epsilon = 1e-8,
+                                            .moments = PRECISION_BF16};
+static const struct optimizer momentum_bf16 = {.kind = OPTIMIZER_MOMENTUM,
+                                               .learning_rate = 1e-6,
+                                               .momentum = 0.9,
+                                               .moments = PRECISION_BF16};
+
+/* n parameters and moments of AdamW, one after the other. */
+static struct kernel_parameters in_a_row(float *p, int64_t n)
+{
+    return (struct kernel_parameters){.p = p, .m = p + n, .v = p + 2 * n};
+}
+
+static void call_embed_update(const struct call *c)
+{
+    const struct batch s = batch_of(c->m);
+    const int64_t words = c->k - s.t;
+    const struct kernel_parameters rows = in_a_row(state(c, 3 * c->k * c->n), c->k * c->n);
+    c->kernels->embed_update(c->kernels, &rows, hot(c, 1, words * c->n), hot(c, 0, c->m * c->n),
+                             words < MANY_WORDS ? c->bench->few : c->bench->many, s.t + 1, s.b,
+                             s.t, c->n, words, 0, c->k, &adamw, 1, hot(c, 3, 4 * c->m));
+}
+
+static void call_embed_step(const struct call *c)
+{
+    const int64_t n = c->k * c->n;
+    const struct kernel_parameters parameters = in_a_row(state(c, 3 * n), n);
+    c->kernels->update(c->kernels, &parameters, hot(c, 1, n), n, &adamw, true, 1);
+}
+
+/* Gradients that came from a device a moment ago. */
+static void call_squares(const struct call *c)
+{
+    static _Thread_local volatile double keep; /* else there is nothing to do */
+    keep = c->kernels->squares(c->kernels, hot(c, 0, c->m), c->m);
+    (void)keep;
+}
+
+static void call_loss(const struct call *c)
+{
+    const struct batch s = batch_of(c->m);
+    c->kernels->loss(c->kernels, c->bench->loss, hot(c, 0, c->m * c->n), c->bench->few, s.t + 1,
+                     s.b, s.t, c->n, (struct loss_rows){.count = c->m, .parts = 1});
+}
+
+/* The tensors of a block with m parameters: 12 C^2 in four matrices, and vectors. Parameters were
+ * read a moment ago, to carry the gradient through, and gradients written: both are hot. */
+static void update_block(const struct call *c, const struct optimizer *optimizer)
+{
+    static const int64_t twelfths[] = {3, 1, 4, 4}, vector_widths[] = {1, 1, 3, 1, 1, 1, 4, 1};
+    const int64_t width = (int64_t)sqrt((double)c->m / 12), matrices = c->m - 13 * width;
+    const uint32_t moments = optimizer_moments(optimizer->kind);
+    const uint64_t bytes = precision_bytes(optimizer->moments);
+    const bool rounded = optimizer->moments == PRECISION_BF16;
+    /* a moment in bf16 takes half of what is there for it */
+    char *const first = moments > 0 ? (char *)state(c, moments * c->m) : NULL;
+    struct kernel_parameters all = {.m = first,
+                                    .v = moments > 1 ? first + (uint64_t)c->m * bytes : NULL};
+    for (size_t i = 0; i < ARRAY_COUNT(twelfths) + ARRAY_COUNT(vector_widths); i++) {
+        const bool matrix = i < ARRAY_COUNT(twelfths);
+        const int64_t n = matrix ? matrices * twelfths[i] / 12
+                                 : vector_widths[i - ARRAY_COUNT(twelfths)] * width;
+        all.p = hot(c, 1, n);
+        c->kernels->update(c->kernels, &all, hot(c, 0, n), n, optimizer, matrix, 1);
+        all = kernel_parameters_from(all, n, rounded);
+    }
+}
+
+static void call_sgd(const struct call *c)
+{
+    update_block(c, &sgd);
+}
+
+static void call_adamw(const struct call *c)
+{
+    update_block(c, &adamw);
+}
+
+static void call_momentum(const struct call *c)
+{
+    update_block(c, &momentum);
+}
+
+static void call_adamw_bf16(const struct call *c)
+{
+    update_block(c, &adamw_bf16);
+}
+
+static void call_momentum_bf16(const struct call *c)
+{
+    update_block(c, &momentum_bf16);
+}
+
+/* Arrays of bf16 are as long as those of fp32 that they lie in. */
+static bf16 *halves(float *array)
+{
+    return (bf16 *)(void *)array;
+}
+
+static void call_round(const struct call *c)
+{
+    c->kernels->round(c->kernels, halves(hot(c, 1, c->m)), hot(c, 0, c->m), c->m);
+}
+
+static void call_matmul_bf16_forward(const struct call *c)
+{
+    c->kernels->linear_forward_bf16(c->kernels, hot(c, 0, c->m * c->n), halves(hot(c, 1, c->m * c->k)),
+                                    halves(weight(c, c->k * c->n)), hot(c, 2, c->n), c->m, c->n, c->k,
+                                    false);
+}
+
+static void call_matmul_bf16_input(const struct call *c)
+{
+    c->kernels->linear_input_bf16(c->kernels, hot(c, 0, c->m * c->n), halves(hot(c, 1, c->m * c->k)),
+                                  halves(weight(c, c->k * c->n)), c->m, c->k, c->n, false, false);
+}
+
+static void call_matmul_bf16_weight(const struct call *c)
+{
+    c->kernels->linear_weight_bf16(c->kernels, gradient(c, c->m * c->n), NULL, NULL,
+                                   halves(hot(c, 1, c->k * c->m)), halves(kept(c, c->k * c->n)), c->k,
+                                   c->m, c->n, false, false);
+}
+
+/* --- all of them -------------------------------------------------------------------------------- */
+
+/* Without those of 16 bits throughout: jobs that are spread over devices are not carried out. */
+const struct kernel_class kernel_classes[KERNEL_COUNT] = {
+    [KERNEL_MATMUL_FORWARD] = {call_matmul_forward},
+    [KERNEL_MATMUL_INPUT] = {call_matmul_input},
+    [KERNEL_MATMUL_WEIGHT] = {call_matmul_weight},
+    [KERNEL_ATTENTION_FULL_FORWARD] = {call_attention_full_forward},
+    [KERNEL_ATTENTION_FULL_BACKWARD] = {call_attention_full_backward},
+    [KERNEL_ATTENTION_FORWARD] = {call_attention_forward},
+    [KERNEL_ATTENTION_BACKWARD] = {call_attention_backward},
+    [KERNEL_NORM_FORWARD] = {call_norm_forward},
+    [KERNEL_NORM_BACKWARD] = {call_norm_backward},
+    [KERNEL_GELU_FORWARD] = {call_gelu_forward},
+    [KERNEL_GELU_BACKWARD] = {call_gelu_backward},
+    [KERNEL_RESIDUAL] = {call_residual},
+    [KERNEL_BIAS_BACKWARD] = {call_with_bias, call_without_bias},
+    [KERNEL_EMBED_FORWARD] = {call_embed_forward},
+    [KERNEL_EMBED_BACKWARD] = {call_embed_update, call_embed_step},
+    [KERNEL_LOSS] = {call_loss},
+    [KERNEL_SGD] = {call_sgd},
+    [KERNEL_ADAMW] = {call_adamw},
+    [KERNEL_RMS_NORM_FORWARD] = {call_rms_norm_forward,
+                                 .need = offsetof(struct kernels, rms_norm_forward)},
+    [KERNEL_RMS_NORM_BACKWARD] = {call_rms_norm_backward,
+                                  .need = offsetof(struct kernels, rms_norm_backward)},
+    [KERNEL_ROPE] = {call_rope, .need = offsetof(struct kernels, rope)},
+    [KERNEL_SWIGLU_FORWARD] = {call_swiglu_forward,
+                               .need = offsetof(struct kernels, swiglu_forward)},
+    [KERNEL_SWIGLU_BACKWARD] = {call_swiglu_backward,
+                                .need = offsetof(struct kernels, swiglu_backward)},
+    [KERNEL_GATHER] = {call_gather, .need = offsetof(struct kernels, first_forward)},
+    [KERNEL_MOMENTUM] = {call_momentum},
+    [KERNEL_SQUARES] = {call_squares, .need = offsetof(struct kernels, squares)},
+    [KERNEL_ADAMW_BF16] = {call_adamw_bf16},
+    [KERNEL_MOMENTUM_BF16] = {call_momentum_bf16},
+    [KERNEL_ROUND] = {call_round},
+    /* the host makes them in fp32, from operands that it widens */
+    [KERNEL_MATMUL_BF16_FORWARD] = {call_matmul_bf16_forward, .gpu_only = true},
+    [KERNEL_MATMUL_BF16_INPUT] = {call_matmul_bf16_input, .gpu_only = true},
+    [KERNEL_MATMUL_BF16_WEIGHT] = {call_matmul_bf16_weight, .gpu_only = true},
+};

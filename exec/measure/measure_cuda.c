@@ -1,0 +1,273 @@
+/*
+ * The profile of a machine with GPUs: `spillway measure` there.
+ *
+ * The same kernels, copies and experiments as for the host (measure.c), with larger operands, through
+ * the same devices and streams. The first GPU is measured; where there are more, they are entered as
+ * devices of the same type, each behind a link of its own: links that several share can only be found
+ * by copying to all at once, and that is not done yet.
+ *
+ * The peak is worked out from the number of multiprocessors, what each does in a cycle and the clock;
+ * where a product beats that (clocks change), its rate is the peak. Host memory's bandwidth, which
+ * optimizers on the host's processor live on, is that of an optimizer step on all cores.
+ */
+#include <assert.h>
+#include <cuda_runtime_api.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/process/progress.h"
+#include "base/size.h"
+#include "base/try.h"
+#include "exec/device/host_memory.h"
+#include "exec/kernels/kernels.h"
+#include "exec/measure/detect.h"
+#include "exec/measure/measure_state.h"
+
+static const double HOST_SHARE = 0.05; /* of the budget */
+
+/* --- the host's memory ------------------------------------------------------------------------------ */
+
+enum { STEP_FLOATS = 16 << 20 }; /* of each of the four arrays: 256 MiB */
+
+struct step_timing {
+    float *arrays; /* 4 * STEP_FLOATS */
+    double seconds;
+    double budget_s;
+};
+
+static void time_step(const struct kernels *kernels, void *argument)
+{
+    static const struct optimizer adamw = {.kind = OPTIMIZER_ADAMW,
+                                           .learning_rate = 1e-6,
+                                           .beta1 = 0.9,
+                                           .beta2 = 0.95,
+                                           .epsilon = 1e-8};
+    struct step_timing *const t = argument;
+    struct samples samples = {.count = 0};
+    const double start_s = clock_s();
+    for (uint32_t i = 0; i < SAMPLES_MAX; i++) {
+        const double before_s = clock_s();
+        if (i > 3 && before_s - start_s > t->budget_s) break;
+        const struct kernel_parameters parameters = {
+            .p = t->arrays, .m = t->arrays + STEP_FLOATS, .v = t->arrays + 2 * STEP_FLOATS};
+        kernels->update(kernels, &parameters, t->arrays + 3 * STEP_FLOATS, STEP_FLOATS, &adamw, true,
+                        1);
+        if (i > 0) samples_add(&samples, clock_s() - before_s);
+    }
+    t->seconds = samples_median(&samples);
+}
+
+static enum status measure_host_bandwidth(struct measure *measure, uint32_t cores,
+                                          struct error *err)
+{
+    void *memory = NULL;
+    struct device *host = NULL;
+    const uint64_t bytes = 4 * (uint64_t)STEP_FLOATS * sizeof(float);
+    const struct device_options options = {.threads = cores, .compute_only = true};
+    enum status status = host_memory_map("the measurement", bytes, &memory, err);
+    if (status == STATUS_OK) status = device_open_host(&options, &host, err);
+    if (status == STATUS_OK) {
+        struct step_timing timing = {.arrays = memory, .budget_s = measure->budget_s * HOST_SHARE};
+        struct device_stream *const stream = device_stream(host, STREAM_COMPUTE);
+        device_compute(stream, time_step, &timing, 0, NULL);
+        while (!device_synchronize(stream, device_record(stream), 1))
+            ;
+        const struct work_item item = {KERNEL_ADAMW, 1, STEP_FLOATS, 0, 0};
+        measure->hardware->host_bandwidth =
+            measure_figure(measure, work_item_bytes(&item, sizeof(float)) / timing.seconds, 0);
+        measure_progress(measure, "host memory");
+    }
+    device_close(host);
+    host_memory_unmap(memory, bytes);
+    return status;
+}
+
+/* --- the GPU ----------------------------------------------------------------------------------------- */
+
+/* Less room, and the host's sizes, where the GPU has not enough memory for ours. */
+static enum bench_size size_for(size_t available)
+{
+    return bench_bytes(BENCH_GPU) + (UINT64_C(1) << 30) < available ? BENCH_GPU : BENCH_WHOLE;
+}
+
+static enum status open_parts(struct measure *measure, size_t available, uint32_t count, struct measure_parts *parts,
+                              struct error *err)
+{
+    const struct backend *const cuda = &backend_cuda;
+    const struct bench_options bench = {.backend = cuda, .size = size_for(available)};
+    TRY(bench_open(&bench, &parts->benches[0], err));
+    parts->profile_count = 1;
+    TRY(kernel_visits_open(measure, parts->benches[0], &parts->kernels[0], err));
+    TRY(laboratory_open(measure, &(struct laboratory_options){.backend = cuda}, &parts->labs[0], err));
+    TRY(copy_visits_open(measure, parts->benches[0], &parts->copies, err));
+    return count > 1 ? p2p_visits_open(measure, cuda, &parts->p2p, err) : STATUS_OK;
+}
+
+static enum status measure_type(struct measure *measure, struct device_type *type,
+                                struct compute_profile *profile, size_t available,
+                                uint32_t count, struct figure *handover_s, struct error *err)
+{
+    struct measure_parts parts = {.profile_count = 0};
+    enum status status = open_parts(measure, available, count, &parts, err);
+    watch_begin(&measure->watch);
+    if (status == STATUS_OK) status = measure_rounds(measure, &parts, err);
+    if (status == STATUS_OK) status = kernel_visits_keep(parts.kernels[0], profile, err);
+    if (status == STATUS_OK) status = laboratory_keep(parts.labs[0], &profile->interference, err);
+    if (status == STATUS_OK) status = copy_visits_keep(parts.copies, type, handover_s, err);
+    if (status == STATUS_OK && parts.p2p) status = p2p_visits_keep(parts.p2p, type, err);
+    measure_parts_close(&parts);
+    type->profiles = profile;
+    type->profile_count = 1;
+    return status;
+}
+
+static void set_peaks(struct measure *measure, struct device_type *type, double peak)
+{
+    const double product = measure_best_product(type, KERNEL_MATMUL_FORWARD);
+    type->peak_fp32 = measure_figure(measure, fmax(peak, product), 0);
+    type->peak_fp32.kind = FIGURE_DERIVED;
+    type->peak_bf16 =
+        measure_figure(measure, measure_best_product(type, KERNEL_MATMUL_BF16_FORWARD), 0);
+    type->peak_bf16.kind = FIGURE_DERIVED;
+    type->matmul_efficiency = measure_figure(measure, product / type->peak_fp32.value, 0);
+    type->memory_bandwidth = measure_figure(measure, measure_step_bandwidth(type->profiles), 0);
+    type->memory_efficiency = measure_figure(measure, 1, 0);
+    type->launch_latency = measure_figure(measure, measure_shortest(type->profiles), 0);
+    type->speed = measure_speed(measure);
+}
+
+/* Bytes per second of the largest copy, the faster direction. */
+static double link_rate(const struct device_type *type)
+{
+    const struct copy_point *const in = &type->h2d[type->h2d_count - 1];
+    const struct copy_point *const out = &type->d2h[type->d2h_count - 1];
+    return fmax((double)in->bytes / in->seconds, (double)out->bytes / out->seconds);
+}
+
+/* What copies between two devices go over: at more than the rate of their links to the host something of
+ * their own, else these links. */
+static enum status place_p2p(struct measure *measure, const struct device_type *type,
+                             struct error *err)
+{
+    struct hardware *const hardware = measure->hardware;
+    const struct copy_point *const last = &type->p2p[type->p2p_count - 1];
+    const double rate = (double)last->bytes / last->seconds;
+    const bool own = rate > 1.05 * hardware->links[0].bandwidth.value;
+    enum status status = STATUS_OK;
+    for (uint32_t d = 0; d < hardware->device_count && status == STATUS_OK; d++) {
+        struct hardware_network *const network = hardware_join(&hardware->devices[d], 1);
+        network->path[network->path_count++] = own ? hardware->link_count : d;
+        if (!own) continue;
+        char name[32];
+        struct hardware_link *const link = &hardware->links[hardware->link_count++];
+        snprintf(name, sizeof name, "p2p-%" PRIu32, d);
+        *link = (struct hardware_link){.bandwidth = measure_figure(measure, rate, 0),
+                                       .latency = hardware->links[0].latency,
+                                       .duplex = true};
+        status = arena_string(&hardware->arena, name, &link->name, err);
+    }
+    return status;
+}
+
+static enum status place_devices(struct measure *measure, const struct device_type *type,
+                                 uint32_t count, struct figure handover_s, struct error *err)
+{
+    struct hardware *const hardware = measure->hardware;
+    void *devices, *links, *types;
+    enum status status = arena_array(&hardware->arena, count, sizeof *hardware->devices, &devices,
+                                     err);
+    if (status == STATUS_OK)
+        status = arena_array(&hardware->arena, 2 * (size_t)count, sizeof *hardware->links, &links, err);
+    if (status == STATUS_OK)
+        status = arena_array(&hardware->arena, 1, sizeof *hardware->types, &types, err);
+    if (status != STATUS_OK) return status;
+    hardware->types = types;
+    hardware->types[0] = *type;
+    hardware->type_count = 1;
+    hardware->devices = devices;
+    hardware->links = links;
+    for (uint32_t d = 0; d < count && status == STATUS_OK; d++) {
+        char name[32];
+        snprintf(name, sizeof name, "link-%" PRIu32, d);
+        hardware->devices[d] = (struct hardware_device){
+            .memory_bytes = (uint64_t)type->usable_bytes.value, .path = {d}, .path_count = 1};
+        hardware->links[d] = (struct hardware_link){
+            .bandwidth = measure_figure(measure, link_rate(type), 0),
+            .latency = handover_s,
+            .duplex = true};
+        status = arena_string(&hardware->arena, name, &hardware->links[d].name, err);
+    }
+    hardware->device_count = hardware->link_count = count;
+    if (status == STATUS_OK && type->p2p_count > 0) status = place_p2p(measure, type, err);
+    hardware_note_p2p(hardware);
+    return status;
+}
+
+/* "cuda-nvidia-h200" */
+static void name_of(const char *device, char *out, size_t size)
+{
+    snprintf(out, size, "cuda-%s", device);
+    for (char *c = out; *c; c++) {
+        if (*c >= 'A' && *c <= 'Z') *c = (char)(*c - 'A' + 'a');
+        if (!((*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9') || *c == '.')) *c = '-';
+    }
+}
+
+static enum status describe(struct measure *measure, const struct machine *machine,
+                            const char *device, uint32_t count, struct error *err)
+{
+    struct hardware *const hardware = measure->hardware;
+    char text[512];
+    snprintf(text, sizeof text, "%s, %" PRIu32 " core%s, %" PRIu32 " GPU%s; %s", machine->cpu,
+             machine->cores, machine->cores == 1 ? "" : "s", count, count == 1 ? "" : "s",
+             backend_cuda.text());
+    enum status status = arena_string(&hardware->arena, text, &hardware->measured_on, err);
+    name_of(device, text, sizeof text);
+    if (status == STATUS_OK) status = arena_string(&hardware->arena, text, &hardware->name, err);
+    hardware->backend = "cuda";
+    hardware->host_cores = machine->cores;
+    hardware->threads = 0;
+    return status;
+}
+
+enum status measure_cuda(const struct measure_options *options, struct hardware *out,
+                         struct error *err)
+{
+    struct measure measure;
+    struct machine machine;
+    uint32_t count = 0;
+    enum status status = backend_cuda.count(&count, err);
+    if (status != STATUS_OK) return status;
+    machine_look(&machine);
+    if (options->notes) machine_warn(&machine, options->notes);
+    status = measure_begin(&measure, options, out, err);
+    if (status != STATUS_OK) return status;
+
+    struct cudaDeviceProp properties;
+    size_t available = 0, total = 0;
+    if (cudaSetDevice(0) != cudaSuccess || cudaMemGetInfo(&available, &total) != cudaSuccess ||
+        cudaGetDeviceProperties(&properties, 0) != cudaSuccess)
+        return error_set(err, STATUS_DEVICE, "cannot ask about the GPU: %s",
+                         cudaGetErrorString(cudaGetLastError()));
+    void *profile;
+    struct figure handover_s = {0};
+    struct device_type type = {.memory_bytes = measure_figure(&measure, (double)total, 0),
+                               .usable_bytes = measure_figure(&measure, (double)available, 0)};
+    status = arena_array(&out->arena, 1, sizeof(struct compute_profile), &profile, err);
+    if (status == STATUS_OK)
+        status = arena_string(&out->arena, properties.name, &type.name, err);
+    if (status == STATUS_OK) status = measure_host_bandwidth(&measure, machine.cores, err);
+    if (status == STATUS_OK)
+        status = measure_type(&measure, &type, profile, available, count, &handover_s, err);
+    if (status != STATUS_OK) return status;
+    set_peaks(&measure, &type, gpu_peak_fp32(0));
+    status = place_devices(&measure, &type, count, handover_s, err);
+    if (status == STATUS_OK && options->storage)
+        status = measure_storage(&measure, options->storage, &out->storage, err);
+    if (status == STATUS_OK) status = describe(&measure, &machine, properties.name, count, err);
+    if (status == STATUS_OK) status = hardware_check(out, err);
+    if (status == STATUS_OK && options->notes) fprintf(options->notes, "%s\n", out->measured_on);
+    return status;
+}

@@ -1,0 +1,111 @@
+/*
+ * Copies from one device to another, alone.
+ *
+ * Two devices of the back end are opened with nothing but an arena each; the second fetches from the
+ * first, batches of copies between places that were not touched for a while, as boundaries are. On
+ * the host that is a memcpy by the thread of the one that fetches; between GPUs whatever the driver
+ * makes of it, and where what was copied does not arrive (device_p2p.h) there is nothing to measure:
+ * such devices are planned without direct copies.
+ */
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/try.h"
+#include "exec/device/device_p2p.h"
+#include "exec/measure/measure_state.h"
+
+static const uint64_t sizes[] = {4 << 10, 16 << 10, 64 << 10, 256 << 10,
+                                 1 << 20, 4 << 20,  16 << 20, 64 << 20};
+enum { SIZES = ARRAY_COUNT(sizes), BATCH_MAX = 32 };
+static const uint64_t ARENA_BYTES = UINT64_C(160) << 20;
+static const double BATCH_S = 4e-3;
+
+/* Median seconds of copies of `bytes`, one after the other. */
+static double time_copies(struct device *to, struct device *from, uint64_t bytes, double rate)
+{
+    struct device_stream *const stream = device_stream(to, STREAM_P2P);
+    char *const target = device_arena(to), *const source = device_arena(from);
+    const double wanted = BATCH_S * rate / (double)bytes;
+    const uint32_t count = wanted < 3 ? 3 : wanted > BATCH_MAX ? BATCH_MAX : (uint32_t)wanted;
+    const uint64_t step = (ARENA_BYTES - bytes) / count / 64 * 64;
+    struct device_timing timings[BATCH_MAX];
+    for (uint32_t i = 0; i < count; i++)
+        device_copy_p2p(stream, target + i * step, from, source + (count - 1 - i) * step, bytes,
+                        (struct device_guard){.limit = NULL}, &timings[i]);
+    while (!device_synchronize(stream, device_record(stream), 1))
+        ;
+    struct samples samples = {.count = 0};
+    for (uint32_t i = 1; i < count; i++) /* the first wakes the thread */
+        samples_add(&samples, timings[i].end_s - timings[i].start_s);
+    return samples_median(&samples);
+}
+
+struct p2p_visits {
+    struct measure *measure;
+    struct device *devices[2];
+    bool direct; /* what is copied arrives */
+    struct series series[SIZES];
+    double rates[SIZES]; /* estimates */
+};
+
+enum status p2p_visits_open(struct measure *measure, const struct backend *backend, struct p2p_visits **out,
+                            struct error *err)
+{
+    struct p2p_visits *const visits = alloc_zeroed(1, sizeof *visits);
+    if (!visits) return error_memory(err, "the measurement", sizeof *visits);
+    enum p2p_way way;
+    char why[P2P_WHY_BYTES];
+    enum status status = STATUS_OK;
+    visits->measure = measure;
+    for (uint32_t i = 0; i < SIZES; i++) visits->rates[i] = 5e9;
+    for (uint32_t d = 0; d < 2 && status == STATUS_OK; d++) {
+        const struct device_options options = {
+            .index = d, .arena_bytes = ARENA_BYTES, .threads = 1, .p2p = true};
+        status = backend->open(&options, &visits->devices[d], err);
+    }
+    if (status == STATUS_OK) status = device_link(visits->devices[1], visits->devices[0], &way, why, err);
+    if (status == STATUS_OK) {
+        visits->direct = way == P2P_DIRECT;
+        *out = visits;
+    } else {
+        p2p_visits_close(visits);
+    }
+    return status;
+}
+
+void p2p_visits_close(struct p2p_visits *visits)
+{
+    if (!visits) return;
+    for (uint32_t d = 0; d < 2; d++)
+        if (visits->devices[d]) device_stop(visits->devices[d]);
+    for (uint32_t d = 0; d < 2; d++) device_close(visits->devices[d]);
+    free(visits);
+}
+
+void p2p_visits_visit(struct p2p_visits *visits)
+{
+    struct watch *const watch = &visits->measure->watch;
+    for (uint32_t i = 0; i < SIZES && visits->direct; i++) {
+        const double seconds = time_copies(visits->devices[1], visits->devices[0], sizes[i], visits->rates[i]);
+        watch_take(watch, &visits->series[i], seconds, false);
+        visits->rates[i] = (double)sizes[i] / seconds;
+    }
+    watch_judge(watch);
+}
+
+enum status p2p_visits_keep(struct p2p_visits *visits, struct device_type *type, struct error *err)
+{
+    void *memory;
+    if (!visits->direct) return STATUS_OK;
+    TRY(arena_array(&visits->measure->hardware->arena, SIZES, sizeof(struct copy_point), &memory, err));
+    struct copy_point *const points = memory;
+    for (uint32_t i = 0; i < SIZES; i++) {
+        const struct samples *const samples = series_samples(&visits->series[i]);
+        points[i] = (struct copy_point){
+            .bytes = sizes[i], .seconds = samples_median(samples), .spread = samples_spread(samples)};
+    }
+    type->p2p = points;
+    type->p2p_count = SIZES;
+    return device_failed(visits->devices[1], err);
+}

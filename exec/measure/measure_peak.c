@@ -1,0 +1,51 @@
+/* What the host's processor multiplies and adds at most: a figure to hold the kernels' rates against. */
+#include <assert.h>
+#include <math.h>
+
+#include "base/clones.h"
+#include "base/process/progress.h"
+#include "exec/kernels/kernels.h"
+#include "exec/measure/measure_bench.h"
+
+enum { PEAK_LANES = 128, PEAK_ROUNDS = 20000, PEAK_REPEATS = 9 };
+
+/* Multiply and add in registers: 2 * PEAK_LANES FLOPs a round. */
+CLONES static float multiply_and_add(float factor)
+{
+    float lanes[PEAK_LANES];
+    for (int l = 0; l < PEAK_LANES; l++) lanes[l] = (float)l;
+    for (int round = 0; round < PEAK_ROUNDS; round++)
+        for (int l = 0; l < PEAK_LANES; l++) lanes[l] = lanes[l] * factor + 1.0f;
+    float sum = 0;
+    for (int l = 0; l < PEAK_LANES; l++) sum += lanes[l];
+    return sum;
+}
+
+static void compute_peak(const struct kernels *kernels, void *argument)
+{
+    double best_s = INFINITY;
+    for (int i = 0; i < PEAK_REPEATS; i++) {
+        volatile float factor = 0.5f, sink = 0;
+        const double start_s = clock_s();
+#pragma omp parallel num_threads((int)kernels->threads)
+        {
+            const float sum = multiply_and_add(factor);
+#pragma omp critical
+            sink += sum;
+        }
+        (void)sink;
+        best_s = fmin(best_s, clock_s() - start_s);
+    }
+    *(double *)argument = 2.0 * PEAK_LANES * PEAK_ROUNDS * kernels->threads / best_s;
+}
+
+double measure_peak(struct bench *bench)
+{
+    assert(bench->backend->arena_on_host); /* the loop is the host's own */
+    struct device_stream *const stream = device_stream(bench->device, STREAM_COMPUTE);
+    double rate = 0;
+    device_compute(stream, compute_peak, &rate, 0, NULL);
+    while (!device_synchronize(stream, device_record(stream), 1))
+        ;
+    return rate;
+}

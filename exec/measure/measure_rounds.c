@@ -1,0 +1,66 @@
+/*
+ * The order of a measurement: all parts take turns over the whole of it.
+ *
+ * A part that was measured in one stretch would be spoiled whole by something that runs for seconds. In rounds, such a
+ * disturbance costs every figure a sample or two of many, which the watch sets aside. Sizes of kernels that are left
+ * with too few clean samples are visited again at the end.
+ */
+#include "base/process/progress.h"
+#include "base/try.h"
+#include "exec/measure/measure_state.h"
+
+static const double AGAIN_SHARE = 0.25;
+
+void measure_parts_close(struct measure_parts *parts)
+{
+    p2p_visits_close(parts->p2p);
+    copy_visits_close(parts->copies);
+    for (uint32_t i = PROFILES_AT_MOST; i-- > 0;) {
+        laboratory_close(parts->labs[i]); /* the first one's operands serve the others */
+        kernel_visits_close(parts->kernels[i]);
+        bench_close(parts->benches[i]);
+    }
+}
+
+static enum status visit_all(struct measure *measure, struct measure_parts *parts, struct error *err)
+{
+    for (uint32_t i = 0; i < parts->profile_count; i++) {
+        TRY(kernel_visits_visit(parts->kernels[i], false, err));
+        measure_progress(measure, "interference");
+        if (parts->labs[i]) laboratory_visit(parts->labs[i]);
+    }
+    measure_progress(measure, "copies");
+    if (parts->copies) copy_visits_visit(parts->copies);
+    if (parts->p2p) p2p_visits_visit(parts->p2p);
+    if (measure_stopped(measure)) return error_set(err, STATUS_INTERRUPTED, "stopped before its end");
+    return STATUS_OK;
+}
+
+static bool is_complete(const struct measure_parts *parts)
+{
+    for (uint32_t i = 0; i < parts->profile_count; i++)
+        if (!kernel_visits_complete(parts->kernels[i])) return false;
+    return true;
+}
+
+static bool is_lacking(const struct measure_parts *parts)
+{
+    for (uint32_t i = 0; i < parts->profile_count; i++)
+        if (kernel_visits_lacking(parts->kernels[i]) > 0) return true;
+    return false;
+}
+
+enum status measure_rounds(struct measure *measure, struct measure_parts *parts, struct error *err)
+{
+    double round_s = 0;
+    while (!is_complete(parts) || clock_s() - measure->begun_s + round_s < measure->budget_s) {
+        const double before_s = clock_s();
+        TRY(visit_all(measure, parts, err));
+        round_s = clock_s() - before_s;
+    }
+    const double end_s = clock_s() + AGAIN_SHARE * measure->budget_s;
+    while (!measure_is_coarse(measure) && is_lacking(parts) && clock_s() < end_s)
+        for (uint32_t i = 0; i < parts->profile_count && clock_s() < end_s; i++)
+            TRY(kernel_visits_visit(parts->kernels[i], true, err));
+    return STATUS_OK;
+}

@@ -1,0 +1,161 @@
+/*
+ * How fast is a disk?
+ *
+ * With the executor's own transfers, in a file of FILE_BYTES or half of what is free if that is less:
+ * all of it is written first, so that its blocks are there; then it is read and written alone, in
+ * passes of PASS_BYTES, and both at the same time by two threads for as long as BOTH_PASSES take. The
+ * medians are the rates. A block read by itself says how long it takes until anything comes.
+ *
+ * Disks have caches of their own, and virtual ones share theirs with strangers; passes that go around
+ * in a large file show the worst of that, but not what an SSD does when it has been written for an
+ * hour.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "base/process/progress.h"
+#include "base/size.h"
+#include "base/text/quantity.h"
+#include "exec/device/host_memory.h"
+#include "exec/device/storage.h"
+#include "exec/measure/measure_state.h"
+
+enum { PASSES = 5, BOTH_PASSES = 3, LATENCY_SAMPLES = 15, LANE_READ = 0, LANE_WRITE = 1, LANES = 2 };
+static const uint64_t file_bytes = UINT64_C(1) << 30, pass_bytes = UINT64_C(128) << 20;
+static const double usable_share = 0.9; /* of what is free */
+
+struct disk_bench {
+    struct measure *measure;
+    struct storage *storage;
+    uint64_t bytes, pass; /* of the file; of a pass */
+    uint64_t at[LANES];
+    char *memory[LANES];
+};
+
+static enum status one_pass(struct disk_bench *bench, uint32_t lane, struct error *err)
+{
+    const uint64_t at = bench->at[lane];
+    bench->at[lane] = at + 2 * bench->pass <= bench->bytes ? at + bench->pass : 0;
+    if (lane == LANE_WRITE)
+        return storage_write(bench->storage, lane, bench->memory[lane], at, bench->pass, err);
+    return storage_read(bench->storage, lane, bench->memory[lane], at, bench->pass, err);
+}
+
+static enum status measure_alone(struct disk_bench *bench, uint32_t lane, struct figure *out,
+                                 struct error *err)
+{
+    struct samples samples = {.count = 0};
+    for (uint32_t i = 0; i < PASSES; i++) {
+        const double start_s = clock_s();
+        const enum status status = one_pass(bench, lane, err);
+        if (status != STATUS_OK) return status;
+        samples_add(&samples, (double)bench->pass / (clock_s() - start_s));
+        if (measure_stopped(bench->measure))
+            return error_set(err, STATUS_INTERRUPTED, "stopped while measuring");
+    }
+    *out = measure_figure(bench->measure, samples_median(&samples), samples_spread(&samples));
+    return STATUS_OK;
+}
+
+struct side {
+    struct disk_bench *bench;
+    uint32_t lane;
+    struct error err;
+};
+
+static void *run_side(void *pointer)
+{
+    struct side *const side = pointer;
+    for (uint32_t i = 0; i < BOTH_PASSES && side->err.status == STATUS_OK; i++)
+        side->err.status = one_pass(side->bench, side->lane, &side->err);
+    return NULL;
+}
+
+/* What both move together until the first of them is done with its passes is not known; until both
+ * are, it is: the slower one has the disk for itself at the end, so this is from below. */
+static enum status measure_both(struct disk_bench *bench, struct figure *out, struct error *err)
+{
+    struct side sides[LANES] = {{.bench = bench, .lane = LANE_READ},
+                                {.bench = bench, .lane = LANE_WRITE}};
+    pthread_t helper;
+    const double start_s = clock_s();
+    const int failed = pthread_create(&helper, NULL, run_side, &sides[LANE_READ]);
+    if (failed)
+        return error_set(err, STATUS_DEVICE, "cannot start a thread to measure storage: %s",
+                         strerror(failed));
+    run_side(&sides[LANE_WRITE]);
+    pthread_join(helper, NULL);
+    const double seconds = clock_s() - start_s;
+    for (uint32_t lane = 0; lane < LANES; lane++)
+        if (sides[lane].err.status != STATUS_OK)
+            return error_set(err, sides[lane].err.status, "%s", sides[lane].err.text);
+    *out = measure_figure(bench->measure, LANES * BOTH_PASSES * (double)bench->pass / seconds, 0);
+    return STATUS_OK;
+}
+
+static enum status measure_latency(struct disk_bench *bench, struct figure *out, struct error *err)
+{
+    struct samples samples = {.count = 0};
+    for (uint64_t i = 0; i < LATENCY_SAMPLES; i++) {
+        const uint64_t at = bench->bytes / LATENCY_SAMPLES * i / STORAGE_BLOCK * STORAGE_BLOCK;
+        const double start_s = clock_s();
+        const enum status status = storage_read(bench->storage, LANE_READ, bench->memory[LANE_READ],
+                                                at, STORAGE_BLOCK, err);
+        if (status != STATUS_OK) return status;
+        samples_add(&samples, clock_s() - start_s);
+    }
+    *out = measure_figure(bench->measure, samples_median(&samples), samples_spread(&samples));
+    return STATUS_OK;
+}
+
+static enum status measure_all(struct disk_bench *bench, struct hardware_storage *out,
+                               struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (uint64_t done = 0; done < bench->bytes && status == STATUS_OK; done += bench->pass)
+        status = one_pass(bench, LANE_WRITE, err);
+    if (status == STATUS_OK) status = measure_alone(bench, LANE_WRITE, &out->write_rate, err);
+    if (status == STATUS_OK) status = measure_alone(bench, LANE_READ, &out->read_rate, err);
+    if (status == STATUS_OK) status = measure_both(bench, &out->both_rate, err);
+    if (status == STATUS_OK) status = measure_latency(bench, &out->latency, err);
+    return status;
+}
+
+enum status measure_storage(struct measure *measure, const char *folder,
+                            struct hardware_storage *out, struct error *err)
+{
+    struct disk_bench bench = {.measure = measure};
+    struct statvfs about;
+    char text[2][QUANTITY_TEXT_BYTES];
+    if (statvfs(folder, &about) != 0) return error_io(err, "cannot look at storage in '%s'", folder);
+    const uint64_t free_bytes = (uint64_t)about.f_bavail * about.f_frsize;
+    bench.bytes = file_bytes < free_bytes / 2 ? file_bytes : free_bytes / 2;
+    bench.bytes = bench.bytes / (2 * STORAGE_BLOCK) * (2 * STORAGE_BLOCK);
+    bench.pass = pass_bytes < bench.bytes / 2 ? pass_bytes : bench.bytes / 2;
+    if (bench.bytes == 0)
+        return error_set(err, STATUS_IO, "cannot measure storage in '%s': it is full", folder);
+    const struct storage_options options = {.folder = folder, .bytes = bench.bytes, .lanes = LANES};
+    enum status status = storage_open(&options, &bench.storage, err);
+    for (uint32_t lane = 0; lane < LANES && status == STATUS_OK; lane++) {
+        void *memory = NULL;
+        status = host_memory_map("measuring storage", bench.pass, &memory, err);
+        bench.memory[lane] = memory;
+    }
+    if (status == STATUS_OK) status = measure_all(&bench, out, err);
+    if (status == STATUS_OK) {
+        out->capacity_bytes = measure_figure(measure, usable_share * (double)free_bytes, 0);
+        if (measure->options->notes)
+            fprintf(measure->options->notes, "storage in '%s' (%s): read %s, write %s\n", folder,
+                    storage_text(bench.storage),
+                    quantity_text(out->read_rate.value, DIMENSION_BYTES_PER_S, text[0]),
+                    quantity_text(out->write_rate.value, DIMENSION_BYTES_PER_S, text[1]));
+        if (measure->options->notes && storage_note(bench.storage))
+            fprintf(measure->options->notes, "note: storage in '%s': %s\n", folder,
+                    storage_note(bench.storage));
+    }
+    for (uint32_t lane = 0; lane < LANES; lane++) host_memory_unmap(bench.memory[lane], bench.pass);
+    storage_close(bench.storage);
+    return status;
+}

@@ -1,0 +1,49 @@
+/* Which samples of a measurement were disturbed, and by how much. */
+#include <assert.h>
+
+#include "base/process/progress.h"
+#include "exec/measure/measure_state.h"
+
+/* /proc/stat counts in ticks of 10 ms: on two cores one tick of a window is 2 %. */
+static const double WINDOW_S = 0.25, TAKEN_MAX = 0.05;
+
+const struct samples *series_samples(const struct series *series)
+{
+    return series->clean.count > 0 ? &series->clean : &series->disturbed;
+}
+
+bool series_has_samples(const struct series *series)
+{
+    return series_samples(series)->count > 0;
+}
+
+void watch_begin(struct watch *watch)
+{
+    *watch = (struct watch){.begun = load_now()};
+    watch->window = watch->begun;
+}
+
+void watch_judge(struct watch *watch)
+{
+    const struct load_mark now = load_now();
+    const struct load load = load_between(&watch->window, &now);
+    const bool taken = load_taken(&load) > TAKEN_MAX;
+    for (uint32_t i = 0; i < watch->pending_count; i++) {
+        const bool disturbed = taken || watch->pending[i].preempted;
+        struct series *const series = watch->pending[i].series;
+        samples_add(disturbed ? &series->disturbed : &series->clean, watch->pending[i].value);
+        watch->sample_count++;
+        watch->disturbed_count += disturbed;
+    }
+    watch->pending_count = 0;
+    watch->window = now;
+}
+
+void watch_take(struct watch *watch, struct series *series, double value, bool preempted)
+{
+    assert(watch->pending_count < WATCH_PENDING_MAX);
+    watch->pending[watch->pending_count].series = series;
+    watch->pending[watch->pending_count].value = value;
+    watch->pending[watch->pending_count++].preempted = preempted;
+    if (watch->pending_count == WATCH_PENDING_MAX || clock_s() - watch->window.wall_s >= WINDOW_S) watch_judge(watch);
+}

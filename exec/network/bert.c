@@ -1,0 +1,247 @@
+/*
+ * BERT with its masked-language head: how its layers compute, there and back.
+ *
+ * Letters as in models/work/work.h. Weights are stored (out, in). A block norms behind each sum; with the
+ * names of what it keeps (models/job/memory.h):
+ *
+ *     in(R,C) --+-- q, k, v(R,HD) -- attention(R,HD) -- projection --+
+ *               +-------------------------------------------------- middle(R,C) -- norm1(R,C)
+ *
+ *     norm1   --+-- fc(R,F) -- gelu(R,F) -- projection --+
+ *               +---------------------------------------- sum(R,C) -- out(R,C)
+ *
+ * Every token attends to every other one. There is no stream that gradients run along untouched: each
+ * goes through a norm before it splits, and the products that lead back to the stream add to it.
+ *
+ *     d_out -> d_sum (d_stream2) -> d_gelu (d_wide), d_fc in place -> d_norm1 = d_sum + ... in place
+ *     d_norm1 -> d_middle (d_in) -> d_attention (d_stream2) -> d_qkv -> d_in = d_middle + ...
+ *
+ * The embedding sums the rows of token, position and token type and norms the sum; it keeps nothing,
+ * so its backward pass makes sum and statistics again. Token types come as rows of the tables, in the
+ * third part of the batch (models/job/job.h), and are gathered and stepped like tokens.
+ *
+ * The head guesses the words that have a label: dense, gelu, norm, and the product with the token
+ * table (tied) or a matrix of its own, with a bias.
+ *
+ * Source: Devlin et al., arXiv 1810.04805; modeling_bert.py of transformers (BertForMaskedLM).
+ */
+#include "exec/network/family.h"
+
+/* The tensors of a layer, in the order of network_layer_tensors(). */
+enum block_tensor {
+    Q_WEIGHT, Q_BIAS, K_WEIGHT, K_BIAS, V_WEIGHT, V_BIAS, PROJECTION_WEIGHT, PROJECTION_BIAS,
+    NORM1_WEIGHT, NORM1_BIAS, FC_WEIGHT, FC_BIAS, OUT_WEIGHT, OUT_BIAS, NORM2_WEIGHT, NORM2_BIAS
+};
+enum head_tensor {
+    WORD_BIAS, TRANSFORM_WEIGHT, TRANSFORM_BIAS, NORMF_WEIGHT, NORMF_BIAS, HEAD_WEIGHT
+};
+
+/* What a layer keeps, in the order of memory_activations(). */
+enum block_kept {
+    KEPT_Q, KEPT_K, KEPT_V, KEPT_ATTENTION, KEPT_ATTENTION_STATS, KEPT_MIDDLE, KEPT_NORM1,
+    KEPT_NORM1_STATS, KEPT_FC, KEPT_GELU, KEPT_SUM, KEPT_NORM2_STATS,
+    KEPT_OUTPUT, /* not of the last layer */
+    BLOCK_KEPT
+};
+enum head_kept { KEPT_TRANSFORM, KEPT_TRANSFORM_GELU, KEPT_NORMF, KEPT_NORMF_STATS, HEAD_KEPT };
+
+static struct linear linear_of(const struct unit *unit, uint32_t weight, int64_t out, int64_t in)
+{
+    return (struct linear){
+        .weight = weight, .rows = unit->r, .out = out, .in = in, .bias = true};
+}
+
+/* --- embedding -------------------------------------------------------------------------------- */
+
+enum { BATCH_PARTS = 3 }; /* tokens, labels, token types */
+
+/* The pieces of the embedding's scratch. */
+struct embedding {
+    float *pairs; /* what embed_update sorts */
+    float *sum, *other; /* (R,C) */
+    float *stats; /* (R,2) */
+};
+
+static struct embedding embedding_of(const struct unit *unit)
+{
+    float *sum = unit->scratch + MEMORY_EMBEDDING_WORDS * unit->r;
+    float *other = sum + unit->r * unit->c;
+    return (struct embedding){unit->scratch, sum, other, other + unit->r * unit->c};
+}
+
+/* The embedding's norm, behind its tables. */
+static uint32_t norm_index(const struct unit *unit)
+{
+    return unit->network->token_types > 0 ? 3 : 2;
+}
+
+static int64_t text_rows(const struct unit *unit)
+{
+    return unit->v + (int64_t)unit->network->positions;
+}
+
+/* Tokens and positions. */
+static struct table_rows words_of(const struct unit *unit)
+{
+    return (struct table_rows){.tokens = unit->arguments->batch,
+                               .token_stride = BATCH_PARTS * unit->t,
+                               .vocabulary = unit->v,
+                               .row_count = text_rows(unit),
+                               .padded = family_padded(unit->network)};
+}
+
+/* Token types. */
+static struct table_rows types_of(const struct unit *unit)
+{
+    int64_t types = (int64_t)unit->network->token_types, rows = text_rows(unit);
+    return (struct table_rows){.first = rows,
+                               .tokens = unit->arguments->batch + 2 * unit->t,
+                               .token_stride = BATCH_PARTS * unit->t,
+                               .vocabulary = rows + types,
+                               .first_row = rows,
+                               .row_count = types};
+}
+
+static void embed(const struct unit *unit, const struct embedding *e, float *out)
+{
+    const struct table_rows words = words_of(unit), types = types_of(unit);
+    family_gather(unit, e->sum, &words);
+    if (types.row_count > 0) family_gather(unit, e->sum, &types);
+    family_norm_forward(unit, out, NULL, e->stats, e->sum, NULL, unit->r, 0, norm_index(unit));
+}
+
+static void embedding_forward(const struct unit *unit)
+{
+    struct embedding e = embedding_of(unit);
+    embed(unit, &e, unit->arguments->boundary_out);
+}
+
+static void embedding_backward(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const struct table_rows words = words_of(unit), types = types_of(unit);
+    struct embedding e = embedding_of(unit);
+    float *d_sum = e.other;
+    embed(unit, &e, e.other);
+    family_norm_backward(unit, d_sum, a->gradient_in, e.sum, e.stats, NULL, unit->r, 0,
+                         norm_index(unit));
+    family_step_rows(unit, &words, a->table_gradient, d_sum, e.pairs);
+    if (types.row_count > 0) family_step_rows(unit, &types, NULL, d_sum, e.pairs);
+}
+
+/* --- blocks ----------------------------------------------------------------------------------- */
+
+static void block_forward(const struct unit *unit, uint64_t layer, float *const *kept,
+                          const float *in, float *out)
+{
+    const struct kernels *k = unit->kernels;
+    int64_t c = unit->c, f = unit->f, inner = unit->inner;
+    family_linear_forward(unit, kept[KEPT_Q], in, layer, linear_of(unit, Q_WEIGHT, inner, c));
+    family_linear_forward(unit, kept[KEPT_K], in, layer, linear_of(unit, K_WEIGHT, inner, c));
+    family_linear_forward(unit, kept[KEPT_V], in, layer, linear_of(unit, V_WEIGHT, inner, c));
+    const struct attention attention =
+        family_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+                         kept[KEPT_ATTENTION_STATS]);
+    k->attention_forward(k, &attention);
+    family_linear_forward(unit, kept[KEPT_MIDDLE], kept[KEPT_ATTENTION], layer,
+                          linear_of(unit, PROJECTION_WEIGHT, c, inner));
+    family_norm_forward(unit, kept[KEPT_NORM1], kept[KEPT_MIDDLE], kept[KEPT_NORM1_STATS], in,
+                        kept[KEPT_MIDDLE], unit->r, layer, NORM1_WEIGHT);
+    family_linear_forward(unit, kept[KEPT_FC], kept[KEPT_NORM1], layer,
+                          linear_of(unit, FC_WEIGHT, f, c));
+    k->gelu_forward(k, kept[KEPT_GELU], kept[KEPT_FC], unit->r * f, unit->network->gelu_tanh);
+    family_linear_forward(unit, kept[KEPT_SUM], kept[KEPT_GELU], layer,
+                          linear_of(unit, OUT_WEIGHT, c, f));
+    /* the backward pass needs the sum and its statistics, though not what becomes of them */
+    family_norm_forward(unit, out ? out : unit->d_stream2, kept[KEPT_SUM], kept[KEPT_NORM2_STATS],
+                        kept[KEPT_NORM1], kept[KEPT_SUM], unit->r, layer, NORM2_WEIGHT);
+}
+
+static void block_backward(const struct unit *unit, uint64_t layer, float *const *kept,
+                           const float *in, const float *d_out, float *d_in)
+{
+    const struct kernels *k = unit->kernels;
+    int64_t c = unit->c, f = unit->f, inner = unit->inner;
+    float *d_norm1 = unit->d_stream2, *d_attention = unit->d_stream2;
+    float *d_q = unit->d_qkv, *d_k = d_q + unit->r * inner, *d_v = d_k + unit->r * inner;
+    family_norm_backward(unit, d_norm1, d_out, kept[KEPT_SUM], kept[KEPT_NORM2_STATS], NULL,
+                         unit->r, layer, NORM2_WEIGHT);
+    family_linear_backward(unit, unit->d_wide, d_norm1, kept[KEPT_GELU], layer,
+                           linear_of(unit, OUT_WEIGHT, c, f), false);
+    k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
+                     unit->network->gelu_tanh);
+    family_linear_backward(unit, d_norm1, unit->d_wide, kept[KEPT_NORM1], layer,
+                           linear_of(unit, FC_WEIGHT, f, c), true);
+
+    family_norm_backward(unit, d_in, d_norm1, kept[KEPT_MIDDLE], kept[KEPT_NORM1_STATS], NULL,
+                         unit->r, layer, NORM1_WEIGHT);
+    family_linear_backward(unit, d_attention, d_in, kept[KEPT_ATTENTION], layer,
+                           linear_of(unit, PROJECTION_WEIGHT, c, inner), false);
+    struct attention attention =
+        family_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+                         kept[KEPT_ATTENTION_STATS]);
+    attention.dout = d_attention;
+    attention.dq = d_q;
+    attention.dk = d_k;
+    attention.dv = d_v;
+    k->attention_backward(k, &attention);
+    family_linear_backward(unit, d_in, d_q, in, layer, linear_of(unit, Q_WEIGHT, inner, c), true);
+    family_linear_backward(unit, d_in, d_k, in, layer, linear_of(unit, K_WEIGHT, inner, c), true);
+    family_linear_backward(unit, d_in, d_v, in, layer, linear_of(unit, V_WEIGHT, inner, c), true);
+}
+
+/* --- head ------------------------------------------------------------------------------------- */
+
+static void head(const struct unit *unit, uint64_t layer, float *const *kept, const float *in,
+                 float *d_in)
+{
+    const struct kernels *k = unit->kernels;
+    const struct linear transform = linear_of(unit, TRANSFORM_WEIGHT, unit->c, unit->c);
+    const struct words words = {.own_weight = HEAD_WEIGHT,
+                                .bias = WORD_BIAS,
+                                .masked = true,
+                                .labels = unit->arguments->batch + unit->t,
+                                .stride = BATCH_PARTS * unit->t};
+    family_linear_forward(unit, kept[KEPT_TRANSFORM], in, layer, transform);
+    k->gelu_forward(k, kept[KEPT_TRANSFORM_GELU], kept[KEPT_TRANSFORM], unit->r * unit->c,
+                    unit->network->gelu_tanh);
+    family_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS],
+                        kept[KEPT_TRANSFORM_GELU], NULL, unit->r, layer, NORMF_WEIGHT);
+    family_words(unit, layer, &words, kept[KEPT_NORMF], d_in);
+    if (!d_in) return;
+
+    float *d_transform = unit->d_stream2;
+    family_norm_backward(unit, d_transform, d_in, kept[KEPT_TRANSFORM_GELU],
+                         kept[KEPT_NORMF_STATS], NULL, unit->r, layer, NORMF_WEIGHT);
+    k->gelu_backward(k, d_transform, d_transform, kept[KEPT_TRANSFORM], unit->r * unit->c,
+                     unit->network->gelu_tanh);
+    family_linear_backward(unit, d_in, d_transform, in, layer, transform, false);
+}
+
+static const char *unsupported(const struct job *job)
+{
+    if (job->network.classes > 0)
+        return "its classifier is not trained (found BertForSequenceClassification; expected the "
+               "architecture BertForMaskedLM)";
+    if (job->network.pooler)
+        return "its next-sentence classifier is not trained (found a pooler, as BertForPreTraining "
+               "and BertModel have it; expected the architecture BertForMaskedLM)";
+    return NULL;
+}
+
+static const struct kernel_need needs[] = {
+    KERNEL_NEED(loss_labels),
+};
+
+const struct family family_bert = {
+    .block_kept = BLOCK_KEPT,
+    .head_kept = HEAD_KEPT,
+    .embedding_forward = embedding_forward,
+    .embedding_backward = embedding_backward,
+    .block_forward = block_forward,
+    .block_backward = block_backward,
+    .head = head,
+    .unsupported = unsupported,
+    .needs = needs,
+    .need_count = sizeof needs / sizeof *needs,
+};

@@ -1,0 +1,819 @@
+/*
+ * A pass over the layers of a shard, whatever the family.
+ *
+ *     FORWARD   the embedding; or blocks, keeping their activations or not
+ *     LOSS      blocks forward, the head there and back, blocks backward
+ *     BACKWARD  the embedding; or blocks forward again unless they were kept, then blocks backward
+ *               (where only the inputs of blocks were: forward and backward of each, the last first;
+ *               so does a LOSS that holds no more than these)
+ *     UPDATE    the steps of all tensors, from gradients that a backward pass left
+ *     NORM      the sums of squares of the same gradients, one for each tensor
+ *     EVALUATE  forward, with the loss where the head is; nothing is kept and nothing changes
+ *
+ * A weight's gradient stands in the `gradients` buffer, laid out like the layer's parameters, only
+ * until that weight's optimizer step, which follows as soon as the weight was used for the last
+ * time in this step (it was used to carry the gradient through). So the gradient is still in cache.
+ * When the optimizer runs elsewhere, gradients stay in a buffer as large as the shard's parameters
+ * and an UPDATE makes the same steps later: each element's step depends on nothing but itself.
+ *
+ * Clipping. Each tensor's sum of squares is made in an order that its size alone decides, and they are
+ * added in the order of the network's tensors, whichever shard each is in and whenever it came: so the
+ * norm, and with it the step, has the same bits in every sharding.
+ *
+ * Several microbatches go through a shard one after the other before the next shard's turn (vertical
+ * order): parameters cross the link once for all of them. The gradients of the first are the sums,
+ * those of each other one stand in `gradients` like above and are added as soon as they are complete;
+ * the steps come at the end. So the order of additions is that of the microbatches, wherever the
+ * sums lie and whoever applies them.
+ *
+ * Weights in bf16. What a product multiplies them by is rounded in front of it, and back the gradient of its
+ * result once for both products; the copies are scratch. Where the state is whole, an optimizer's step
+ * takes its parts together: a pass that only reads has the weights alone.
+ *
+ * The same bits in every sharding. The calls made for a layer, with their shapes, are a function of
+ * the layer alone: nothing is fused across layers, a block's output is always written out, and where
+ * operands lie changes nothing (exec/kernels/kernels.h). When a backward pass recomputes, it makes the very
+ * calls of the forward pass, less those whose result only the next shard needs.
+ */
+#include "exec/network/family.h"
+
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+
+#include "base/random.h"
+#include "models/job/learning_rate.h"
+
+/* --- where things are ------------------------------------------------------------------------- */
+
+static void *at_byte(void *base, uint64_t offset_bytes)
+{
+    return (char *)base + offset_bytes;
+}
+
+/* A piece of the workspace; NULL when this pass has none of that name. */
+static void *piece(const struct unit_arguments *a, const struct memory_table *workspace,
+                    const char *name)
+{
+    const struct memory_entry *entry = memory_find(workspace, a->shard->first_layer, name);
+    return entry && a->workspace ? at_byte(a->workspace, entry->offset_bytes) : NULL;
+}
+
+static enum unit_pass unit_pass_of(uint32_t pass)
+{
+    switch (pass) {
+    case PLAN_FORWARD: return UNIT_FORWARD;
+    case PLAN_LOSS: return UNIT_LOSS;
+    default:
+        assert(pass == PLAN_BACKWARD || pass == PLAN_UPDATE || pass == PLAN_NORM);
+        return UNIT_BACKWARD;
+    }
+}
+
+static bool has_head(const struct unit_arguments *a)
+{
+    return a->shard->first_layer + a->shard->layer_count == a->job->network.layer_count;
+}
+
+/* Where an evaluation computes: as a LOSS whose gradients go elsewhere, or as a forward pass that keeps
+ * nothing. */
+static const struct memory_table *evaluation_workspace(const struct unit_arguments *a)
+{
+    uint32_t how = UNIT_GRADIENTS_OUT | (a->inputs_only ? UNIT_INPUTS : 0);
+    return has_head(a) ? &a->tables->workspace[UNIT_LOSS][how]
+                       : &a->tables->workspace[UNIT_FORWARD][0];
+}
+
+/* The inputs of a single layer are the boundary alone: kept, though nothing is there. */
+static uint32_t way_of(const struct unit_arguments *a)
+{
+    bool kept = a->activations || (a->inputs_only && a->tables->inputs.bytes == 0);
+    return (kept && a->pass != PLAN_LOSS ? UNIT_KEEP : 0) | (a->inputs_only ? UNIT_INPUTS : 0) |
+           (a->gradient ? UNIT_GRADIENTS_OUT : 0);
+}
+
+static const struct memory_table *workspace_of(const struct unit_arguments *a)
+{
+    if (a->pass == PLAN_EVALUATE) return evaluation_workspace(a);
+    uint32_t how = way_of(a);
+    assert(how < UNIT_WAYS);
+    return &a->tables->workspace[unit_pass_of(a->pass)][how];
+}
+
+static bool holds_inputs(const struct unit_arguments *a)
+{
+    if (a->pass == PLAN_EVALUATE) return a->inputs_only && has_head(a);
+    return unit_holds_inputs(unit_pass_of(a->pass), way_of(a));
+}
+
+/* Tensors of the shard's first layer. */
+static uint32_t first_layer_tensors(const struct unit_arguments *a)
+{
+    const struct memory_table *table = &a->tables->parameters;
+    uint32_t count = 0;
+    while (count < table->count && table->entries[count].layer == a->shard->first_layer) count++;
+    return count;
+}
+
+static struct unit unit_of(const struct family *family, const struct kernels *kernels,
+                           const struct unit_arguments *a)
+{
+    const struct network *n = &a->job->network;
+    const struct memory_table *workspace = workspace_of(a);
+    uint64_t samples = job_pass_samples(a->job, a->shard->first_layer);
+    return (struct unit){
+        .kernels = kernels,
+        .arguments = a,
+        .network = n,
+        .family = family,
+        .b = (int64_t)samples,
+        .t = (int64_t)a->job->sequence,
+        .r = (int64_t)(samples * a->job->sequence),
+        .c = (int64_t)n->width,
+        .h = (int64_t)n->heads,
+        .d = (int64_t)n->head_width,
+        .f = (int64_t)n->ff_width,
+        .v = (int64_t)n->vocabulary,
+        .inner = (int64_t)(n->heads * n->head_width),
+        .shared = (int64_t)(network_kv_heads(n) * n->head_width),
+        .epsilon = (float)n->norm_epsilon,
+        .optimizer = optimizer_at(a->job, a->minibatch),
+        .scale = 1,
+        .block_tensors = first_layer_tensors(a),
+        .turns = (uint32_t)(job_samples(a->job) / samples),
+        .gradients = piece(a, workspace, "gradients"),
+        .d_stream = piece(a, workspace, "d_stream"),
+        .d_stream2 = piece(a, workspace, "d_stream2"),
+        .d_qkv = piece(a, workspace, "d_qkv"),
+        .d_wide = piece(a, workspace, "d_wide"),
+        .scratch = piece(a, workspace, "scratch"),
+        .logits = piece(a, workspace, "logits"),
+        .rounded = piece(a, workspace, "rounded"),
+        .d_rounded = piece(a, workspace, "d_rounded"),
+    };
+}
+
+/* Entries of a layer in a table where each layer in front of it, all blocks, has `per_block`. */
+static const struct memory_entry *layer_entries(const struct memory_table *table,
+                                                const struct unit_arguments *a, uint64_t layer,
+                                                uint32_t per_block)
+{
+    uint64_t index = (layer - a->shard->first_layer) * per_block;
+    assert(index < table->count && table->entries[index].layer == layer);
+    return &table->entries[index];
+}
+
+/* What a layer keeps; `all` points to what all layers keep, laid out as the table says. */
+static void kept_of(const struct unit *unit, float *all, uint64_t layer,
+                    float *out[FAMILY_KEPT_MAX])
+{
+    const struct unit_arguments *a = unit->arguments;
+    const struct family *family = unit->family;
+    const struct memory_entry *entries =
+        layer_entries(&a->tables->activations, a, layer, family->block_kept);
+    bool head = layer + 1 == unit->network->layer_count;
+    bool last = layer + 1 == a->shard->first_layer + a->shard->layer_count;
+    uint32_t count = head ? family->head_kept : family->block_kept;
+    assert(count <= FAMILY_KEPT_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        bool output = !head && i + 1 == count;
+        out[i] = output && last ? NULL : at_byte(all, entries[i].offset_bytes);
+    }
+}
+
+/* The same where `alone` points to what this layer alone keeps; its output is not there. */
+static void kept_alone(const struct unit *unit, float *alone, uint64_t layer,
+                       float *out[FAMILY_KEPT_MAX])
+{
+    const struct unit_arguments *a = unit->arguments;
+    const struct family *family = unit->family;
+    const struct memory_entry *entries =
+        layer_entries(&a->tables->activations, a, layer, family->block_kept);
+    bool head = layer + 1 == unit->network->layer_count;
+    uint32_t count = head ? family->head_kept : family->block_kept - 1;
+    assert(count < FAMILY_KEPT_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = at_byte(alone, entries[i].offset_bytes - entries[0].offset_bytes);
+    if (!head) out[count] = NULL;
+}
+
+/* A layer's input where `inputs` points to those of all layers but the first. */
+static float *held_input(const struct unit *unit, float *inputs, uint64_t layer)
+{
+    const struct unit_arguments *a = unit->arguments;
+    uint64_t index = layer - a->shard->first_layer;
+    if (index == 0) return a->boundary_in;
+    const struct memory_entry *entry = &a->tables->inputs.entries[index - 1];
+    assert(index <= a->tables->inputs.count && entry->layer == layer);
+    return at_byte(inputs, entry->offset_bytes);
+}
+
+/* --- tensors ---------------------------------------------------------------------------------- */
+
+struct tensor family_tensor(const struct unit *unit, uint64_t layer, uint32_t index)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const struct memory_entry *first =
+        layer_entries(&a->tables->parameters, a, layer, unit->block_tensors);
+    const struct memory_entry *entry = first + index;
+    assert(entry->layer == layer);
+    uint64_t tables = layer == 0 ? network_table_rows(unit->network) * unit->network->width : 0;
+    uint64_t offset = entry->offset_bytes - first->offset_bytes, skipped = tables * sizeof(float);
+    float *g = NULL, *whole = unit->sums ? unit->sums : a->gradient;
+    if (whole && unit->turn == 0)
+        g = at_byte(whole, entry->offset_bytes);
+    else if (unit->gradients && offset >= skipped)
+        g = at_byte(unit->gradients, offset - skipped);
+    struct tensor tensor = {.g = g, .index = (uint32_t)(entry - a->tables->parameters.entries)};
+    const struct memory_entry *weights = &a->tables->state.parts[STATE_WEIGHTS].entries[tensor.index];
+    if (weights->bytes == entry->bytes)
+        tensor.weights.fp32 = at_byte(a->state, weights->offset_bytes);
+    else
+        tensor.weights.rounded = at_byte(a->state, weights->offset_bytes);
+    return tensor;
+}
+
+const float *family_vector(const struct unit *unit, uint64_t layer, uint32_t index)
+{
+    const struct tensor vector = family_tensor(unit, layer, index);
+    assert(vector.weights.fp32);
+    return vector.weights.fp32;
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
+
+/* Of the random bits of a layer in this step. */
+static uint64_t rounding_key(const struct unit_arguments *a, uint64_t layer)
+{
+    return random_u64(random_u64(a->job->seed, a->minibatch + 1), layer);
+}
+
+/* A tensor in a part of the state; NULL when the part does not have it. */
+static void *in_part(const struct unit_arguments *a, enum state_part part, uint32_t index)
+{
+    const struct state_tables *tables = &a->tables->state;
+    const struct memory_entry *entry = &tables->parts[part].entries[index];
+    if (entry->bytes == 0) return NULL;
+    return at_byte(a->state, tables->layout.parts[part].offset_bytes + entry->offset_bytes);
+}
+
+/* The parameters of a tensor, where the state is whole. */
+static struct kernel_parameters parameters_of(const struct unit_arguments *a, uint32_t index)
+{
+    const struct memory_entry *entries = a->tables->parameters.entries;
+    const uint64_t layer = entries[index].layer;
+    void *const master = in_part(a, STATE_MASTER, index);
+    void *const weights = in_part(a, STATE_WEIGHTS, index);
+    struct kernel_parameters out = {.p = master ? master : weights,
+                                    .rounded = master ? weights : NULL,
+                                    .m = in_part(a, STATE_FIRST, index),
+                                    .v = in_part(a, STATE_SECOND, index),
+                                    .key = rounding_key(a, layer)};
+    for (uint32_t i = index; i-- > 0 && entries[i].layer == layer;)
+        out.place += entries[i].bytes / sizeof(float);
+    return out;
+}
+
+static void shut(struct unit_guard *guard, enum unit_guard_state why)
+{
+    int open = GUARD_OPEN;
+    atomic_compare_exchange_strong(&guard->state, &open, why);
+}
+
+static void shut_by_loss(const struct unit_arguments *a)
+{
+    if (a->guard && a->loss && !isfinite(*a->loss)) shut(a->guard, GUARD_LOSS);
+}
+
+/* Does a step with gradients of these squares' sum stay finite? AdamW squares them in float, the others multiply them by
+ * the rate; a power of ten is left for what they are added to. */
+static bool fits(const struct unit *unit, double squares)
+{
+    const double most = (double)FLT_MAX / 10, rate = unit->optimizer.learning_rate;
+    if (unit->optimizer.kind == OPTIMIZER_ADAMW) return squares <= most;
+    return squares <= most * most && squares * rate * rate <= most * most;
+}
+
+/* Is the guard open, and does it stay open with this gradient of `count` numbers? A job that clips has looked at its norm
+ * already. */
+static bool may_step(const struct unit *unit, const float *gradient, int64_t count)
+{
+    const struct unit_arguments *a = unit->arguments;
+    if (!a->guard) return true;
+    shut_by_loss(a);
+    if (atomic_load(&a->guard->state) == GUARD_OPEN && !job_clips(a->job) &&
+        !fits(unit, unit->kernels->squares(unit->kernels, gradient, count)))
+        shut(a->guard, GUARD_GRADIENT);
+    return atomic_load(&a->guard->state) == GUARD_OPEN;
+}
+
+void family_step(const struct unit *unit, const struct tensor *tensor, bool decays)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const struct memory_entry *entry = &a->tables->parameters.entries[tensor->index];
+    int64_t count = (int64_t)(entry->bytes / sizeof(float));
+    if (unit->turn > 0) {
+        float *sum = at_byte(unit->sums, entry->offset_bytes);
+        unit->kernels->residual(unit->kernels, sum, sum, tensor->g, count);
+    }
+    if (unit->sums || (a->gradient && a->pass != PLAN_UPDATE)) return;
+    if (!may_step(unit, tensor->g, count)) return;
+    const struct kernel_parameters parameters = parameters_of(a, tensor->index);
+    const struct kernels *k = unit->kernels;
+    if (unit->scale >= 1)
+        k->update(k, &parameters, tensor->g, count, &unit->optimizer, decays, a->minibatch + 1);
+    else /* also when it is not a number */
+        k->update_scaled(k, &parameters, tensor->g, count, &unit->optimizer, decays,
+                         a->minibatch + 1, unit->scale);
+}
+
+/* --- layers that many have -------------------------------------------------------------------- */
+
+/* The products of a linear layer alone: as family_linear_forward() with weights from anywhere; there and
+ * back, where dw and dbias (NULL: none) are written or, as `add` says (LINEAR_ADD_...), added to. */
+struct product {
+    struct weights w;
+    int64_t rows, out, in;
+    bool in_out;
+};
+
+static void product_forward(const struct unit *unit, float *y, const float *x, const float *bias,
+                            const struct product *p)
+{
+    const struct kernels *k = unit->kernels;
+    if (p->w.fp32) {
+        k->linear_forward(k, y, x, p->w.fp32, bias, p->rows, p->out, p->in, p->in_out);
+        return;
+    }
+    k->round(k, unit->rounded, x, p->rows * p->in);
+    k->linear_forward_bf16(k, y, unit->rounded, p->w.rounded, bias, p->rows, p->out, p->in, p->in_out);
+}
+
+static void product_backward(const struct unit *unit, float *dx, bool accumulate_dx, float *dw,
+                             uint32_t add, float *dbias, const float *dy, const float *x,
+                             const struct product *p)
+{
+    const struct kernels *k = unit->kernels;
+    if (p->w.fp32) {
+        if (dx)
+            k->linear_input(k, dx, dy, p->w.fp32, p->rows, p->out, p->in, p->in_out, accumulate_dx);
+        k->linear_weight(k, dw, dbias, dy, x, p->rows, p->out, p->in, p->in_out, add);
+        return;
+    }
+    k->round(k, unit->d_rounded, dy, p->rows * p->out);
+    k->round(k, unit->rounded, x, p->rows * p->in);
+    if (dx)
+        k->linear_input_bf16(k, dx, unit->d_rounded, p->w.rounded, p->rows, p->out, p->in, p->in_out,
+                             accumulate_dx);
+    k->linear_weight_bf16(k, dw, dbias, dy, unit->d_rounded, unit->rounded, p->rows, p->out, p->in,
+                          p->in_out, add);
+}
+
+static struct product product_of(struct weights w, const struct linear *l)
+{
+    return (struct product){.w = w, .rows = l->rows, .out = l->out, .in = l->in, .in_out = l->in_out};
+}
+
+void family_linear_forward(const struct unit *unit, float *y, const float *x, uint64_t layer,
+                           struct linear l)
+{
+    const struct product product = product_of(family_tensor(unit, layer, l.weight).weights, &l);
+    const float *bias = l.bias ? family_vector(unit, layer, l.weight + 1) : NULL;
+    product_forward(unit, y, x, bias, &product);
+}
+
+void family_linear_backward(const struct unit *unit, float *dx, const float *dy, const float *x,
+                            uint64_t layer, struct linear l, bool accumulate)
+{
+    struct tensor w = family_tensor(unit, layer, l.weight), bias = {0};
+    if (l.bias) bias = family_tensor(unit, layer, l.weight + 1);
+    const struct product product = product_of(w.weights, &l);
+    product_backward(unit, dx, accumulate, w.g, 0, bias.g, dy, x, &product);
+    family_step(unit, &w, true);
+    if (l.bias) family_step(unit, &bias, false);
+}
+
+void family_norm_forward(const struct unit *unit, float *out, float *sum, float *stats,
+                         const float *x, const float *y, int64_t rows, uint64_t layer,
+                         uint32_t weight)
+{
+    unit->kernels->norm_forward(unit->kernels, out, sum, stats, x, y,
+                                family_vector(unit, layer, weight),
+                                family_vector(unit, layer, weight + 1), rows, unit->c,
+                                unit->epsilon);
+}
+
+void family_norm_backward(const struct unit *unit, float *dx, const float *dout, const float *x,
+                          const float *stats, const float *added, int64_t rows, uint64_t layer,
+                          uint32_t weight)
+{
+    const struct tensor w = family_tensor(unit, layer, weight);
+    const struct tensor bias = family_tensor(unit, layer, weight + 1);
+    unit->kernels->norm_backward(unit->kernels, dx, w.g, bias.g, dout, x, stats, w.weights.fp32, added, rows,
+                                 unit->c);
+    family_step(unit, &w, false);
+    family_step(unit, &bias, false);
+}
+
+struct attention family_attention(const struct unit *unit, const float *q, const float *k,
+                                  const float *v, float *out, float *stats)
+{
+    return (struct attention){.out = out,
+                              .stats = stats,
+                              .q = q,
+                              .k = k,
+                              .v = v,
+                              .scratch = unit->scratch,
+                              .b = unit->b,
+                              .t = unit->t,
+                              .h = unit->h,
+                              .kv = unit->shared / unit->d,
+                              .d = unit->d,
+                              .row_q = unit->inner,
+                              .row_kv = unit->shared,
+                              .causal = unit->network->causal,
+                              .rounded = unit->arguments->job->precision == PRECISION_BF16_WEIGHTS};
+}
+
+static int64_t table_rows(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    return (int64_t)(a->row_count > 0 ? a->row_count : network_table_rows(unit->network));
+}
+
+/* What the state has of an embedding. */
+static struct state_layout rows_layout(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    return a->row_count > 0 ? memory_state_rows(unit->network, a->row_count, job_state_format(a->job))
+                            : a->tables->state.layout;
+}
+
+/* Rows of an embedding's tables in a part of the state; NULL when there is no such part. */
+static void *rows_in_part(const struct unit *unit, const struct state_layout *layout,
+                          enum state_part part, int64_t first)
+{
+    if (layout->parts[part].bytes == 0) return NULL;
+    return at_byte(unit->arguments->state, layout->parts[part].offset_bytes +
+                                               (uint64_t)first * layout->parts[part].row_bytes);
+}
+
+void family_gather(const struct unit *unit, float *x, const struct table_rows *rows)
+{
+    const struct kernels *k = unit->kernels;
+    /* a pass that only reads has the weights alone, from the beginning on */
+    const uint64_t row_bytes = unit->network->width * precision_weight_bytes(unit->arguments->job->precision);
+    const void *const weights = at_byte(unit->arguments->state, (uint64_t)rows->first * row_bytes);
+    if (unit->arguments->job->precision == PRECISION_BF16_WEIGHTS)
+        k->embed_forward_bf16(k, x, weights, rows->tokens, rows->token_stride, unit->b, unit->t,
+                              unit->c, rows->vocabulary, rows->first_row, rows->row_count);
+    else
+        k->embed_forward(k, x, weights, rows->tokens, rows->token_stride, unit->b, unit->t, unit->c,
+                         rows->vocabulary, rows->first_row, rows->row_count);
+}
+
+void family_step_rows(const struct unit *unit, const struct table_rows *rows,
+                      const float *head_gradient, const float *dx, float *scratch)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const struct state_layout layout = rows_layout(unit);
+    int64_t words = rows->vocabulary - rows->first_row; /* rows that the head's gradient is for */
+    if (words > rows->row_count) words = rows->row_count;
+    if (!may_step(unit, dx, unit->r * unit->c)) return;
+    if (head_gradient && words > 0 && !may_step(unit, head_gradient, words * unit->c)) return;
+    void *const master = rows_in_part(unit, &layout, STATE_MASTER, rows->first);
+    void *const weights = rows_in_part(unit, &layout, STATE_WEIGHTS, rows->first);
+    const struct kernel_parameters parameters = {
+        .p = master ? master : weights,
+        .rounded = master ? weights : NULL,
+        .m = rows_in_part(unit, &layout, STATE_FIRST, rows->first),
+        .v = rows_in_part(unit, &layout, STATE_SECOND, rows->first),
+        .key = rounding_key(a, 0),
+        .place = (a->first_row + (uint64_t)rows->first) * unit->network->width,
+        .padded = rows->padded};
+    unit->kernels->embed_update(unit->kernels, &parameters, head_gradient, dx, rows->tokens,
+                                rows->token_stride, unit->b, unit->t, unit->c, rows->vocabulary,
+                                rows->first_row, rows->row_count, &unit->optimizer,
+                                a->minibatch + 1, scratch);
+}
+
+int64_t family_padded(const struct network *network)
+{
+    return network->has_padding ? (int64_t)network->padding_token + 1 : 0;
+}
+
+static struct table_rows all_rows(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    return (struct table_rows){.tokens = a->batch,
+                               .token_stride = unit->t + 1,
+                               .vocabulary = unit->v,
+                               .first_row = (int64_t)a->first_row,
+                               .row_count = table_rows(unit),
+                               .padded = family_padded(unit->network)};
+}
+
+void family_tables_forward(const struct unit *unit)
+{
+    const struct table_rows rows = all_rows(unit);
+    family_gather(unit, unit->arguments->boundary_out, &rows);
+}
+
+void family_tables_backward(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    if (a->gradient) {
+        unit->kernels->embed_gradient(unit->kernels, a->gradient, a->table_gradient, a->gradient_in,
+                                      a->batch, unit->t + 1, unit->b, unit->t, unit->c, unit->v,
+                                      table_rows(unit), family_padded(unit->network), unit->scratch);
+        return;
+    }
+    const struct table_rows rows = all_rows(unit);
+    family_step_rows(unit, &rows, a->table_gradient, a->gradient_in, unit->scratch);
+}
+
+static struct weights word_table(const struct unit *unit, uint64_t layer, uint32_t own_weight)
+{
+    const void *const table = unit->arguments->table;
+    if (!unit->network->tied_head) return family_tensor(unit, layer, own_weight).weights;
+    if (unit->arguments->job->precision == PRECISION_BF16_WEIGHTS) return (struct weights){.rounded = table};
+    return (struct weights){.fp32 = table};
+}
+
+struct words family_next_words(const struct unit *unit, uint32_t own_weight)
+{
+    return (struct words){.own_weight = own_weight,
+                          .bias = WORDS_WITHOUT_BIAS,
+                          .labels = unit->arguments->batch,
+                          .stride = unit->t + 1};
+}
+
+void family_words(const struct unit *unit, uint64_t layer, const struct words *words,
+                  const float *normf, float *d_normf)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const struct kernels *k = unit->kernels;
+    int64_t c = unit->c, v = unit->v;
+    int64_t piece = (int64_t)network_logit_rows(unit->network, (uint64_t)unit->r);
+    bool tied = unit->network->tied_head;
+    struct tensor own = {0}, bias = {0};
+    if (!tied) own = family_tensor(unit, layer, words->own_weight);
+    float *d_table = tied ? a->table_gradient : own.g;
+    if (words->bias != WORDS_WITHOUT_BIAS) bias = family_tensor(unit, layer, words->bias);
+
+    struct loss_rows rows = {.part = unit->turn, .parts = unit->turns};
+    for (; rows.first < unit->r; rows.first += piece) {
+        rows.count = unit->r - rows.first < piece ? unit->r - rows.first : piece;
+        const float *x = normf + rows.first * c;
+        const struct product product = {.w = word_table(unit, layer, words->own_weight),
+                                        .rows = rows.count,
+                                        .out = v,
+                                        .in = c};
+        product_forward(unit, unit->logits, x, bias.weights.fp32, &product);
+        (words->masked ? k->loss_labels : k->loss)(k, a->loss, unit->logits, words->labels,
+                                                   words->stride, unit->b, unit->t, v, rows);
+        if (!d_normf) continue;
+        /* the embedding's gradient holds those of earlier microbatches; others are added by steps */
+        bool more = rows.first > 0, weight_more = more || (tied && unit->turn > 0);
+        product_backward(unit, d_normf + rows.first * c, false, d_table,
+                                (weight_more ? LINEAR_ADD_WEIGHT : 0) | (more ? LINEAR_ADD_BIAS : 0),
+                                bias.g, unit->logits, x, &product);
+    }
+    if (!d_normf) return;
+    if (!tied) family_step(unit, &own, true);
+    if (bias.weights.fp32) family_step(unit, &bias, false);
+}
+
+/* --- runs of blocks --------------------------------------------------------------------------- */
+
+/* Blocks [first, end) of the shard with all they keep; the last one's output goes to `out`, or
+ * nowhere (NULL) when only the backward pass follows. */
+static void blocks_forward(const struct unit *unit, uint64_t end, float *all, float *out)
+{
+    const float *in = unit->arguments->boundary_in;
+    for (uint64_t layer = unit->arguments->shard->first_layer; layer < end; layer++) {
+        float *kept[FAMILY_KEPT_MAX];
+        kept_of(unit, all, layer, kept);
+        float *kept_output = kept[unit->family->block_kept - 1];
+        float *output = kept_output ? kept_output : out;
+        unit->family->block_forward(unit, layer, kept, in, output);
+        in = output;
+    }
+}
+
+/* The input of a layer: the boundary, or what the layer in front of it kept as its output. */
+static const float *layer_input(const struct unit *unit, float *all, uint64_t layer)
+{
+    if (layer == unit->arguments->shard->first_layer) return unit->arguments->boundary_in;
+    float *kept[FAMILY_KEPT_MAX];
+    kept_of(unit, all, layer - 1, kept);
+    return kept[unit->family->block_kept - 1];
+}
+
+/* Blocks [first, end), the last first; `d_out` is the gradient of the last one's output. */
+static void blocks_backward(const struct unit *unit, uint64_t end, float *all, const float *d_out)
+{
+    const struct unit_arguments *a = unit->arguments;
+    for (uint64_t layer = end; layer-- > a->shard->first_layer;) {
+        float *kept[FAMILY_KEPT_MAX];
+        kept_of(unit, all, layer, kept);
+        unit->family->block_backward(unit, layer, kept, layer_input(unit, all, layer), d_out,
+                                     a->gradient_out);
+        d_out = a->gradient_out;
+    }
+}
+
+/* Forward without keeping: in `alone`, each layer's activations replace those of the one in front of
+ * it. `inputs`: where the inputs of all layers but the first go; NULL: nowhere. */
+static void blocks_forward_only(const struct unit *unit, uint64_t end, float *alone, float *inputs)
+{
+    const struct unit_arguments *a = unit->arguments;
+    float *streams[2] = {unit->d_stream, unit->d_stream2};
+    uint64_t shard_end = a->shard->first_layer + a->shard->layer_count;
+    const float *in = a->boundary_in;
+    for (uint64_t layer = a->shard->first_layer; layer < end; layer++) {
+        float *kept[FAMILY_KEPT_MAX];
+        kept_alone(unit, alone, layer, kept);
+        float *out = layer + 1 == shard_end ? a->boundary_out
+                     : inputs               ? held_input(unit, inputs, layer + 1)
+                                            : streams[layer % 2];
+        unit->family->block_forward(unit, layer, kept, in, out);
+        in = out;
+    }
+}
+
+/* Blocks [first, end) from their inputs, the last first: what the backward pass of each needs is made
+ * in `alone` just before it, but for the last block's where that is `fresh` from the forward pass. */
+static void blocks_backward_alone(const struct unit *unit, uint64_t end, float *alone,
+                                  float *inputs, const float *d_out, bool fresh)
+{
+    const struct unit_arguments *a = unit->arguments;
+    for (uint64_t layer = end; layer-- > a->shard->first_layer;) {
+        float *kept[FAMILY_KEPT_MAX];
+        kept_alone(unit, alone, layer, kept);
+        const float *in = held_input(unit, inputs, layer);
+        if (!fresh) unit->family->block_forward(unit, layer, kept, in, NULL);
+        unit->family->block_backward(unit, layer, kept, in, d_out, a->gradient_out);
+        d_out = a->gradient_out;
+        fresh = false;
+    }
+}
+
+/* --- passes ----------------------------------------------------------------------------------- */
+
+static void compute_loss(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    uint64_t head = unit->network->layer_count - 1;
+    assert(has_head(a));
+    float *all = piece(a, workspace_of(a), "activations"), *kept[FAMILY_KEPT_MAX];
+    float *d_in = a->pass == PLAN_EVALUATE ? NULL : a->gradient_out;
+    if (holds_inputs(a)) {
+        float *inputs = piece(a, workspace_of(a), "inputs");
+        const float *in = held_input(unit, inputs, head);
+        blocks_forward_only(unit, head, all, inputs);
+        kept_alone(unit, piece(a, workspace_of(a), "head"), head, kept);
+        unit->family->head(unit, head, kept, in, d_in);
+        if (d_in) blocks_backward_alone(unit, head, all, inputs, d_in, true);
+        return;
+    }
+    blocks_forward(unit, head, all, NULL);
+    kept_of(unit, all, head, kept);
+    const float *in = layer_input(unit, all, head);
+    unit->family->head(unit, head, kept, in, d_in);
+    if (d_in) blocks_backward(unit, head, all, d_in);
+}
+
+static void compute_backward(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    uint64_t end = a->shard->first_layer + a->shard->layer_count;
+    float *made = piece(a, workspace_of(a), "activations");
+    if (holds_inputs(a)) {
+        blocks_backward_alone(unit, end, made, a->activations, a->gradient_in, false);
+        return;
+    }
+    if (!a->activations) blocks_forward(unit, end, made, NULL);
+    blocks_backward(unit, end, a->activations ? a->activations : made, a->gradient_in);
+}
+
+/* What gradients are multiplied by, as torch.nn.utils.clip_grad_norm_() has it. */
+static float clip_scale(const struct unit_arguments *a)
+{
+    if (!job_clips(a->job)) return 1;
+    assert(a->norms);
+    const double scale = a->job->optimizer.clip / (unit_norm(a->job, a->norms) + 1e-6);
+    return scale >= 1 ? 1 : (float)scale;
+}
+
+static void compute_norm(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const struct memory_table *parameters = &a->tables->parameters;
+    double *sums = a->norms + memory_tensor_count(unit->network, 0, a->shard->first_layer);
+    for (uint32_t i = 0; i < parameters->count; i++) {
+        const struct memory_entry *entry = &parameters->entries[i];
+        sums[i] = unit->kernels->squares(unit->kernels, at_byte(a->gradient, entry->offset_bytes),
+                                         (int64_t)(entry->bytes / sizeof(float)));
+    }
+}
+
+static void compute_update(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    for (uint64_t i = 0; i < a->shard->layer_count; i++) {
+        uint64_t layer = a->shard->first_layer + i;
+        struct tensor_spec specs[LAYER_TENSORS_MAX];
+        uint32_t count = network_layer_tensors(unit->network, layer, specs);
+        for (uint32_t index = 0; index < count; index++) {
+            const struct tensor tensor = family_tensor(unit, layer, index);
+            family_step(unit, &tensor, specs[index].matrix);
+        }
+    }
+}
+
+static void compute_once(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    uint64_t end = a->shard->first_layer + a->shard->layer_count;
+    bool embedding = a->shard->first_layer == 0;
+    assert(!embedding || a->shard->layer_count == 1);
+    switch (a->pass) {
+    case PLAN_FORWARD:
+        if (embedding)
+            unit->family->embedding_forward(unit);
+        else if (a->activations && !a->inputs_only)
+            blocks_forward(unit, end, a->activations, a->boundary_out);
+        else
+            blocks_forward_only(unit, end, piece(a, workspace_of(a), "keep"), a->activations);
+        break;
+    case PLAN_LOSS: compute_loss(unit); break;
+    case PLAN_EVALUATE:
+        if (embedding)
+            unit->family->embedding_forward(unit);
+        else if (has_head(a))
+            compute_loss(unit);
+        else
+            blocks_forward_only(unit, end, piece(a, workspace_of(a), "keep"), NULL);
+        break;
+    case PLAN_BACKWARD:
+        if (embedding)
+            unit->family->embedding_backward(unit);
+        else
+            compute_backward(unit);
+        break;
+    case PLAN_UPDATE: compute_update(unit); break;
+    case PLAN_NORM: compute_norm(unit); break;
+    default: assert(!"a pass of the compute stream");
+    }
+}
+
+/* --- several microbatches --------------------------------------------------------------------- */
+
+/* The arguments of one microbatch: each buffer of samples from its part on. */
+static struct unit_arguments arguments_of_turn(const struct unit_arguments *whole,
+                                               const struct unit *unit, uint32_t turn)
+{
+    struct unit_arguments a = *whole;
+    const struct job *job = a.job;
+    uint64_t boundary = turn * (uint64_t)(unit->r * unit->c);
+    const struct memory_table *table = a.inputs_only ? &a.tables->inputs : &a.tables->activations;
+    uint64_t kept = turn * table->bytes / sizeof(float);
+    uint64_t labels = job->network.family == NETWORK_VIT
+                          ? 1 : job_batch_bytes(job) / sizeof(int32_t) / job_samples(job);
+    if (a.batch) a.batch += turn * job->microbatch * labels; /* of images the pixels lie behind */
+    if (a.boundary_in) a.boundary_in += boundary;
+    if (a.boundary_out) a.boundary_out += boundary;
+    if (a.gradient_in) a.gradient_in += boundary;
+    if (a.gradient_out) a.gradient_out += boundary;
+    if (a.activations) a.activations += kept;
+    return a;
+}
+
+void family_compute(const struct family *family, const struct kernels *kernels,
+                    const struct unit_arguments *a)
+{
+    struct unit unit = unit_of(family, kernels, a);
+    bool back = a->pass == PLAN_LOSS || a->pass == PLAN_BACKWARD;
+    if (a->pass == PLAN_UPDATE) unit.scale = clip_scale(a);
+    if (unit.turns == 1 || a->pass == PLAN_UPDATE || a->pass == PLAN_NORM) {
+        compute_once(&unit);
+        if (a->pass == PLAN_LOSS) shut_by_loss(a);
+        return;
+    }
+    float *sums = a->gradient ? a->gradient : piece(a, workspace_of(a), "sums");
+    for (uint32_t turn = 0; turn < unit.turns; turn++) {
+        struct unit_arguments part = arguments_of_turn(a, &unit, turn);
+        struct unit one = unit_of(family, kernels, &part);
+        one.turn = turn;
+        one.sums = back ? sums : NULL;
+        compute_once(&one);
+    }
+    if (a->pass == PLAN_LOSS) shut_by_loss(a);
+    if (!back || a->gradient) return;
+    struct unit_arguments update = *a;
+    update.pass = PLAN_UPDATE;
+    update.gradient = sums;
+    struct unit last = unit_of(family, kernels, &update);
+    compute_once(&last);
+}

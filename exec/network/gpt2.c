@@ -1,0 +1,148 @@
+/*
+ * GPT-2: how its layers compute, there and back.
+ *
+ * Letters as in models/work/work.h: B samples of T tokens make R rows; C width, H heads, F = 4 C, V words.
+ * Weights are stored (in, out). A block, with the names of what it keeps (models/job/memory.h):
+ *
+ *     in(R,C) --+-- norm1 -- qkv(R,3C) -- attention(R,C) -- projection --+
+ *               +--------------------------------------------------------+-- middle(R,C) --+
+ *               +-- norm2 -- fc(R,F) -- gelu(R,F) -- projection --+                        |
+ *               +-------------------------------------------------+-- out(R,C)        <----+
+ *
+ * The head is a norm and the product with the token table (tied) or a matrix of its own.
+ *
+ * One gradient runs along the residual stream, from the boundary gradient that comes in to the one
+ * that goes out. Each branch makes its own gradient from it and the norm at the branch's root adds
+ * the result to it:
+ *
+ *     d_in -> dgelu (d_wide) -> through gelu in place -> dnorm2 (d_stream2) -> d_middle = d_in + ...
+ *     d_middle -> dattention (d_stream2) -> d_qkv -> dnorm1 (d_stream2) -> d_in' = d_middle + ...
+ *
+ * What is left out of a forward pass that only the backward pass needs: the second projection.
+ *
+ * FLOPs of a block: forward 24 R C^2 in the four products and 2 B T^2 C in causal attention; backward
+ * twice and two and a half times that.
+ */
+#include "exec/network/family.h"
+
+/* The tensors of a layer, in the order of network_layer_tensors(). */
+enum block_tensor {
+    NORM1_WEIGHT, NORM1_BIAS, QKV_WEIGHT, QKV_BIAS, PROJECTION_WEIGHT, PROJECTION_BIAS,
+    NORM2_WEIGHT, NORM2_BIAS, FC_WEIGHT, FC_BIAS, OUT_WEIGHT, OUT_BIAS
+};
+enum head_tensor { NORMF_WEIGHT, NORMF_BIAS, HEAD_WEIGHT };
+
+/* What a layer keeps, in the order of memory_activations(). */
+enum block_kept {
+    KEPT_NORM1, KEPT_NORM1_STATS, KEPT_QKV, KEPT_ATTENTION, KEPT_ATTENTION_STATS, KEPT_MIDDLE,
+    KEPT_NORM2, KEPT_NORM2_STATS, KEPT_FC, KEPT_GELU,
+    KEPT_OUTPUT, /* not of the last layer */
+    BLOCK_KEPT
+};
+enum head_kept { KEPT_NORMF, KEPT_NORMF_STATS, HEAD_KEPT };
+
+static struct linear linear_of(const struct unit *unit, uint32_t weight, int64_t out, int64_t in)
+{
+    return (struct linear){.weight = weight,
+                           .rows = unit->r,
+                           .out = out,
+                           .in = in,
+                           .in_out = true,
+                           .bias = true};
+}
+
+/* q, k and v are columns of one array. */
+static struct attention attention_of(const struct unit *unit, float *const *kept)
+{
+    float *const q = kept[KEPT_QKV], *const k = q + unit->c, *const v = k + unit->c;
+    struct attention attention =
+        family_attention(unit, q, k, v, kept[KEPT_ATTENTION], kept[KEPT_ATTENTION_STATS]);
+    attention.row_q = attention.row_kv = 3 * unit->c;
+    return attention;
+}
+
+static void block_forward(const struct unit *unit, uint64_t layer, float *const *kept,
+                          const float *in, float *out)
+{
+    const struct kernels *k = unit->kernels;
+    int64_t c = unit->c, f = unit->f;
+    float *branch = out ? out : unit->d_stream2;
+    family_norm_forward(unit, kept[KEPT_NORM1], NULL, kept[KEPT_NORM1_STATS], in, NULL, unit->r,
+                        layer, NORM1_WEIGHT);
+    family_linear_forward(unit, kept[KEPT_QKV], kept[KEPT_NORM1], layer,
+                          linear_of(unit, QKV_WEIGHT, 3 * c, c));
+    const struct attention attention = attention_of(unit, kept);
+    k->attention_forward(k, &attention);
+    family_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
+                          linear_of(unit, PROJECTION_WEIGHT, c, c));
+    family_norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in,
+                        branch, unit->r, layer, NORM2_WEIGHT);
+    family_linear_forward(unit, kept[KEPT_FC], kept[KEPT_NORM2], layer,
+                          linear_of(unit, FC_WEIGHT, f, c));
+    k->gelu_forward(k, kept[KEPT_GELU], kept[KEPT_FC], unit->r * f, unit->network->gelu_tanh);
+    if (!out) return;
+    family_linear_forward(unit, out, kept[KEPT_GELU], layer, linear_of(unit, OUT_WEIGHT, c, f));
+    k->residual(k, out, kept[KEPT_MIDDLE], out, unit->r * c);
+}
+
+static void block_backward(const struct unit *unit, uint64_t layer, float *const *kept,
+                           const float *in, const float *d_out, float *d_in)
+{
+    const struct kernels *k = unit->kernels;
+    int64_t c = unit->c, f = unit->f;
+    float *d_branch = unit->d_stream2;
+    family_linear_backward(unit, unit->d_wide, d_out, kept[KEPT_GELU], layer,
+                           linear_of(unit, OUT_WEIGHT, c, f), false);
+    k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
+                     unit->network->gelu_tanh);
+    family_linear_backward(unit, d_branch, unit->d_wide, kept[KEPT_NORM2], layer,
+                           linear_of(unit, FC_WEIGHT, f, c), false);
+    family_norm_backward(unit, d_in, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out,
+                         unit->r, layer, NORM2_WEIGHT);
+
+    family_linear_backward(unit, d_branch, d_in, kept[KEPT_ATTENTION], layer,
+                           linear_of(unit, PROJECTION_WEIGHT, c, c), false);
+    struct attention attention = attention_of(unit, kept);
+    attention.dout = d_branch;
+    attention.dq = unit->d_qkv;
+    attention.dk = attention.dq + c;
+    attention.dv = attention.dk + c;
+    k->attention_backward(k, &attention);
+    family_linear_backward(unit, d_branch, unit->d_qkv, kept[KEPT_NORM1], layer,
+                           linear_of(unit, QKV_WEIGHT, 3 * c, c), false);
+    family_norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_in, unit->r, layer,
+                         NORM1_WEIGHT);
+}
+
+static void head(const struct unit *unit, uint64_t layer, float *const *kept, const float *in,
+                 float *d_in)
+{
+    const struct words words = family_next_words(unit, HEAD_WEIGHT);
+    float *d_normf = d_in ? unit->d_stream2 : NULL;
+    family_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, unit->r,
+                        layer, NORMF_WEIGHT);
+    family_words(unit, layer, &words, kept[KEPT_NORMF], d_normf);
+    if (!d_in) return;
+    family_norm_backward(unit, d_in, d_normf, in, kept[KEPT_NORMF_STATS], NULL, unit->r,
+                         layer, NORMF_WEIGHT);
+}
+
+static const char *unsupported(const struct job *job)
+{
+    const struct network *n = &job->network;
+    if (n->heads * n->head_width != n->width)
+        return "its heads do not make up its width";
+    if (!n->causal) return "its attention is not causal";
+    return NULL;
+}
+
+const struct family family_gpt2 = {
+    .block_kept = BLOCK_KEPT,
+    .head_kept = HEAD_KEPT,
+    .embedding_forward = family_tables_forward,
+    .embedding_backward = family_tables_backward,
+    .block_forward = block_forward,
+    .block_backward = block_backward,
+    .head = head,
+    .unsupported = unsupported,
+};

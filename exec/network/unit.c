@@ -1,0 +1,102 @@
+/*
+ * Which family carries a computation out, and the tables it needs.
+ *
+ * A family (exec/network/family.h) says how its layers compute and which of its networks it cannot do; it is
+ * entered in the table below.
+ */
+#include "exec/network/unit.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "exec/network/family.h"
+
+static const struct family *const families[NETWORK_FAMILY_COUNT] = {
+    [NETWORK_GPT2] = &family_gpt2,
+    [NETWORK_LLAMA] = &family_llama,
+    [NETWORK_BERT] = &family_bert,
+    [NETWORK_VIT] = &family_vit,
+};
+
+enum status unit_tables_init(const struct job *job, const struct plan_shard *shard,
+                             struct arena *arena, struct unit_tables *out, struct error *err)
+{
+    const struct network *network = &job->network;
+    struct unit_tables tables = {0};
+    enum status status = memory_parameters(network, shard->first_layer, shard->layer_count, arena,
+                                           &tables.parameters, err);
+    if (status != STATUS_OK) return status;
+    status = memory_state_tables(network, shard->first_layer, shard->layer_count,
+                                 job_state_format(job), arena, &tables.state, err);
+    if (status != STATUS_OK) return status;
+    status = memory_activations(network, shard->first_layer, shard->layer_count, job->microbatch,
+                                job->sequence, arena, &tables.activations, err);
+    if (status != STATUS_OK) return status;
+    status = memory_inputs(network, shard->first_layer, shard->layer_count, job->microbatch,
+                           job->sequence, arena, &tables.inputs, err);
+    if (status != STATUS_OK) return status;
+    for (uint32_t pass = UNIT_FORWARD; pass <= UNIT_LOSS; pass++)
+        for (uint32_t how = 0; how < UNIT_WAYS; how++) {
+            status = memory_workspace(network, shard->first_layer, shard->layer_count,
+                                      (enum unit_pass)pass, how | job_pass_way(job, shard->first_layer),
+                                      job_pass_samples(job, shard->first_layer), job->sequence,
+                                      arena, &tables.workspace[pass][how], err);
+            if (status != STATUS_OK) return status;
+        }
+    *out = tables;
+    return STATUS_OK;
+}
+
+void unit_compute(const struct kernels *kernels, const struct unit_arguments *arguments)
+{
+    const struct family *family = families[arguments->job->network.family];
+    assert(family);
+    family_compute(family, kernels, arguments);
+}
+
+double unit_norm(const struct job *job, const double *norms)
+{
+    const uint64_t tensors = memory_tensor_count(&job->network, 0, job->network.layer_count);
+    double sum = 0;
+    for (uint64_t i = 0; i < tensors; i++) sum += norms[i];
+    return sqrt(sum);
+}
+
+static const struct kernel_need bf16_needs[] = {
+    KERNEL_NEED(round), KERNEL_NEED(linear_forward_bf16), KERNEL_NEED(linear_input_bf16),
+    KERNEL_NEED(linear_weight_bf16), KERNEL_NEED(embed_forward_bf16)};
+
+static const char *find_missing(const struct kernels *kernels, const struct kernel_need *needs,
+                                uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        void (*function)(void);
+        memcpy(&function, (const char *)kernels + needs[i].offset, sizeof function);
+        if (!function) return needs[i].name;
+    }
+    return NULL;
+}
+
+const char *unit_missing_kernel(const struct kernels *kernels, const struct job *job)
+{
+    const struct family *family = families[job->network.family];
+    const char *missing = family ? find_missing(kernels, family->needs, family->need_count) : NULL;
+    if (!missing && job->precision == PRECISION_BF16_WEIGHTS)
+        missing = find_missing(kernels, bf16_needs, sizeof bf16_needs / sizeof *bf16_needs);
+    return missing;
+}
+
+const char *unit_unsupported(const struct job *job)
+{
+    const struct family *family = families[job->network.family];
+    if (job->precision == PRECISION_BF16)
+        return "precision \"bf16\", 16 bits throughout, can be planned and simulated only (\"bf16-weights\" is carried out)";
+    if (parallel_is_set(&job->parallel)) return "jobs that are spread over devices can be planned and simulated only";
+    if (family) return family->unsupported ? family->unsupported(job) : NULL;
+    static _Thread_local char text[96];
+    snprintf(text, sizeof text, "networks of family '%s' can be planned and simulated only",
+             network_family_names[job->network.family]);
+    return text;
+}

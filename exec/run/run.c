@@ -1,0 +1,192 @@
+/*
+ * The loop that carries a plan out.
+ *
+ * One thread walks the plan in plan order (or, where a policy is asked meanwhile, in the order that it comes
+ * to: run_live.c) and hands every operation to its stream (run_enqueue.c). Nothing
+ * is waited for here; the streams' threads do, and so work overlaps as far as the plan allows. What they
+ * call is in run_calls.c; how far the walk runs ahead, and what ends, run_flights.c sees to.
+ *
+ * Stopping. A job that has begun a minibatch must end it, else its shards would be of different
+ * steps. When the flag is seen, each job's limit is set to the minibatches it has begun. Computations
+ * and copies of later ones that are already enqueued are left out when their turn comes; the walk
+ * goes on only to enqueue what is left below the limits. An operation that is skipped by the walk
+ * still enqueues its waits, because others that wait for it rely on what it waits for. State that
+ * the plan would have written back later is written back at the end (run_newer.c).
+ *
+ * A job that fails, or whose loss is not finite and shall stop it, gets such a limit for itself
+ * (run_faults.c), and the plan is walked to its end for the others; so do the jobs of a device that is
+ * lost, whose operations are passed over from then on.
+ */
+#include "exec/run/run.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/process/progress.h"
+#include "base/size.h"
+#include "exec/run/run_enqueue.h"
+#include "exec/run/run_live.h"
+#include "exec/run/run_result.h"
+#include "exec/state/run_flights.h"
+#include "exec/state/run_loop.h"
+#include "exec/state/run_newer.h"
+#include "exec/state/run_saver.h"
+#include "models/cost/cost.h"
+#include "planner/plan_files.h"
+
+/* --- the walk ----------------------------------------------------------------------------------- */
+
+/* While stopping: is there a job whose last minibatch is not wholly enqueued? */
+static bool work_is_left(const struct run_loop *loop)
+{
+    for (uint32_t j = 0; j < loop->plan->jobs.count; j++)
+        if (loop->walked[j] < loop->run->jobs[j].limit) return true;
+    return false;
+}
+
+static enum status walk_all(struct run_loop *loop, struct error *err)
+{
+    enum status status = STATUS_OK;
+    struct plan_walk_op op;
+    while (status == STATUS_OK && plan_walk_next(loop->walk, &op)) {
+        status = run_make_room(loop, &op, err);
+        if (status != STATUS_OK) break;
+        run_look_at_stop(loop);
+        if (loop->stopping && !work_is_left(loop)) break;
+        const bool beyond = loop->stopping && op.minibatch >= loop->run->jobs[op.unit->job].limit;
+        run_enqueue(loop, &op, beyond && !run_saves_state(loop, &op));
+    }
+    if (status == STATUS_OK && plan_walk_failed(loop->walk))
+        status = error_set(err, STATUS_NO_MEMORY, "no memory left to walk the plan");
+    return status;
+}
+
+/* --- before -------------------------------------------------------------------------------------- */
+
+/* P2P copies of a unit, between the devices of an instance of it. */
+static void predict_p2p(struct run_loop *loop, const struct plan_instance *instance)
+{
+    const struct plan *const plan = loop->plan;
+    const struct plan_unit *const unit = &plan->units[instance->unit];
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
+        if (plan->ops[o].stream != STREAM_P2P) continue;
+        loop->predicted_s[o] =
+            cost_p2p_s(&plan->hardware, instance->peer, instance->device, plan->ops[o].bytes);
+        loop->predicted_max_s = fmax(loop->predicted_max_s, loop->predicted_s[o]);
+    }
+}
+
+static void predict(struct run_loop *loop)
+{
+    const struct plan *const plan = loop->plan;
+    for (uint32_t i = 0; i < plan->op_count; i++) {
+        const struct plan_op *const op = &plan->ops[i];
+        double seconds = 0;
+        if (op->kind == OP_COPY && plan_stream_is_host(op->stream)) {
+            seconds = cost_storage_s(&plan->hardware,
+                                     op->stream == STREAM_READ ? STORAGE_READ : STORAGE_WRITE,
+                                     op->bytes);
+        } else if (op->kind == OP_COPY && op->stream != STREAM_P2P) {
+            seconds = cost_copy_s(&plan->hardware, 0,
+                                  op->stream == STREAM_H2D ? COPY_H2D : COPY_D2H, op->bytes);
+        } else if (plan_op_of_files(op)) {
+            seconds = plan_file_s(plan, &plan->hardware, op);
+        } else if (op->kind == OP_COMPUTE && op->work != PLAN_NONE) {
+            const struct plan_work *const work = &plan->works[op->work];
+            const bool host = plan_stream_is_host(op->stream);
+            const uint32_t device = host ? hardware_cpu(&plan->hardware) : 0;
+            seconds = cost_work_s(&plan->hardware, device, &plan->items[work->first_item],
+                                  work->item_count, NULL);
+        }
+        loop->predicted_s[i] = seconds;
+        loop->predicted_max_s = fmax(loop->predicted_max_s, seconds);
+    }
+    for (uint32_t i = 0; i < plan->instance_count; i++)
+        if (plan->instances[i].peer != PLAN_NONE) predict_p2p(loop, &plan->instances[i]);
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        const struct plan_segment *const segment = &plan->segments[s];
+        double once_s = 0;
+        for (uint32_t i = 0; i < segment->instance_count; i++) {
+            const struct plan_unit *const unit =
+                &plan->units[plan->instances[segment->first_instance + i].unit];
+            for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+                if (plan->ops[o].kind == OP_COMPUTE) once_s += loop->predicted_s[o];
+        }
+        loop->total_s += once_s * segment->repeat_count;
+    }
+}
+
+static enum status loop_init(struct run_loop *loop, struct error *err)
+{
+    struct run *const run = loop->run;
+    const struct plan *const plan = run->plan;
+    const size_t device_buffers = (size_t)plan->hardware.device_count * plan->buffer_count;
+    const size_t users = run->options->poison ? device_buffers * STREAM_HOST : 0;
+    const struct {
+        size_t count, size;
+        void *out; /* the address of a pointer */
+    } arrays[] = {
+        {RUN_WINDOW, sizeof *loop->flights, &loop->flights},
+        {plan_stream_count(plan), sizeof *loop->backlog_s, &loop->backlog_s},
+        {plan->op_count, sizeof *loop->predicted_s, &loop->predicted_s},
+        {plan->jobs.count, sizeof *loop->walked, &loop->walked},
+        {plan->jobs.count, sizeof *loop->last, &loop->last},
+        {device_buffers, sizeof *loop->states, &loop->states},
+        {run->storage ? plan->buffer_count : 0, sizeof *loop->staged, &loop->staged},
+        {users, sizeof *loop->users, &loop->users},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(arrays); i++) {
+        void *memory;
+        const enum status status =
+            arena_array(&run->arena, arrays[i].count, arrays[i].size, &memory, err);
+        if (status != STATUS_OK) return status;
+        memcpy(arrays[i].out, &memory, sizeof memory);
+    }
+    predict(loop);
+    return run->options->live ? plan_walk_create_open(plan, &loop->walk, err)
+                              : plan_walk_create(plan, NULL, &loop->walk, err);
+}
+
+/* --- public -------------------------------------------------------------------------------------- */
+
+enum status run_plan(const struct plan *plan, const struct run_options *options,
+                     struct run_result *result, struct trace *trace, struct error *err)
+{
+    struct run run = {.plan = plan, .options = options, .result = result,
+                      .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct run_loop loop = {.run = &run, .plan = plan};
+    struct run_live *live = NULL;
+    const double setup_s = clock_s();
+    enum status status = options->live ? run_live_create(&loop, &live, err) : STATUS_OK;
+    if (status == STATUS_OK) status = run_setup(&run, err);
+    if (status == STATUS_OK) status = loop_init(&loop, err);
+    if (status == STATUS_OK) status = run_saver_create(&run, loop.states, &run.saver, err);
+    if (status == STATUS_OK)
+        status = run_record_create(plan, options->record_spans, trace, &loop.record, err);
+    if (status != STATUS_OK) goto out;
+
+    run.start_s = clock_s();
+    result->setup_s = run.start_s - setup_s;
+    const struct load_mark begun = load_now();
+    status = live ? run_live_walk(live, err) : walk_all(&loop, err);
+    while (status == STATUS_OK && loop.oldest < loop.next) status = run_retire_flight(&loop, err);
+    const struct load_mark ended = load_now();
+    result->load = load_between(&begun, &ended);
+    if (status == STATUS_OK && loop.stopping) status = run_save_states(&loop, err);
+    if (status == STATUS_OK) status = run_sum_up(&loop, trace, err);
+    if (status == STATUS_OK && live) status = run_live_sum_up(live, trace, err);
+out:;
+    const char *const end = status != STATUS_OK ? err->text : result->stopped ? "stopped" : "complete";
+    const double elapsed_s = run.start_s > 0 ? clock_s() - run.start_s : 0;
+    run_saver_stop(run.saver); /* before the streams, which may wait for it */
+    run_teardown(&run); /* ends the streams before what they point into goes */
+    struct error unwritten = {0};
+    result->log_failed = run_log_close(run.log, end, elapsed_s, &unwritten) != STATUS_OK;
+    if (result->log_failed) run_result_unwritten(result, &unwritten);
+    run_saver_destroy(run.saver);
+    run_live_destroy(live);
+    run_record_destroy(loop.record);
+    plan_walk_destroy(loop.walk);
+    pthread_mutex_destroy(&run.lock);
+    return status;
+}

@@ -1,0 +1,351 @@
+/*
+ * On the streams' threads. The loss of a minibatch is copied to the host like anything else; right behind
+ * that copy, on the same stream, a call logs it before the next copy can overwrite it.
+ *
+ * Evaluations. The losses of held-out minibatches come the same way and are summed up in the order of
+ * the plan; the call of the last one knows the mean and whether it is the best. A KEEP waits for that
+ * copy, and so for its call, before it copies parameters aside or leaves them.
+ */
+#include "exec/run/run_calls.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/process/progress.h"
+#include "exec/device/ranges.h"
+#include "exec/files/weights.h"
+#include "exec/state/run_faults.h"
+#include "models/job/learning_rate.h"
+
+/* --- minibatches --------------------------------------------------------------------------------- */
+
+/* May a computation of this minibatch start? It does so at once then. */
+static bool begin_minibatch(struct run *run, uint32_t job, uint64_t minibatch)
+{
+    struct run_progress *const progress = &run->jobs[job];
+    pthread_mutex_lock(&run->lock);
+    const bool may = minibatch < atomic_load(&progress->limit);
+    if (may && progress->begun <= minibatch) {
+        if (progress->begun == 0) progress->last_loss_s = clock_s();
+        progress->begun = minibatch + 1;
+    }
+    pthread_mutex_unlock(&run->lock);
+    return may;
+}
+
+/* The line of a minibatch; of a job that clips, when both its loss and its norm are there. */
+static void log_minibatch(struct run *run, const struct run_log_entry *part, bool has_loss)
+{
+    struct run_progress *const progress = &run->jobs[part->job];
+    struct run_log_entry entry = *part;
+    bool whole = !entry.clips;
+    if (entry.clips) {
+        pthread_mutex_lock(&run->lock);
+        whole = progress->half_logged;
+        if (whole) {
+            const struct run_log_entry *const other = &progress->half;
+            const struct run_log_entry *const step = has_loss ? other : part;
+            if (!has_loss) entry = *other;
+            entry.norm = step->norm;
+            entry.skipped = step->skipped;
+        } else {
+            progress->half = *part;
+        }
+        progress->half_logged = !whole;
+        pthread_mutex_unlock(&run->lock);
+    }
+    if (whole) run_log_minibatch(run->log, &entry);
+}
+
+/* Is the step of this minibatch left out? Its loss came to the host in front of its gradients, on the same
+ * stream, and the norm is there before the first step is. */
+static bool skips_step(struct run *run, uint32_t job, uint64_t minibatch, const double *norms)
+{
+    if (run->options->on_nan == RUN_NAN_CONTINUE) return false;
+    pthread_mutex_lock(&run->lock);
+    const bool skips = run->jobs[job].nonfinite == minibatch + 1;
+    pthread_mutex_unlock(&run->lock);
+    return skips || !isfinite(unit_norm(&run->plan->jobs.jobs[job], norms));
+}
+
+/* Ends the job with this minibatch, of which something is not finite. */
+static void diverge(struct run *run, uint32_t job, uint64_t minibatch, const char *what)
+{
+    struct error why = {0};
+    error_set(&why, STATUS_CHECK, "%s of minibatch %" PRIu64 " is not finite", what,
+              run->plan->jobs.jobs[job].first_minibatch + minibatch + 1);
+    pthread_mutex_lock(&run->lock);
+    run->jobs[job].diverged = true;
+    pthread_mutex_unlock(&run->lock);
+    run_fail_job(run, job, true, &why);
+}
+
+/* The first step of a minibatch was made or left out: the norm of its gradients is known. */
+static void take_norm(struct run *run, uint32_t job, uint64_t minibatch, const double *norms,
+                      bool skipped)
+{
+    const struct job *const about = &run->plan->jobs.jobs[job];
+    const double norm = unit_norm(about, norms);
+    if (!isfinite(norm) && run->options->on_nan == RUN_NAN_STOP) diverge(run, job, minibatch, "the norm of the gradients");
+    if (skipped) {
+        pthread_mutex_lock(&run->lock);
+        run->result->jobs[job].skipped++;
+        pthread_mutex_unlock(&run->lock);
+    }
+    const struct run_log_entry entry = {
+        .job = job, .clips = true, .norm = norm, .skipped = skipped};
+    log_minibatch(run, &entry, false);
+}
+
+/* --- computations ------------------------------------------------------------------------------ */
+
+struct compute_call {
+    struct run *run;
+    const struct plan_unit *unit;
+    const struct plan_op *op;
+    uint64_t minibatch;
+    bool *omitted;
+    struct unit_arguments arguments;
+};
+static_assert(sizeof(struct compute_call) <= DEVICE_ARGUMENT_MAX, "goes through a stream's queue");
+
+/* Before the job's next minibatch can begin, for that needs what this one steps. */
+static void look_at_guard(const struct compute_call *call)
+{
+    struct unit_guard *const guard = call->arguments.guard;
+    const int state = guard ? atomic_load(&guard->state) : GUARD_OPEN;
+    if (state == GUARD_LOSS) diverge(call->run, call->unit->job, call->minibatch, "the loss");
+    if (state == GUARD_GRADIENT) diverge(call->run, call->unit->job, call->minibatch, "the step");
+}
+
+static void call_compute(const struct kernels *kernels, void *argument)
+{
+    const struct compute_call *const call = argument;
+    const uint32_t job = call->unit->job;
+    char what[PLAN_TEXT_BYTES];
+    range_push(plan_op_text(call->run->plan, call->unit, call->op, what));
+    if (begin_minibatch(call->run, job, call->minibatch)) {
+        const double *const norms = call->op->pass == PLAN_UPDATE ? call->arguments.norms : NULL;
+        const bool skips = norms && skips_step(call->run, job, call->minibatch, norms);
+        if (!skips) unit_compute(kernels, &call->arguments);
+        look_at_guard(call);
+        if (norms && call->unit->shard == 0)
+            take_norm(call->run, job, call->minibatch, norms, skips);
+    } else {
+        *call->omitted = true;
+    }
+    range_pop();
+}
+
+/* A computation of the host stream, which has no kernels of its own. */
+static void call_gather(void *argument)
+{
+    const struct compute_call *const call = argument;
+    kernels_host_attach(&call->run->gather);
+    call_compute(&call->run->gather, argument);
+}
+
+void run_call_compute(struct run *run, const struct plan_walk_op *op,
+                      const struct unit_arguments *arguments, bool *omitted,
+                      struct device_timing *timing)
+{
+    struct device_stream *const stream = run->streams[op->stream];
+    const struct compute_call call = {.run = run,
+                                      .unit = op->unit,
+                                      .op = op->op,
+                                      .minibatch = op->minibatch,
+                                      .omitted = omitted,
+                                      .arguments = *arguments};
+    if (op->op->stream == STREAM_HOST)
+        device_call(stream, call_gather, &call, sizeof call, timing);
+    else
+        device_compute(stream, call_compute, &call, sizeof call, timing);
+}
+
+/* --- batches and best weights ------------------------------------------------------------------- */
+
+struct batch_call {
+    struct run *run;
+    uint32_t job;
+    bool held_out;
+    uint64_t minibatch;   /* of the plan */
+    uint64_t batch_index; /* of the data */
+    int32_t *batch;
+};
+
+static void call_batch(void *argument)
+{
+    const struct batch_call *const call = argument;
+    struct run *const run = call->run;
+    struct error why = {0};
+    if (call->minibatch >= atomic_load(&run->jobs[call->job].limit)) return;
+    if (data_batch(call->held_out ? run->held_out[call->job] : run->sources[call->job],
+                   call->batch_index, call->batch, &why) == STATUS_OK)
+        return;
+    if (call->held_out) {
+        /* its minibatch was begun and is ended: with anything that is a batch, for nothing */
+        memset(call->batch, 0, job_batch_bytes(&run->plan->jobs.jobs[call->job]));
+        pthread_mutex_lock(&run->lock);
+        run->jobs[call->job].held_out_failed = true;
+        pthread_mutex_unlock(&run->lock);
+    }
+    run_fail_job(run, call->job, false, &why);
+}
+
+void run_call_batch(struct run *run, const struct plan_walk_op *op, int32_t *batch,
+                    struct device_timing *timing)
+{
+    const bool held_out = op->unit->pass == PLAN_EVALUATE;
+    const struct job *const job = &run->plan->jobs.jobs[op->unit->job];
+    const struct batch_call call = {
+        .run = run,
+        .job = op->unit->job,
+        .held_out = held_out,
+        .minibatch = op->minibatch,
+        .batch_index = held_out ? op->held_out % job->evaluation.minibatches
+                                : job->first_minibatch + op->minibatch,
+        .batch = batch,
+    };
+    device_call(run->streams[op->stream], call_batch, &call, sizeof call, timing);
+}
+
+struct keep_call {
+    struct run *run;
+    uint32_t job;
+    uint64_t minibatch;
+    const struct unit_tables *tables;
+    float *state, *kept;
+};
+
+static void call_keep(void *argument)
+{
+    const struct keep_call *const call = argument;
+    struct run_progress *const progress = &call->run->jobs[call->job];
+    if (call->minibatch >= atomic_load(&progress->limit)) return;
+    pthread_mutex_lock(&call->run->lock);
+    const bool improved = progress->improved == call->minibatch + 1;
+    progress->kept = progress->kept || improved;
+    pthread_mutex_unlock(&call->run->lock);
+    if (improved)
+        weights_copy_values(&call->run->plan->jobs.jobs[call->job], &call->tables->state, call->state,
+                            &call->tables->parameters, call->kept);
+}
+
+void run_call_keep(struct run *run, const struct plan_walk_op *op, struct device_timing *timing)
+{
+    const uint32_t shard = run->plan->job_first_shard[op->unit->job] + op->unit->shard;
+    const struct keep_call call = {
+        .run = run,
+        .job = op->unit->job,
+        .minibatch = op->minibatch,
+        .tables = &run->tables[shard],
+        .state = run->states[shard],
+        .kept = run->kept[shard],
+    };
+    device_call(run->streams[op->stream], call_keep, &call, sizeof call, timing);
+}
+
+/* --- losses -------------------------------------------------------------------------------------- */
+
+struct loss_call {
+    struct run *run;
+    struct device *device; /* that the loss comes from */
+    uint32_t job;
+    uint64_t minibatch;
+    const double *loss;
+};
+
+static void call_loss(void *argument)
+{
+    const struct loss_call *const call = argument;
+    struct run *const run = call->run;
+    const struct job *const job = &run->plan->jobs.jobs[call->job];
+    struct run_progress *const progress = &run->jobs[call->job];
+    const double now_s = clock_s(), loss = *call->loss;
+    struct error lost = {0};
+    if (device_failed(call->device, &lost) != STATUS_OK) return; /* it did not arrive */
+
+    pthread_mutex_lock(&run->lock);
+    const bool counts = call->minibatch < atomic_load(&progress->limit) && !progress->damaged;
+    const double step_s = now_s - progress->last_loss_s;
+    if (counts) {
+        assert(progress->losses == call->minibatch);
+        run->result->jobs[call->job].losses[job->first_minibatch + progress->losses++] = loss;
+        progress->last_loss_s = now_s;
+        run->last_job = call->job;
+        run->last_loss = loss;
+    }
+    const bool diverges = counts && !isfinite(loss) && run->options->on_nan == RUN_NAN_STOP;
+    if (!isfinite(loss)) progress->nonfinite = call->minibatch + 1;
+    pthread_mutex_unlock(&run->lock);
+    if (!counts) return;
+    const uint64_t step = job->first_minibatch + call->minibatch + 1;
+    if (diverges) diverge(run, call->job, call->minibatch, "the loss");
+    const struct run_log_entry entry = {
+        .job = call->job,
+        .step = step,
+        .loss = loss,
+        .learning_rate = learning_rate_at(job, step),
+        .clips = job_clips(job),
+        .tokens_per_s = step_s > 0 ? (double)(job_samples(job) * job->sequence) / step_s : 0,
+        .elapsed_s = now_s - run->start_s,
+    };
+    log_minibatch(run, &entry, true);
+}
+
+/* The loss of a held-out minibatch; the last one of an evaluation completes it. */
+static void call_held_out(void *argument)
+{
+    const struct loss_call *const call = argument;
+    struct run *const run = call->run;
+    const struct job *const job = &run->plan->jobs.jobs[call->job];
+    struct run_progress *const progress = &run->jobs[call->job];
+    struct run_job_result *const result = &run->result->jobs[call->job];
+
+    pthread_mutex_lock(&run->lock);
+    const bool counts =
+        call->minibatch < atomic_load(&progress->limit) && !progress->held_out_failed;
+    const uint64_t step = job->first_minibatch + call->minibatch + 1;
+    bool complete = false, best = false;
+    double mean = 0, now_s = clock_s();
+    if (counts) {
+        progress->held_out_sum += *call->loss;
+        complete = ++progress->held_out == job->evaluation.minibatches;
+    }
+    if (complete) {
+        mean = progress->held_out_sum / (double)progress->held_out;
+        const uint64_t number = result->evaluation_count++, before = result->best_evaluation;
+        result->evaluations[number] = (struct evaluated){.step = step, .loss = mean};
+        best = isfinite(mean) &&
+               (before == EVALUATION_NONE || mean < result->evaluations[before].loss);
+        if (best) result->best_evaluation = number;
+        if (best) progress->improved = call->minibatch + 1;
+        progress->last_loss_s = now_s; /* its time is no minibatch's */
+        progress->held_out_sum = 0;
+        progress->held_out = 0;
+    }
+    pthread_mutex_unlock(&run->lock);
+    if (!complete) return;
+    run_log_evaluation(run->log, call->job, &(struct run_log_evaluation){
+        .step = step,
+        .loss = mean,
+        .best = best,
+        .elapsed_s = now_s - run->start_s,
+    });
+}
+
+void run_call_loss(struct run *run, const struct plan_walk_op *op, const double *loss)
+{
+    const struct loss_call call = {
+        .run = run,
+        .device = run->devices[op->device],
+        .job = op->unit->job,
+        .minibatch = op->minibatch,
+        .loss = loss,
+    };
+    const bool held_out = op->unit->pass == PLAN_EVALUATE;
+    device_call(run->streams[op->stream], held_out ? call_held_out : call_loss, &call, sizeof call,
+                NULL);
+}

@@ -1,0 +1,216 @@
+/*
+ * First a wait for each operation it must come behind (plan_walk.h says which), then the copy, the
+ * computation or the call, then the event that says it has ended. Checkpoints hang in before and behind
+ * (run_saver.c).
+ *
+ * In tests, released memory is filled with NaN on the stream of the releasing operation, after
+ * waiting for all streams that used it; the event of that operation then includes the filling.
+ */
+#include "exec/run/run_enqueue.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "exec/run/run_calls.h"
+#include "exec/state/run_files.h"
+#include "exec/state/run_newer.h"
+#include "exec/state/run_saver.h"
+#include "exec/state/run_storage.h"
+
+static char *address_of(const struct run_loop *loop, const struct plan_place_use *use)
+{
+    if (use->place == 0 && use->slot != PLAN_NONE)
+        return loop->run->host + loop->run->stage_offset + use->address;
+    if (use->place == 0) return run_host_buffer(loop->run, use->buffer) + use->address;
+    return (char *)device_arena(loop->run->devices[use->place - 1]) + use->address;
+}
+
+static struct unit_arguments unit_arguments_of(const struct run_loop *loop,
+                                               const struct plan_walk_op *op)
+{
+    const struct plan *const plan = loop->plan;
+    const uint32_t shard = op->unit->shard;
+    const uint32_t shard_index = plan->job_first_shard[op->unit->job] + shard;
+    struct run *const run = loop->run;
+    const bool guarded = run->options->on_nan == RUN_NAN_STOP && run->backend->arena_on_host;
+    struct unit_arguments arguments = {
+        .guard = guarded ? &run->jobs[op->unit->job].guard : NULL,
+        .job = &plan->jobs.jobs[op->unit->job],
+        .shard = &plan->shards[shard_index],
+        .tables = &loop->run->tables[shard_index],
+        .pass = op->op->pass,
+        .minibatch = plan->jobs.jobs[op->unit->job].first_minibatch + op->minibatch,
+        .first_row = op->op->first_row,
+        .row_count = op->op->row_count,
+        .inputs_only = plan->shards[shard_index].inputs_only,
+    };
+    for (uint32_t i = 0; i < op->use_count; i++) {
+        const struct plan_buffer *const buffer = &plan->buffers[op->uses[i].buffer];
+        void *const at = address_of(loop, &op->uses[i]);
+        switch ((enum plan_buffer_kind)buffer->kind) {
+        case BUFFER_STATE: /* a resident head reads the token table in the embedding's state */
+            if (buffer->shard == shard)
+                arguments.state = at;
+            else
+                arguments.table = at;
+            break;
+        case BUFFER_STAGED:
+        case BUFFER_PARAMETERS: arguments.state = at; break;
+        case BUFFER_TABLE: arguments.table = at; break;
+        case BUFFER_TABLE_GRADIENT: arguments.table_gradient = at; break;
+        case BUFFER_BATCH: arguments.batch = at; break;
+        case BUFFER_LOSS: arguments.loss = at; break;
+        case BUFFER_BOUNDARY:
+            if (buffer->shard == shard)
+                arguments.boundary_in = at;
+            else
+                arguments.boundary_out = at;
+            break;
+        case BUFFER_BOUNDARY_GRADIENT:
+            if (buffer->shard == shard)
+                arguments.gradient_out = at;
+            else
+                arguments.gradient_in = at;
+            break;
+        case BUFFER_ACTIVATIONS: arguments.activations = at; break;
+        case BUFFER_GRADIENT: arguments.gradient = at; break;
+        case BUFFER_NORMS: arguments.norms = at; break;
+        case BUFFER_WORKSPACE: arguments.workspace = at; break;
+        case BUFFER_KEPT:
+        case BUFFER_STORED: /* nothing computes there */
+        case BUFFER_KIND_COUNT: assert(false);
+        }
+    }
+    return arguments;
+}
+
+static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op,
+                            struct flight *flight)
+{
+    if (op->op->pass == PLAN_OPEN || op->op->pass == PLAN_CLOSE) {
+        run_files_enqueue(loop->run, op, &flight->timing);
+    } else if (op->op->pass == PLAN_KEEP) {
+        run_call_keep(loop->run, op, &flight->timing);
+    } else if (op->op->pass == PLAN_BATCH) {
+        run_call_batch(loop->run, op, (int32_t *)(void *)address_of(loop, &op->uses[0]),
+                       &flight->timing);
+    } else {
+        const struct unit_arguments arguments = unit_arguments_of(loop, op);
+        run_call_compute(loop->run, op, &arguments, &flight->omitted, &flight->timing);
+    }
+}
+
+static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, struct flight *flight)
+{
+    struct device_stream *const stream = loop->run->streams[op->stream];
+    const struct plan_place_use *const from = &op->uses[0], *const to = &op->uses[1];
+    if (op->op->stream == STREAM_READ || op->op->stream == STREAM_WRITE) {
+        const struct plan_place_use *const staged = op->op->stream == STREAM_READ ? to : from;
+        run_storage_enqueue(loop->run, op, address_of(loop, staged), run_copied_minibatch(loop, op),
+                            &flight->omitted, &flight->timing);
+        return;
+    }
+    char *const target = address_of(loop, to);
+    const struct device_guard guard = {.limit = &loop->run->jobs[op->unit->job].limit,
+                                       .value = run_copied_minibatch(loop, op)};
+    if (op->op->stream == STREAM_P2P) {
+        device_copy_p2p(stream, target, loop->run->devices[from->place - 1],
+                        address_of(loop, from), op->op->bytes, guard, &flight->timing);
+        return;
+    }
+    device_copy_guarded(stream, target, address_of(loop, from), op->op->bytes, guard,
+                        &flight->timing);
+    if (to->place == 0 && loop->plan->buffers[to->buffer].kind == BUFFER_LOSS)
+        run_call_loss(loop->run, op, (const double *)(void *)target);
+}
+
+/* Fill what the operation releases with NaN, when all streams are done with it. */
+static void poison_released(struct run_loop *loop, const struct plan_walk_op *op)
+{
+    struct device_stream *const stream = loop->run->streams[op->stream];
+    for (uint32_t i = 0; i < op->use_count; i++) {
+        const struct plan_place_use *const use = &op->uses[i];
+        const uint64_t offset = loop->plan->accesses[op->op->first_access + i].offset_bytes;
+        const bool staged = use->place == 0 && use->slot != PLAN_NONE;
+        if (staged && (use->flags & ACCESS_RELEASE) && loop->run->backend->arena_on_host)
+            device_poison(stream, address_of(loop, use) - offset, /* the last to use it */
+                          loop->plan->buffers[use->buffer].bytes);
+        if (!plan_use_on_device(use)) continue;
+        const uint32_t device = use->place - 1;
+        uint64_t *const users =
+            &loop->users[((size_t)device * loop->plan->buffer_count + use->buffer) * STREAM_HOST];
+        if (device == op->device) users[op->op->stream] = device_record(stream);
+        if (!(use->flags & ACCESS_RELEASE)) continue;
+        for (uint32_t kind = STREAM_COMPUTE; kind < plan_device_streams(loop->plan); kind++)
+            device_wait(stream, loop->run->streams[plan_stream(loop->plan, device, kind)],
+                        users[kind]);
+        device_poison(stream, address_of(loop, use) - offset,
+                      loop->plan->buffers[use->buffer].bytes);
+        memset(users, 0, STREAM_HOST * sizeof *users);
+    }
+}
+
+static void measure_slots(const struct run_loop *loop, const struct plan_walk_op *op,
+                          struct flight *flight)
+{
+    for (uint32_t i = 0; i < op->use_count; i++) {
+        const struct plan_place_use *const use = &op->uses[i];
+        const uint64_t bytes = loop->plan->buffers[use->buffer].bytes;
+        if (!plan_use_on_device(use)) continue;
+        if (use->flags & ACCESS_ACQUIRE) {
+            flight->acquired_bytes += bytes;
+            loop->run->slot_uses[(size_t)op->device * loop->plan->slot_count + use->slot] |=
+                (uint8_t)(1u << plan_memory_use_of(loop->plan, op->unit, use->buffer));
+        }
+        if (use->flags & ACCESS_RELEASE) flight->released_bytes += bytes;
+    }
+}
+
+static void call_nothing(void *argument)
+{
+    (void)argument;
+}
+
+void run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bool skip)
+{
+    struct run *const run = loop->run;
+    struct device_stream *const stream = run->streams[op->stream];
+    struct flight *const flight = run_flight_of(loop, op->number);
+    *flight = (struct flight){
+        .number = op->number,
+        .minibatch = op->minibatch,
+        .op = op->op,
+        .unit = op->unit,
+        .stream = op->stream,
+        .device = op->device,
+        .peer = op->op->stream == STREAM_P2P ? op->uses[0].place - 1 : op->device,
+        .op_index = op->op_index,
+        .skipped = skip,
+        .predicted_s = skip ? 0 : loop->predicted_s[op->op - loop->plan->ops],
+    };
+    for (uint32_t i = 0; i < op->wait_count; i++) {
+        if (op->waits[i] < loop->oldest) continue;
+        const struct flight *const other = run_flight_of(loop, op->waits[i]);
+        device_wait(stream, run->streams[other->stream], other->event);
+        if (flight->wait_count < FLIGHT_WAITS) flight->waits[flight->wait_count++] = op->waits[i];
+    }
+    measure_slots(loop, op, flight);
+    if (skip) {
+        device_call(stream, call_nothing, NULL, 0, &flight->timing); /* for its time */
+    } else {
+        run_saver_before(run->saver, op);
+        if (op->op->kind == OP_COPY)
+            enqueue_copy(loop, op, flight);
+        else
+            enqueue_compute(loop, op, flight);
+        run_follow_state(loop, op);
+    }
+    if (run->options->poison) poison_released(loop, op);
+    flight->event = device_record(stream);
+    loop->backlog_s[op->stream] += flight->predicted_s;
+    loop->next = op->number + 1;
+    loop->last[op->unit->job] = op->number;
+    const struct plan_unit *const unit = op->unit;
+    if (unit->ends_minibatch && op->op_index + 1 == unit->op_count) loop->walked[unit->job]++;
+    if (!skip) run_saver_after(run->saver, op, loop->walked[unit->job]);
+}

@@ -1,0 +1,298 @@
+/*
+ * Live dispatch. Where run.c walks the plan's own order, here the order comes about: when a unit is over,
+ * the policy is asked, and what it chooses is pushed into the walk (plan_walk_push()) and handed to the
+ * streams at once. Everything below is the same: who waits for whom follows from the order in which
+ * instances were pushed, as it does from the plan's.
+ *
+ *     policy  ->  plan_dispatch_next()  ->  walk  ->  run_enqueue()  ->  streams
+ *        ^                                                                 |
+ *        +-----  plan_dispatch_over()  <-  a unit's last operations  <-----+
+ *
+ * A unit is over when the streams of its device have come behind what they had to do for it; of one that
+ * does nothing there, the host's. Behind its last operation on each of these streams a call counts down,
+ * and the last one wakes this thread. What the host's processor still has to update is not waited for: the
+ * next unit that needs it does, by rule 2 of plan.h.
+ *
+ * Memory. Whatever the order, it is a plan order of units that leave nothing behind, each in a choice that
+ * plan_check() has found room for; so no device is ever over its memory, and nothing can deadlock.
+ *
+ * Stopping. As in run.c each job ends the minibatch that it has begun, and a job that is past its limit has
+ * nothing more to choose. The policy is not asked any more then. One that breaks a rule or whose process
+ * fails stops the run in the same way, so that checkpoints are as after any stop; its error is the run's.
+ */
+#include "exec/run/run_live.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/process/progress.h"
+#include "exec/run/run_enqueue.h"
+#include "exec/state/run_flights.h"
+#include "planner/policy/plan_carried.h"
+#include "planner/policy/plan_dispatch.h"
+#include "planner/policy/policy_process.h"
+
+static const double POLL_S = 0.1;
+
+/* The unit of a job that runs. */
+struct live_unit {
+    struct run_live *live;
+    uint32_t job;
+    atomic_uint left; /* streams that are not behind it */
+};
+
+struct run_live {
+    struct run_loop *loop;
+    struct plan_dispatch *dispatch;
+    struct live_unit *units;       /* per job */
+    struct plan_instance *carried; /* in the order in which they were pushed; NULL: not wanted */
+    uint64_t carried_count, carried_limit;
+    bool without_policy;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint32_t *over;                /* jobs whose units are over since this was looked at ... */
+    double *over_s;                /* ... and when, since the start of the run */
+    uint32_t over_count;
+};
+
+/* --- on the streams' threads ----------------------------------------------------------------- */
+
+static void call_behind(void *argument)
+{
+    struct live_unit *unit;
+    memcpy(&unit, argument, sizeof unit);
+    struct run_live *const live = unit->live;
+    if (atomic_fetch_sub(&unit->left, 1) > 1) return;
+    pthread_mutex_lock(&live->lock);
+    live->over[live->over_count] = unit->job;
+    live->over_s[live->over_count++] = clock_s() - live->loop->run->start_s;
+    pthread_cond_signal(&live->changed);
+    pthread_mutex_unlock(&live->lock);
+}
+
+/* --- a unit ---------------------------------------------------------------------------------- */
+
+/* Which of the unit's operations on each stream is the last; of device streams, or where it has none there,
+ * the host's. Returns on how many. PLAN_NONE: a stream that is not waited for. */
+static uint32_t find_last_ops(const struct plan *plan, const struct plan_unit *unit,
+                              uint32_t last[STREAM_KIND_COUNT])
+{
+    uint32_t count = 0;
+    for (uint32_t kind = 0; kind < STREAM_KIND_COUNT; kind++) last[kind] = PLAN_NONE;
+    for (uint32_t host = 0; host < 2 && count == 0; host++)
+        for (uint32_t o = 0; o < unit->op_count; o++) {
+            const uint32_t kind = plan->ops[unit->first_op + o].stream;
+            if (plan_stream_is_host(kind) != (host == 1)) continue;
+            count += last[kind] == PLAN_NONE;
+            last[kind] = o;
+        }
+    return count;
+}
+
+static enum status enqueue_unit(struct run_live *live, const struct plan_dispatched *next, struct error *err)
+{
+    struct run_loop *const loop = live->loop;
+    const struct plan_unit *const unit = &loop->plan->units[next->instance->unit];
+    struct live_unit *const own = &live->units[unit->job];
+    uint32_t last[STREAM_KIND_COUNT];
+    struct plan_walk_op op;
+    if (live->carried) {
+        assert(live->carried_count < live->carried_limit);
+        live->carried[live->carried_count++] = *next->instance;
+    }
+    if (next->decided) atomic_store(&own->left, find_last_ops(loop->plan, unit, last));
+    plan_walk_push(loop->walk, next->instance);
+    while (plan_walk_next(loop->walk, &op)) {
+        const enum status status = run_make_room(loop, &op, err);
+        if (status != STATUS_OK) return status;
+        run_enqueue(loop, &op, false);
+        if (next->decided && last[op.op->stream] == op.op_index)
+            device_call(loop->run->streams[op.stream], call_behind, &own, sizeof own, NULL);
+    }
+    if (plan_walk_failed(loop->walk)) return error_set(err, STATUS_NO_MEMORY, "no memory left to walk the plan");
+    return STATUS_OK;
+}
+
+/* --- what comes next ------------------------------------------------------------------------- */
+
+static void end_policy(struct run_live *live)
+{
+    if (live->without_policy) return;
+    live->without_policy = true;
+    plan_dispatch_end_policy(live->dispatch);
+}
+
+/* The run ends as if it had been told to, and with this error. */
+static void fail_policy(struct run_live *live, const struct error *why)
+{
+    struct run *const run = live->loop->run;
+    pthread_mutex_lock(&run->lock);
+    if (run->fatal.status == STATUS_OK) run->fatal = *why;
+    pthread_mutex_unlock(&run->lock);
+    end_policy(live);
+}
+
+static void look_at_limits(struct run_live *live)
+{
+    struct run_loop *const loop = live->loop;
+    run_look_at_stop(loop);
+    if (loop->stopping) end_policy(live);
+    for (uint32_t j = 0; j < loop->plan->jobs.count; j++)
+        if (loop->walked[j] >= atomic_load(&loop->run->jobs[j].limit)) plan_dispatch_drop_job(live->dispatch, j);
+}
+
+/* All that may begin now. */
+static enum status begin_units(struct run_live *live, struct error *err)
+{
+    const struct run *const run = live->loop->run;
+    for (;;) {
+        struct plan_dispatched next;
+        struct error why = {0};
+        bool found = false;
+        look_at_limits(live);
+        enum status status =
+            plan_dispatch_next(live->dispatch, clock_s() - run->start_s, &next, &found, &why);
+        struct error broken = {0};
+        if (policy_process_failed(run->options->live, &broken) != STATUS_OK && !live->without_policy) {
+            fail_policy(live, &broken);
+        } else if (status == STATUS_BAD_INPUT) {
+            fail_policy(live, &why);
+        } else if (status != STATUS_OK) {
+            return error_set(err, status, "%s", why.text);
+        } else if (found) {
+            status = enqueue_unit(live, &next, err);
+            if (status != STATUS_OK) return status;
+        } else {
+            return STATUS_OK;
+        }
+    }
+}
+
+/* Sleep until a unit is over, or for a moment. */
+static void await_change(struct run_live *live)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_nsec += (long)(POLL_S * 1e9);
+    if (end.tv_nsec >= 1000000000) {
+        end.tv_nsec -= 1000000000;
+        end.tv_sec++;
+    }
+    pthread_mutex_lock(&live->lock);
+    int late = 0;
+    while (live->over_count == 0 && late == 0) late = pthread_cond_timedwait(&live->changed, &live->lock, &end);
+    pthread_mutex_unlock(&live->lock);
+}
+
+/* Tell the dispatch of units that are over; false: there were none. */
+static bool end_units(struct run_live *live)
+{
+    pthread_mutex_lock(&live->lock);
+    const uint32_t count = live->over_count;
+    for (uint32_t i = 0; i < count; i++) plan_dispatch_over(live->dispatch, live->over[i], live->over_s[i]);
+    live->over_count = 0;
+    pthread_mutex_unlock(&live->lock);
+    return count > 0;
+}
+
+enum status run_live_walk(struct run_live *live, struct error *err)
+{
+    struct run_loop *const loop = live->loop;
+    enum status status = begin_units(live, err);
+    while (status == STATUS_OK && plan_dispatch_running(live->dispatch) > 0) {
+        struct run_watch watch = run_watch_begin(loop);
+        while (status == STATUS_OK && !end_units(live)) {
+            await_change(live);
+            status = run_watch_keep(loop, &watch, err);
+        }
+        if (status == STATUS_OK) status = run_retire_ended(loop, err);
+        if (status == STATUS_OK) status = begin_units(live, err);
+    }
+    return status;
+}
+
+/* --- before and after ------------------------------------------------------------------------ */
+
+static enum status make_room_for_order(struct run_live *live, struct error *err)
+{
+    const struct plan *const plan = live->loop->plan;
+    for (uint32_t s = 0; s < plan->segment_count; s++)
+        live->carried_limit += (uint64_t)plan->segments[s].instance_count * plan->segments[s].repeat_count;
+    if (live->carried_limit > PLAN_INSTANCES_MAX)
+        return error_set(err, STATUS_LIMIT, "too many units for a trace or a plan of what is dispatched live "
+                         "(limit is %d)", PLAN_INSTANCES_MAX);
+    void *memory;
+    const enum status status = arena_array(&live->loop->run->result->arena, live->carried_limit,
+                                           sizeof *live->carried, &memory, err);
+    if (status == STATUS_OK) live->carried = memory;
+    return status;
+}
+
+enum status run_live_create(struct run_loop *loop, struct run_live **out, struct error *err)
+{
+    const struct run_options *const options = loop->run->options;
+    const uint32_t jobs = loop->plan->jobs.count;
+    pthread_condattr_t attributes;
+    struct run_live *live = alloc_zeroed(1, sizeof *live);
+    if (!live) return error_memory(err, "live dispatch", sizeof *live);
+    live->loop = loop;
+    pthread_mutex_init(&live->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&live->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    live->units = alloc_zeroed(jobs, sizeof *live->units);
+    live->over = alloc_zeroed(jobs, sizeof *live->over);
+    live->over_s = alloc_zeroed(jobs, sizeof *live->over_s);
+    enum status status = STATUS_OK;
+    if (!live->units || !live->over || !live->over_s)
+        status = error_memory(err, "live dispatch", jobs * sizeof *live->units);
+    for (uint32_t j = 0; j < jobs && status == STATUS_OK; j++)
+        live->units[j] = (struct live_unit){.live = live, .job = j};
+    if (status == STATUS_OK) {
+        const struct plan_dispatch_options asked = policy_process_dispatch(options->live, options->live_seed);
+        status = plan_dispatch_create(loop->plan, &asked, &live->dispatch, err);
+    }
+    if (status == STATUS_OK && (options->record_spans || options->record_order))
+        status = make_room_for_order(live, err);
+    if (status == STATUS_OK)
+        *out = live;
+    else
+        run_live_destroy(live);
+    return status;
+}
+
+void run_live_destroy(struct run_live *live)
+{
+    if (!live) return;
+    plan_dispatch_destroy(live->dispatch);
+    pthread_cond_destroy(&live->changed);
+    pthread_mutex_destroy(&live->lock);
+    free(live->units);
+    free(live->over);
+    free(live->over_s);
+    free(live);
+}
+
+enum status run_live_sum_up(struct run_live *live, struct trace *trace, struct error *err)
+{
+    const struct run *const run = live->loop->run;
+    struct run_result *const result = run->result;
+    struct plan_carried carried;
+    enum status status = arena_string(&trace->arena, policy_process_dispatch(run->options->live, 0).policy->name,
+                                      &trace->policy, err);
+    if (status != STATUS_OK) return status;
+    result->decisions = plan_dispatch_decisions(live->dispatch);
+    if (!live->carried) return STATUS_OK;
+    result->order = live->carried;
+    result->order_count = live->carried_count;
+    if (!trace->complete) return STATUS_OK;
+    status = plan_carried_make(run->plan, live->carried, (uint32_t)live->carried_count, &carried, err);
+    if (status != STATUS_OK) return status;
+    trace->plan_fingerprint = plan_fingerprint(&carried.plan);
+    plan_carried_release(&carried);
+    return STATUS_OK;
+}

@@ -1,0 +1,813 @@
+/*
+ * Before and after a run.
+ *
+ * First the checks (run_checks.h), so that errors are found before anything that takes long; run_check() ends there.
+ * Then the memory is mapped and touched, devices are opened, weights are made or read, one shard a
+ * thread, and the log begins.
+ *
+ * Host buffers lie in one block, each at a multiple of 4 KiB: the state of a shard, the batches, the
+ * boundary activations that wait for their turn; behind them the arena of staged states. Host state
+ * is what outlives the run: weights_init() fills it, the plan's copies keep it up to date,
+ * weights_write() saves it.
+ */
+#include "exec/state/run_state.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/text/quantity.h"
+#include "exec/device/device_p2p.h"
+#include "exec/device/host_memory.h"
+#include "exec/files/weights.h"
+#include "exec/run/run_attention.h"
+#include "exec/run/run_checks.h"
+#include "exec/run/run_result.h"
+#include "exec/state/run_faults.h"
+#include "exec/state/run_files.h"
+#include "exec/state/run_saver.h"
+#include "exec/state/run_storage.h"
+#include "models/cost/cost.h"
+#include "models/job/evaluation.h"
+#include "models/job/job_files.h"
+#include "planner/policy/policy_process.h"
+
+enum { BUFFER_ALIGNMENT = 4096, SETUP_THREADS_MAX = 16 };
+
+/* --- host buffers ----------------------------------------------------------------------------- */
+
+/* Buffers of jobs that have ranges, each job's one behind the other: plan_check() knows that they have room. */
+static enum status lay_out_ranges(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    run->ranges_offset = run->host_bytes;
+    if (!plan->host_ranges) return STATUS_OK;
+    uint64_t *const used = alloc_zeroed(plan->jobs.count, sizeof *used);
+    if (!used) return error_memory(err, "the host buffers", plan->jobs.count * sizeof *used);
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const struct plan_buffer *const buffer = &plan->buffers[b];
+        if (buffer->on_device || !plan_has_range(plan, buffer->job)) continue;
+        const struct plan_host_range *const range = &plan->host_ranges[buffer->job];
+        run->host_offset[b] = run->ranges_offset + range->offset_bytes + used[buffer->job];
+        used[buffer->job] += size_align(buffer->bytes, PLAN_HOST_ALIGNMENT);
+        assert(used[buffer->job] <= range->bytes);
+    }
+    free(used);
+    return size_add(run->host_bytes, plan_ranges_bytes(plan), &run->host_bytes)
+               ? STATUS_OK : error_memory(err, "the host buffers", UINT64_MAX);
+}
+
+static enum status lay_out_host(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    void *memory;
+    enum status status = arena_array(&run->arena, plan->buffer_count, sizeof *run->host_offset,
+                                     &memory, err);
+    if (status != STATUS_OK) return status;
+    run->host_offset = memory;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const struct plan_buffer *const buffer = &plan->buffers[b];
+        if (plan_buffer_lives(buffer) || buffer->kind == BUFFER_STORED || plan_has_range(plan, buffer->job)) continue;
+        uint64_t end;
+        if (!size_add(run->host_bytes, plan->buffers[b].bytes, &end) ||
+            end > UINT64_MAX - BUFFER_ALIGNMENT)
+            return error_memory(err, "the host buffers", UINT64_MAX);
+        run->host_offset[b] = run->host_bytes;
+        run->host_bytes = size_align(end, BUFFER_ALIGNMENT);
+    }
+    status = lay_out_ranges(run, err);
+    if (status != STATUS_OK) return status;
+    run->stage_offset = run->host_bytes;
+    run->stage_bytes = plan_staged_bytes(plan);
+    if (!size_add(run->host_bytes, size_align(run->stage_bytes, BUFFER_ALIGNMENT), &run->host_bytes))
+        return error_memory(err, "the host buffers", UINT64_MAX);
+    if (!run->options->checkpoints) return STATUS_OK;
+    run->snapshot_offset = run->host_bytes;
+    if (!size_add(run->host_bytes, run_saver_bytes(run), &run->host_bytes))
+        return error_memory(err, "the host buffers", UINT64_MAX);
+    return STATUS_OK;
+}
+
+/* Each shard's state on the host, whole, and where its best parameters are kept. */
+static enum status find_states(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    void *states, *kept;
+    enum status status = arena_array(&run->arena, plan->shard_count, sizeof *run->states, &states,
+                                     err);
+    if (status == STATUS_OK)
+        status = arena_array(&run->arena, plan->shard_count, sizeof *run->kept, &kept, err);
+    if (status != STATUS_OK) return status;
+    run->states = states;
+    run->kept = kept;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const struct plan_buffer *const buffer = &plan->buffers[b];
+        if (buffer->on_device || buffer->variant != 0) continue;
+        if (buffer->kind != BUFFER_STATE && buffer->kind != BUFFER_KEPT) continue;
+        float **const found = buffer->kind == BUFFER_STATE ? run->states : run->kept;
+        found[plan->job_first_shard[buffer->job] + buffer->shard] =
+            (float *)(void *)run_host_buffer(run, b);
+    }
+    for (uint32_t s = 0; s < plan->shard_count; s++)
+        if (!run->states[s] && !run_is_stored(run, s))
+            return error_set(err, STATUS_BAD_INPUT,
+                             "the plan has no host buffer for the state of '%s' shard %" PRIu32,
+                             plan->jobs.jobs[plan->shards[s].job].name,
+                             s - plan->job_first_shard[plan->shards[s].job]);
+    return STATUS_OK;
+}
+
+static enum status make_tables(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    void *tables, *states, *values;
+    enum status status = arena_array(&run->arena, plan->shard_count, sizeof *run->tables, &tables,
+                                     err);
+    if (status == STATUS_OK)
+        status = arena_array(&run->arena, plan->shard_count, sizeof *run->state_tables, &states, err);
+    if (status == STATUS_OK)
+        status = arena_array(&run->arena, plan->shard_count, sizeof *run->value_tables, &values, err);
+    if (status != STATUS_OK) return status;
+    run->tables = tables;
+    run->state_tables = states;
+    run->value_tables = values;
+    for (uint32_t s = 0; s < plan->shard_count; s++) {
+        const struct plan_shard *const shard = &plan->shards[s];
+        status = unit_tables_init(&plan->jobs.jobs[shard->job], shard, &run->arena,
+                                  &run->tables[s], err);
+        if (status != STATUS_OK) return status;
+        run->state_tables[s] = run->tables[s].state;
+        run->value_tables[s] = state_tables_of_values(run->tables[s].parameters);
+    }
+    return STATUS_OK;
+}
+
+/* --- weights, several shards at a time --------------------------------------------------------- */
+
+/* A job that is read from a file is one item; of one that is initialised, each shard is. */
+struct weight_item {
+    uint32_t job, first_shard, shard_count;
+    struct checkpoint_found found; /* of a job that goes on */
+    struct error error;
+};
+
+struct weight_work {
+    struct run *run;
+    struct weight_item *items;
+    uint32_t count;
+    atomic_uint next;
+};
+
+static struct disk *checkpoint_disk(const struct run *run)
+{
+    struct disk *const disk = run->options->checkpoints->disk;
+    return disk ? disk : &disk_real;
+}
+
+/* The parameters of the best evaluation so far, where a job keeps them. */
+static enum status fill_best(struct run *run, const struct weight_item *item, struct error *err)
+{
+    const struct job *const job = &run->plan->jobs.jobs[item->job];
+    struct checkpoint_subject subject =
+        run_checkpoint_subject(run, item->job, &run->kept[item->first_shard]);
+    if (!job->keep_best || item->found.best_step == 0) return STATUS_OK;
+    subject.tables = &run->value_tables[item->first_shard];
+    if (checkpoint_read(checkpoint_disk(run), run->options->checkpoints->folder, &subject,
+                        item->found.best_step, NULL, NULL, err) != STATUS_OK)
+        return error_add(err, "the weights of the best evaluation of job '%s' (without \"keep\": "
+                         "\"best\" it goes on)", job->name);
+    run->jobs[item->job].kept = true;
+    return STATUS_OK;
+}
+
+/* `states`: per shard of the item. */
+static enum status fill_states(struct run *run, struct weight_item *item, float *const *states,
+                               struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    const struct job *const job = &plan->jobs.jobs[item->job];
+    const uint32_t s = item->first_shard;
+    if (job->first_minibatch > 0) {
+        const struct checkpoint_subject subject = run_checkpoint_subject(run, item->job, states);
+        struct run_job_result *const result = &run->result->jobs[item->job];
+        struct checkpoint_history history = {.losses = result->losses,
+                                             .evaluations = result->evaluations,
+                                             .evaluation_count = job->first_minibatch};
+        if (job->evaluation.every == 0) history.evaluations = NULL;
+        const enum status status =
+            checkpoint_read(checkpoint_disk(run), run->options->checkpoints->folder, &subject,
+                            job->first_minibatch, &history, &item->found, err);
+        if (status != STATUS_OK) return status;
+        result->evaluation_count = item->found.evaluation_count;
+        result->best_evaluation = evaluation_best(result->evaluations, result->evaluation_count);
+        return fill_best(run, item, err);
+    }
+    if (job->weights_in)
+        return weights_read(job, &run->state_tables[s], item->shard_count, states, err);
+    weights_init(job, &run->state_tables[s], states[0]);
+    return STATUS_OK;
+}
+
+static enum status fill_weights(struct run *run, struct weight_item *item, struct error *err)
+{
+    struct run_states lent;
+    enum status status = run_states_borrow(run, item->first_shard, item->shard_count,
+                                           RUN_STATES_FILL, &lent, err);
+    if (status == STATUS_OK) status = fill_states(run, item, lent.states, err);
+    const enum status saved = run_states_give_back(run, &lent, status == STATUS_OK, err);
+    return status != STATUS_OK ? status : saved;
+}
+
+/* It goes on from a checkpoint; say so when that was computed by something else. */
+static void note_resumed(struct run *run, uint32_t job, const struct checkpoint_found *found)
+{
+    const struct plan *const plan = run->plan;
+    const char *const libraries = run->result->libraries;
+    const size_t length = strcspn(libraries, ",");
+    run->result->jobs[job].checkpoint = found->step;
+    if (strcmp(found->backend, plan->hardware.backend) == 0 && found->threads == run->threads &&
+        strlen(found->libraries) == length && strncmp(found->libraries, libraries, length) == 0)
+        return;
+    run_note(run, "job '%s' was computed by %s (%s, %" PRIu64 " threads) and goes on with %.*s (%s, %"
+             PRIu32 " threads): the same bits are not promised", plan->jobs.jobs[job].name,
+             found->libraries, found->backend, found->threads, (int)length, libraries,
+             plan->hardware.backend, run->threads);
+}
+
+enum status run_fill_shards(struct run *run, uint32_t job, uint32_t first_shard, uint32_t shard_count, struct error *err)
+{
+    struct weight_item item = {.job = job, .first_shard = first_shard, .shard_count = shard_count};
+    const enum status status = fill_weights(run, &item, err);
+    if (status == STATUS_OK && item.found.step > 0) note_resumed(run, job, &item.found);
+    return status;
+}
+
+static void *fill_some_weights(void *pointer)
+{
+    struct weight_work *const work = pointer;
+    for (;;) {
+        const uint32_t i = atomic_fetch_add(&work->next, 1);
+        if (i >= work->count) return NULL;
+        struct weight_item *const item = &work->items[i];
+        item->error.status = fill_weights(work->run, item, &item->error);
+    }
+}
+
+static enum status fill_all_weights(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    struct arena scratch = {0};
+    void *memory;
+    enum status status = arena_array(&scratch, plan->shard_count, sizeof(struct weight_item),
+                                     &memory, err);
+    if (status != STATUS_OK) return status;
+    struct weight_work work = {.run = run, .items = memory};
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const uint32_t first = plan->job_first_shard[j], end = plan->job_first_shard[j + 1];
+        const struct job *const job = &plan->jobs.jobs[j];
+        const uint32_t step = job->weights_in || job->first_minibatch > 0 ? end - first : 1;
+        if (run_job_failed(run, j) && job->first_minibatch == 0) continue;
+        if (plan_has_range(plan, j)) continue; /* at its OPEN */
+        for (uint32_t s = first; s < end; s += step)
+            work.items[work.count++] =
+                (struct weight_item){.job = j, .first_shard = s, .shard_count = step};
+    }
+
+    /* This thread works as well; helpers that cannot be started are done without. */
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    pthread_t helpers[SETUP_THREADS_MAX];
+    uint32_t helper_count = 0;
+    while (helper_count + 1 < cores && helper_count + 1 < work.count &&
+           helper_count < SETUP_THREADS_MAX &&
+           pthread_create(&helpers[helper_count], NULL, fill_some_weights, &work) == 0)
+        helper_count++;
+    fill_some_weights(&work);
+    for (uint32_t i = 0; i < helper_count; i++) pthread_join(helpers[i], NULL);
+
+    for (uint32_t i = 0; i < work.count && status == STATUS_OK; i++) {
+        struct weight_item *const item = &work.items[i];
+        if (item->error.status != STATUS_OK &&
+            run_fail_early(run, item->job, &item->error) != STATUS_OK)
+            status = error_set(err, item->error.status, "%s", item->error.text);
+        else if (item->found.step > 0)
+            note_resumed(run, item->job, &item->found);
+    }
+    arena_release(&scratch);
+    return status;
+}
+
+/* What copies of pageable memory take longer, roughly: a copy by the processor comes on top, and does
+ * not overlap with the link's. Assumed, not measured. */
+static const double PAGEABLE_FACTOR = 3;
+
+/* All copies of the plan to and from the host one after the other. */
+static double planned_copies_s(const struct plan *plan)
+{
+    double total_s = 0;
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        const struct plan_segment *const segment = &plan->segments[s];
+        double once_s = 0;
+        for (uint32_t i = 0; i < segment->instance_count; i++) {
+            const struct plan_instance *const instance =
+                &plan->instances[segment->first_instance + i];
+            const struct plan_unit *const unit = &plan->units[instance->unit];
+            for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+                if (plan->ops[o].kind == OP_COPY && plan->ops[o].stream != STREAM_P2P)
+                    once_s += cost_copy_s(&plan->hardware, instance->device,
+                                          plan->ops[o].stream == STREAM_H2D ? COPY_H2D : COPY_D2H,
+                                          plan->ops[o].bytes);
+        }
+        total_s += once_s * segment->repeat_count;
+    }
+    return total_s;
+}
+
+/* Copies of pinned memory run beside everything else; a run works without, see device_cuda.c. */
+static void pin_host(struct run *run)
+{
+    char why[160];
+    if (!run->backend->pin || run->host_bytes == 0) return;
+    run->pinned = run->backend->pin(run->host, run->host_bytes, why, sizeof why);
+    if (run->pinned) return;
+    char text[3][QUANTITY_TEXT_BYTES];
+    const double planned_s = planned_copies_s(run->plan);
+    run_note(run, "%s of host memory could not be pinned (%s): the driver copies it once more, so that "
+             "%s of copies will take some %s, and begin only when the host gets to them",
+             quantity_text((double)run->host_bytes, DIMENSION_BYTES, text[0]), why,
+             quantity_text(planned_s, DIMENSION_SECONDS, text[1]),
+             quantity_text(planned_s * PAGEABLE_FACTOR, DIMENSION_SECONDS, text[2]));
+}
+
+/* --- devices ----------------------------------------------------------------------------------- */
+
+/* The slowest paced link on a way; 0: none is paced. Each stream is paced by itself, so copies that
+ * share a link in one direction do not slow each other down; one between devices by the links of the
+ * device that fetches. */
+static double paced_rate(const struct hardware *hardware, const uint32_t *path, uint32_t count)
+{
+    double rate = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hardware_link *const link = &hardware->links[path[i]];
+        if (link->paced && (rate == 0 || link->bandwidth.value < rate)) rate = link->bandwidth.value;
+    }
+    return rate;
+}
+
+static uint32_t device_threads(const struct hardware *hardware)
+{
+    if (hardware->threads > 0) return hardware->threads;
+    const uint32_t each = hardware->host_cores / hardware->device_count;
+    return each > 0 ? each : 1;
+}
+
+/* On the host stream, rather than what it is there for? */
+static bool computes_on_host(const struct plan_op *op)
+{
+    return op->kind == OP_COMPUTE && op->stream == STREAM_HOST && op->pass != PLAN_BATCH &&
+           op->pass != PLAN_KEEP;
+}
+
+/* The stream of the host's processor: the computing part of a host device, with all cores. */
+static enum status open_cpu(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    bool used = false;
+    for (uint32_t i = 0; i < plan->op_count && !used; i++) used = plan->ops[i].stream == STREAM_CPU || computes_on_host(&plan->ops[i]);
+    if (!used) return STATUS_OK;
+    const struct device_options options = {
+        .index = hardware_cpu(&plan->hardware),
+        .threads = plan->hardware.host_cores,
+        .compute_only = true,
+        .delay_seed = run->options->delay_seed,
+    };
+    const enum status status = device_open_host(&options, &run->cpu, err);
+    if (status != STATUS_OK) return error_add(err, "the host's processor");
+    run->streams[plan_stream(plan, 0, STREAM_CPU)] = device_stream(run->cpu, STREAM_COMPUTE);
+    run->gather = *device_kernels(run->cpu);
+    run->gather.threads = 1;
+    return STATUS_OK;
+}
+
+/* Back ends need not have the kernels of every family. */
+static enum status check_kernels(const struct plan *plan, const struct kernels *kernels,
+                                 struct error *err)
+{
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct job *const job = &plan->jobs.jobs[j];
+        const char *const missing = unit_missing_kernel(kernels, job);
+        if (missing)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "job '%s' cannot be trained here: networks of family '%s' take the "
+                             "kernel '%s', which the back end '%s' does not have",
+                             job->name, network_family_names[job->network.family], missing,
+                             kernels->name);
+    }
+    return STATUS_OK;
+}
+
+/* Which job works on which device; where that is decided live, each may on all. */
+static enum status find_users(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    const uint32_t devices = plan->hardware.device_count;
+    void *noted, *uses;
+    enum status status = arena_array(&run->arena, devices, sizeof *run->device_noted, &noted, err);
+    if (status == STATUS_OK)
+        status = arena_array(&run->arena, (size_t)plan->jobs.count * devices,
+                             sizeof *run->uses_device, &uses, err);
+    if (status != STATUS_OK) return status;
+    run->device_noted = noted;
+    run->uses_device = uses;
+    const uint32_t count = run->options->live ? plan->instance_count : plan_first_choice(plan);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct plan_instance *const instance = &plan->instances[i];
+        run->uses_device[(size_t)plan->units[instance->unit].job * devices + instance->device] = true;
+    }
+    return STATUS_OK;
+}
+
+/* Try each pair of devices that the plan copies between. */
+static enum status link_devices(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    const size_t devices = plan->hardware.device_count;
+    if (!hardware_has_p2p(&plan->hardware)) return STATUS_OK;
+    bool *const tried = alloc_zeroed(devices * devices, sizeof *tried);
+    if (!tried) return error_memory(err, "the links between devices", devices * devices);
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < plan->instance_count && status == STATUS_OK; i++) {
+        const uint32_t to = plan->instances[i].device, from = plan->instances[i].peer;
+        enum p2p_way way;
+        char why[P2P_WHY_BYTES];
+        if (from == PLAN_NONE || tried[to * devices + from]) continue;
+        tried[to * devices + from] = true;
+        status = device_link(run->devices[to], run->devices[from], &way, why, err);
+        if (status == STATUS_OK && way == P2P_STAGED)
+            run_note(run, "direct copies from device %" PRIu32 " to device %" PRIu32 " do not work (%s): "
+                     "they go through host memory, which takes longer than the plan has for them",
+                     from, to, why);
+    }
+    free(tried);
+    return status;
+}
+
+static enum status open_devices(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    const uint32_t device_count = plan->hardware.device_count;
+    void *devices, *streams;
+    enum status status = arena_array(&run->arena, device_count, sizeof *run->devices, &devices, err);
+    if (status == STATUS_OK)
+        status = arena_array(&run->arena, plan_stream_count(plan), sizeof *run->streams, &streams,
+                             err);
+    if (status != STATUS_OK) return status;
+    run->devices = devices;
+    run->streams = streams;
+    status = arena_array(&run->arena, (size_t)plan->slot_count * device_count, 1, &devices, err);
+    if (status != STATUS_OK) return status;
+    run->slot_uses = devices;
+    status = find_users(run, err);
+    if (status != STATUS_OK) return status;
+    for (uint32_t d = 0; d < device_count; d++) {
+        const struct hardware_device *const about = &plan->hardware.devices[d];
+        const double rate = paced_rate(&plan->hardware, about->path, about->path_count);
+        const struct device_options options = {
+            .index = d,
+            .arena_bytes = plan_device_bytes(plan, d),
+            .threads = run->threads,
+            .h2d_bytes_per_s = rate,
+            .d2h_bytes_per_s = rate,
+            .p2p = hardware_has_p2p(&plan->hardware),
+            .p2p_bytes_per_s =
+                about->network_count == 0
+                    ? 0
+                    : paced_rate(&plan->hardware, about->networks[0].path, about->networks[0].path_count),
+            .poison = run->options->poison,
+            .delay_seed = run->options->delay_seed,
+            .tf32 = run->options->tf32,
+            .pageable = run->backend->pin && !run->pinned,
+        };
+        status = run->backend->open(&options, &run->devices[d], err);
+        if (status == STATUS_OK) status = check_kernels(plan, device_kernels(run->devices[d]), err);
+        if (status != STATUS_OK) return error_add(err, "device %" PRIu32, d);
+        run_prepare_attention(run, d);
+        for (uint32_t kind = STREAM_COMPUTE; kind < plan_device_streams(plan); kind++)
+            run->streams[plan_stream(plan, d, kind)] = device_stream(run->devices[d], kind);
+    }
+    run->streams[plan_stream(plan, 0, STREAM_HOST)] = device_stream(run->devices[0], STREAM_HOST);
+    status = link_devices(run, err);
+    if (status != STATUS_OK) return status;
+    return open_cpu(run, err);
+}
+
+/* Have a job's data been looked through for an earlier one, whose tokens are in the same range? */
+static bool is_known(const struct run *run, uint32_t j)
+{
+    const struct job *const job = &run->plan->jobs.jobs[j];
+    for (uint32_t i = 0; i < j; i++) {
+        const struct job *const other = &run->plan->jobs.jobs[i];
+        if (run->sources[i] && job->data && other->data && strcmp(job->data, other->data) == 0 &&
+            job->data_format == other->data_format && job->network.vocabulary == other->network.vocabulary)
+            return true;
+    }
+    return false;
+}
+
+/* An evaluation without data of its own has a part of the job's, all of which was looked through. */
+static enum status open_data_of_job(struct run *run, uint32_t j, struct error *err)
+{
+    const struct job *const job = &run->plan->jobs.jobs[j];
+    const enum status status = is_known(run, j) ? data_open_known(job, &run->sources[j], err)
+                                                : data_open(job, &run->sources[j], err);
+    if (status != STATUS_OK || job->evaluation.every == 0) return status;
+    return job->evaluation.data ? data_open_held_out(job, &run->held_out[j], err)
+                                : data_open_held_out_known(job, &run->held_out[j], err);
+}
+
+static enum status open_data(struct run *run, struct error *err)
+{
+    const struct job_set *const jobs = &run->plan->jobs;
+    void *sources, *held_out;
+    enum status status = arena_array(&run->arena, jobs->count, sizeof *run->sources, &sources, err);
+    if (status == STATUS_OK)
+        status = arena_array(&run->arena, jobs->count, sizeof *run->held_out, &held_out, err);
+    if (status != STATUS_OK) return status;
+    run->sources = sources;
+    run->held_out = held_out;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        status = open_data_of_job(run, j, err);
+        if (status != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK) return err->status;
+    }
+    return STATUS_OK;
+}
+
+/* --- results ----------------------------------------------------------------------------------- */
+
+static enum status make_results(struct run *run, struct error *err)
+{
+    const struct job_set *const jobs = &run->plan->jobs;
+    struct run_result *const result = run->result;
+    void *memory;
+    enum status status = arena_array(&run->arena, jobs->count, sizeof *run->jobs, &memory, err);
+    if (status != STATUS_OK) return status;
+    run->jobs = memory;
+    for (uint32_t j = 0; j < jobs->count; j++) run->jobs[j].limit = UINT64_MAX;
+    status = arena_array(&result->arena, jobs->count, sizeof *result->jobs, &memory, err);
+    if (status != STATUS_OK) return status;
+    result->jobs = memory;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        const struct job *const job = &jobs->jobs[j];
+        status = arena_array(&result->arena, job->first_minibatch + job->minibatches, sizeof(double),
+                             &memory, err);
+        if (status != STATUS_OK) return status;
+        result->jobs[j].losses = memory;
+        result->jobs[j].first_minibatch = job->first_minibatch;
+        result->jobs[j].best_evaluation = EVALUATION_NONE;
+        status = arena_array(&result->arena,
+                             (job->evaluation.every > 0 ? job->first_minibatch : 0) +
+                                 evaluation_count(job),
+                             sizeof *result->jobs[j].evaluations, &memory, err);
+        if (status != STATUS_OK) return status;
+        result->jobs[j].evaluations = memory;
+    }
+    result->threads = run->threads;
+    return status;
+}
+
+/* A run that begins anew must not mix its checkpoints with those of another. */
+static enum status check_no_checkpoints(struct run *run, struct error *err)
+{
+    if (!run->options->checkpoints) return STATUS_OK;
+    const char *const folder = run->options->checkpoints->folder;
+    for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
+        const struct job *const job = &run->plan->jobs.jobs[j];
+        uint64_t last = 0;
+        if (job->first_minibatch > 0) continue;
+        enum status status = checkpoint_last_name(checkpoint_disk(run), folder, job, &last, err);
+        if (status == STATUS_OK && last > 0)
+            status = error_set(err, STATUS_BAD_INPUT,
+                               "job '%s' has checkpoints in '%s', the last after minibatch %" PRIu64
+                               " (go on with --resume, or begin anew in another folder)",
+                               job->name, folder, last);
+        if (status != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK) return err->status;
+    }
+    return STATUS_OK;
+}
+
+/* Does some job go on from a checkpoint? Then the log goes on as well. */
+static bool log_goes_on(const struct run *run)
+{
+    bool goes_on = run->options->log_goes_on;
+    for (uint32_t j = 0; j < run->plan->jobs.count; j++)
+        goes_on |= run->plan->jobs.jobs[j].first_minibatch > 0;
+    return goes_on;
+}
+
+static enum status open_log(struct run *run, struct error *err)
+{
+    const struct run_options *const options = run->options;
+    const struct run_log_head head = {
+        .goes_on = log_goes_on(run),
+        .live = options->live != NULL,
+        .policy = options->live ? policy_process_dispatch(options->live, 0).policy->name : run->plan->policy,
+        .seed = options->live ? options->live_seed : run->plan->seed,
+        .threads = run->threads,
+        .libraries = run->result->libraries};
+    return run_log_open(options->log_path, run->plan, &head, &run->log, err);
+}
+
+/* What computes, for reports and the log. */
+static enum status note_libraries(struct run *run, struct error *err)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "%s%s%s", run->backend->text(),
+             run->attention_by[0] ? ", bf16 attention by " : "", run->attention_by);
+    return arena_string(&run->result->arena, text, &run->result->libraries, err);
+}
+
+enum status run_prepare(struct run *run, struct error *err)
+{
+    run->last_job = PLAN_NONE;
+    if (run->backend->arena_on_host) run->threads = device_threads(&run->plan->hardware);
+    enum status status = make_results(run, err);
+    if (status == STATUS_OK) status = run_check_jobs(run, err);
+    if (status == STATUS_OK) status = check_no_checkpoints(run, err);
+    if (status == STATUS_OK) status = make_tables(run, err);
+    if (status == STATUS_OK) status = lay_out_host(run, err);
+    return status;
+}
+
+enum status run_open_inputs(struct run *run, struct error *err)
+{
+    enum status status = run_check_memory(run, err);
+    if (status == STATUS_OK) status = open_data(run, err);
+    if (status == STATUS_OK) status = run_check_weights(run, err);
+    return status;
+}
+
+enum status run_setup(struct run *run, struct error *err)
+{
+    enum status status = run_check_plan(run->plan, err);
+    if (status == STATUS_OK) status = run_check_machine(run, err);
+    if (status == STATUS_OK) status = run_prepare(run, err);
+    if (status == STATUS_OK) status = run_storage_open(run, err);
+    if (status == STATUS_OK) status = run_open_inputs(run, err);
+    void *host = NULL;
+    if (status == STATUS_OK) status = host_memory_map("the host buffers", run->host_bytes, &host, err);
+    run->host = host;
+    if (status == STATUS_OK) status = find_states(run, err);
+    if (status == STATUS_OK) pin_host(run);
+    if (status == STATUS_OK) status = open_devices(run, err);
+    if (status == STATUS_OK) status = run_storage_start(run, err);
+    if (status == STATUS_OK) status = run_files_start(run, err);
+    if (status == STATUS_OK)
+        status = note_libraries(run, err);
+    if (status == STATUS_OK) status = fill_all_weights(run, err);
+    if (status == STATUS_OK) status = open_log(run, err);
+    return status;
+}
+
+/* Writes values of a job, which may have ended early, to `path` or to its partial path; *out is where they are. */
+static enum status keep_values(struct run *run, uint32_t j, const struct state_tables *tables, float *const *values,
+                               const char *path, const char **out, struct error *err)
+{
+    const struct job *const job = &run->plan->jobs.jobs[j];
+    const uint32_t first = run->plan->job_first_shard[j], count = run->plan->job_first_shard[j + 1] - first;
+    const bool complete = run->result->jobs[j].minibatches == job->first_minibatch + job->minibatches &&
+                          !run->jobs[j].diverged;
+    char partial[JOB_PATH_BYTES];
+    const char *const target = complete ? path : job_partial_path(path, partial);
+    if (weights_write(job, tables, count, values, target, err) != STATUS_OK) return err->status;
+    if (complete) job_partial_remove(path);
+    pthread_mutex_lock(&run->lock); /* the arena is used by one thread at a time */
+    const enum status status = arena_string(&run->result->arena, target, out, err);
+    pthread_mutex_unlock(&run->lock);
+    return status;
+}
+
+/* The weights of the best evaluation, of a job that keeps them. */
+static enum status keep_best(struct run *run, uint32_t j, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    const struct job *const job = &plan->jobs.jobs[j];
+    struct run_job_result *const result = &run->result->jobs[j];
+    const uint32_t first = plan->job_first_shard[j];
+    const uint32_t count = plan->job_first_shard[j + 1] - first;
+    if (!run->jobs[j].kept) return STATUS_OK;
+    result->kept_fingerprint = weights_fingerprint(job, &run->value_tables[first], count,
+                                                   &run->kept[first]);
+    if (!run->options->save_weights || !job->weights_best) return STATUS_OK;
+    return keep_values(run, j, &run->value_tables[first], &run->kept[first], job->weights_best, &result->kept_path, err);
+}
+
+/* Nobody wants weights with numbers that are not finite in place of those that a file may have. */
+static void fail_not_finite(struct run *run, uint32_t j)
+{
+    struct error *const failure = &run->jobs[j].failure;
+    if (failure->status == STATUS_OK) error_set(failure, STATUS_CHECK, "the last step left weights that are not finite");
+    const size_t used = strlen(failure->text);
+    snprintf(failure->text + used, sizeof failure->text - used, "; no weights are written: %s",
+             run->result->jobs[j].checkpoint > 0 ? "the last checkpoint has those before" : "they are not finite");
+}
+
+/* Of a job that ended because something was not finite, but not its weights. */
+static void say_what_is_left(struct run *run, uint32_t j)
+{
+    struct error *const failure = &run->jobs[j].failure;
+    const uint64_t last = run->result->jobs[j].minibatches;
+    const bool whole = job_clips(&run->plan->jobs.jobs[j]) || atomic_load(&run->jobs[j].guard.state) == GUARD_LOSS;
+    const size_t used = strlen(failure->text), room = sizeof failure->text - used;
+    if (whole && last > 1)
+        snprintf(failure->text + used, room, "; its weights are those after minibatch %" PRIu64, last - 1);
+    else if (whole)
+        snprintf(failure->text + used, room, "; its weights are those that it began with");
+    else
+        snprintf(failure->text + used, room, "; its weights are finite, those of some layers after minibatch %" PRIu64, last);
+}
+
+/* A job whose state is damaged has nothing to keep. */
+static enum status keep_job(struct run *run, uint32_t j, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    const struct job *const job = &plan->jobs.jobs[j];
+    struct run_job_result *const result = &run->result->jobs[j];
+    const uint32_t first = plan->job_first_shard[j];
+    const uint32_t count = plan->job_first_shard[j + 1] - first;
+    const bool wanted = run->options->save_weights && job->weights_out && result->minibatches > 0;
+    struct run_states lent;
+    struct error ignored = {0};
+    if (run->jobs[j].damaged) return STATUS_OK;
+    enum status status =
+        run_states_borrow(run, first, count, RUN_STATES_PARAMETERS, &lent, err);
+    if (status == STATUS_OK)
+        result->weights_fingerprint =
+            weights_fingerprint(job, &run->state_tables[first], count, lent.states);
+    const bool finite = status == STATUS_OK && (run->options->on_nan == RUN_NAN_CONTINUE ||
+                                                weights_are_finite(job, &run->state_tables[first], count, lent.states));
+    if (status == STATUS_OK && !finite) fail_not_finite(run, j);
+    const bool write = wanted && finite;
+    if (status == STATUS_OK && write)
+        status = keep_values(run, j, &run->state_tables[first], lent.states, job->weights_out, &result->weights_path, err);
+    if (status == STATUS_OK && finite && run->jobs[j].diverged) say_what_is_left(run, j);
+    const enum status given_back = run_states_give_back(run, &lent, false, &ignored);
+    if (status == STATUS_OK && given_back != STATUS_OK)
+        status = error_set(err, given_back, "%s", ignored.text);
+    return status;
+}
+
+static void note_unwritten(struct run *run, const struct error *why)
+{
+    pthread_mutex_lock(&run->lock);
+    run_result_unwritten(run->result, why);
+    pthread_mutex_unlock(&run->lock);
+}
+
+void run_count_minibatches(struct run *run, uint32_t job)
+{
+    pthread_mutex_lock(&run->lock);
+    run->result->jobs[job].minibatches = run->plan->jobs.jobs[job].first_minibatch + run->jobs[job].losses;
+    pthread_mutex_unlock(&run->lock);
+}
+
+void run_keep_job(struct run *run, uint32_t job)
+{
+    struct error unwritten[2] = {{0}, {0}};
+    if (keep_job(run, job, &unwritten[0]) != STATUS_OK) note_unwritten(run, &unwritten[0]);
+    if (!run->jobs[job].damaged && keep_best(run, job, &unwritten[1]) != STATUS_OK) note_unwritten(run, &unwritten[1]);
+}
+
+void run_keep_weights(struct run *run)
+{
+    for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
+        const struct run_job_result *const result = &run->result->jobs[j];
+        if (run_job_is_open(run, j)) run_keep_job(run, j);
+        if (run->result->stopped)
+            run_log_kept(run->log, j, result->minibatches, result->weights_path);
+    }
+}
+
+void run_teardown(struct run *run)
+{
+    if (run->devices) {
+        for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_stop(run->devices[d]);
+        device_stop(run->cpu);
+        run_storage_stop(run->storage);
+        run_files_stop(run);
+        device_close(run->cpu);
+        device_close(run->files);
+        for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_close(run->devices[d]);
+    }
+    run_storage_close(run->storage);
+    for (uint32_t j = 0; run->sources && j < run->plan->jobs.count; j++) {
+        data_close(run->sources[j]);
+        data_close(run->held_out[j]);
+    }
+    if (run->pinned) run->backend->unpin(run->host);
+    host_memory_unmap(run->host, run->host_bytes);
+    arena_release(&run->arena);
+}

@@ -1,0 +1,120 @@
+/*
+ * A job that fails is one whose limit is lowered to what it has begun, as a stop does for all jobs:
+ * operations of later minibatches are left out when their turn comes, and those of other jobs find
+ * the plan as it was. Its place in the plan stays empty.
+ *
+ * A lost device takes the state of its jobs along, or the newer part of it: what is on the host is of
+ * one step for some shards and of the next for others. Such a job ends with the losses that arrived,
+ * and neither weights nor a checkpoint are made of what is left; a checkpoint that was written
+ * before is whole. Jobs of other devices go on, or end as after any failure.
+ */
+#include "exec/state/run_faults.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void run_fail_job(struct run *run, uint32_t job, bool alone, const struct error *why)
+{
+    struct run_progress *const progress = &run->jobs[job];
+    pthread_mutex_lock(&run->lock);
+    if (progress->begun < atomic_load(&progress->limit))
+        atomic_store(&progress->limit, progress->begun);
+    if (progress->failure.status == STATUS_OK) progress->failure = *why;
+    if (!alone && !run->options->keep_going && run->fatal.status == STATUS_OK) run->fatal = *why;
+    pthread_mutex_unlock(&run->lock);
+}
+
+enum status run_fail_early(struct run *run, uint32_t job, struct error *why)
+{
+    if (!run->options->keep_going) return why->status;
+    run_fail_job(run, job, true, why);
+    *why = (struct error){.status = STATUS_OK};
+    return STATUS_OK;
+}
+
+bool run_job_failed(struct run *run, uint32_t job)
+{
+    pthread_mutex_lock(&run->lock);
+    const bool failed = run->jobs[job].failure.status != STATUS_OK;
+    pthread_mutex_unlock(&run->lock);
+    return failed;
+}
+
+void run_fail_damaged(struct run *run, uint32_t job, const struct error *why)
+{
+    pthread_mutex_lock(&run->lock);
+    run->jobs[job].damaged = true;
+    pthread_mutex_unlock(&run->lock);
+    run_fail_job(run, job, false, why);
+}
+
+bool run_job_is_sound(struct run *run, uint32_t job)
+{
+    const uint32_t devices = run->plan->hardware.device_count;
+    bool sound = true;
+    for (uint32_t d = 0; d < devices && sound; d++) {
+        struct error why = {0};
+        sound = !run->uses_device[(size_t)job * devices + d] ||
+                device_failed(run->devices[d], &why) == STATUS_OK;
+    }
+    return sound;
+}
+
+static void lose_job(struct run *run, uint32_t job, const struct error *why)
+{
+    struct run_progress *const progress = &run->jobs[job];
+    pthread_mutex_lock(&run->lock);
+    progress->damaged = true;
+    atomic_store(&progress->limit, progress->losses);
+    pthread_mutex_unlock(&run->lock);
+    run_fail_job(run, job, false, why);
+}
+
+bool run_job_damaged(struct run *run, uint32_t job)
+{
+    pthread_mutex_lock(&run->lock);
+    const bool damaged = run->jobs[job].damaged;
+    pthread_mutex_unlock(&run->lock);
+    return damaged;
+}
+
+void run_note_lost_devices(struct run *run)
+{
+    const uint32_t devices = run->plan->hardware.device_count;
+    for (uint32_t d = 0; d < devices; d++) {
+        struct error why = {0};
+        if (run->device_noted[d] || device_failed(run->devices[d], &why) == STATUS_OK) continue;
+        run->device_noted[d] = true;
+        for (uint32_t j = 0; j < run->plan->jobs.count; j++)
+            if (run->uses_device[(size_t)j * devices + d] && !run->jobs[j].home)
+                lose_job(run, j, &why);
+    }
+}
+
+void run_note(struct run *run, const char *format, ...)
+{
+    char text[sizeof run->notes];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    pthread_mutex_lock(&run->lock);
+    const size_t used = strlen(run->notes); /* what finds no room is in the result as well */
+    snprintf(run->notes + used, sizeof run->notes - used, "%s%s", used > 0 ? "\n" : "", text);
+    pthread_mutex_unlock(&run->lock);
+}
+
+void run_tell_notes(struct run *run)
+{
+    char text[sizeof run->notes];
+    pthread_mutex_lock(&run->lock);
+    memcpy(text, run->notes, sizeof text);
+    run->notes[0] = '\0';
+    pthread_mutex_unlock(&run->lock);
+    if (!run->options->on_note) return;
+    for (char *line = text, *next; line && *line; line = next) {
+        next = strchr(line, '\n');
+        if (next) *next++ = '\0';
+        run->options->on_note(run->options->context, line);
+    }
+}

@@ -1,0 +1,153 @@
+/*
+ * State that the plan would have written back later is written back at the end of a run that is stopped:
+ * `struct device_state` remembers what on a device is newer than on the host.
+ */
+#include "exec/state/run_newer.h"
+
+#include <assert.h>
+
+#include "exec/state/run_flights.h"
+#include "exec/state/run_storage.h"
+
+static struct device_state *device_state_of(const struct run_loop *loop, const struct plan_walk_op *op,
+                                            uint32_t buffer)
+{
+    return &loop->states[(size_t)op->device * loop->plan->buffer_count + buffer];
+}
+
+/* Its own. State that goes back to
+ * the host, and on to storage, has that in which it came: if its way in was left out, so is its way
+ * back; if not, there may be finished minibatches in it. */
+uint64_t run_copied_minibatch(const struct run_loop *loop, const struct plan_walk_op *op)
+{
+    const struct plan_place_use *const from = &op->uses[0];
+    if (op->op->stream == STREAM_WRITE) return loop->staged[from->buffer].arrived;
+    if (!plan_use_on_device(from) || loop->plan->buffers[from->buffer].kind != BUFFER_STATE)
+        return op->minibatch;
+    return device_state_of(loop, op, from->buffer)->arrived;
+}
+
+/* --- following ---------------------------------------------------------------------------------- */
+
+/* Remember what staged buffers hold. */
+static void follow_staged(struct run_loop *loop, const struct plan_walk_op *op)
+{
+    for (uint32_t i = 0; i < op->use_count; i++) {
+        const struct plan_place_use *const use = &op->uses[i];
+        if (loop->plan->buffers[use->buffer].kind != BUFFER_STAGED) continue;
+        struct staged_state *const staged = &loop->staged[use->buffer];
+        if (use->flags & ACCESS_WRITE)
+            *staged = (struct staged_state){.arrived = run_copied_minibatch(loop, op),
+                                            .fresh = op->op->stream == STREAM_D2H};
+        else if (op->op->stream == STREAM_WRITE)
+            staged->fresh = !(use->flags & ACCESS_RELEASE) && staged->fresh;
+    }
+}
+
+void run_follow_state(struct run_loop *loop, const struct plan_walk_op *op)
+{
+    if (loop->run->storage) follow_staged(loop, op);
+    for (uint32_t i = 0; i < op->use_count; i++) {
+        const struct plan_place_use *const use = &op->uses[i];
+        const struct plan_buffer *const buffer = &loop->plan->buffers[use->buffer];
+        if (!plan_use_on_device(use) || buffer->kind != BUFFER_STATE) continue;
+        struct device_state *const state = device_state_of(loop, op, use->buffer);
+        if (use->flags & ACCESS_ACQUIRE)
+            *state = (struct device_state){.arrived = op->minibatch, .bytes = buffer->bytes};
+        if (op->op->kind == OP_COMPUTE && (use->flags & ACCESS_WRITE)) {
+            state->address = use->address;
+            state->first_row = op->op->first_row;
+            state->row_count = op->op->row_count;
+            state->changed_bytes = buffer->bytes;
+        } else if (op->op->kind == OP_COPY && i == 0) {
+            state->changed_bytes -=
+                op->op->bytes < state->changed_bytes ? op->op->bytes : state->changed_bytes;
+        }
+    }
+}
+
+bool run_saves_state(const struct run_loop *loop, const struct plan_walk_op *op)
+{
+    if (op->op->stream == STREAM_WRITE) return loop->staged[op->uses[0].buffer].fresh;
+    return op->op->kind == OP_COPY && op->uses[0].place != 0 &&
+           loop->plan->buffers[op->uses[0].buffer].kind == BUFFER_STATE &&
+           device_state_of(loop, op, op->uses[0].buffer)->changed_bytes > 0;
+}
+
+/* --- bringing back ------------------------------------------------------------------------------ */
+
+/* A slice of an embedding is a range of rows in each part of the shard's state. */
+void run_bring_state(struct run *run, uint32_t device, uint32_t buffer,
+                     const struct device_state *state, char *to, struct device_guard guard)
+{
+    const struct plan *const plan = run->plan;
+    const struct plan_buffer *const about = &plan->buffers[buffer];
+    const uint32_t shard = plan->job_first_shard[about->job] + about->shard;
+    const struct job *const job = &plan->jobs.jobs[about->job];
+    const char *const arena = (const char *)device_arena(run->devices[device]);
+    const struct state_layout *const whole = &run->tables[shard].state.layout;
+    const struct state_layout here =
+        state->row_count
+            ? memory_state_rows(&job->network, state->row_count, job_state_format(job)) : *whole;
+    assert(here.bytes == state->bytes);
+    for (uint32_t part = 0; part < STATE_PARTS; part++) {
+        if (here.parts[part].bytes == 0) continue;
+        device_copy_guarded(run->streams[plan_stream(plan, device, STREAM_D2H)],
+                            to + whole->parts[part].offset_bytes +
+                                state->first_row * whole->parts[part].row_bytes,
+                            arena + state->address + here.parts[part].offset_bytes,
+                            here.parts[part].bytes, guard, NULL);
+    }
+}
+
+static enum status await_d2h(struct run_loop *loop, uint32_t device, struct error *err)
+{
+    const uint32_t stream = plan_stream(loop->plan, device, STREAM_D2H);
+    const struct flight last = {.stream = stream,
+                                .event = device_record(loop->run->streams[stream])};
+    return run_await_flight(loop, &last, err);
+}
+
+/* State on a device is put on top of what storage has. */
+static enum status bring_stored(struct run_loop *loop, uint32_t device, uint32_t buffer, uint32_t shard,
+                                struct error *err)
+{
+    struct run *const run = loop->run;
+    const struct device_state *const state =
+        &loop->states[(size_t)device * loop->plan->buffer_count + buffer];
+    struct run_states lent;
+    enum status status = run_states_borrow(run, shard, 1, RUN_STATES_WHOLE, &lent, err);
+    if (status == STATUS_OK) {
+        run_bring_state(run, device, buffer, state, (char *)lent.states[0],
+                        (struct device_guard){0});
+        status = await_d2h(loop, device, err);
+    }
+    const enum status saved = run_states_give_back(run, &lent, status == STATUS_OK, err);
+    return status != STATUS_OK ? status : saved;
+}
+
+enum status run_save_states(struct run_loop *loop, struct error *err)
+{
+    const struct plan *const plan = loop->plan;
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
+        for (uint32_t b = 0; b < plan->buffer_count; b++) {
+            const struct device_state *const state =
+                &loop->states[(size_t)d * plan->buffer_count + b];
+            const struct plan_buffer *const buffer = &plan->buffers[b];
+            if (state->changed_bytes == 0 || state->arrived >= loop->run->jobs[buffer->job].limit ||
+                loop->run->jobs[buffer->job].damaged)
+                continue;
+            const uint32_t shard = plan->job_first_shard[buffer->job] + buffer->shard;
+            if (run_is_stored(loop->run, shard)) {
+                const enum status status = bring_stored(loop, d, b, shard, err);
+                if (status != STATUS_OK) return status;
+                continue;
+            }
+            run_bring_state(loop->run, d, b, state, (char *)loop->run->states[shard],
+                            (struct device_guard){0});
+        }
+        const enum status status = await_d2h(loop, d, err);
+        if (status != STATUS_OK) return status;
+    }
+    return STATUS_OK;
+}

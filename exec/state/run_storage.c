@@ -1,0 +1,310 @@
+/*
+ * The states of a run that live on storage.
+ *
+ * Each stored shard has a range of the file, on a block boundary. Three lanes of the file: that of the
+ * stream that reads, that of the one that writes, and one for everything else, which takes turns:
+ *
+ *     read stream    reads of the plan      -> staged buffers in host memory
+ *     write stream   staged buffers         -> writes of the plan
+ *     aside          initial states; copies for checkpoints; what is brought back after a stop;
+ *                    weights at the end
+ *
+ * The streams are those of two computing-only devices of the host back end, whose threads spend their
+ * time in storage_read() and storage_write().
+ *
+ * Initial weights are made, and final ones written, in memory. Before and after the run the arena of
+ * staged states is idle, and mostly large enough for that; else room is mapped for as long as it
+ * takes.
+ *
+ * A transfer that fails takes its job with it: a part of the state is lost. What the job computes from
+ * then on is void, its minibatches are not counted, no checkpoint and no weights are written of it. The
+ * others go on if the run keeps going.
+ */
+#include "exec/state/run_storage.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/text/quantity.h"
+#include "exec/device/host_memory.h"
+#include "exec/device/storage.h"
+#include "exec/state/run_faults.h"
+
+enum lane { LANE_READ, LANE_WRITE, LANE_ASIDE, LANE_COUNT };
+
+struct run_storage {
+    struct run *run;
+    struct storage *file;
+    uint64_t *offset;           /* per shard of the plan; UINT64_MAX: not stored */
+    struct device *streams[2];  /* by lane: of LANE_READ and LANE_WRITE */
+    pthread_mutex_t aside;      /* who uses LANE_ASIDE */
+    pthread_mutex_t lent;       /* who has borrowed states */
+};
+
+/* --- where things are --------------------------------------------------------------------------- */
+
+static uint64_t state_bytes(const struct run *run, uint32_t shard)
+{
+    return run->tables[shard].state.layout.bytes;
+}
+
+static uint64_t value_bytes(const struct run *run, uint32_t shard)
+{
+    return state_value_bytes(&run->tables[shard].state.layout);
+}
+
+bool run_is_stored(const struct run *run, uint32_t shard)
+{
+    return run->storage && run->storage->offset[shard] != UINT64_MAX;
+}
+
+static uint64_t lent_bytes(const struct run *run, uint32_t shard, enum run_states_use use)
+{
+    const bool parameters = use == RUN_STATES_PARAMETERS;
+    return size_align(parameters ? value_bytes(run, shard) : state_bytes(run, shard), STORAGE_BLOCK);
+}
+
+/* How states come to be. */
+static bool filled_at_once(const struct job *job)
+{
+    return job->weights_in || job->first_minibatch > 0;
+}
+
+uint64_t run_storage_bytes_aside(const struct run *run)
+{
+    const struct plan *const plan = run->plan;
+    uint64_t most = 0;
+    for (uint32_t j = 0; run->storage && j < plan->jobs.count; j++) {
+        uint64_t filled = 0, kept = 0;
+        for (uint32_t s = plan->job_first_shard[j]; s < plan->job_first_shard[j + 1]; s++) {
+            if (!run_is_stored(run, s)) continue;
+            const uint64_t own = lent_bytes(run, s, RUN_STATES_FILL);
+            filled = filled_at_once(&plan->jobs.jobs[j]) ? filled + own : own > filled ? own : filled;
+            kept += lent_bytes(run, s, RUN_STATES_PARAMETERS);
+        }
+        if (filled > most) most = filled;
+        if (kept > most) most = kept;
+    }
+    return most > run->stage_bytes ? most : 0;
+}
+
+/* --- transfers ---------------------------------------------------------------------------------- */
+
+struct transfer_call {
+    struct run *run;
+    char *staged;
+    bool *omitted;
+    uint64_t offset, bytes, minibatch;
+    uint32_t job;
+    bool write;
+};
+static_assert(sizeof(struct transfer_call) <= DEVICE_ARGUMENT_MAX, "goes through a stream's queue");
+
+static void call_transfer(void *argument)
+{
+    const struct transfer_call *const call = argument;
+    struct run *const run = call->run;
+    struct run_storage *const storage = run->storage;
+    struct error why = {0};
+    *call->omitted = call->minibatch >= atomic_load(&run->jobs[call->job].limit) ||
+                     run_job_damaged(run, call->job);
+    if (*call->omitted) return;
+    const enum status status =
+        call->write ? storage_write(storage->file, LANE_WRITE, call->staged, call->offset,
+                                    call->bytes, &why)
+                    : storage_read(storage->file, LANE_READ, call->staged, call->offset, call->bytes,
+                                   &why);
+    if (status != STATUS_OK) run_fail_damaged(run, call->job, &why);
+}
+
+void run_storage_enqueue(struct run *run, const struct plan_walk_op *op, char *staged,
+                         uint64_t minibatch, bool *omitted, struct device_timing *timing)
+{
+    const struct plan *const plan = run->plan;
+    const bool write = op->op->stream == STREAM_WRITE;
+    const struct plan_place_use *const stored = &op->uses[write ? 1 : 0];
+    const struct plan_buffer *const buffer = &plan->buffers[stored->buffer];
+    const struct transfer_call call = {
+        .run = run,
+        .staged = staged,
+        .omitted = omitted,
+        .offset = run->storage->offset[plan->job_first_shard[buffer->job] + buffer->shard] +
+                  stored->address,
+        .bytes = op->op->bytes,
+        .minibatch = minibatch,
+        .job = buffer->job,
+        .write = write,
+    };
+    device_call(run->streams[op->stream], call_transfer, &call, sizeof call, timing);
+}
+
+enum status run_storage_load(struct run *run, uint32_t shard, void *to, uint64_t bytes,
+                             struct error *err)
+{
+    struct run_storage *const storage = run->storage;
+    pthread_mutex_lock(&storage->aside);
+    const enum status status =
+        storage_read(storage->file, LANE_ASIDE, to, storage->offset[shard], bytes, err);
+    pthread_mutex_unlock(&storage->aside);
+    return status;
+}
+
+static enum status save_state(struct run *run, uint32_t shard, const void *from, struct error *err)
+{
+    struct run_storage *const storage = run->storage;
+    pthread_mutex_lock(&storage->aside);
+    const enum status status = storage_write(storage->file, LANE_ASIDE, from, storage->offset[shard],
+                                             state_bytes(run, shard), err);
+    pthread_mutex_unlock(&storage->aside);
+    return status;
+}
+
+/* --- states in memory --------------------------------------------------------------------------- */
+
+enum status run_states_borrow(struct run *run, uint32_t first, uint32_t count,
+                              enum run_states_use use, struct run_states *out, struct error *err)
+{
+    uint64_t bytes = 0, at = 0;
+    *out = (struct run_states){.first = first, .count = count};
+    for (uint32_t s = first; s < first + count; s++)
+        if (run_is_stored(run, s)) bytes += lent_bytes(run, s, use);
+    out->states = alloc_zeroed(count, sizeof *out->states);
+    if (!out->states) return error_memory(err, "states in memory", count * sizeof *out->states);
+    if (bytes > 0) {
+        pthread_mutex_lock(&run->storage->lent);
+        out->locked = true;
+        out->memory = run->host + run->stage_offset;
+        if (bytes > run->stage_bytes) {
+            void *memory;
+            const enum status status = host_memory_map("states in memory", bytes, &memory, err);
+            if (status != STATUS_OK) return status;
+            out->memory = memory;
+            out->mapped_bytes = bytes;
+        }
+    }
+    for (uint32_t s = first; s < first + count; s++) {
+        out->states[s - first] = run->states[s];
+        if (!run_is_stored(run, s)) continue;
+        out->states[s - first] = (float *)(void *)(out->memory + at);
+        at += lent_bytes(run, s, use);
+        if (use == RUN_STATES_FILL) continue;
+        const uint64_t wanted = use == RUN_STATES_WHOLE ? state_bytes(run, s)
+                                                        : value_bytes(run, s);
+        const enum status status =
+            run_storage_load(run, s, out->states[s - first], wanted, err);
+        if (status != STATUS_OK) return status;
+    }
+    return STATUS_OK;
+}
+
+enum status run_states_give_back(struct run *run, struct run_states *states, bool save,
+                                 struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t s = states->first; save && s < states->first + states->count; s++)
+        if (run_is_stored(run, s) && status == STATUS_OK)
+            status = save_state(run, s, states->states[s - states->first], err);
+    if (states->mapped_bytes > 0) host_memory_unmap(states->memory, states->mapped_bytes);
+    if (states->locked) pthread_mutex_unlock(&run->storage->lent);
+    free(states->states);
+    *states = (struct run_states){0};
+    return status;
+}
+
+/* --- opening and closing ------------------------------------------------------------------------ */
+
+static enum status place_states(struct run_storage *storage, uint64_t *bytes, struct error *err)
+{
+    const struct plan *const plan = storage->run->plan;
+    void *memory;
+    const enum status status = arena_array(&storage->run->arena, plan->shard_count,
+                                           sizeof *storage->offset, &memory, err);
+    if (status != STATUS_OK) return status;
+    storage->offset = memory;
+    for (uint32_t s = 0; s < plan->shard_count; s++) storage->offset[s] = UINT64_MAX;
+    *bytes = 0;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const struct plan_buffer *const buffer = &plan->buffers[b];
+        if (buffer->kind != BUFFER_STORED) continue;
+        storage->offset[plan->job_first_shard[buffer->job] + buffer->shard] = *bytes;
+        if (*bytes > INT64_MAX - buffer->bytes - STORAGE_BLOCK)
+            return error_set(err, STATUS_LIMIT, "the stored states are more than a file can hold");
+        *bytes = size_align(*bytes + buffer->bytes, STORAGE_BLOCK);
+    }
+    return STATUS_OK;
+}
+
+static enum status open_streams(struct run_storage *storage, struct error *err)
+{
+    struct run *const run = storage->run;
+    const uint32_t kinds[] = {[LANE_READ] = STREAM_READ, [LANE_WRITE] = STREAM_WRITE};
+    for (uint32_t lane = LANE_READ; lane <= LANE_WRITE; lane++) {
+        const struct device_options options = {
+            .index = hardware_cpu(&run->plan->hardware) + 1 + lane,
+            .threads = 1,
+            .compute_only = true,
+            .poison = run->options->poison,
+            .delay_seed = run->options->delay_seed,
+        };
+        const enum status status = device_open_host(&options, &storage->streams[lane], err);
+        if (status != STATUS_OK) return error_add(err, "the streams of storage");
+        run->streams[plan_stream(run->plan, 0, kinds[lane])] =
+            device_stream(storage->streams[lane], STREAM_COMPUTE);
+    }
+    return STATUS_OK;
+}
+
+enum status run_storage_open(struct run *run, struct error *err)
+{
+    const uint64_t stored = plan_stored_bytes(run->plan);
+    char text[QUANTITY_TEXT_BYTES];
+    uint64_t bytes = 0;
+    if (stored == 0) return STATUS_OK;
+    if (!run->options->storage.folder)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the plan has %s of states on storage, and no folder for it is named "
+                         "(--storage DIR)", quantity_text((double)stored, DIMENSION_BYTES, text));
+    struct run_storage *const storage = alloc_zeroed(1, sizeof *storage);
+    if (!storage) return error_memory(err, "storage", sizeof *storage);
+    storage->run = run;
+    pthread_mutex_init(&storage->aside, NULL);
+    pthread_mutex_init(&storage->lent, NULL);
+    run->storage = storage; /* closed with the run */
+    enum status status = place_states(storage, &bytes, err);
+    struct storage_options options = run->options->storage;
+    options.bytes = bytes;
+    options.lanes = LANE_COUNT;
+    if (status == STATUS_OK) status = storage_open(&options, &storage->file, err);
+    if (status != STATUS_OK) return status;
+    const char *const note = storage_note(storage->file);
+    if (note) run_note(run, "storage in '%s': %s", options.folder, note);
+    return status;
+}
+
+enum status run_storage_start(struct run *run, struct error *err)
+{
+    return run->storage ? open_streams(run->storage, err) : STATUS_OK;
+}
+
+void run_storage_stop(struct run_storage *storage)
+{
+    if (!storage) return;
+    device_stop(storage->streams[LANE_READ]);
+    device_stop(storage->streams[LANE_WRITE]);
+}
+
+void run_storage_close(struct run_storage *storage)
+{
+    if (!storage) return;
+    run_storage_stop(storage);
+    device_close(storage->streams[LANE_READ]);
+    device_close(storage->streams[LANE_WRITE]);
+    storage_close(storage->file);
+    pthread_mutex_destroy(&storage->lent);
+    pthread_mutex_destroy(&storage->aside);
+    free(storage);
+}

@@ -1,0 +1,265 @@
+/*
+ * A level's messages are those of its rings:
+ *
+ *     inner   in each node from member to member
+ *     outer   from each member to the one at the same place of the next node
+ *     alone   from the last member of each node to the first of the next: a ring through all members
+ *
+ * For each of the three, the messages of all groups are counted on every link that they cross; then each is as
+ * fast as its part of the most crowded of them. Where that is the slowest of all, max-min fair sharing gives
+ * it the same.
+ */
+#include "models/cost/collective_group.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/try.h"
+#include "models/cost/cost.h"
+
+enum step { STEP_INNER, STEP_OUTER, STEP_ALONE };
+
+enum status collective_finder_init(struct arena *arena, const struct hardware *hardware,
+                                   struct collective_finder *out, struct error *err)
+{
+    void *flows, *messages, *scratch;
+    size_t devices = hardware->device_count;
+    TRY(arena_array(arena, 2 * (size_t)hardware->link_count, sizeof *out->flows, &flows, err));
+    TRY(arena_array(arena, 2 * (size_t)hardware->link_count, sizeof *out->messages, &messages, err));
+    TRY(arena_array(arena, 3 * devices, sizeof *out->order, &scratch, err));
+    *out = (struct collective_finder){.hardware = hardware, .flows = flows, .messages = messages, .order = scratch};
+    out->nodes = out->order + devices;
+    out->counts = out->nodes + devices;
+    return STATUS_OK;
+}
+
+/* --- nodes ---------------------------------------------------------------------------------- */
+
+/* What the device's neighbours in a ring share: its innermost network, or without one its host's memory. */
+static uint32_t node_of(const struct hardware *hardware, uint32_t device)
+{
+    const struct hardware_device *of = &hardware->devices[device];
+    return of->network_count > 0 ? of->networks[0].group : NETWORK_GROUPS_MAX + 1 + of->host;
+}
+
+/* The group's devices node by node into order[]; how many nodes. */
+static uint32_t arrange(const struct collective_finder *f, const uint32_t *devices, uint32_t members,
+                        uint32_t *order)
+{
+    uint32_t nodes = 0;
+    bool even = true;
+    for (uint32_t i = 0; i < members; i++) {
+        uint32_t group = node_of(f->hardware, devices[i]), k = 0;
+        while (k < nodes && f->nodes[k] != group) k++;
+        if (k == nodes) {
+            f->nodes[nodes] = group;
+            f->counts[nodes++] = 0;
+        }
+        f->counts[k]++;
+    }
+    for (uint32_t k = 1; k < nodes; k++) even = even && f->counts[k] == f->counts[0];
+    uint32_t locals = even ? members / nodes : 1;
+    for (uint32_t k = 0; k < nodes; k++) f->counts[k] = 0;
+    for (uint32_t i = 0; i < members; i++) {
+        uint32_t group = node_of(f->hardware, devices[i]), k = 0;
+        while (f->nodes[k] != group) k++;
+        order[even ? k * locals + f->counts[k]++ : i] = devices[i];
+    }
+    return even ? nodes : members;
+}
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+/* The i-th of a group's messages of a step, i < members, by places in its order; false: there is none. */
+static bool message(const struct collective_group *group, enum step step, uint32_t i, uint32_t *from,
+                    uint32_t *to)
+{
+    uint32_t locals = group->inner.members, nodes = group->outer.members;
+    uint32_t node = i / locals, place = i % locals, next = (node + 1) % nodes;
+    *from = i;
+    *to = step == STEP_INNER   ? node * locals + (place + 1) % locals
+          : step == STEP_OUTER ? next * locals + place
+                               : next * locals;
+    return (step == STEP_INNER ? locals : nodes) > 1 && (step != STEP_ALONE || place + 1 == locals);
+}
+
+static void count_message(const struct collective_finder *f, uint32_t from, uint32_t to, uint32_t change)
+{
+    const struct p2p_route route = hardware_p2p_route(f->hardware, from, to);
+    for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
+        f->flows[hardware_route_lane(f->hardware, &route, h)] += change;
+}
+
+/* As one of those that were counted. */
+static void time_message(const struct collective_finder *f, uint32_t from, uint32_t to,
+                         struct collective_level *level)
+{
+    const struct hardware *hardware = f->hardware;
+    const struct p2p_route route = hardware_p2p_route(hardware, from, to);
+    double bytes_per_s = cost_p2p_bandwidth(hardware, from, to);
+    for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
+        bytes_per_s = fmin(bytes_per_s, hardware->links[route.links[h]].bandwidth.value /
+                                            f->flows[hardware_route_lane(hardware, &route, h)]);
+    level->latency_s = fmax(level->latency_s, cost_p2p_latency_s(hardware, from, to));
+    if (level->bytes_per_s <= 0 || bytes_per_s < level->bytes_per_s) level->bytes_per_s = bytes_per_s;
+}
+
+static struct collective_level *level_of(struct collective_group *group, enum step step)
+{
+    return step == STEP_INNER ? &group->inner : step == STEP_OUTER ? &group->outer : &group->alone;
+}
+
+/* Inside of a node of one type the measured steps of its rings, if there are some: at large messages their last rate. */
+static void take_ring(const struct hardware *hardware, const uint32_t *order, struct collective_level *inner)
+{
+    if (inner->members < 2) return;
+    const struct device_type *type = &hardware->types[hardware->devices[order[0]].type];
+    if (type->ring_count == 0) return;
+    for (uint32_t i = 1; i < inner->members; i++)
+        if (hardware->devices[order[i]].type != hardware->devices[order[0]].type) return;
+    const struct copy_point *last = &type->ring[type->ring_count - 1];
+    inner->points = type->ring;
+    inner->point_count = type->ring_count;
+    inner->latency_s = fmin(inner->latency_s, type->ring[0].seconds);
+    inner->bytes_per_s = (double)last->bytes / last->seconds;
+}
+
+static void find_level(const struct collective_finder *f, uint32_t members, uint32_t count,
+                       struct collective_group *groups, enum step step)
+{
+    uint32_t from, to;
+    for (uint32_t pass = 0; pass < 3; pass++)
+        for (uint32_t g = 0; g < count; g++) {
+            const uint32_t *order = f->order + (size_t)g * members;
+            for (uint32_t i = 0; i < members; i++) {
+                if (!message(&groups[g], step, i, &from, &to)) continue;
+                if (pass == 1) time_message(f, order[from], order[to], level_of(&groups[g], step));
+                else count_message(f, order[from], order[to], pass == 0 ? 1 : UINT32_MAX); /* back to 0 */
+            }
+        }
+}
+
+/* Is there a way for every message? */
+static bool connected(const struct collective_finder *f, const uint32_t *order, uint32_t members,
+                      const struct collective_group *group, uint32_t lacking[2])
+{
+    uint32_t from, to;
+    for (enum step step = STEP_INNER; step <= STEP_ALONE; step++)
+        for (uint32_t i = 0; i < members; i++) {
+            if (!message(group, step, i, &from, &to)) continue;
+            if (hardware_reaches(f->hardware, order[from], order[to])) continue;
+            lacking[0] = order[from];
+            lacking[1] = order[to];
+            return false;
+        }
+    return true;
+}
+
+/* --- lanes of a way ------------------------------------------------------------------------- */
+
+struct collecting {
+    const struct collective_finder *finder;
+    const struct collective_group *group;
+    struct collective_lane *lanes; /* those with messages, so far */
+    uint32_t count;
+    bool more_of_two;
+};
+
+/* What has been counted on a lane becomes messages, once. */
+static void take_count(struct collecting *c, uint32_t link, uint32_t lane, double share)
+{
+    uint32_t *flows = &c->finder->flows[lane];
+    double *messages = &c->finder->messages[lane], more = *flows * share;
+    *flows = 0;
+    if (!(more > 0)) return;
+    if (!(*messages > 0)) c->lanes[c->count++] = (struct collective_lane){.link = link, .direction = lane % 2};
+    *messages = c->more_of_two ? fmax(*messages, more) : *messages + more;
+}
+
+/* Those of a step of the first `senders` members; a lane counts a share of each. */
+static void collect(struct collecting *c, enum step step, uint32_t senders, double share)
+{
+    const struct collective_finder *f = c->finder;
+    uint32_t from, to;
+    for (uint32_t i = 0; i < senders; i++)
+        if (message(c->group, step, i, &from, &to)) count_message(f, f->order[from], f->order[to], 1);
+    for (uint32_t i = 0; i < senders; i++) {
+        if (!message(c->group, step, i, &from, &to)) continue;
+        const struct p2p_route route = hardware_p2p_route(f->hardware, f->order[from], f->order[to]);
+        for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
+            take_count(c, route.links[h], hardware_route_lane(f->hardware, &route, h), share);
+    }
+}
+
+static double slowest_start_s(const struct collective_finder *f, const uint32_t *devices, uint32_t members)
+{
+    double slowest = 0;
+    for (uint32_t i = 0; i < members && members > 1; i++)
+        slowest = fmax(slowest, f->hardware->types[f->hardware->devices[devices[i]].type].collective_latency.value);
+    return slowest;
+}
+
+/* --- public --------------------------------------------------------------------------------- */
+
+bool collective_groups_find(const struct collective_finder *f, const uint32_t *devices, uint32_t members,
+                            uint32_t count, struct collective_group *groups, uint32_t lacking[2])
+{
+    for (uint32_t g = 0; g < count; g++) {
+        const uint32_t *own = devices + (size_t)g * members;
+        uint32_t *order = f->order + (size_t)g * members;
+        uint32_t nodes = members > 1 ? arrange(f, own, members, order) : 1;
+        groups[g] = (struct collective_group){.inner = {.members = members / nodes},
+                                              .outer = {.members = nodes},
+                                              .alone = {.members = nodes}};
+        if (!connected(f, order, members, &groups[g], lacking)) return false;
+        groups[g].start_s = slowest_start_s(f, own, members);
+    }
+    for (enum step step = STEP_INNER; step <= STEP_ALONE; step++)
+        find_level(f, members, count, groups, step);
+    for (uint32_t g = 0; g < count; g++) take_ring(f->hardware, f->order + (size_t)g * members, &groups[g].inner);
+    return true;
+}
+
+static int compare_lanes(const void *left, const void *right)
+{
+    const struct collective_lane *a = left, *b = right;
+    uint32_t lane_a = 2 * a->link + a->direction, lane_b = 2 * b->link + b->direction;
+    return lane_a < lane_b ? -1 : lane_a > lane_b;
+}
+
+uint32_t collective_group_lanes(const struct collective_finder *f, const uint32_t *devices, uint32_t members,
+                                enum collective_way way, struct collective_lane *lanes)
+{
+    const uint32_t nodes = arrange(f, devices, members, f->order), locals = members / nodes;
+    struct collective_group group = {.inner = {.members = locals}, .outer = {.members = nodes}};
+    double inside = way == COLLECTIVE_SPREAD ? (locals - 1.0) / (members - 1.0) : 1;
+    double between = way == COLLECTIVE_SPREAD ? (double)(members - locals) / (members - 1.0) : 1;
+    struct collecting c = {.finder = f, .group = &group, .lanes = lanes, .more_of_two = way == COLLECTIVE_AROUND};
+    if (way == COLLECTIVE_ONE) {
+        collect(&c, nodes > 1 ? STEP_OUTER : STEP_INNER, 1, 1);
+    } else {
+        if (way != COLLECTIVE_BETWEEN) collect(&c, STEP_INNER, members, inside);
+        if (way == COLLECTIVE_AROUND) collect(&c, STEP_ALONE, members, between);
+        else if (way != COLLECTIVE_INSIDE) collect(&c, STEP_OUTER, members, between);
+    }
+    for (uint32_t i = 0; i < c.count; i++) {
+        double *messages = &f->messages[2 * lanes[i].link + lanes[i].direction];
+        lanes[i].messages = *messages;
+        *messages = 0;
+    }
+    qsort(lanes, c.count, sizeof *lanes, compare_lanes);
+    return c.count;
+}
+
+enum collective_algorithm collective_algorithm_of(enum collective_kind kind, enum collective_algorithm forced,
+                                                  const struct collective_group *group, uint64_t bytes)
+{
+    if (forced != COLLECTIVE_ALGORITHM_COUNT && collective_has(kind, forced)) return forced;
+    return collective_choose(kind, group, bytes);
+}
+
+double collective_seconds(enum collective_kind kind, enum collective_algorithm forced,
+                          const struct collective_group *group, uint64_t bytes)
+{
+    return collective_cost(kind, collective_algorithm_of(kind, forced, group, bytes), group, bytes).seconds;
+}

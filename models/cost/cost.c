@@ -1,0 +1,611 @@
+/*
+ * Interpolation of what was measured, and the roofline where nothing was.
+ *
+ * Seconds span seven orders of magnitude over the sizes that occur, seconds per FLOP (or per byte)
+ * rarely one: small products are slow because of their overheads, large ones all alike. So what is
+ * interpolated is the logarithm of the seconds per unit of work, over the logarithms of the sizes;
+ * the work itself comes from models/work/work.h. Beyond the measured sizes the nearest rate is held.
+ *
+ *     matmuls, attention   in (log m, log n, log k), per FLOP: trilinear if the points are a full
+ *                          grid of m, n, k values, else the 4 nearest points weighted by 1/d^2
+ *     all others           in log bytes, per byte: linear between the two neighbours
+ *
+ * Worked example: a norm measured at 1 MB in 0.1 ms and at 16 MB in 3.2 ms has 0.1 and 0.2 ns per
+ * byte. 4 MB is half way in the logarithm: sqrt(0.1 * 0.2) = 0.141 ns per byte, 0.566 ms.
+ *
+ * All of a list's items of one kernel err together (the rate is what is uncertain), those of
+ * different kernels do not: so spreads are added within a kernel and squared between kernels.
+ *
+ * Tried and left: bilinear in the seconds themselves overshoots between powers of two by a third;
+ * a fitted formula per kernel needs as many parameters as it has points to be any better.
+ */
+#include "models/cost/cost.h"
+
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "models/cost/convolution_model.h"
+#include "models/cost/kernel_model.h"
+
+/* A rate between points: log of the seconds per FLOP or byte. */
+struct rate {
+    double log_s, spread;
+};
+
+enum { ELEMENT_BYTES = 4 };
+
+/* --- points in m, n, k ---------------------------------------------------------------------- */
+
+static double point_flops(uint32_t kernel, const struct rate_point *p)
+{
+    return work_item_flops(&(struct work_item){kernel, 1, p->m, p->n, p->k});
+}
+
+static struct rate point_rate(uint32_t kernel, const struct rate_point *p)
+{
+    return (struct rate){log(p->seconds / point_flops(kernel, p)), p->spread};
+}
+
+/* Points sorted by (m, n, k) that are a full grid: its lengths. */
+struct grid {
+    uint32_t count[3];
+};
+
+static bool find_grid(const struct kernel_rate *rate, struct grid *out)
+{
+    const struct rate_point *p = rate->points;
+    uint32_t total = rate->point_count, k_count = 1, m_run = 1;
+    while (k_count < total && p[k_count].m == p[0].m && p[k_count].n == p[0].n) k_count++;
+    while (m_run < total && p[m_run].m == p[0].m) m_run++;
+    if (m_run % k_count != 0 || total % m_run != 0) return false;
+    *out = (struct grid){{total / m_run, m_run / k_count, k_count}};
+    for (uint32_t i = 0; i < total; i++) {
+        uint32_t n_index = i / k_count % out->count[1], k_index = i % k_count;
+        if (p[i].m != p[i / m_run * m_run].m || p[i].n != p[n_index * k_count].n ||
+            p[i].k != p[k_index].k)
+            return false;
+    }
+    return true;
+}
+
+/* Where a size lies on an axis: between entries `low` and `low` + 1, or on `low` alone. */
+struct axis_place {
+    uint32_t low, high;
+    double part; /* of the way from low to high, in the logarithm */
+};
+
+static uint64_t coordinate(const struct rate_point *p, int axis)
+{
+    return axis == 0 ? p->m : axis == 1 ? p->n : p->k;
+}
+
+static struct axis_place place_on_axis(const struct kernel_rate *rate, uint32_t stride,
+                                       uint32_t count, int axis, double size)
+{
+    uint32_t high = 0;
+    while (high < count && (double)coordinate(&rate->points[high * stride], axis) < size) high++;
+    if (high == 0) return (struct axis_place){0, 0, 0};
+    if (high == count) return (struct axis_place){count - 1, count - 1, 0};
+    double below = (double)coordinate(&rate->points[(high - 1) * stride], axis);
+    double above = (double)coordinate(&rate->points[high * stride], axis);
+    return (struct axis_place){high - 1, high, log(size / below) / log(above / below)};
+}
+
+static struct rate interpolate_grid(uint32_t kernel, const struct kernel_rate *rate,
+                                    const struct grid *grid, const struct work_item *item)
+{
+    uint32_t strides[3] = {grid->count[1] * grid->count[2], grid->count[2], 1};
+    double sizes[3] = {(double)item->m, (double)item->n, (double)item->k};
+    struct axis_place places[3];
+    for (int axis = 0; axis < 3; axis++)
+        places[axis] = place_on_axis(rate, strides[axis], grid->count[axis], axis, sizes[axis]);
+    struct rate sum = {0};
+    for (unsigned corner = 0; corner < 8; corner++) {
+        double weight = 1;
+        uint32_t index = 0;
+        for (int axis = 0; axis < 3; axis++) {
+            const struct axis_place *place = &places[axis];
+            bool upper = corner >> axis & 1;
+            weight *= upper ? place->part : 1 - place->part;
+            index += strides[axis] * (upper ? place->high : place->low);
+        }
+        if (weight == 0) continue;
+        struct rate at = point_rate(kernel, &rate->points[index]);
+        sum.log_s += weight * at.log_s;
+        sum.spread += weight * at.spread;
+    }
+    return sum;
+}
+
+static double distance_squared(const struct rate_point *p, const struct work_item *item)
+{
+    double m = log((double)item->m / (double)p->m);
+    double n = log((double)item->n / (double)p->n);
+    double k = log((double)item->k / (double)p->k);
+    return m * m + n * n + k * k;
+}
+
+enum { NEAREST = 4 };
+
+/* The points nearest to the item, nearest first; returns how many. */
+struct neighbour {
+    const struct rate_point *point;
+    double distance; /* squared */
+};
+static uint32_t find_nearest(const struct kernel_rate *rate, const struct work_item *item,
+                             struct neighbour out[NEAREST])
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < rate->point_count; i++) {
+        struct neighbour next = {&rate->points[i], distance_squared(&rate->points[i], item)};
+        if (found == NEAREST && next.distance >= out[NEAREST - 1].distance) continue;
+        uint32_t at = found < NEAREST ? found++ : NEAREST - 1;
+        for (; at > 0 && out[at - 1].distance > next.distance; at--) out[at] = out[at - 1];
+        out[at] = next;
+    }
+    return found;
+}
+
+static struct rate interpolate_scattered(uint32_t kernel, const struct kernel_rate *rate,
+                                         const struct work_item *item)
+{
+    struct neighbour nearest[NEAREST] = {{0}};
+    uint32_t found = find_nearest(rate, item, nearest);
+    if (nearest[0].distance == 0) return point_rate(kernel, nearest[0].point);
+    struct rate sum = {0};
+    double weights = 0;
+    for (uint32_t i = 0; i < found; i++) {
+        double weight = nearest[0].distance / nearest[i].distance;
+        struct rate at = point_rate(kernel, nearest[i].point);
+        sum.log_s += weight * at.log_s;
+        sum.spread += weight * at.spread;
+        weights += weight;
+    }
+    return (struct rate){sum.log_s / weights, sum.spread / weights};
+}
+
+/* --- points in bytes ------------------------------------------------------------------------ */
+
+static double point_bytes(uint32_t kernel, const struct rate_point *p)
+{
+    return work_item_bytes(&(struct work_item){kernel, 1, p->m, p->n, p->k}, ELEMENT_BYTES);
+}
+
+static struct rate interpolate_bytes(uint32_t kernel, const struct kernel_rate *rate, double bytes)
+{
+    const struct rate_point *low = NULL, *high = NULL;
+    double low_bytes = 0, high_bytes = 0;
+    for (uint32_t i = 0; i < rate->point_count; i++) {
+        const struct rate_point *p = &rate->points[i];
+        double at = point_bytes(kernel, p);
+        if (at <= bytes && (!low || at > low_bytes)) low = p, low_bytes = at;
+        if (at >= bytes && (!high || at < high_bytes)) high = p, high_bytes = at;
+    }
+    if (!low) low = high, low_bytes = high_bytes;
+    struct rate below = {log(low->seconds / low_bytes), low->spread};
+    if (!high || high_bytes == low_bytes) return below;
+    struct rate above = {log(high->seconds / high_bytes), high->spread};
+    double part = log(bytes / low_bytes) / log(high_bytes / low_bytes);
+    return (struct rate){(1 - part) * below.log_s + part * above.log_s,
+                         (1 - part) * below.spread + part * above.spread};
+}
+
+/* --- one item ------------------------------------------------------------------------------- */
+
+/* Seconds and their relative spread; what the host does to dispatch it, and what of the time hides dispatches. */
+struct cost {
+    double seconds, spread, host_s, hiding_s;
+};
+
+static struct cost measured_cost(uint32_t kernel, const struct kernel_rate *rate,
+                                 const struct work_item *item)
+{
+    double flops = work_item_flops(item), bytes = work_item_bytes(item, ELEMENT_BYTES);
+    struct work_item one = *item;
+    struct grid grid;
+    struct rate at;
+    one.count = 1;
+    if (flops == 0 && bytes == 0) return (struct cost){0};
+    if (flops == 0)
+        at = interpolate_bytes(kernel, rate, work_item_bytes(&one, ELEMENT_BYTES));
+    else if (find_grid(rate, &grid))
+        at = interpolate_grid(kernel, rate, &grid, &one);
+    else
+        at = interpolate_scattered(kernel, rate, &one);
+    return (struct cost){.seconds = exp(at.log_s) * (flops > 0 ? flops : bytes), .spread = at.spread};
+}
+
+/* The share of a machine that one of its host devices is. */
+double cost_host_share(const struct hardware *hardware, uint32_t device)
+{
+    if (device == hardware_cpu(hardware)) return 1;
+    if (strcmp(hardware->backend, "host") != 0 || hardware->threads == 0) return 1;
+    double share = (double)hardware->threads / hardware->host_cores;
+    return share < 1 ? share : 1;
+}
+
+double cost_peak_flops_per_s(const struct hardware *hardware, uint32_t device)
+{
+    assert(device < hardware->device_count);
+    const struct device_type *type = &hardware->types[hardware->devices[device].type];
+    double peak = fmax(type->peak_fp32.value, fmax(type->peak_tf32.value, type->peak_bf16.value));
+    return peak * cost_host_share(hardware, device);
+}
+
+static const struct figure *stated_or(const struct figure *figure, const struct figure *otherwise)
+{
+    return figure->value > 0 ? figure : otherwise;
+}
+
+/* On the host's processor, where host memory is what limits. */
+static struct cost host_memory_cost(const struct hardware *hardware, const struct work_item *item)
+{
+    const struct figure *memory = &hardware_default_memory_efficiency;
+    double rate = hardware_of_host(hardware, hardware->host_bandwidth.value) * memory->value;
+    return (struct cost){.seconds = work_item_bytes(item, ELEMENT_BYTES) / rate, .spread = memory->spread};
+}
+
+static bool is_bf16_matmul(uint32_t kernel)
+{
+    return (kernel >= KERNEL_MATMUL_BF16_FORWARD && kernel <= KERNEL_MATMUL_BF16_WEIGHT) ||
+           (kernel >= KERNEL_MATMUL_HALF_FORWARD && kernel <= KERNEL_MATMUL_HALF_WEIGHT);
+}
+
+static bool is_bf16_product(uint32_t kernel)
+{
+    return is_bf16_matmul(kernel) || (kernel >= KERNEL_ATTENTION_HALF_FORWARD &&
+                                      kernel <= KERNEL_ATTENTION_FULL_HALF_BACKWARD);
+}
+
+static struct cost datasheet_cost(const struct hardware *hardware, uint32_t device,
+                                  const struct work_item *item)
+{
+    bool cpu = device == hardware_cpu(hardware);
+    const struct device_type *type = &hardware->types[cpu ? 0 : hardware->devices[device].type];
+    const struct figure *matmul =
+        stated_or(&type->matmul_efficiency, &hardware_default_matmul_efficiency);
+    const struct figure *memory =
+        stated_or(&type->memory_efficiency, &hardware_default_memory_efficiency);
+    double share = cost_host_share(hardware, device);
+    const struct figure *fp32 = stated_or(&type->peak_tf32, &type->peak_fp32);
+    bool scalar = fp32 == &type->peak_fp32 && !is_bf16_product(item->kernel); /* no matrix cores */
+    if (scalar) matmul = stated_or(&type->fp32_efficiency, matmul);
+    double peak = (is_bf16_product(item->kernel) ? stated_or(&type->peak_bf16, fp32) : fp32)->value;
+    const struct kernel_rates rates = {
+        .flops_per_s = peak * matmul->value * share,
+        .bytes_per_s = type->memory_bandwidth.value * memory->value * share,
+        .sustained_flops_per_s = peak * type->kernel_model.matmul_sustained.value * share,
+        .launch_s = type->launch_latency.value,
+        .matrix_cores = !scalar,
+        .of_all_shapes = scalar && type->fp32_efficiency.value > 0,
+        /* without matrix cores nothing was fitted to jobs in fp32 */
+        .frameworks = hardware->stack == STACK_FRAMEWORKS && !(scalar && kernel_half(item->kernel) != item->kernel),
+    };
+    if (!cpu && scalar && work_is_convolution_3x3(item->kernel))
+        return (struct cost){.seconds = convolution_model_s(rates, item), .spread = matmul->spread};
+    if (!cpu && kernel_model_is_set(&type->kernel_model)) {
+        const struct kernel_seconds took = kernel_model_seconds(&type->kernel_model, rates, item);
+        return (struct cost){took.device_s, took.multiplies ? matmul->spread : memory->spread, took.host_s, took.hiding_s};
+    }
+    double compute_s = work_item_flops(item) / rates.flops_per_s;
+    double memory_s = work_item_bytes(item, ELEMENT_BYTES) / rates.bytes_per_s;
+    double latency_s = item->count * rates.launch_s;
+    if (compute_s > memory_s) return (struct cost){.seconds = latency_s + compute_s, .spread = matmul->spread};
+    return (struct cost){.seconds = latency_s + memory_s, .spread = memory->spread};
+}
+
+/* A kernel that was not measured runs at the rate (per FLOP or byte) of one much like it: full
+ * attention is the same code as causal attention, and profiles of before there were llamas tell of
+ * kernels that do as little per byte. Products of halves are those of bf16 with a shorter result;
+ * attention of halves has the FLOPs of the fp32 one, and no more than its rate is known. Convolutions are
+ * products of matrices whose first operand is gathered on the way. */
+static uint32_t stand_in(uint32_t kernel)
+{
+    switch (kernel) {
+    case KERNEL_ATTENTION_FULL_FORWARD: return KERNEL_ATTENTION_FORWARD;
+    case KERNEL_ATTENTION_FULL_BACKWARD: return KERNEL_ATTENTION_BACKWARD;
+    case KERNEL_RMS_NORM_FORWARD: return KERNEL_NORM_FORWARD;
+    case KERNEL_RMS_NORM_BACKWARD: return KERNEL_NORM_BACKWARD;
+    case KERNEL_ROPE:
+    case KERNEL_GATHER: return KERNEL_RESIDUAL;
+    case KERNEL_SWIGLU_FORWARD: return KERNEL_GELU_FORWARD;
+    case KERNEL_SWIGLU_BACKWARD: return KERNEL_GELU_BACKWARD;
+    case KERNEL_CONVOLUTION_FORWARD: return KERNEL_MATMUL_FORWARD;
+    case KERNEL_CONVOLUTION_INPUT: return KERNEL_MATMUL_INPUT;
+    case KERNEL_CONVOLUTION_WEIGHT: return KERNEL_MATMUL_WEIGHT;
+    case KERNEL_CONVOLUTION_3X3_FORWARD: return KERNEL_CONVOLUTION_FORWARD;
+    case KERNEL_CONVOLUTION_3X3_INPUT: return KERNEL_CONVOLUTION_INPUT;
+    case KERNEL_CONVOLUTION_3X3_WEIGHT: return KERNEL_CONVOLUTION_WEIGHT;
+    case KERNEL_BATCH_NORM_FORWARD: return KERNEL_NORM_FORWARD;
+    case KERNEL_BATCH_NORM_BACKWARD: return KERNEL_NORM_BACKWARD;
+    case KERNEL_RELU_FORWARD: return KERNEL_GELU_FORWARD;
+    case KERNEL_RELU_BACKWARD: return KERNEL_GELU_BACKWARD;
+    case KERNEL_POOL: return KERNEL_RESIDUAL;
+    case KERNEL_SQUARES: return KERNEL_SGD;
+    case KERNEL_ROUND: return KERNEL_RESIDUAL;
+    case KERNEL_ADAMW_BF16: return KERNEL_ADAMW;
+    case KERNEL_MOMENTUM_BF16: return KERNEL_MOMENTUM;
+    case KERNEL_MATMUL_BF16_FORWARD:
+    case KERNEL_MATMUL_BF16_INPUT:
+    case KERNEL_MATMUL_BF16_WEIGHT: return kernel - KERNEL_MATMUL_BF16_FORWARD + KERNEL_MATMUL_FORWARD;
+    case KERNEL_MATMUL_HALF_FORWARD:
+    case KERNEL_MATMUL_HALF_INPUT:
+    case KERNEL_MATMUL_HALF_WEIGHT:
+        return kernel - KERNEL_MATMUL_HALF_FORWARD + KERNEL_MATMUL_BF16_FORWARD;
+    default: return kernel_wide(kernel);
+    }
+}
+
+static struct cost item_cost(const struct hardware *hardware, uint32_t device,
+                             const struct work_item *item);
+
+/* A device without products of bf16 (the host's processor) makes them in fp32, from operands that are
+ * widened first: as many bytes as rounding them. */
+static struct cost widened_cost(const struct hardware *hardware, uint32_t device, uint32_t kernel,
+                                const struct kernel_rate *fp32, const struct work_item *item)
+{
+    struct cost product = measured_cost(kernel, fp32, item);
+    const struct work_item widened = {.kernel = KERNEL_ROUND, .count = item->count,
+                                      .m = item->m * item->k + item->k * item->n};
+    product.seconds += item_cost(hardware, device, &widened).seconds;
+    return product;
+}
+
+/* Nothing on the device, whose collective takes its time elsewhere; its members wait for each other at the least, and
+ * meanwhile the host goes on. */
+static struct cost collective_cost(const struct hardware *hardware, uint32_t device, const struct work_item *item)
+{
+    if (device == hardware_cpu(hardware)) return (struct cost){.seconds = 0};
+    const struct device_type *type = &hardware->types[hardware->devices[device].type];
+    double dispatch_s = hardware->stack == STACK_FRAMEWORKS ? type->kernel_model.dispatch_latency.value : 0;
+    double hiding_s = fmin(KERNEL_MODEL_AHEAD * dispatch_s, type->collective_latency.value);
+    return (struct cost){.host_s = item->count * dispatch_s, .hiding_s = item->count * hiding_s};
+}
+
+static struct cost item_cost(const struct hardware *hardware, uint32_t device,
+                             const struct work_item *item)
+{
+    assert(device <= hardware_cpu(hardware) && item->kernel < KERNEL_COUNT);
+    if (item->kernel == KERNEL_COLLECTIVE) return collective_cost(hardware, device, item);
+    if (item->kernel == KERNEL_FIXED)
+        return (struct cost){.seconds = (double)item->count * (double)item->m * 1e-9};
+    const struct compute_profile *profile = hardware_profile(hardware, device);
+    uint32_t kernel = item->kernel;
+    while (profile && profile->kernels[kernel].point_count == 0 && stand_in(kernel) != kernel)
+        kernel = stand_in(kernel);
+    if (profile && profile->kernels[kernel].point_count > 0 && is_bf16_matmul(item->kernel) &&
+        !is_bf16_matmul(kernel))
+        return widened_cost(hardware, device, kernel, &profile->kernels[kernel], item);
+    if (profile && profile->kernels[kernel].point_count > 0)
+        return measured_cost(kernel, &profile->kernels[kernel], item);
+    if (device == hardware_cpu(hardware) && hardware->host_bandwidth.value > 0)
+        return host_memory_cost(hardware, item);
+    return datasheet_cost(hardware, device, item);
+}
+
+double cost_item_s(const struct hardware *hardware, uint32_t device, const struct work_item *item)
+{
+    return cost_work_s(hardware, device, item, 1, NULL);
+}
+
+double cost_work_s(const struct hardware *hardware, uint32_t device,
+                   const struct work_item *items, size_t count, double *spread)
+{
+    double total = 0, host_s = 0, hiding_s = 0, errors_s[KERNEL_COUNT] = {0}, squares = 0;
+    bool dispatched = false; /* some kernel is; between others, which hide nothing, collectives are not either */
+    for (size_t i = 0; i < count; i++) {
+        struct cost cost = item_cost(hardware, device, &items[i]);
+        total += cost.seconds;
+        dispatched |= cost.host_s > 0 && items[i].kernel != KERNEL_COLLECTIVE;
+        host_s += cost.host_s;
+        hiding_s += cost.hiding_s;
+        errors_s[items[i].kernel] += cost.seconds * cost.spread;
+    }
+    for (size_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
+        squares += errors_s[kernel] * errors_s[kernel];
+    if (spread) *spread = total > 0 ? sqrt(squares) / total : 0;
+    return dispatched ? total + fmax(0, host_s - hiding_s) : total;
+}
+
+double cost_device_s(const struct hardware *hardware, uint32_t device, const struct work_item *items, size_t count)
+{
+    double total = 0;
+    for (size_t i = 0; i < count; i++) total += item_cost(hardware, device, &items[i]).seconds;
+    return total;
+}
+
+/* --- copies --------------------------------------------------------------------------------- */
+
+struct copies {
+    const struct copy_point *points;
+    uint32_t count;
+};
+
+static struct copies measured_copies(const struct hardware *hardware, uint32_t device,
+                                     enum copy_direction direction)
+{
+    const struct device_type *type = &hardware->types[hardware->devices[device].type];
+    if (direction == COPY_H2D) return (struct copies){type->h2d, type->h2d_count};
+    return (struct copies){type->d2h, type->d2h_count};
+}
+
+/* Links one after the other. */
+struct route {
+    const uint32_t *links;
+    uint32_t count;
+};
+
+static struct route host_route(const struct hardware *hardware, uint32_t device)
+{
+    const struct hardware_device *d = &hardware->devices[device];
+    return (struct route){d->path, d->path_count};
+}
+
+/* Bytes per second of the tightest link; DBL_MAX when none counts. */
+static double tightest_link(const struct hardware *hardware, struct route route, bool paced_only)
+{
+    double rate = DBL_MAX;
+    for (uint32_t i = 0; i < route.count; i++) {
+        const struct hardware_link *link = &hardware->links[route.links[i]];
+        if (!paced_only || link->paced) rate = fmin(rate, link->bandwidth.value);
+    }
+    return rate;
+}
+
+static double route_latency(const struct hardware *hardware, struct route route)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < route.count; i++)
+        sum += hardware->links[route.links[i]].latency.value;
+    return sum;
+}
+
+double cost_curve_s(const struct copy_point *points, uint32_t count, double latency_s, double bytes)
+{
+    assert(count > 0);
+    const struct copy_point *first = &points[0], *last = &points[count - 1];
+    if (bytes >= (double)last->bytes) return last->seconds * bytes / (double)last->bytes;
+    if (bytes <= (double)first->bytes) {
+        double floor_s = fmin(latency_s, first->seconds);
+        return floor_s + (first->seconds - floor_s) * bytes / (double)first->bytes;
+    }
+    const struct copy_point *high = first;
+    while ((double)high->bytes < bytes) high++;
+    const struct copy_point *low = high - 1;
+    double part = log(bytes / (double)low->bytes) / log((double)high->bytes / (double)low->bytes);
+    return exp((1 - part) * log(low->seconds) + part * log(high->seconds));
+}
+
+static double bandwidth(const struct hardware *hardware, struct copies c, struct route route)
+{
+    if (c.count == 0) return tightest_link(hardware, route, false);
+    const struct copy_point *last = &c.points[c.count - 1];
+    return fmin((double)last->bytes / last->seconds, tightest_link(hardware, route, true));
+}
+
+static double latency(const struct hardware *hardware, struct copies c, struct route route)
+{
+    double latency_s = route_latency(hardware, route);
+    if (c.count == 0) return latency_s;
+    const struct copy_point *last = &c.points[c.count - 1];
+    double rate = (double)last->bytes / last->seconds;
+    return fmax(latency_s, c.points[0].seconds - (double)c.points[0].bytes / rate);
+}
+
+static double duration(const struct hardware *hardware, struct copies c, struct route route,
+                       uint64_t bytes)
+{
+    double latency_s = latency(hardware, c, route);
+    if (c.count == 0) return latency_s + (double)bytes / tightest_link(hardware, route, false);
+    double measured_s = cost_curve_s(c.points, c.count, latency_s, (double)bytes);
+    double pace = tightest_link(hardware, route, true);
+    if (pace == DBL_MAX) return measured_s;
+    return fmax(measured_s, route_latency(hardware, route) + (double)bytes / pace);
+}
+
+double cost_copy_bandwidth(const struct hardware *hardware, uint32_t device,
+                           enum copy_direction direction)
+{
+    assert(device < hardware->device_count);
+    return bandwidth(hardware, measured_copies(hardware, device, direction),
+                     host_route(hardware, device));
+}
+
+double cost_copy_latency_s(const struct hardware *hardware, uint32_t device,
+                           enum copy_direction direction)
+{
+    assert(device < hardware->device_count);
+    return latency(hardware, measured_copies(hardware, device, direction),
+                   host_route(hardware, device));
+}
+
+double cost_copy_s(const struct hardware *hardware, uint32_t device, enum copy_direction direction,
+                   uint64_t bytes)
+{
+    assert(device < hardware->device_count);
+    return duration(hardware, measured_copies(hardware, device, direction),
+                    host_route(hardware, device), bytes);
+}
+
+/* What was measured between two devices of a type, which was over their first network; else the links say it, or where there are none,
+ * the memory that both have: a copy reads and writes it. */
+struct p2p {
+    struct p2p_route links;
+    struct route route;
+    struct copies copies;
+    double memory_bytes_per_s; /* 0: links */
+};
+
+static void find_p2p(const struct hardware *hardware, uint32_t from, uint32_t to, struct p2p *out)
+{
+    const struct hardware_device *a = &hardware->devices[from], *b = &hardware->devices[to];
+    const struct device_type *type = &hardware->types[b->type];
+    out->links = hardware_p2p_route(hardware, from, to);
+    out->route = (struct route){out->links.links, out->links.up_count + out->links.down_count};
+    out->copies = (struct copies){NULL, 0};
+    if (a->type == b->type && out->links.innermost) out->copies = (struct copies){type->p2p, type->p2p_count};
+    bool memory = out->copies.count == 0 && out->route.count == 0;
+    out->memory_bytes_per_s = memory ? type->memory_bandwidth.value / 2 : 0;
+}
+
+/* Both halves of a staged copy run at once: the slower one sets the rate, as does a lane that both cross. */
+static double staged_bandwidth(const struct hardware *hardware, const struct p2p *p2p, uint32_t from, uint32_t to)
+{
+    double half = fmin(cost_copy_bandwidth(hardware, from, COPY_D2H), cost_copy_bandwidth(hardware, to, COPY_H2D));
+    double rate = half * hardware_staged_efficiency.value;
+    for (uint32_t h = 0; h < p2p->route.count; h++)
+        rate = fmin(rate, hardware->links[p2p->route.links[h]].bandwidth.value /
+                              hardware_route_crossings(hardware, &p2p->links, h));
+    return rate;
+}
+
+static double staged_latency_s(const struct hardware *hardware, uint32_t from, uint32_t to)
+{
+    return cost_copy_latency_s(hardware, from, COPY_D2H) + cost_copy_latency_s(hardware, to, COPY_H2D);
+}
+
+double cost_p2p_bandwidth(const struct hardware *hardware, uint32_t from, uint32_t to)
+{
+    struct p2p p2p;
+    find_p2p(hardware, from, to, &p2p);
+    if (p2p.links.staged) return staged_bandwidth(hardware, &p2p, from, to);
+    if (p2p.memory_bytes_per_s > 0) return p2p.memory_bytes_per_s;
+    return bandwidth(hardware, p2p.copies, p2p.route);
+}
+
+double cost_p2p_latency_s(const struct hardware *hardware, uint32_t from, uint32_t to)
+{
+    struct p2p p2p;
+    find_p2p(hardware, from, to, &p2p);
+    if (p2p.links.staged) return staged_latency_s(hardware, from, to);
+    return latency(hardware, p2p.copies, p2p.route);
+}
+
+double cost_p2p_s(const struct hardware *hardware, uint32_t from, uint32_t to, uint64_t bytes)
+{
+    struct p2p p2p;
+    find_p2p(hardware, from, to, &p2p);
+    if (p2p.links.staged)
+        return staged_latency_s(hardware, from, to) + (double)bytes / staged_bandwidth(hardware, &p2p, from, to);
+    if (p2p.memory_bytes_per_s > 0) return (double)bytes / p2p.memory_bytes_per_s;
+    return duration(hardware, p2p.copies, p2p.route, bytes);
+}
+
+/* --- storage --------------------------------------------------------------------------------- */
+
+double cost_storage_bandwidth(const struct hardware *hardware, enum storage_direction direction)
+{
+    const struct hardware_storage *storage = &hardware->storage;
+    assert(hardware_has_storage(hardware));
+    double alone = direction == STORAGE_READ ? storage->read_rate.value : storage->write_rate.value;
+    return fmin(hardware_of_host(hardware, alone), hardware_storage_rate(hardware));
+}
+
+double cost_storage_s(const struct hardware *hardware, enum storage_direction direction,
+                      uint64_t bytes)
+{
+    return hardware->storage.latency.value +
+           (double)bytes / cost_storage_bandwidth(hardware, direction);
+}

@@ -1,0 +1,418 @@
+/*
+ * The catalogue itself: a row per GPU holds its datasheet, a row per node what is around its GPUs. Each figure says where
+ * it is from; dated values, not the present ones.
+ *
+ * Rates are dense and accumulate in fp32: tables that list sparse rates, or half-precision sums of
+ * GeForce cards, are twice too high. Memory is what nvidia-smi calls total, less what a process
+ * loses to its driver context. Where sources disagree or none was seen, the kind is "assumed".
+ *
+ * Tables in C, and no files beside the program: names then work wherever the program does, and the compiler checks
+ * that no field is missing. Machines of one's own are files (models/hardware/hardware.h).
+ *
+ * Bridges between pairs of cards are left out. Without NVLink, data-centre cards copy straight over PCIe, as NCCL has it
+ * do on most hosts (NCCL_P2P_LEVEL); the driver lets no GeForce card do so since Turing (NVIDIA/nccl-tests issues 117 and
+ * 287), and these go through host memory; the GTX 1080 Ti is taken to do so as well. --p2p-rate describes a bridge, --no-p2p
+ * a host where peer access fails. NVLink between the V100s of
+ * a node is a cube of single links, not a switch: rings over all of them, which is what collectives are, see no
+ * difference.
+ */
+#include "models/hardware/hardware_catalogue.h"
+
+#include "base/size.h"
+
+/* --- GPUs ----------------------------------------------------------------------------------- */
+
+#define BOARD "board power; NVIDIA datasheet"
+#define BOARD_RECALLED "board power; NVIDIA datasheet, as recalled"
+#define SMI "nvidia-smi, total memory"
+#define SMI_RECALLED "nvidia-smi, total memory, as recalled"
+#define VENDOR "NVIDIA datasheet"
+#define NVLINK_3 FITTED(275 * GB)
+#define NVLINK_4 GUESS(375 * GB, "NVLink 4 to a switch: copies reach 0.83 of 450 GB/s each way")
+#define NVLINK_5 GUESS(750 * GB, "NVLink 5 to a switch: copies taken to reach 0.83 of 900 GB/s each way")
+#define VENDOR_RECALLED "NVIDIA datasheet, as recalled"
+#define SHADERS "shaders x 2 x boost clock, as in llm.c mfu.h"
+#define VOLTA_16_BITS "NVIDIA datasheet, fp16 tensor cores: stands for 16 bits, it has no bf16"
+#define DISAGREE "sources disagree: 31.5 to 35 TFLOP/s fp32, 62.5 to 70 half precision"
+
+/*
+ * The A100 as software of 2021 drives it (Megatron-LM, DeepSpeed), fitted to runs of plots/papers/data: the first, third,
+ * fifth ... of every file but megatron_fig7.csv and megatron_table2.csv, vTrain's files weighing 12 and 9 (plots/papers/README.md has
+ * the command of `calibrate`; tests/cli/test_calibrate_a100.c holds the figures to it). Means of errors, fitted and held out: vTrain on
+ * one node 5.0 and 4.2, on several 6.6 and 8.9, Megatron's table 1 3.3 and 3.6, Korthikanti's table 5 1.0 and 3.5 %; of the first
+ * two comes the spread here. The forms were chosen with both halves in view; the efficiencies of products and of memory and NVLink's
+ * rate were set by hand. Fits that saw no run of a width are 10 and 11 % off on those of 3072 and of 8192 on several nodes. What a
+ * collective waits for before its first step is not NVLink's latency alone: its members do not come at the same time.
+ */
+#define FITTED(v)                                                                                 \
+    {.value = (v), .spread = 0.08, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,                 \
+     .source = "iteration times of GPT on A100: vTrain, arXiv 2104.04473, arXiv 2205.05198"}
+
+static const struct gpu_fit a100_fit = {
+    .matmul_efficiency = FITTED(0.95),
+    .memory_efficiency = FITTED(0.85),
+    .launch_latency = GUESS(2e-6, "between kernels of one stream"),
+    .collective_latency = FITTED(232e-6),
+    .nvlink_latency = GUESS(5e-6, "a copy starts in 5 to 15 us, of which two links have each half"),
+    .kernel_model = {
+        .multiprocessors = GUESS(108, "NVIDIA A100 whitepaper, as recalled"),
+        .matmul_depth = FITTED(25.8),
+        .score_bytes_forward = FITTED(17.2),
+        .score_bytes_backward = FITTED(16.8),
+        .loss_passes = FITTED(6.77),
+        .elementwise_passes = FITTED(1.06),
+        .matmul_sustained = FITTED(0.789),
+        .misaligned_rate = FITTED(0.352),
+        .kernel_gap = FITTED(25.4e-6),
+        .dispatch_latency = FITTED(71.1e-6),
+    },
+};
+
+/*
+ * The V100. Products in fp32: the 1 x 1 convolutions of ResNet-50, forward and backward, as PipeDream's profiler measured
+ * them (docs/instances/pipedream; its device is not named, and passes over memory at 0.74 to 0.89 TB/s leave no other of
+ * its time): 9.9 TFLOP/s in all, by batch and shape 8 to 12.
+ *
+ * Transformers of 16 bits. Products and scores by hand to kernels that Aceso measured one by one, a sequence of 2048 through
+ * a block 5120 wide (microsoft/SuperScaler): its three large products there and back 92 TFLOP/s in all, longer ones faster;
+ * softmax and dropout of scores. All else, gaps and dispatches above all, is what the A100 had when collectives were not
+ * dispatched yet: the same software (but for passes over losses, which would hold for fp32 as well). No iteration was fitted: those in Megatron-LM's README of November 2020, with
+ * tensor groups of 1, 2, 4 and 8, come out 12, 11, 3 and 1 % too long (plots/papers/megatron-v100.json). What that leaves of
+ * pipelines is in plots/papers: terapipe-table2, pipedream-2bw-fig6 and -fig8. Tried and left: the A100's figures of now, without
+ * and with its wait in front of collectives, and that wait alone. Mean errors of megatron-v100 were 5.4, 6.7 and 8.6 % for 6.6,
+ * of terapipe-table2 21.2, 21.9 and 21.8 for 21.0, of compression-table6 25.0, 22.1 and 20.3 for 23.1, of -fig6 25.0, 26.1 and 24.8
+ * for 23.6, of -fig8 21.6, 21.6 and 20.5 for 20.5: no better as a whole.
+ */
+#define V100_KERNELS(v)                                                                           \
+    {.value = (v), .spread = 0.15, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,                 \
+     .source = "kernels of GPT of 13 billion on a V100: Aceso's profiles, microsoft/SuperScaler"}
+#define LIKE_A100(v)                                                                              \
+    {.value = (v), .spread = 0.3, .kind = FIGURE_ASSUMED, .as_of = FIGURES_AS_OF,                 \
+     .source = "as an earlier fit to the same software has it on A100"}
+
+static const struct gpu_fit v100_fit = {
+    .fp32_efficiency = {.value = 0.63, .spread = 0.1, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,
+                        .source = "1 x 1 convolutions of ResNet-50 in PipeDream's profile"},
+    .matmul_efficiency = V100_KERNELS(0.755),
+    .kernel_model = {
+        .multiprocessors = GUESS(80, "NVIDIA V100 whitepaper, as recalled"),
+        .matmul_depth = V100_KERNELS(130),
+        .score_bytes_forward = V100_KERNELS(8.4),
+        .score_bytes_backward = V100_KERNELS(8.8),
+        .elementwise_passes = LIKE_A100(1.26),
+        .misaligned_rate = LIKE_A100(0.433),
+        .kernel_gap = LIKE_A100(28e-6),
+        .dispatch_latency = LIKE_A100(69.7e-6),
+    },
+};
+
+/* How devices without NVLink exchange data: straight over PCIe, or through host memory. */
+enum { STAGED = false, PEERS = true };
+
+static const struct gpu gpus[] = {
+    {"gtx-1080-ti-11gb", "NVIDIA GeForce GTX 1080 Ti", "Pascal, no tensor cores, PCIe 3",
+     SEEN(11 * GIB, VENDOR), GUESS(11178 * MIB, SMI_RECALLED), SEEN(484 * GB, VENDOR),
+     SEEN(11.3 * TFLOP, VENDOR), NONE, NONE, 3, NONE,
+     GUESS(250, BOARD_RECALLED), NULL, STAGED},
+    {"v100-pcie-16gb", "Tesla V100-PCIE-16GB", "Volta, fp16 tensor cores, PCIe 3 card",
+     SEEN(16 * GIB, VENDOR), GUESS(16160 * MIB, SMI_RECALLED), SEEN(900 * GB, VENDOR),
+     SEEN(14.0 * TFLOP, VENDOR), NONE, SEEN(112 * TFLOP, VOLTA_16_BITS), 3, NONE,
+     SEEN(250, BOARD), &v100_fit, PEERS},
+    {"v100-sxm2-32gb", "Tesla V100-SXM2-32GB", "Volta, fp16 tensor cores, PCIe 3",
+     SEEN(32 * GIB, VENDOR), GUESS(32510 * MIB, SMI_RECALLED), SEEN(900 * GB, VENDOR),
+     SEEN(15.7 * TFLOP, VENDOR), NONE, SEEN(125 * TFLOP, VOLTA_16_BITS), 3, NONE,
+     SEEN(300, BOARD), &v100_fit, STAGED},
+    {"v100-sxm2-16gb", "Tesla V100-SXM2-16GB", "Volta, fp16 tensor cores, PCIe 3",
+     SEEN(16 * GIB, VENDOR), GUESS(16160 * MIB, SMI_RECALLED), SEEN(900 * GB, VENDOR),
+     SEEN(15.7 * TFLOP, VENDOR), NONE, SEEN(125 * TFLOP, VOLTA_16_BITS), 3, NONE,
+     SEEN(300, BOARD), &v100_fit, STAGED},
+    {"rtx-2080-ti-11gb", "NVIDIA GeForce RTX 2080 Ti", "Turing, fp16 tensor cores, PCIe 3",
+     SEEN(11 * GIB, VENDOR), SEEN(11012 * MIB, SMI), SEEN(616 * GB, VENDOR),
+     SEEN(13.4 * TFLOP, "NVIDIA datasheet; a GEMM was measured at 12.7 TFLOP/s"), NONE, NONE, 3, NONE,
+     GUESS(260, "board power, 250 to 260 W by version"), NULL, STAGED},
+    {"t4-16gb", "Tesla T4", "Turing, fp16 tensor cores, PCIe 3", SEEN(16 * GIB, VENDOR),
+     SEEN(15360 * MIB, SMI), SEEN(320 * GB, VENDOR), SEEN(8.1 * TFLOP, VENDOR), NONE, NONE, 3, NONE,
+     SEEN(70, BOARD), NULL, PEERS},
+    {"rtx-3090-24gb", "NVIDIA GeForce RTX 3090", "Ampere, PCIe 4", SEEN(24 * GIB, VENDOR),
+     SEEN(24576 * MIB, SMI), SEEN(936 * GB, VENDOR), SEEN(35.6 * TFLOP, SHADERS),
+     SEEN(35.6 * TFLOP, SHADERS), SEEN(71.2 * TFLOP, SHADERS), 4, NONE,
+     SEEN(350, BOARD), NULL, STAGED},
+    {"a10g-24gb", "NVIDIA A10G", "Ampere, of AWS g5 machines, PCIe 4", SEEN(24 * GIB, VENDOR),
+     GUESS(23028 * MIB, "nvidia-smi of the A10, its sibling"), SEEN(600 * GB, VENDOR),
+     GUESS(35 * TFLOP, DISAGREE), GUESS(35 * TFLOP, DISAGREE), GUESS(70 * TFLOP, DISAGREE), 4, NONE,
+     SEEN(300, "nvidia-smi, power limit"), NULL, PEERS},
+    {"a100-sxm4-40gb", "NVIDIA A100-SXM4-40GB", "Ampere, HBM2, PCIe 4", SEEN(40 * GIB, VENDOR),
+     SEEN(40960 * MIB, SMI), SEEN(1555 * GB, VENDOR), SEEN(19.5 * TFLOP, VENDOR),
+     SEEN(156 * TFLOP, VENDOR), SEEN(312 * TFLOP, VENDOR), 4, NVLINK_3,
+     SEEN(400, BOARD), &a100_fit, STAGED},
+    {"a100-sxm4-80gb", "NVIDIA A100-SXM4-80GB", "Ampere, HBM2e, PCIe 4", SEEN(80 * GIB, VENDOR),
+     SEEN(81920 * MIB, SMI), SEEN(2039 * GB, VENDOR), SEEN(19.5 * TFLOP, VENDOR),
+     SEEN(156 * TFLOP, VENDOR), SEEN(312 * TFLOP, VENDOR), 4, NVLINK_3,
+     SEEN(400, BOARD), &a100_fit, STAGED},
+    {"rtx-4090-24gb", "NVIDIA GeForce RTX 4090", "Ada, PCIe 4", SEEN(24 * GIB, VENDOR),
+     GUESS(24564 * MIB, SMI_RECALLED), SEEN(1008 * GB, VENDOR), SEEN(82.6 * TFLOP, SHADERS),
+     SEEN(82.6 * TFLOP, SHADERS), SEEN(165.2 * TFLOP, SHADERS), 4, NONE,
+     SEEN(450, BOARD), NULL, STAGED},
+    {"l4-24gb", "NVIDIA L4", "Ada, of AWS g6 machines, PCIe 4", SEEN(24 * GIB, VENDOR),
+     SEEN(23034 * MIB, SMI), SEEN(300 * GB, VENDOR), SEEN(30.3 * TFLOP, VENDOR),
+     SEEN(60 * TFLOP, VENDOR), SEEN(121 * TFLOP, VENDOR), 4, NONE,
+     GUESS(72, BOARD_RECALLED), NULL, PEERS},
+    {"l40s-48gb", "NVIDIA L40S", "Ada, PCIe 4", SEEN(48 * GIB, VENDOR), SEEN(46068 * MIB, SMI),
+     SEEN(864 * GB, VENDOR), SEEN(91.6 * TFLOP, VENDOR), SEEN(183 * TFLOP, VENDOR),
+     SEEN(362 * TFLOP, VENDOR), 4, NONE,
+     SEEN(350, BOARD), NULL, PEERS},
+    {"h100-sxm5-80gb", "NVIDIA H100 80GB HBM3", "Hopper, HBM3, PCIe 5", SEEN(80 * GIB, VENDOR),
+     SEEN(81559 * MIB, SMI), SEEN(3350 * GB, VENDOR), SEEN(67 * TFLOP, VENDOR),
+     GUESS(494.7 * TFLOP, "half of the bf16 rate"), SEEN(989.4 * TFLOP, VENDOR), 5, NVLINK_4,
+     SEEN(700, BOARD), NULL, STAGED},
+    {"h200-sxm-141gb", "NVIDIA H200", "Hopper, HBM3e, PCIe 5", SEEN(141 * GIB, VENDOR),
+     GUESS(143771 * MIB, SMI_RECALLED), GUESS(4800 * GB, VENDOR_RECALLED),
+     GUESS(67 * TFLOP, VENDOR_RECALLED), GUESS(494.7 * TFLOP, "half of the bf16 rate"),
+     SEEN(989.4 * TFLOP, VENDOR), 5, NVLINK_4,
+     GUESS(700, BOARD_RECALLED), NULL, STAGED},
+    {"v100-pcie-32gb", "Tesla V100-PCIE-32GB", "Volta, fp16 tensor cores, PCIe 3 card",
+     SEEN(32 * GIB, VENDOR), GUESS(32510 * MIB, SMI_RECALLED), SEEN(900 * GB, VENDOR),
+     SEEN(14.0 * TFLOP, VENDOR), NONE, SEEN(112 * TFLOP, VOLTA_16_BITS), 3, NONE, SEEN(250, BOARD), &v100_fit, PEERS},
+    {"p100-pcie-16gb", "Tesla P100-PCIE-16GB", "Pascal, no tensor cores, PCIe 3 card",
+     SEEN(16 * GIB, VENDOR), GUESS(16280 * MIB, SMI_RECALLED), SEEN(732 * GB, VENDOR),
+     SEEN(9.3 * TFLOP, VENDOR), NONE, NONE, 3, NONE, SEEN(250, BOARD), NULL, PEERS},
+    {"p100-sxm2-16gb", "Tesla P100-SXM2-16GB", "Pascal, no tensor cores, PCIe 3",
+     SEEN(16 * GIB, VENDOR), GUESS(16280 * MIB, SMI_RECALLED), GUESS(732 * GB, VENDOR_RECALLED),
+     GUESS(10.6 * TFLOP, VENDOR_RECALLED), NONE, NONE, 3, NONE, GUESS(300, BOARD_RECALLED), NULL, STAGED},
+    {"a10-24gb", "NVIDIA A10", "Ampere, PCIe 4", SEEN(24 * GIB, VENDOR), SEEN(23028 * MIB, SMI),
+     SEEN(600 * GB, VENDOR), SEEN(31.2 * TFLOP, VENDOR), SEEN(62.5 * TFLOP, VENDOR),
+     SEEN(125 * TFLOP, VENDOR), 4, NONE, SEEN(150, BOARD), NULL, PEERS},
+    {"a100-pcie-40gb", "NVIDIA A100-PCIE-40GB", "Ampere, HBM2, PCIe 4 card", SEEN(40 * GIB, VENDOR),
+     SEEN(40960 * MIB, SMI), SEEN(1555 * GB, VENDOR), SEEN(19.5 * TFLOP, VENDOR),
+     SEEN(156 * TFLOP, VENDOR), SEEN(312 * TFLOP, VENDOR), 4, NONE, SEEN(250, BOARD), NULL, PEERS},
+    {"a100-pcie-80gb", "NVIDIA A100 80GB PCIe", "Ampere, HBM2e, PCIe 4 card", SEEN(80 * GIB, VENDOR),
+     SEEN(81920 * MIB, SMI), SEEN(1935 * GB, VENDOR), SEEN(19.5 * TFLOP, VENDOR),
+     SEEN(156 * TFLOP, VENDOR), SEEN(312 * TFLOP, VENDOR), 4, NONE, SEEN(300, BOARD), NULL, PEERS},
+    {"h100-pcie-80gb", "NVIDIA H100 PCIe", "Hopper, PCIe 5 card", SEEN(80 * GIB, VENDOR),
+     GUESS(81559 * MIB, "nvidia-smi of the H100 SXM5, its sibling"), SEEN(2000 * GB, VENDOR),
+     SEEN(51 * TFLOP, VENDOR), SEEN(378 * TFLOP, VENDOR), SEEN(756 * TFLOP, VENDOR), 5, NONE,
+     SEEN(350, BOARD), NULL, PEERS},
+    {"rtx-5090-32gb", "NVIDIA GeForce RTX 5090", "Blackwell, PCIe 5", SEEN(32 * GIB, VENDOR),
+     GUESS(32607 * MIB, SMI_RECALLED), SEEN(1792 * GB, VENDOR), SEEN(104.8 * TFLOP, VENDOR),
+     GUESS(104.8 * TFLOP, "as fp32"), {.value = 209.5 * TFLOP, .kind = FIGURE_DERIVED, .as_of = FIGURES_AS_OF,
+     .source = "838.4 sparse with fp16 sums: a half of a half of it"}, 5, NONE, SEEN(575, BOARD), NULL, STAGED},
+    {"b200-180gb", "NVIDIA B200", "Blackwell, HBM3e, PCIe 5", SEEN(180 * GIB, VENDOR),
+     GUESS(179 * GB, "clouds list 179 to 192 GB"), GUESS(7700 * GB, "sources disagree: 7.7 to 8 TB/s"),
+     GUESS(75 * TFLOP, "sources disagree: 75 to 80 TFLOP/s"), SEEN(1100 * TFLOP, VENDOR),
+     SEEN(2250 * TFLOP, VENDOR), 5, NVLINK_5, SEEN(1000, BOARD), NULL, STAGED},
+};
+
+/* --- machines ------------------------------------------------------------------------------- */
+
+/*
+ * Hydra's machines. What was published of them says that GPUs do not wait for each other's copies: eight are 8.6 times as
+ * fast as one while nothing hides the copies (Table 3), and the gain for a model is the same with 2 models as with 8
+ * (Fig. 9A). So each has a link of its own to the host.
+ *
+ * The efficiency of the machine of 2022 is fitted to the hours of its baseline, plain model parallelism, which copies
+ * nothing to speak of: 0.18 by the text models (84.3 h for 12 of 0.9 B, 4 epochs of 2.05 M tokens), 0.525 by the image models
+ * (18.1 h for 12 of 0.3 to 2 B, 5 epochs of 50 000 images); what is stated is their geometric mean. Why they
+ * differ by that much is not published. Hydra's own hours and all speed-ups are not used for it.
+ */
+#define HYDRA_NOTE                                                                               \
+    "the papers state GPUs, memory and cores; assumed: each GPU with 16 lanes of PCIe 3 of its own, " \
+    "one host bridge; NVLink is not used"
+static const struct gpu_fit hydra_fit = {
+    .matmul_efficiency = {
+        .value = 0.31, .spread = 0.7, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,
+        .source = "hours of model parallelism in Hydra's report of April 2022, Fig. 8: 0.18 and 0.525, their geometric mean"},
+};
+
+/*
+ * The V100 of a DGX-2 as DeepSpeed drives it with transformers of 16 bits: fitted to the nine throughputs of ZeRO-Offload's
+ * Fig. 8 (2048 to 4096 wide, microbatches of 4 to 32), which come out with 5 % of error in the mean, 9 % at most. Wider
+ * matrices are faster, as depth says; one share of the peak for all is too high for the narrow and too low for the wide.
+ */
+#define DEEPSPEED_FITTED(v)                                                                       \
+    {.value = (v), .spread = 0.1, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,                  \
+     .source = "throughput of one V100: ZeRO-Offload, arXiv 2101.06840, Fig. 8"}
+
+static const struct gpu_fit dgx_2_fit = {
+    .matmul_efficiency = DEEPSPEED_FITTED(0.4),
+    .kernel_model = {
+        .multiprocessors = GUESS(80, "NVIDIA V100 whitepaper, as recalled"),
+        .matmul_depth = DEEPSPEED_FITTED(1500),
+    },
+};
+
+#define NVLINK_2                                                                                    \
+    {.value = 135 * GB, .spread = 0.1, .kind = FIGURE_MEASURED, .as_of = FIGURES_AS_OF,             \
+     .source = "NVLink 2, six links of 25 GB/s each way: all-reduce of 8 V100 reaches 135 (vTrain's " \
+               "traces)"}
+#define DGX_NOTE                                                                                  \
+    "datasheet figures; efficiencies and latencies are assumed. Nodes meet in a fat tree, 20 to a leaf " \
+    "switch of each rail, oversubscribed as the machine's name says, else not at all"
+#define CLOUD_NOTE                                                                                \
+    "datasheet figures; efficiencies, latencies and PCIe are assumed. Nodes meet in one switch"
+#define IB_LATENCY GUESS(0, "counted at the PCIe links: 20 us in all, as Calculon's InfiniBand")
+#define TCP_LATENCY GUESS(15e-6, "a message over TCP takes about 50 us")
+#define EFA_LATENCY GUESS(5e-6, "a message over EFA takes about 30 us")
+
+static const struct node nodes[] = {
+    {.name = "hydra-8x2080ti",
+     .summary = "the machine of Hydra's 2022 report: 8 RTX 2080 Ti, 500 GB, 80 cores",
+     .note = HYDRA_NOTE, .gpu = "rtx-2080-ti-11gb", .device_count = 8, .switch_devices = 1,
+     .fit = &hydra_fit,
+     .host_bytes = SEEN(500 * GB, "Hydra technical report, April 2022, experimental setup"),
+     .host_cores = 80},
+    {.name = "hydra-8x1080ti",
+     .summary = "the machine of Hydra's 2021 report: 8 GTX 1080 Ti, 512 GB, 10 cores",
+     .note = HYDRA_NOTE, .gpu = "gtx-1080-ti-11gb", .device_count = 8, .switch_devices = 1,
+     .host_bytes = SEEN(512 * GB, "Hydra technical report, July 2021, experimental setup"),
+     .host_cores = 10},
+    {.name = "dgx-a100-80gb", .summary = "8 A100 80 GB, NVSwitch, 8 NICs of 200 Gb/s; Selene's node",
+     .note = DGX_NOTE, .gpu = "a100-sxm4-80gb", .device_count = 8,
+     .host_bytes = SEEN(2048 * GIB, "NVIDIA DGX A100 datasheet, 640 GB version"), .host_cores = 128,
+     .nic_count = 8, .nic = GUESS(22.5 * GB, "HDR InfiniBand, 200 Gb/s each way (arXiv 2104.04473, section 5), 0.9 of it as Calculon has it"),
+     .nic_latency = IB_LATENCY, .leaf_nodes = 20},
+    {.name = "dgx-h100", .summary = "8 H100, NVSwitch, 8 NICs of 400 Gb/s", .note = DGX_NOTE,
+     .gpu = "h100-sxm5-80gb", .device_count = 8,
+     .host_bytes = SEEN(2048 * GIB, "NVIDIA DGX H100 datasheet"), .host_cores = 112,
+     .nic_count = 8, .nic = SEEN(50 * GB, "NDR InfiniBand, 400 Gb/s each way; NVIDIA DGX H100 datasheet"),
+     .nic_latency = IB_LATENCY, .leaf_nodes = 20},
+    {.name = "p4d.24xlarge", .summary = "AWS: 8 A100 40 GB, NVSwitch, 4 NICs of 100 Gb/s", .note = CLOUD_NOTE,
+     .gpu = "a100-sxm4-40gb", .device_count = 8,
+     .host_bytes = SEEN(1152 * GIB, "AWS, p4d.24xlarge"), .host_cores = 96,
+     .pcie = 3, /* of its Cascade Lake processors */
+     .nic_count = 4, .nic = SEEN(12.5 * GB, "AWS, p4d.24xlarge: 400 Gb/s each way, a quarter of it"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "p3dn.24xlarge", .summary = "AWS: 8 V100 32 GB, NVLink, one NIC of 100 Gb/s", .note = CLOUD_NOTE,
+     .gpu = "v100-sxm2-32gb", .device_count = 8,
+     .host_bytes = SEEN(768 * GIB, "AWS, p3dn.24xlarge"), .host_cores = 96, .nvlink = NVLINK_2,
+     .nic_count = 1, .nic = SEEN(12.5 * GB, "AWS, p3dn.24xlarge: 100 Gb/s each way"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "p3.16xlarge", .summary = "AWS: PipeDream's cluster B: 8 V100 16 GB, NVLink, one NIC of 25 Gb/s",
+     .note = CLOUD_NOTE, .gpu = "v100-sxm2-16gb", .device_count = 8,
+     .host_bytes = SEEN(488 * GIB, "AWS, p3.16xlarge"), .host_cores = 64, .nvlink = NVLINK_2,
+     .nic_count = 1, .nic = SEEN(3.125 * GB, "25 Gb/s each way; arXiv 1806.03377, cluster B"),
+     .nic_latency = TCP_LATENCY, .leaf_nodes = 1},
+    {.name = "nc24v3", .summary = "Azure, PipeDream's cluster A: 4 V100 16 GB, PCIe, one NIC of 10 Gb/s",
+     .note = CLOUD_NOTE, .gpu = "v100-pcie-16gb", .device_count = 4,
+     .host_bytes = GUESS(448 * GIB, "Azure, NC24s v3, as recalled"), .host_cores = 24,
+     .nic_count = 1, .nic = SEEN(1.25 * GB, "10 Gb/s Ethernet; arXiv 1806.03377, cluster A"),
+     .nic_latency = TCP_LATENCY, .leaf_nodes = 1},
+    {.name = "p4de.24xlarge", .summary = "AWS: 8 A100 80 GB, NVSwitch, 4 NICs of 100 Gb/s", .note = CLOUD_NOTE,
+     .gpu = "a100-sxm4-80gb", .device_count = 8,
+     .host_bytes = GUESS(1152 * GIB, "AWS, p4de.24xlarge, as recalled"), .host_cores = 96, .pcie = 3,
+     .nic_count = 4, .nic = GUESS(12.5 * GB, "AWS, p4de.24xlarge: 400 Gb/s each way, a quarter of it, as recalled"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "p5.48xlarge", .summary = "AWS: 8 H100, NVSwitch, 3200 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "h100-sxm5-80gb", .device_count = 8,
+     .host_bytes = SEEN(2048 * GIB, "AWS, p5.48xlarge"), .host_cores = 192,
+     .nic_count = 8, .nic = SEEN(50 * GB, "AWS, p5.48xlarge: 3200 Gb/s each way, an eighth of it"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "p5en.48xlarge", .summary = "AWS: 8 H200, NVSwitch, 3200 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "h200-sxm-141gb", .device_count = 8,
+     .host_bytes = GUESS(2048 * GIB, "AWS, p5en.48xlarge, as recalled"), .host_cores = 192,
+     .nic_count = 8, .nic = GUESS(50 * GB, "AWS, p5en.48xlarge: 3200 Gb/s each way, an eighth of it, as recalled"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "p6-b200.48xlarge", .summary = "AWS: 8 B200, NVSwitch, 3200 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "b200-180gb", .device_count = 8,
+     .host_bytes = GUESS(2048 * GIB, "AWS, p6-b200.48xlarge, as recalled"), .host_cores = 192,
+     .nic_count = 8, .nic = GUESS(50 * GB, "AWS, p6-b200.48xlarge: 3200 Gb/s each way, an eighth of it, as recalled"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "p3.2xlarge", .summary = "AWS: one V100 16 GB", .note = CLOUD_NOTE,
+     .gpu = "v100-sxm2-16gb", .device_count = 1,
+     .host_bytes = GUESS(61 * GIB, "AWS, p3.2xlarge, as recalled"), .host_cores = 8},
+    {.name = "p3.8xlarge", .summary = "AWS: 4 V100 16 GB, NVLink, one NIC of 10 Gb/s", .note = CLOUD_NOTE,
+     .gpu = "v100-sxm2-16gb", .device_count = 4,
+     .host_bytes = GUESS(244 * GIB, "AWS, p3.8xlarge, as recalled"), .host_cores = 32, .nvlink = NVLINK_2,
+     .nic_count = 1, .nic = GUESS(1.25 * GB, "AWS, p3.8xlarge: 10 Gb/s each way, as recalled"),
+     .nic_latency = TCP_LATENCY, .leaf_nodes = 1},
+    {.name = "g4dn.xlarge", .summary = "AWS: one T4", .note = CLOUD_NOTE,
+     .gpu = "t4-16gb", .device_count = 1,
+     .host_bytes = SEEN(16 * GIB, "AWS, g4dn.xlarge"), .host_cores = 4},
+    {.name = "g4dn.12xlarge", .summary = "AWS: 4 T4, PCIe, 50 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "t4-16gb", .device_count = 4,
+     .host_bytes = SEEN(192 * GIB, "AWS, g4dn.12xlarge"), .host_cores = 48,
+     .nic_count = 1, .nic = GUESS(6.25 * GB, "AWS, g4dn.12xlarge: 50 Gb/s each way, as recalled"),
+     .nic_latency = TCP_LATENCY, .leaf_nodes = 1},
+    {.name = "g4dn.metal", .summary = "AWS: 8 T4, PCIe, 100 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "t4-16gb", .device_count = 8,
+     .host_bytes = SEEN(384 * GIB, "AWS, g4dn.metal"), .host_cores = 96,
+     .nic_count = 1, .nic = GUESS(12.5 * GB, "AWS, g4dn.metal: 100 Gb/s each way, as recalled"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "g5.xlarge", .summary = "AWS: one A10G", .note = CLOUD_NOTE,
+     .gpu = "a10g-24gb", .device_count = 1,
+     .host_bytes = GUESS(16 * GIB, "AWS, g5.xlarge, as recalled"), .host_cores = 4},
+    {.name = "g5.12xlarge", .summary = "AWS: 4 A10G, PCIe, 40 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "a10g-24gb", .device_count = 4,
+     .host_bytes = GUESS(192 * GIB, "AWS, g5.12xlarge, as recalled"), .host_cores = 48,
+     .nic_count = 1, .nic = GUESS(5 * GB, "AWS, g5.12xlarge: 40 Gb/s each way, as recalled"),
+     .nic_latency = TCP_LATENCY, .leaf_nodes = 1},
+    {.name = "g5.24xlarge", .summary = "AWS: 4 A10G, PCIe, 50 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "a10g-24gb", .device_count = 4,
+     .host_bytes = GUESS(384 * GIB, "AWS, g5.24xlarge, as recalled"), .host_cores = 96,
+     .nic_count = 1, .nic = GUESS(6.25 * GB, "AWS, g5.24xlarge: 50 Gb/s each way, as recalled"),
+     .nic_latency = TCP_LATENCY, .leaf_nodes = 1},
+    {.name = "g5.48xlarge", .summary = "AWS: 8 A10G, PCIe, 100 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "a10g-24gb", .device_count = 8,
+     .host_bytes = GUESS(768 * GIB, "AWS, g5.48xlarge, as recalled"), .host_cores = 192,
+     .nic_count = 1, .nic = GUESS(12.5 * GB, "AWS, g5.48xlarge: 100 Gb/s each way, as recalled"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "g6.xlarge", .summary = "AWS: one L4", .note = CLOUD_NOTE,
+     .gpu = "l4-24gb", .device_count = 1,
+     .host_bytes = GUESS(16 * GIB, "AWS, g6.xlarge, as recalled"), .host_cores = 4},
+    {.name = "g6.12xlarge", .summary = "AWS: 4 L4, PCIe, 40 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "l4-24gb", .device_count = 4,
+     .host_bytes = GUESS(192 * GIB, "AWS, g6.12xlarge, as recalled"), .host_cores = 48,
+     .nic_count = 1, .nic = GUESS(5 * GB, "AWS, g6.12xlarge: 40 Gb/s each way, as recalled"),
+     .nic_latency = TCP_LATENCY, .leaf_nodes = 1},
+    {.name = "g6.48xlarge", .summary = "AWS: 8 L4, PCIe, 100 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "l4-24gb", .device_count = 8,
+     .host_bytes = GUESS(768 * GIB, "AWS, g6.48xlarge, as recalled"), .host_cores = 192,
+     .nic_count = 1, .nic = GUESS(12.5 * GB, "AWS, g6.48xlarge: 100 Gb/s each way, as recalled"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "g6e.xlarge", .summary = "AWS: one L40S", .note = CLOUD_NOTE,
+     .gpu = "l40s-48gb", .device_count = 1,
+     .host_bytes = GUESS(32 * GIB, "AWS, g6e.xlarge, as recalled"), .host_cores = 4},
+    {.name = "g6e.12xlarge", .summary = "AWS: 4 L40S, PCIe, 100 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "l40s-48gb", .device_count = 4,
+     .host_bytes = GUESS(384 * GIB, "AWS, g6e.12xlarge, as recalled"), .host_cores = 48,
+     .nic_count = 1, .nic = GUESS(12.5 * GB, "AWS, g6e.12xlarge: 100 Gb/s each way, as recalled"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "g6e.48xlarge", .summary = "AWS: 8 L40S, PCIe, 400 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "l40s-48gb", .device_count = 8,
+     .host_bytes = GUESS(1536 * GIB, "AWS, g6e.48xlarge, as recalled"), .host_cores = 192,
+     .nic_count = 4, .nic = GUESS(12.5 * GB, "AWS, g6e.48xlarge: 400 Gb/s each way, a quarter of it, as recalled"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "abci", .summary = "KARMA's nodes: 4 V100 16 GB, NVLink, 2 NICs of 100 Gb/s, NVMe", .note = DGX_NOTE,
+     .gpu = "v100-sxm2-16gb", .device_count = 4,
+     .host_bytes = SEEN(384 * GIB, "KARMA, arXiv 2008.11421: 384 GB"), .host_cores = 40,
+     .host_bandwidth = GUESS(205 * GB, "0.8 of twelve channels of DDR4-2666, of two Xeon Gold 6148"),
+     .storage = GUESS(1.5 * TB, "KARMA's artifact: 1.5 TB of NVMe"), .storage_rate = GUESS(3 * GB, "one drive"),
+     .nvlink = NVLINK_2, .nic_count = 2, .nic = SEEN(12.5 * GB, "2 x EDR InfiniBand; KARMA, arXiv 2008.11421"),
+     .nic_latency = IB_LATENCY, .leaf_nodes = 17},
+    {.name = "dgx-1v", .summary = "8 V100 32 GB, NVLink, 4 NICs of 100 Gb/s", .note = DGX_NOTE,
+     .gpu = "v100-sxm2-32gb", .device_count = 8,
+     .host_bytes = GUESS(512 * GIB, "NVIDIA DGX-1 datasheet, as recalled"), .host_cores = 40, .nvlink = NVLINK_2,
+     .nic_count = 4, .nic = GUESS(12.5 * GB, "EDR InfiniBand, 100 Gb/s each way; as recalled"),
+     .nic_latency = IB_LATENCY, .leaf_nodes = 20},
+    {.name = "dgx-2", .summary = "16 V100 32 GB, NVSwitch, 8 NICs of 100 Gb/s, NVMe",
+     .note = DGX_NOTE ". Four GPUs share a PCIe switch", .gpu = "v100-sxm2-32gb", .device_count = 16,
+     .fit = &dgx_2_fit,
+     .host_bytes = SEEN(1500 * GB, "ZeRO-Offload, arXiv 2101.06840, table 2"), .host_cores = 48,
+     .host_bandwidth = GUESS(200 * GB, "2 sockets of 6 channels of DDR4-2666 have 256 GB/s in all"),
+     .nvlink = NVLINK_2, .switch_devices = 4,
+     .storage = GUESS(28 * TB, "the NVMe drives of a DGX-2; ZeRO-Infinity, arXiv 2104.07857"),
+     .storage_rate = PUBLISHED(25.6 * GB, "ZeRO-Infinity, arXiv 2104.07857, fig. 2b: 1.6 GB/s for each of 16 GPUs"),
+     .nic_count = 8, .nic = SEEN(12.5 * GB, "EDR InfiniBand, 800 Gb/s between nodes; ZeRO, arXiv 1910.02054"),
+     .nic_latency = IB_LATENCY, .leaf_nodes = 20},
+};
+
+/* --- access ----------------------------------------------------------------------------------- */
+
+const struct gpu *catalogue_gpu(uint32_t index)
+{
+    return index < ARRAY_COUNT(gpus) ? &gpus[index] : NULL;
+}
+
+const struct node *catalogue_node(uint32_t index)
+{
+    return index < ARRAY_COUNT(nodes) ? &nodes[index] : NULL;
+}

@@ -1,0 +1,128 @@
+/*
+ * What nvbandwidth prints for people. Of each test a line "Running NAME.", a title, a line with the devices' numbers, and
+ * a line for each row of the matrix, its number in front:
+ *
+ *     Running host_to_device_memcpy_ce.
+ *     memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)
+ *                0         1
+ *      0     26.03     26.01
+ *
+ * All other lines are passed over; of a test that is used every row must be there.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text/number.h"
+#include "base/try.h"
+#include "models/hardware/hardware_import_parts.h"
+
+enum { WORD_BYTES = 64 };
+
+struct reading {
+    struct import *import;
+    unsigned long line;
+    char name[WORD_BYTES]; /* of the test that is read */
+    uint32_t rows, row;    /* it has, and the next; rows 0: none is read */
+    bool headed;           /* its line of numbers was there */
+    bool used;             /* some test was */
+    double *cells;
+};
+
+struct cursor {
+    const char *at, *end;
+};
+
+/* The next word; false at the end of the line. One that is too long is cut, which no number is. */
+static bool take_word(struct cursor *cursor, char word[WORD_BYTES])
+{
+    while (cursor->at < cursor->end && strchr(" \t\r", *cursor->at)) cursor->at++;
+    size_t length = 0;
+    for (; cursor->at < cursor->end && !strchr(" \t\r", *cursor->at); cursor->at++)
+        if (length + 1 < WORD_BYTES) word[length++] = *cursor->at;
+    word[length] = '\0';
+    return length > 0;
+}
+
+static enum status fail_cells(const struct reading *r, uint32_t found, struct error *err)
+{
+    return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: %s has %" PRIu32 " columns (expected %" PRIu32 ", of the machine's devices)",
+                     r->import->name, r->line, r->name, found, r->import->machine->device_count);
+}
+
+/* Behind the row's number: as many cells as there are devices. */
+static enum status take_row(struct reading *r, struct cursor cursor, struct error *err)
+{
+    const uint32_t devices = r->import->machine->device_count;
+    char word[WORD_BYTES];
+    const char *end;
+    uint32_t count = 0;
+    while (take_word(&cursor, word)) {
+        if (count == devices) return fail_cells(r, count + 1, err);
+        double *cell = &r->cells[(size_t)r->row * devices + count++];
+        *cell = 0;
+        if (strcmp(word, "N/A") == 0 || (number_read(word, &end, cell) && !*end && *cell >= 1e-6 && *cell < 1e6)) continue;
+        return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: the cell is '%s' (expected GB/s such as 26.03, or N/A)",
+                         r->import->name, r->line, word);
+    }
+    if (count != devices) return fail_cells(r, count, err);
+    if (++r->row < r->rows) return STATUS_OK;
+    r->rows = 0;
+    r->used = true;
+    return import_bandwidths(r->import, r->name, r->cells, err);
+}
+
+static enum status fail_ended(const struct reading *r, struct error *err)
+{
+    return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: %s ends after %" PRIu32 " of %" PRIu32 " rows", r->import->name,
+                     r->line, r->name, r->row, r->rows);
+}
+
+/* `name` has a full stop behind it. */
+static enum status begin_test(struct reading *r, const char *name, struct error *err)
+{
+    if (r->rows > 0) return fail_ended(r, err);
+    snprintf(r->name, sizeof r->name, "%.*s", (int)strcspn(name, "."), name);
+    r->rows = import_bandwidth_rows(r->import, r->name);
+    r->row = 0;
+    r->headed = false;
+    if (r->rows == 0) import_say(r->import, "%s: not used", r->name);
+    return STATUS_OK;
+}
+
+static enum status take_line(struct reading *r, const char *at, const char *end, struct error *err)
+{
+    struct cursor cursor = {at, end};
+    char word[WORD_BYTES];
+    uint64_t number;
+    if (!take_word(&cursor, word)) return STATUS_OK;
+    if (strcmp(word, "Running") == 0) return take_word(&cursor, word) ? begin_test(r, word, err) : STATUS_OK;
+    if (r->rows == 0) return STATUS_OK;
+    if (!number_read_u64(word, &number)) return r->headed ? fail_ended(r, err) : STATUS_OK; /* its title */
+    if (r->headed) return take_row(r, cursor, err);
+    r->headed = true;
+    return STATUS_OK;
+}
+
+enum status import_nvbandwidth_text(struct import *import, const char *text, size_t length, struct error *err)
+{
+    struct reading r = {.import = import, .line = 1};
+    const size_t devices = import->machine->device_count;
+    if (import->machine->type_count != 1)
+        return error_set(err, STATUS_BAD_INPUT, "%s:1:1: the machine has devices of several types (expected one)", import->name);
+    r.cells = alloc_zeroed(2 * devices * devices, sizeof *r.cells);
+    if (!r.cells) return error_memory(err, "bandwidths", 2 * devices * devices * sizeof *r.cells);
+    enum status status = STATUS_OK;
+    for (const char *at = text, *end = text + length, *next; at < end && !status; at = next, r.line++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        next = newline ? newline + 1 : end;
+        status = take_line(&r, at, newline ? newline : end, err);
+    }
+    if (!status && r.rows > 0) status = fail_ended(&r, err);
+    if (!status && !r.used)
+        status = error_set(err, STATUS_BAD_INPUT, "%s:1:1: no test can be used (expected one of host_to_device_memcpy_ce, "
+                                                  "device_to_host_memcpy_ce, device_to_device_memcpy_read_ce)", import->name);
+    free(r.cells);
+    return status;
+}

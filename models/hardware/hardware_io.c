@@ -1,0 +1,522 @@
+/*
+ * Hardware files in and out.
+ *
+ * Host, storage, and device types with their measured profiles. Figures are tables of their own
+ * (models/hardware/hardware_figure.h), links and devices are models/hardware/hardware_topology.h's.
+ *
+ * Links and types are named in files and numbered in memory. Tables of points are short arrays
+ * [m, n, k, seconds, spread], since a measured profile has hundreds; they are sorted here.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "base/try.h"
+#include "models/hardware/hardware_figure.h"
+#include "models/hardware/hardware_topology.h"
+
+/* --- which figures there are ----------------------------------------------------------------- */
+
+static const double bytes_max = 0x1p60, rate_max = 1e18, flops_max = 1e21, seconds_max = 1e6;
+static const double tiny = 1e-9; /* "more than 0" for rates and sizes in base units */
+
+static const struct figure_spec type_figures[] = {
+    FIGURE(device_type, "memory", memory_bytes, DIMENSION_BYTES, JSON_REQUIRED, 1, bytes_max),
+    FIGURE(device_type, "usable", usable_bytes, DIMENSION_BYTES, JSON_OPTIONAL, 1, bytes_max),
+    FIGURE(device_type, "peak_fp32", peak_fp32, DIMENSION_FLOP_PER_S, JSON_REQUIRED, tiny,
+           flops_max),
+    FIGURE(device_type, "peak_tf32", peak_tf32, DIMENSION_FLOP_PER_S, JSON_OPTIONAL, tiny,
+           flops_max),
+    FIGURE(device_type, "peak_bf16", peak_bf16, DIMENSION_FLOP_PER_S, JSON_OPTIONAL, tiny,
+           flops_max),
+    FIGURE(device_type, "memory_bandwidth", memory_bandwidth, DIMENSION_BYTES_PER_S, JSON_REQUIRED,
+           tiny, rate_max),
+    FIGURE(device_type, "matmul_efficiency", matmul_efficiency, DIMENSION_COUNT_OF, JSON_OPTIONAL,
+           tiny, 1),
+    FIGURE(device_type, "fp32_efficiency", fp32_efficiency, DIMENSION_COUNT_OF, JSON_OPTIONAL, tiny, 1),
+    FIGURE(device_type, "memory_efficiency", memory_efficiency, DIMENSION_COUNT_OF, JSON_OPTIONAL,
+           tiny, 1),
+    FIGURE(device_type, "launch_latency", launch_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0,
+           seconds_max),
+    FIGURE(device_type, "board_power", board_power, DIMENSION_WATTS, JSON_OPTIONAL, tiny, 1e6),
+    FIGURE(device_type, "collective_latency", collective_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0,
+           seconds_max),
+    FIGURE(device_type, "speed", speed, DIMENSION_COUNT_OF, JSON_OPTIONAL, 1, 1),
+};
+
+static const struct figure_spec kernel_model_figures[] = {
+    FIGURE(kernel_model, "multiprocessors", multiprocessors, DIMENSION_COUNT_OF, JSON_REQUIRED, 1, 1e6),
+    FIGURE(kernel_model, "matmul_depth", matmul_depth, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
+    FIGURE(kernel_model, "score_bytes_forward", score_bytes_forward, DIMENSION_BYTES, JSON_OPTIONAL, 0, 1e6),
+    FIGURE(kernel_model, "score_bytes_backward", score_bytes_backward, DIMENSION_BYTES, JSON_OPTIONAL, 0, 1e6),
+    FIGURE(kernel_model, "loss_passes", loss_passes, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
+    FIGURE(kernel_model, "elementwise_passes", elementwise_passes, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
+    FIGURE(kernel_model, "matmul_sustained", matmul_sustained, DIMENSION_COUNT_OF, JSON_OPTIONAL, tiny, 1),
+    FIGURE(kernel_model, "misaligned_rate", misaligned_rate, DIMENSION_COUNT_OF, JSON_OPTIONAL, tiny, 1),
+    FIGURE(kernel_model, "kernel_gap", kernel_gap, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
+    FIGURE(kernel_model, "dispatch_latency", dispatch_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
+};
+
+static const struct figure_spec interference_figures[] = {
+    FIGURE(interference, "compute_by_compute", compute_by_compute, DIMENSION_COUNT_OF,
+           JSON_OPTIONAL, 0, 1e6),
+    FIGURE(interference, "compute_by_copy", compute_by_copy, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
+           1e6),
+    FIGURE(interference, "compute_by_collective", compute_by_collective, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
+           1e6),
+    FIGURE(interference, "copy_by_compute", copy_by_compute, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
+           1e6),
+    FIGURE(interference, "copy_by_copy", copy_by_copy, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
+    FIGURE(interference, "copy_reference_rate", copy_reference_rate, DIMENSION_BYTES_PER_S,
+           JSON_OPTIONAL, tiny, rate_max),
+};
+
+static const struct figure_spec host_figures[] = {
+    {"memory", offsetof(struct hardware, host_bytes), DIMENSION_BYTES, JSON_REQUIRED, 1, bytes_max},
+    {"memory_bandwidth", offsetof(struct hardware, host_bandwidth), DIMENSION_BYTES_PER_S,
+     JSON_OPTIONAL, 1, rate_max},
+    {"file_read", offsetof(struct hardware, file_read), DIMENSION_BYTES_PER_S, JSON_OPTIONAL, 1, rate_max},
+    {"file_write", offsetof(struct hardware, file_write), DIMENSION_BYTES_PER_S, JSON_OPTIONAL, 1, rate_max},
+};
+
+static const struct figure_spec load_figures[] = {
+    FIGURE(hardware_load, "others", others, DIMENSION_COUNT_OF, JSON_REQUIRED, 0, 1),
+    FIGURE(hardware_load, "stolen", stolen, DIMENSION_COUNT_OF, JSON_REQUIRED, 0, 1),
+    FIGURE(hardware_load, "disturbed", disturbed, DIMENSION_COUNT_OF, JSON_REQUIRED, 0, 1),
+};
+
+static const struct figure_spec storage_figures[] = {
+    FIGURE(hardware_storage, "capacity", capacity_bytes, DIMENSION_BYTES, JSON_REQUIRED, 1,
+           bytes_max),
+    FIGURE(hardware_storage, "read", read_rate, DIMENSION_BYTES_PER_S, JSON_REQUIRED, tiny,
+           rate_max),
+    FIGURE(hardware_storage, "write", write_rate, DIMENSION_BYTES_PER_S, JSON_REQUIRED, tiny,
+           rate_max),
+    FIGURE(hardware_storage, "both", both_rate, DIMENSION_BYTES_PER_S, JSON_OPTIONAL, tiny,
+           rate_max),
+    FIGURE(hardware_storage, "latency", latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
+};
+
+/* --- measured points ------------------------------------------------------------------------ */
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int compare_rate_points(const void *left, const void *right)
+{
+    const struct rate_point *a = left, *b = right;
+    int order = compare_u64(a->m, b->m);
+    if (order == 0) order = compare_u64(a->n, b->n);
+    return order ? order : compare_u64(a->k, b->k);
+}
+
+static int compare_copy_points(const void *left, const void *right)
+{
+    const struct copy_point *a = left, *b = right;
+    return compare_u64(a->bytes, b->bytes);
+}
+
+enum { RATE_COLUMNS = 5, COPY_COLUMNS = 3 };
+static const uint64_t size_limit = UINT64_C(1) << 52; /* sizes are exact as doubles too */
+static const double spread_max = 100;
+
+static enum status parse_rate_point(const struct json_input *in, const json_t *array, size_t index,
+                                    struct rate_point *out, struct error *err)
+{
+    const json_t *row;
+    TRY(json_item_array(in, array, index, RATE_COLUMNS, &row, err));
+    TRY(json_item_u64(in, row, 0, 1, size_limit, &out->m, err));
+    TRY(json_item_u64(in, row, 1, 0, size_limit, &out->n, err));
+    TRY(json_item_u64(in, row, 2, 0, size_limit, &out->k, err));
+    TRY(json_item_double(in, row, 3, 1e-12, seconds_max, &out->seconds, err));
+    return json_item_double(in, row, 4, 0, spread_max, &out->spread, err);
+}
+
+/* Points that cost nothing cannot be interpolated: a kernel with products needs all three sizes. */
+static enum status check_rate_point(const struct json_input *in, const json_t *array, size_t index,
+                                    uint32_t kernel, const struct rate_point *point,
+                                    struct error *err)
+{
+    struct work_item item = {kernel, 1, point->m, point->n, point->k}, unit = {kernel, 1, 1, 1, 1};
+    bool has_flops = work_item_flops(&item) > 0 || work_item_flops(&unit) == 0;
+    if (has_flops && work_item_bytes(&item, sizeof(float)) > 0) return STATUS_OK;
+    return json_fail_index(in, array, index, err, "element %zu: a %s of these sizes does nothing",
+                           index, kernel_names[kernel]);
+}
+
+static enum status parse_rates(struct json_object *kernels, uint32_t kernel, struct arena *arena,
+                               struct kernel_rate *out, struct error *err)
+{
+    const json_t *array = NULL;
+    void *memory;
+    TRY(json_take_array(kernels, kernel_names[kernel], JSON_OPTIONAL, &array, err));
+    size_t count = json_array_size(array);
+    if (count == 0) return STATUS_OK;
+    if (count > RATE_POINTS_MAX)
+        return json_fail_key(kernels->input, kernels->value, kernel_names[kernel], err,
+                             "too many points (limit is %d)", RATE_POINTS_MAX);
+    TRY(arena_array(arena, count, sizeof *out->points, &memory, err));
+    struct rate_point *points = memory;
+    for (size_t i = 0; i < count; i++) {
+        TRY(parse_rate_point(kernels->input, array, i, &points[i], err));
+        TRY(check_rate_point(kernels->input, array, i, kernel, &points[i], err));
+    }
+    qsort(points, count, sizeof *points, compare_rate_points);
+    for (size_t i = 1; i < count; i++)
+        if (compare_rate_points(&points[i - 1], &points[i]) == 0)
+            return json_fail_key(kernels->input, kernels->value, kernel_names[kernel], err,
+                                 "two points for %" PRIu64 " x %" PRIu64 " x %" PRIu64,
+                                 points[i].m, points[i].n, points[i].k);
+    *out = (struct kernel_rate){points, (uint32_t)count};
+    return STATUS_OK;
+}
+
+static void write_rates(struct json_out *out, const char *key, const struct kernel_rate *rate)
+{
+    if (rate->point_count == 0) return;
+    json_out_array_begin(out, key, false);
+    for (uint32_t i = 0; i < rate->point_count; i++) {
+        const struct rate_point *p = &rate->points[i];
+        json_out_array_begin(out, NULL, true);
+        json_out_u64(out, NULL, p->m);
+        json_out_u64(out, NULL, p->n);
+        json_out_u64(out, NULL, p->k);
+        json_out_double(out, NULL, p->seconds);
+        json_out_double(out, NULL, p->spread);
+        json_out_array_end(out);
+    }
+    json_out_array_end(out);
+}
+
+static enum status parse_copies(struct json_object *object, const char *key, struct arena *arena,
+                                const struct copy_point **out, uint32_t *out_count,
+                                struct error *err)
+{
+    const json_t *array = NULL, *row;
+    void *memory;
+    TRY(json_take_array(object, key, JSON_OPTIONAL, &array, err));
+    size_t count = json_array_size(array);
+    if (count == 0) return STATUS_OK;
+    if (count > COPY_POINTS_MAX)
+        return json_fail_key(object->input, object->value, key, err,
+                             "too many points (limit is %d)", COPY_POINTS_MAX);
+    TRY(arena_array(arena, count, sizeof **out, &memory, err));
+    struct copy_point *points = memory;
+    for (size_t i = 0; i < count; i++) {
+        TRY(json_item_array(object->input, array, i, COPY_COLUMNS, &row, err));
+        TRY(json_item_u64(object->input, row, 0, 1, size_limit, &points[i].bytes, err));
+        TRY(json_item_double(object->input, row, 1, 1e-12, seconds_max, &points[i].seconds, err));
+        TRY(json_item_double(object->input, row, 2, 0, spread_max, &points[i].spread, err));
+    }
+    qsort(points, count, sizeof *points, compare_copy_points);
+    for (size_t i = 1; i < count; i++)
+        if (points[i - 1].bytes == points[i].bytes)
+            return json_fail_key(object->input, object->value, key, err,
+                                 "two points for %" PRIu64 " bytes", points[i].bytes);
+    *out = points;
+    *out_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+static void write_copies(struct json_out *out, const char *key, const struct copy_point *points,
+                         uint32_t count)
+{
+    if (count == 0) return;
+    json_out_array_begin(out, key, false);
+    for (uint32_t i = 0; i < count; i++) {
+        json_out_array_begin(out, NULL, true);
+        json_out_u64(out, NULL, points[i].bytes);
+        json_out_double(out, NULL, points[i].seconds);
+        json_out_double(out, NULL, points[i].spread);
+        json_out_array_end(out);
+    }
+    json_out_array_end(out);
+}
+
+/* --- profiles ------------------------------------------------------------------------------- */
+
+static enum status parse_profile(const struct json_input *in, const json_t *array, size_t index,
+                                 struct arena *arena, struct compute_profile *out,
+                                 struct error *err)
+{
+    struct json_object object, inner;
+    const json_t *kernels = NULL, *interference = NULL;
+    TRY(json_object_open_at(&object, in, array, index, "a profile object", err));
+    TRY(json_take_u32(&object, "threads", JSON_REQUIRED, 0, HOST_CORES_MAX, &out->threads, err));
+    TRY(json_take_object(&object, "kernels", JSON_REQUIRED, &kernels, err));
+    TRY(json_take_object(&object, "interference", JSON_OPTIONAL, &interference, err));
+    TRY(json_object_close(&object, err));
+    TRY(json_object_open(&inner, in, kernels, "an object of kernels", err));
+    for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
+        if (kernel != KERNEL_FIXED)
+            TRY(parse_rates(&inner, kernel, arena, &out->kernels[kernel], err));
+    TRY(json_object_close(&inner, err));
+    if (!interference) return STATUS_OK;
+    TRY(json_object_open(&inner, in, interference, "an interference object", err));
+    TRY(figures_take(&inner, interference_figures, ARRAY_COUNT(interference_figures), arena,
+                     &out->interference, err));
+    return json_object_close(&inner, err);
+}
+
+static void write_profile(struct json_out *out, const struct compute_profile *profile)
+{
+    json_out_object_begin(out, NULL, false);
+    json_out_u64(out, "threads", profile->threads);
+    json_out_object_begin(out, "kernels", false);
+    for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
+        write_rates(out, kernel_names[kernel], &profile->kernels[kernel]);
+    json_out_object_end(out);
+    json_out_object_begin(out, "interference", false);
+    figures_write(out, interference_figures, ARRAY_COUNT(interference_figures),
+                  &profile->interference);
+    json_out_object_end(out);
+    json_out_object_end(out);
+}
+
+/* --- device types --------------------------------------------------------------------------- */
+
+/* Used where a file states no efficiency. Sources: "up to 0.5" of the peak is what large training
+ * reaches (llm-analysis, README); 0.8 to 0.9 of the memory bandwidth is what copies reach. */
+const struct figure hardware_default_matmul_efficiency = {
+    .value = 0.5, .spread = 0.3, .kind = FIGURE_ASSUMED, .as_of = "2026-11",
+    .source = "planning default: large training runs reach up to half of the peak"};
+const struct figure hardware_default_memory_efficiency = {
+    .value = 0.8, .spread = 0.1, .kind = FIGURE_ASSUMED, .as_of = "2026-11",
+    .source = "planning default: kernels bound by memory reach 0.8 to 0.9"};
+const struct figure hardware_staged_efficiency = {
+    .value = 0.79, .spread = 0.1, .kind = FIGURE_MEASURED, .as_of = "2026-11",
+    .source = "copies without peer access: 22.3 of 26 GB/s on PCIe 4 (NVIDIA/nccl issue 814), 37 of 52 on PCIe 5 (issue 1264)"};
+
+static enum status parse_profiles(struct json_object *object, struct arena *arena,
+                                  struct device_type *out, struct error *err)
+{
+    const json_t *array = NULL;
+    void *memory;
+    TRY(json_take_array(object, "profiles", JSON_OPTIONAL, &array, err));
+    size_t count = json_array_size(array);
+    if (count == 0) return STATUS_OK;
+    if (count > PROFILES_MAX)
+        return json_fail_key(object->input, object->value, "profiles", err,
+                             "too many profiles (limit is %d)", PROFILES_MAX);
+    TRY(arena_array(arena, count, sizeof *out->profiles, &memory, err));
+    struct compute_profile *profiles = memory;
+    for (size_t i = 0; i < count; i++) {
+        TRY(parse_profile(object->input, array, i, arena, &profiles[i], err));
+        for (size_t j = 0; j < i; j++)
+            if (profiles[j].threads == profiles[i].threads)
+                return json_fail_index(object->input, array, i, err,
+                                       "two profiles for %" PRIu32 " threads",
+                                       profiles[i].threads);
+    }
+    out->profiles = profiles;
+    out->profile_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+static enum status parse_kernel_model(struct json_object *object, struct arena *arena, struct kernel_model *out,
+                                      struct error *err)
+{
+    const json_t *value = NULL;
+    struct json_object model;
+    TRY(json_take_object(object, "kernel_model", JSON_OPTIONAL, &value, err));
+    if (!value) return STATUS_OK;
+    TRY(json_object_open(&model, object->input, value, "a kernel model object", err));
+    TRY(figures_take(&model, kernel_model_figures, ARRAY_COUNT(kernel_model_figures), arena, out, err));
+    return json_object_close(&model, err);
+}
+
+static void write_kernel_model(struct json_out *out, const struct kernel_model *model)
+{
+    if (model->multiprocessors.value <= 0) return;
+    json_out_object_begin(out, "kernel_model", false);
+    figures_write(out, kernel_model_figures, ARRAY_COUNT(kernel_model_figures), model);
+    json_out_object_end(out);
+}
+
+static enum status parse_type(const struct json_input *in, const json_t *array, size_t index,
+                              struct arena *arena, struct device_type *out, struct error *err)
+{
+    struct json_object object;
+    TRY(json_object_open_at(&object, in, array, index, "a device type object", err));
+    TRY(figures_take_text(&object, "name", arena, &out->name, err));
+    out->matmul_efficiency = hardware_default_matmul_efficiency;
+    out->memory_efficiency = hardware_default_memory_efficiency;
+    TRY(figures_take(&object, type_figures, ARRAY_COUNT(type_figures), arena, out, err));
+    if (!out->usable_bytes.source) out->usable_bytes = out->memory_bytes;
+    TRY(parse_kernel_model(&object, arena, &out->kernel_model, err));
+    TRY(parse_profiles(&object, arena, out, err));
+    TRY(parse_copies(&object, "h2d", arena, &out->h2d, &out->h2d_count, err));
+    TRY(parse_copies(&object, "d2h", arena, &out->d2h, &out->d2h_count, err));
+    TRY(parse_copies(&object, "p2p", arena, &out->p2p, &out->p2p_count, err));
+    TRY(parse_copies(&object, "ring", arena, &out->ring, &out->ring_count, err));
+    return json_object_close(&object, err);
+}
+
+static void write_type(struct json_out *out, const struct device_type *type)
+{
+    json_out_object_begin(out, NULL, false);
+    json_out_string(out, "name", type->name);
+    figures_write(out, type_figures, ARRAY_COUNT(type_figures), type);
+    write_kernel_model(out, &type->kernel_model);
+    if (type->profile_count > 0) {
+        json_out_array_begin(out, "profiles", false);
+        for (uint32_t i = 0; i < type->profile_count; i++) write_profile(out, &type->profiles[i]);
+        json_out_array_end(out);
+    }
+    write_copies(out, "h2d", type->h2d, type->h2d_count);
+    write_copies(out, "d2h", type->d2h, type->d2h_count);
+    write_copies(out, "p2p", type->p2p, type->p2p_count);
+    write_copies(out, "ring", type->ring, type->ring_count);
+    json_out_object_end(out);
+}
+
+/* --- the machine ---------------------------------------------------------------------------- */
+
+static enum status parse_types(struct json_object *object, struct hardware *out, struct error *err)
+{
+    const json_t *array;
+    void *memory;
+    TRY(figures_take_table(object, "device_types", DEVICE_TYPES_MAX, sizeof *out->types, &out->arena,
+                   &array, &out->type_count, &memory, err));
+    out->types = memory;
+    for (uint32_t i = 0; i < out->type_count; i++) {
+        TRY(parse_type(object->input, array, i, &out->arena, &out->types[i], err));
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(out->types[j].name, out->types[i].name) == 0)
+                return json_fail_index(object->input, array, i, err, "two device types '%s'",
+                                       out->types[i].name);
+    }
+    return STATUS_OK;
+}
+
+static enum status parse_host(struct json_object *object, struct hardware *out, struct error *err)
+{
+    struct json_object host;
+    const json_t *value;
+    TRY(json_take_object(object, "host", JSON_REQUIRED, &value, err));
+    TRY(json_object_open(&host, object->input, value, "a host object", err));
+    TRY(figures_take(&host, host_figures, ARRAY_COUNT(host_figures), &out->arena, out, err));
+    TRY(json_take_u32(&host, "cores", JSON_REQUIRED, 1, HOST_CORES_MAX, &out->host_cores, err));
+    TRY(json_take_u32(&host, "threads", JSON_OPTIONAL, 0, HOST_CORES_MAX, &out->threads, err));
+    TRY(json_take_u32(&host, "nodes", JSON_OPTIONAL, 1, DEVICES_MAX, &out->host_nodes, err));
+    TRY(json_take_u32(&host, "node_devices", out->host_nodes > 0 ? JSON_REQUIRED : JSON_OPTIONAL, 1, DEVICES_MAX,
+                      &out->node_devices, err));
+    return json_object_close(&host, err);
+}
+
+static enum status parse_storage(struct json_object *object, struct hardware *out,
+                                 struct error *err)
+{
+    struct json_object storage;
+    const json_t *value = NULL;
+    TRY(json_take_object(object, "storage", JSON_OPTIONAL, &value, err));
+    if (!value) return STATUS_OK;
+    TRY(json_object_open(&storage, object->input, value, "a storage object", err));
+    TRY(figures_take(&storage, storage_figures, ARRAY_COUNT(storage_figures), &out->arena,
+                     &out->storage, err));
+    return json_object_close(&storage, err);
+}
+
+static enum status parse_load(struct json_object *object, struct hardware *out, struct error *err)
+{
+    struct json_object load;
+    const json_t *value = NULL;
+    TRY(json_take_object(object, "load", JSON_OPTIONAL, &value, err));
+    if (!value) return STATUS_OK;
+    TRY(json_object_open(&load, object->input, value, "a load object", err));
+    TRY(figures_take(&load, load_figures, ARRAY_COUNT(load_figures), &out->arena, &out->load, err));
+    return json_object_close(&load, err);
+}
+
+static enum status take_optional_text(struct json_object *object, const char *key,
+                                      struct arena *arena, const char **out, struct error *err)
+{
+    return json_has(object, key) ? figures_take_text(object, key, arena, out, err) : STATUS_OK;
+}
+
+static const char *const backends[] = {"host", "cuda"};
+
+const char *const hardware_stack_names[] = {[STACK_SPILLWAY] = "spillway", [STACK_FRAMEWORKS] = "frameworks", NULL};
+static_assert(ARRAY_COUNT(hardware_stack_names) == STACK_COUNT + 1, "a name per stack");
+
+static enum status parse_machine(const struct json_input *in, const json_t *value,
+                                 struct hardware *out, struct error *err)
+{
+    struct json_object object;
+    uint64_t version;
+    size_t backend, stack = STACK_SPILLWAY;
+    TRY(json_object_open(&object, in, value, "a hardware object", err));
+    TRY(json_take_u64(&object, "spillway_hardware", JSON_REQUIRED, 1, 1, &version, err));
+    TRY(figures_take_text(&object, "name", &out->arena, &out->name, err));
+    TRY(json_take_choice(&object, "backend", JSON_REQUIRED, backends, ARRAY_COUNT(backends),
+                         &backend, err));
+    out->backend = backends[backend];
+    TRY(take_optional_text(&object, "note", &out->arena, &out->note, err));
+    TRY(take_optional_text(&object, "measured_on", &out->arena, &out->measured_on, err));
+    TRY(json_take_choice(&object, "stack", JSON_OPTIONAL, hardware_stack_names, STACK_COUNT, &stack, err));
+    out->stack = (uint32_t)stack;
+    TRY(parse_load(&object, out, err));
+    TRY(parse_host(&object, out, err));
+    TRY(parse_storage(&object, out, err));
+    TRY(parse_types(&object, out, err));
+    TRY(topology_take(&object, out, err));
+    return json_object_close(&object, err);
+}
+
+enum status hardware_parse(const struct json_input *in, const json_t *value, struct hardware *out,
+                           struct error *err)
+{
+    struct hardware hardware = {0};
+    enum status status = parse_machine(in, value, &hardware, err);
+    if (status == STATUS_OK)
+        *out = hardware;
+    else
+        hardware_release(&hardware);
+    return status;
+}
+
+enum status hardware_read(const char *path, struct hardware *out, struct error *err)
+{
+    struct json_input *in;
+    TRY(json_input_read(path, &in, err));
+    enum status status = hardware_parse(in, json_input_root(in), out, err);
+    json_input_destroy(in);
+    return status;
+}
+
+void hardware_write(const struct hardware *hardware, struct json_out *out, const char *key)
+{
+    json_out_object_begin(out, key, false);
+    json_out_u64(out, "spillway_hardware", 1);
+    json_out_string(out, "name", hardware->name);
+    json_out_string(out, "backend", hardware->backend);
+    if (hardware->note) json_out_string(out, "note", hardware->note);
+    if (hardware->measured_on) json_out_string(out, "measured_on", hardware->measured_on);
+    if (hardware->stack != STACK_SPILLWAY) json_out_string(out, "stack", hardware_stack_names[hardware->stack]);
+    if (hardware->load.others.source) {
+        json_out_object_begin(out, "load", false);
+        figures_write(out, load_figures, ARRAY_COUNT(load_figures), &hardware->load);
+        json_out_object_end(out);
+    }
+    json_out_object_begin(out, "host", false);
+    figures_write(out, host_figures, ARRAY_COUNT(host_figures), hardware);
+    json_out_u64(out, "cores", hardware->host_cores);
+    json_out_u64(out, "threads", hardware->threads);
+    if (hardware->host_nodes > 0) json_out_u64(out, "nodes", hardware->host_nodes);
+    if (hardware->host_nodes > 0) json_out_u64(out, "node_devices", hardware->node_devices);
+    json_out_object_end(out);
+    if (hardware_has_storage(hardware)) {
+        json_out_object_begin(out, "storage", false);
+        figures_write(out, storage_figures, ARRAY_COUNT(storage_figures), &hardware->storage);
+        json_out_object_end(out);
+    }
+    json_out_array_begin(out, "device_types", false);
+    for (uint32_t i = 0; i < hardware->type_count; i++) write_type(out, &hardware->types[i]);
+    json_out_array_end(out);
+    topology_write(hardware, out);
+    json_out_object_end(out);
+}

@@ -1,0 +1,122 @@
+#include "models/job/job_files.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/files/outputs.h"
+#include "base/files/path.h"
+#include "base/size.h"
+#include "base/text.h"
+#include "base/text/quantity.h"
+#include "models/job/job_names.h"
+
+const char *job_partial_path(const char *path, char out[JOB_PATH_BYTES])
+{
+    static const char ending[] = ".safetensors";
+    struct stat info;
+    const bool special = stat(path, &info) == 0 && !S_ISREG(info.st_mode), usual = text_ends_in(path, ending);
+    const size_t stem = strlen(path) - (usual ? strlen(ending) : 0);
+    if (special) snprintf(out, JOB_PATH_BYTES, "%s", path);
+    else snprintf(out, JOB_PATH_BYTES, "%.*s.partial%s", (int)stem, path, usual ? ending : "");
+    return out;
+}
+
+void job_partial_remove(const char *path)
+{
+    char partial[JOB_PATH_BYTES];
+    if (strcmp(job_partial_path(path, partial), path) != 0) unlink(partial);
+}
+
+/* The weights at `path` and those of an unfinished training. */
+static enum status declare_weights(const char *path, const char *what, bool probe, struct error *err)
+{
+    char partial[JOB_PATH_BYTES];
+    if (outputs_declare(path, FILE_KIND_WEIGHTS, what, err) != STATUS_OK ||
+        outputs_declare(job_partial_path(path, partial), FILE_KIND_WEIGHTS, what, err) != STATUS_OK)
+        return err->status;
+    if (!probe) return STATUS_OK;
+    const enum status status = outputs_probe(path, FILE_KIND_WEIGHTS, what, err);
+    return status == STATUS_OK ? outputs_probe(partial, FILE_KIND_WEIGHTS, what, err) : status;
+}
+
+/* All weights are written as F32. Space that other jobs need is not counted. */
+static enum status check_room(const struct job *job, struct error *err)
+{
+    struct statvfs disk;
+    struct stat info;
+    char folder[JOB_PATH_BYTES], text[2][QUANTITY_TEXT_BYTES];
+    const double needed = 4.0 * (double)network_parameters(&job->network);
+    if (stat(job->weights_out, &info) == 0 && !S_ISREG(info.st_mode)) return STATUS_OK;
+    const char *const slash = strrchr(job->weights_out, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - job->weights_out + 1) : 1, slash ? job->weights_out : ".");
+    if (statvfs(folder, &disk) != 0) return STATUS_OK; /* outputs_probe() has written there */
+    const double room = (double)disk.f_bavail * (double)disk.f_frsize;
+    if (room >= needed) return STATUS_OK;
+    return error_set(err, STATUS_IO, "the weights of job '%s' need %s, and '%s' has room for %s", job->name,
+                     quantity_text(needed, DIMENSION_BYTES, text[0]), folder,
+                     quantity_text(room, DIMENSION_BYTES, text[1]));
+}
+
+enum status job_files_declare(const struct job *job, bool probe, struct error *err)
+{
+    const char *const inputs[] = {job->data, job->weights_in, job->evaluation.data};
+    char what[JOB_NAME_MAX + 64];
+    for (size_t i = 0; i < ARRAY_COUNT(inputs); i++)
+        if (inputs[i] && outputs_read(inputs[i], err) != STATUS_OK) return err->status;
+    snprintf(what, sizeof what, "the weights of job '%s'", job->name);
+    if (job->weights_out && declare_weights(job->weights_out, what, probe, err) != STATUS_OK) return err->status;
+    if (job->weights_out && probe && check_room(job, err) != STATUS_OK) return err->status;
+    snprintf(what, sizeof what, "the best weights of job '%s'", job->name);
+    return job->weights_best ? declare_weights(job->weights_best, what, probe, err) : STATUS_OK;
+}
+
+enum status job_set_files_declare(const struct job_set *jobs, bool probe, struct error *err)
+{
+    for (uint32_t j = 0; j < jobs->count; j++)
+        if (job_files_declare(&jobs->jobs[j], probe, err) != STATUS_OK) return err->status;
+    return STATUS_OK;
+}
+
+enum status job_set_checkpoints_declare(const struct job_set *jobs, const char *folder, struct error *err)
+{
+    char path[JOB_PATH_BYTES], what[JOB_NAME_MAX + 64];
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        const int length = snprintf(path, sizeof path, "%s/%s", folder, jobs->jobs[j].name);
+        if (length >= (int)sizeof path)
+            return error_set(err, STATUS_LIMIT, "the path of the checkpoints is too long (limit is %d bytes)", JOB_PATH_BYTES);
+        snprintf(what, sizeof what, "the checkpoints of job '%s'", jobs->jobs[j].name);
+        if (outputs_declare_folder(path, what, err) != STATUS_OK) return err->status;
+    }
+    return STATUS_OK;
+}
+
+/* `path` below `to`, in the folders that it has below `from`; a file of another place goes into `to` itself. */
+static enum status send(const char *from, const char *to, const char *path, struct arena *arena, const char **out,
+                        struct error *err)
+{
+    char relative[PATH_RELATIVE_BYTES];
+    const char *seen = path_relative(from, path, relative), *slash = strrchr(seen, '/');
+    bool outside = seen[0] == '/' || strncmp(seen, "../", 3) == 0 || strstr(seen, "/../");
+    return path_absolute(to, outside && slash ? slash + 1 : seen, arena, out, err);
+}
+
+enum status job_set_send(struct job_set *jobs, const char *from, const char *to, struct error *err)
+{
+    struct job_names sent = {0};
+    for (uint32_t j = 0; j < jobs->count && !err->status; j++) {
+        struct job *job = &jobs->jobs[j];
+        if (!job->weights_out || send(from, to, job->weights_out, &jobs->arena, &job->weights_out, err)) continue;
+        uint32_t other = job_names_find(&sent, job->weights_out);
+        if (other != UINT32_MAX)
+            error_set(err, STATUS_BAD_INPUT, "jobs '%s' and '%s' would both write '%s'", jobs->jobs[other].name, job->name,
+                      job->weights_out);
+        else if (job_names_add(&sent, job->weights_out, j, err) == STATUS_OK && job->weights_best)
+            (void)!send(from, to, job->weights_best, &jobs->arena, &job->weights_best, err);
+    }
+    free(sent.cells);
+    return err->status;
+}

@@ -1,0 +1,404 @@
+/*
+ * Sums over layers: the first and the last of a network by themselves, equal blocks once and multiplied.
+ *
+ * Parameters on a device are those of network_slice(). 16-bit jobs have 2 bytes of weight, 4 of gradient
+ * and, with AdamW, 12 of states (master and two moments): 18 a parameter, as Megatron-LM has them; ZeRO's
+ * paper has gradients of 2 bytes and so 16.
+ */
+#include "models/job/parallel_memory.h"
+
+#include <assert.h>
+
+#include "base/extreme.h"
+#include "models/job/parallel_offload.h"
+#include "models/network/network_graph.h"
+#include "models/network/network_traits.h"
+
+/* --- runs ------------------------------------------------------------------------------------- */
+
+static bool is_listed(const struct job *job)
+{
+    return network_is_listed(&job->network);
+}
+
+/* The next layer that is not like `layer`, of those below `end`. */
+static uint64_t run_end(const struct network *network, uint64_t layer, uint64_t end)
+{
+    uint64_t next = network_alike_end(network, layer);
+    return end < next ? end : next;
+}
+
+/* --- parameters ------------------------------------------------------------------------------- */
+
+/* Are the two tables one, and on two stages? */
+static bool has_two_tables(const struct job *job)
+{
+    const struct parallel *p = &job->parallel;
+    if (is_listed(job) || !job->network.tied_head) return false;
+    return parallel_place(p, 0).stage != parallel_place(p, parallel_runs(p) - 1).stage;
+}
+
+/* Of the table that is there twice, on a device; 0: none is. */
+static uint64_t tied_parameters(const struct job *job)
+{
+    struct network slice = network_slice(&job->network, job->parallel.tensor);
+    return has_two_tables(job) ? slice.vocabulary * network_word_width(&slice) : 0;
+}
+
+uint64_t parallel_parameters(const struct job *job, struct parallel_layers layers)
+{
+    struct network slice = network_slice(&job->network, job->parallel.tensor);
+    uint64_t sum = 0, end = layers.first + layers.count;
+    for (uint64_t layer = layers.first, next; layer < end; layer = next) {
+        next = run_end(&slice, layer, end);
+        sum += (next - layer) * network_layer_parameters(&slice, layer);
+    }
+    return end == slice.layer_count ? sum + tied_parameters(job) : sum;
+}
+
+struct parameter_bytes parallel_parameter_bytes(const struct job *job)
+{
+    uint64_t moments = optimizer_moments(job->optimizer.kind) * precision_bytes(job->optimizer.moments);
+    uint64_t full = precision_bytes(PRECISION_FP32);
+    bool offloads = job->parallel.offload != OFFLOAD_NOTHING;
+    return (struct parameter_bytes){
+        .weight = precision_weight_bytes(job->precision),
+        .gradient = precision_bytes(offloads ? job->precision : job->gradients),
+        .state = moments + (job->precision == PRECISION_FP32 ? 0 : full),
+    };
+}
+
+uint64_t parallel_tied_bytes(const struct job *job)
+{
+    return tied_parameters(job) * parallel_parameter_bytes(job).gradient;
+}
+
+static uint64_t share_of(uint64_t parameters, uint32_t data)
+{
+    return parameters / data + (parameters % data > 0);
+}
+
+uint64_t parallel_joined_bytes(const struct job *job)
+{
+    const struct parallel *p = &job->parallel;
+    uint64_t parameters = tied_parameters(job);
+    if (pipeline_is_asynchronous(p->schedule) || parallel_offloads(p)) return 0;
+    if (parallel_splits(p, ZERO_GRADIENTS)) parameters = share_of(parameters, p->data);
+    return parameters * parallel_parameter_bytes(job).gradient;
+}
+
+uint32_t parallel_joined_groups(const struct parallel *parallel)
+{
+    uint32_t common = parallel_replicas(parallel, 0), rest = parallel_replicas(parallel, parallel->pipeline - 1);
+    while (rest > 0) {
+        uint32_t next = common % rest;
+        common = rest;
+        rest = next;
+    }
+    return common;
+}
+
+struct rank_state parallel_zero_state(uint64_t parameters, struct parameter_bytes each, uint32_t data,
+                                      uint32_t level)
+{
+    uint64_t share = share_of(parameters, data);
+    return (struct rank_state){
+        .weight_bytes = each.weight * (level >= ZERO_WEIGHTS ? share : parameters),
+        .gradient_bytes = each.gradient * (level >= ZERO_GRADIENTS ? share : parameters),
+        .state_bytes = each.state * (level >= ZERO_STATES ? share : parameters),
+    };
+}
+
+uint64_t parallel_updated_parameters(const struct job *job, struct parallel_layers layers)
+{
+    uint64_t all = parallel_parameters(job, layers);
+    return parallel_splits(&job->parallel, ZERO_STATES) ? share_of(all, job->parallel.data) : all;
+}
+
+struct rank_state parallel_state(const struct job *job, struct parallel_layers layers)
+{
+    struct rank_state state = parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job),
+                                                  job->parallel.data, job->parallel.zero);
+    if (parallel_offloads(&job->parallel)) state.state_bytes = state.gradient_bytes = 0;
+    if (job->parallel.offload == OFFLOAD_WEIGHTS) state.weight_bytes = 0;
+    return state;
+}
+
+struct rank_state parallel_stage_state(const struct job *job, uint32_t stage)
+{
+    struct rank_state sum = {0};
+    for (uint32_t run = 0; run < parallel_runs(&job->parallel); run++) {
+        if (parallel_place(&job->parallel, run).stage != stage) continue;
+        struct rank_state of = parallel_state(job, parallel_layers(job, run));
+        sum.weight_bytes += of.weight_bytes;
+        sum.gradient_bytes += of.gradient_bytes;
+        sum.state_bytes += of.state_bytes;
+    }
+    return sum;
+}
+
+struct rank_state parallel_whole_state(const struct job *job, struct parallel_layers layers)
+{
+    return parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job), 1, ZERO_NOTHING);
+}
+
+uint64_t parallel_reduced_bytes(const struct job *job, struct parallel_layers layers)
+{
+    return compression_bytes(&job->compression[COMPRESSED_GRADIENTS], parallel_whole_state(job, layers).gradient_bytes);
+}
+
+/* --- activations ------------------------------------------------------------------------------ */
+
+/* Numbers of a microbatch on a device: of what is as wide as the network, for the rows that the device
+ * has, and for all. */
+struct numbers {
+    uint64_t element_bytes, tokens, rows, own, whole;
+    uint64_t seen, seen_own; /* rows of an encoder's result that are attended to, as `rows` and `own` */
+    bool joins;              /* and are normed by this layer */
+    struct network slice;
+};
+
+static uint64_t sequence_members(const struct parallel *p)
+{
+    return p->sequence ? p->tensor : 1;
+}
+
+static struct numbers numbers_of(const struct job *job, uint64_t layer)
+{
+    const struct parallel *p = &job->parallel;
+    const struct network *n = &job->network;
+    uint64_t tokens = network_layer_tokens(n, layer, job->sequence), rows = job->microbatch * tokens;
+    uint64_t seen = network_crosses(n, layer) ? job->microbatch * job->sequence : 0, members = sequence_members(p);
+    return (struct numbers){.element_bytes = precision_bytes(job->precision), .tokens = tokens, .rows = rows,
+                            .own = rows / members * n->width, .whole = rows * n->width,
+                            .seen = seen, .seen_own = seen / members * n->width, .joins = network_joins(n, layer),
+                            .slice = network_slice(n, p->tensor)};
+}
+
+static uint64_t projections(const struct numbers *s)
+{
+    return s->rows * s->slice.head_width * (s->slice.heads + 2 * network_kv_heads(&s->slice));
+}
+
+/* The same of an attention to an encoder's result. */
+static uint64_t cross_projections(const struct numbers *s)
+{
+    return s->slice.head_width * (s->rows * s->slice.heads + 2 * s->seen * network_kv_heads(&s->slice));
+}
+
+/* Attention's weights. */
+static uint64_t scores(const struct job *job, const struct numbers *s)
+{
+    uint64_t seen = s->seen > 0 ? job->sequence : 0;
+    return s->rows * s->slice.heads * (s->tokens + job->parallel.slice_begin + seen);
+}
+
+/* Columns of the feed-forward part that a block keeps a row of, `of_each` of the width F each; with experts also what
+ * is sent to them and comes back, and the router's choice. */
+static uint64_t wide(const struct job *job, const struct numbers *s, uint64_t of_each)
+{
+    const struct network *n = &job->network;
+    uint64_t columns = network_chosen(n) * of_each * s->slice.ff_width;
+    if (n->experts > 0) columns += n->experts + 2 * n->experts_chosen * n->width;
+    if (n->shared_width > 0) columns += of_each * s->slice.shared_width + n->width + 1;
+    return s->rows * columns;
+}
+
+/* Of a block without its input. */
+static uint64_t block_bytes(const struct job *job, const struct numbers *s, uint32_t recompute,
+                            bool dropout)
+{
+    if (recompute == RECOMPUTE_FULL) return 0;
+    uint64_t attention = s->rows * s->slice.heads * s->slice.head_width;
+    const struct network_traits *traits = network_traits(&job->network);
+    uint64_t streams = network_block_norms(&job->network) + (traits->parallel ? 0 : 1); /* norms, middle */
+    uint64_t cross = s->seen > 0 ? 2 * s->own + cross_projections(s) + attention : 0;
+    uint64_t plain = traits->qk_norm ? projections(s) - s->rows * s->slice.head_width * network_kv_heads(&s->slice) : 0;
+    uint64_t bytes = s->element_bytes * (streams * s->own + projections(s) + plain + attention + cross +
+                                         wide(job, s, traits->gated ? 3 : 2));
+    if (dropout) bytes += (s->seen > 0 ? 3 : 2) * s->own;
+    if (recompute == RECOMPUTE_NONE)
+        bytes += scores(job, s) * (dropout ? 2 * s->element_bytes + 1 : s->element_bytes);
+    return bytes;
+}
+
+static uint64_t logits(const struct job *job, const struct numbers *s)
+{
+    return network_classifies(&job->network) ? job->microbatch * job->network.classes : s->rows * s->slice.vocabulary;
+}
+
+static uint64_t head_bytes(const struct job *job, const struct numbers *s)
+{
+    uint64_t stream = s->own;                                                          /* norm */
+    if (job->network.family == NETWORK_BERT) stream = 3 * s->own;                      /* transform, gelu */
+    if (job->network.post_norm) stream = 0;
+    if (job->network.word_width > 0) stream += s->own / job->network.width * job->network.word_width; /* projected */
+    if (network_classifies(&job->network)) stream = 2 * job->microbatch * job->network.width; /* class */
+    return s->element_bytes * stream + sizeof(float) * logits(job, s);
+}
+
+/* A layer of those that are listed, for a microbatch. What a layer of operations puts out it keeps; that of a profile is
+ * among its activations. */
+struct listed {
+    uint64_t activation_bytes, output_bytes, boundary_bytes, work_bytes;
+};
+
+static struct listed listed_of(const struct job *job, uint64_t layer)
+{
+    const struct network *n = &job->network;
+    if (n->graph) {
+        struct graph_kept kept = graph_layer_kept(n->graph, layer, job->microbatch);
+        return (struct listed){kept.inner * sizeof(float), kept.output * sizeof(float),
+                               graph_boundary(n->graph, layer, job->microbatch) * sizeof(float),
+                               (2 * kept.widest + kept.logits) * sizeof(float)};
+    }
+    const struct layer_profile *profile = &n->profile[layer];
+    return (struct listed){
+        .activation_bytes = network_profile_share(n, profile->activation_bytes, job->microbatch),
+        .boundary_bytes = network_profile_share(n, profile->boundary_bytes, job->microbatch)};
+}
+
+/* Of a run whose boundary the next bucket of its stage has: what it passes on is not kept twice. */
+static uint64_t kept_by_next(const struct job *job, uint64_t last)
+{
+    if (job->network.graph || parallel_buckets(&job->parallel) == 1 || last + 1 == job->network.layer_count) return 0;
+    if (parallel_crosses(job, last)) return 0;
+    const struct listed layer = listed_of(job, last);
+    return min_u64(layer.boundary_bytes, layer.activation_bytes);
+}
+
+static uint64_t listed_kept(const struct job *job, struct parallel_layers layers, uint32_t recompute)
+{
+    uint64_t sum = 0;
+    bool again = recompute == RECOMPUTE_FULL;
+    for (uint64_t i = 0; i < layers.count; i++) {
+        const struct listed layer = listed_of(job, layers.first + i);
+        bool last = i + 1 == layers.count;
+        if (!again) sum += layer.activation_bytes + (last ? 0 : layer.output_bytes);
+        else if (!last) sum += job->network.graph ? layer.output_bytes : layer.boundary_bytes;
+        if (!again && last) sum -= kept_by_next(job, layers.first + i);
+    }
+    return parallel_slice_share(&job->parallel, sum);
+}
+
+static uint64_t listed_workspace(const struct job *job, struct parallel_layers layers, uint32_t recompute)
+{
+    uint64_t bytes = 0;
+    bool again = recompute == RECOMPUTE_FULL;
+    for (uint64_t i = 0; i < layers.count; i++) {
+        const struct listed layer = listed_of(job, layers.first + i);
+        bytes = max_u64(bytes, layer.work_bytes + (again ? layer.activation_bytes : 0));
+    }
+    return parallel_slice_share(&job->parallel, bytes);
+}
+
+uint64_t parallel_boundary_bytes(const struct job *job, uint64_t layer)
+{
+    const struct compression *compression = &job->compression[COMPRESSED_BOUNDARIES];
+    uint64_t bytes = parallel_plain_boundary_bytes(job, layer);
+    if (!parallel_compresses(job, layer)) return bytes;
+    return compression_bytes(compression, bytes);
+}
+
+uint64_t parallel_plain_boundary_bytes(const struct job *job, uint64_t layer)
+{
+    assert(layer < job->network.layer_count);
+    if (is_listed(job)) return parallel_slice_share(&job->parallel, listed_of(job, layer).boundary_bytes);
+    uint64_t rows = job->microbatch * network_tokens(&job->network, job->sequence);
+    return precision_bytes(job->precision) * (rows / sequence_members(&job->parallel)) * job->network.width;
+}
+
+/* Heads divide the width, and tensor groups the heads: parts are whole. */
+uint64_t parallel_sent_bytes(const struct job *job, uint64_t layer)
+{
+    return parallel_boundary_bytes(job, layer) / (job->parallel.scatter ? job->parallel.tensor : 1);
+}
+
+uint64_t parallel_kept_bytes(const struct job *job, struct parallel_layers layers, bool dropout)
+{
+    return compression_bytes(&job->compression[COMPRESSED_ACTIVATIONS], parallel_plain_kept_bytes(job, layers, dropout));
+}
+
+/* From a forward pass to the backward pass; of a stage that is computed again nothing. */
+static uint64_t kept_so(const struct job *job, struct parallel_layers layers, uint32_t recompute, bool dropout)
+{
+    uint64_t sum = 0, end = layers.first + layers.count;
+    if (recompute == RECOMPUTE_STAGE) return 0;
+    if (is_listed(job)) return listed_kept(job, layers, recompute);
+    for (uint64_t layer = layers.first, next; layer < end; layer = next) {
+        next = run_end(&job->network, layer, end);
+        struct numbers s = numbers_of(job, layer);
+        uint64_t outputs = next - layer - (next == end); /* the last one's is the boundary */
+        sum += outputs * s.element_bytes * (s.own + (s.joins ? s.seen_own : 0));
+        switch (network_layer_kind(&job->network, layer)) {
+        case LAYER_EMBEDDING: sum += dropout ? s.own : 0; break;
+        case LAYER_BLOCK: sum += (next - layer) * block_bytes(job, &s, recompute, dropout); break;
+        case LAYER_HEAD: sum += head_bytes(job, &s); break;
+        case LAYER_OPAQUE: break;
+        }
+    }
+    return sum;
+}
+
+uint64_t parallel_plain_kept_bytes(const struct job *job, struct parallel_layers layers, bool dropout)
+{
+    return kept_so(job, layers, parallel_recompute(job, layers), dropout);
+}
+
+/* --- workspace -------------------------------------------------------------------------------- */
+
+static uint64_t block_workspace(const struct job *job, const struct numbers *s, uint32_t recompute)
+{
+    uint64_t gradients = wide(job, s, network_traits(&job->network)->gated ? 2 : 1);
+    uint64_t widest = max_u64(projections(s), gradients);
+    if (s->seen > 0) widest = max_u64(widest, cross_projections(s));
+    uint64_t bytes = s->element_bytes * (s->own + s->seen_own + widest);
+    if (job->precision == PRECISION_BF16_WEIGHTS) bytes += 2 * precision_weight_bytes(job->precision) * widest; /* rounded */
+    if (job->parallel.sequence) bytes += s->element_bytes * max_u64(s->whole, s->seen * job->network.width);
+    if (recompute == RECOMPUTE_FULL) bytes += block_bytes(job, s, RECOMPUTE_NONE, false);
+    if (recompute == RECOMPUTE_SELECTIVE) bytes += s->element_bytes * scores(job, s);
+    return bytes;
+}
+
+static uint64_t head_workspace(const struct job *job, const struct numbers *s)
+{
+    uint64_t rounded = job->precision == PRECISION_FP32 ? 0 : precision_weight_bytes(job->precision) * logits(job, s);
+    return s->element_bytes * 2 * s->whole + rounded;
+}
+
+/* Boundaries and activations as they were before they were encoded, or are again. */
+static uint64_t decoded_bytes(const struct job *job, struct parallel_layers layers)
+{
+    uint64_t bytes = 0, end = layers.first + layers.count;
+    if (compression_is_set(&job->compression[COMPRESSED_ACTIVATIONS]))
+        bytes += parallel_plain_kept_bytes(job, layers, false);
+    if (layers.first > 0 && parallel_compresses(job, layers.first - 1))
+        bytes += 2 * parallel_plain_boundary_bytes(job, layers.first - 1);
+    if (end < job->network.layer_count && parallel_compresses(job, end - 1))
+        bytes += parallel_plain_boundary_bytes(job, end - 1);
+    return bytes;
+}
+
+static uint64_t layers_workspace(const struct job *job, struct parallel_layers layers, uint32_t recompute)
+{
+    uint64_t bytes = 0, end = layers.first + layers.count;
+    if (is_listed(job)) return listed_workspace(job, layers, recompute);
+    for (uint64_t layer = layers.first; layer < end; layer = network_alike_end(&job->network, layer)) {
+        struct numbers s = numbers_of(job, layer);
+        switch (network_layer_kind(&job->network, layer)) {
+        case LAYER_EMBEDDING: bytes = max_u64(bytes, s.element_bytes * s.whole); break;
+        case LAYER_BLOCK: bytes = max_u64(bytes, block_workspace(job, &s, recompute)); break;
+        case LAYER_HEAD: bytes = max_u64(bytes, head_workspace(job, &s)); break;
+        case LAYER_OPAQUE: break;
+        }
+    }
+    return bytes;
+}
+
+uint64_t parallel_workspace_bytes(const struct job *job, struct parallel_layers layers)
+{
+    uint32_t recompute = parallel_recompute(job, layers);
+    uint64_t decoded = decoded_bytes(job, layers);
+    if (recompute != RECOMPUTE_STAGE) return layers_workspace(job, layers, recompute) + decoded;
+    return kept_so(job, layers, RECOMPUTE_NONE, false) + layers_workspace(job, layers, RECOMPUTE_NONE) + decoded;
+}

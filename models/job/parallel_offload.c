@@ -1,0 +1,118 @@
+/* See parallel_offload.h. */
+#include "models/job/parallel_offload.h"
+
+#include <inttypes.h>
+
+#include "base/try.h"
+
+bool parallel_sums_on_host(const struct job *job)
+{
+    const struct parallel *p = &job->parallel;
+    return parallel_offloads(p) && job->microbatches / p->data * parallel_slices(p) > 1;
+}
+
+struct rank_state parallel_host_state(const struct job *job, struct parallel_layers layers)
+{
+    if (!parallel_offloads(&job->parallel)) return (struct rank_state){0};
+    return parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job), job->parallel.data,
+                               parallel_joins_on_hosts(&job->parallel) ? ZERO_NOTHING : ZERO_WEIGHTS);
+}
+
+uint64_t parallel_host_sum_bytes(const struct job *job, struct parallel_layers layers)
+{
+    if (!parallel_sums_on_host(job)) return 0;
+    struct parameter_bytes each = {.gradient = precision_bytes(PRECISION_FP32)};
+    return parallel_zero_state(parallel_parameters(job, layers), each, job->parallel.data, ZERO_WEIGHTS).gradient_bytes;
+}
+
+uint64_t parallel_host_gradient_bytes(const struct job *job, struct parallel_layers layers)
+{
+    return parallel_sums_on_host(job) ? parallel_host_sum_bytes(job, layers)
+                                      : parallel_host_state(job, layers).gradient_bytes;
+}
+
+/* One pass of each replica over each run in a minibatch, which `what` asks for. */
+static enum status check_once(const struct job *job, const char *what, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    if (p->schedule == PIPELINE_TERAPIPE)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s with schedule 'terapipe' (expected one whose microbatches are in one piece)", what);
+    if (job->microbatches == p->data) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "%s with %" PRIu64 " microbatches of a replica (expected 1)", what,
+                     job->microbatches / p->data);
+}
+
+/* Hosts that have everything whole: they add up gradients as they arrive. */
+static enum status check_whole(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    if (pipeline_is_asynchronous(p->schedule))
+        return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'offload' (expected none: weights have versions)",
+                         pipeline_schedule_names[p->schedule]);
+    if (compression_is_set(&job->compression[COMPRESSED_GRADIENTS]))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'compression' of gradients with 'offload' (expected none: hosts add them up as they are)");
+    return p->data == 1 ? STATUS_OK : check_once(job, "'offload' of weights (with 'zero' 0)", err);
+}
+
+static enum status check_choices(const struct parallel *p, struct error *err)
+{
+    if (!p->choose && p->chosen == 0) return STATUS_OK;
+    if (recompute_repeats(p->recompute))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'%s' with recomputation of all runs (expected none or selective: what is not computed again)",
+                         p->choose ? "choose" : "choices");
+    if (parallel_runs(p) > PARALLEL_CUTS_MAX)
+        return error_set(err, STATUS_BAD_INPUT, "'%s' for %" PRIu32 " runs (expected at most %d)",
+                         p->choose ? "choose" : "choices", parallel_runs(p), PARALLEL_CUTS_MAX);
+    if (p->chosen == 0 || p->chosen == parallel_runs(p)) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "'choices' of %" PRIu32 " runs (expected as many as there are, %" PRIu32 ")",
+                     p->chosen, parallel_runs(p));
+}
+
+static enum status check_swap(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    if (!p->swap && (p->choose || p->chosen > 0))
+        return error_set(err, STATUS_BAD_INPUT, "'%s' without 'swap' (expected it: activations leave or are computed again)",
+                         p->choose ? "choose" : "choices");
+    if (!p->swap) return STATUS_OK;
+    if (p->offload != OFFLOAD_WEIGHTS)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'swap' without 'offload' of weights (expected \"weights\": activations come up with them)");
+    if (p->pipeline > 1 || p->tensor > 1)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'swap' on %" PRIu32 " stages of tensor groups of %" PRIu32 " (expected 'data' alone)",
+                         p->pipeline, p->tensor);
+    TRY(check_choices(p, err));
+    return check_once(job, "'swap'", err);
+}
+
+enum status parallel_offload_check(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    if (p->offload != OFFLOAD_WEIGHTS && (p->swap || p->choose || p->chosen > 0)) return check_swap(job, err);
+    if (p->offload == OFFLOAD_NOTHING) {
+        if (!p->storage && !p->delayed) return STATUS_OK;
+        return error_set(err, STATUS_BAD_INPUT, "'%s' without 'offload' (expected \"states\"%s)",
+                         p->storage ? "storage" : "delayed", p->storage ? " or \"weights\"" : "");
+    }
+    if (p->offload == OFFLOAD_STATES && p->zero < ZERO_GRADIENTS)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'offload' of states with 'zero' %" PRIu32 " (expected 2 or 3: gradients go down in shares)",
+                         p->zero);
+    if (p->offload == OFFLOAD_WEIGHTS && p->zero != ZERO_NOTHING && p->zero < ZERO_WEIGHTS)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'offload' of weights with 'zero' %" PRIu32
+                         " (expected 3: weights come up in shares, or 0: whole)",
+                         p->zero);
+    if (p->offload == OFFLOAD_WEIGHTS && p->delayed)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'delayed' with 'offload' of weights (expected of states: older weights stay on the devices)");
+    if (p->sequence)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'offload' with sequence parallelism (expected none: tensor groups add up gradients of norms)");
+    if (p->zero == ZERO_NOTHING && check_whole(job, err)) return err->status;
+    return check_swap(job, err);
+}

@@ -1,0 +1,337 @@
+/*
+ * Lists of layers' work (models/network/network_work.c), of blocks once and multiplied.
+ *
+ * What is exchanged follows from what is divided. Columns of the first product of a pair, rows of the
+ * second: its results are to be added up, and on the way back so are the gradients of the first one's
+ * input. With sequence parallelism each of these sums leaves every member its rows alone
+ * (reduce-scatter), and the next product is preceded by an all-gather; the same inputs are gathered once
+ * more for the weights' gradients, for only a share of them was kept.
+ *
+ *     tensor      x -> norm -> [qkv attention proj] -> sum + x -> norm -> [fc gelu fc2] -> sum + x
+ *                              f                       g                 f                  g
+ *     sequence    x -> norm -> gather [ ... ] scatter + x -> norm -> gather [ ... ] scatter + x
+ *
+ * A table of words is divided by rows: each member looks up what it has, zeros elsewhere, and the
+ * results are added up. With learned positions the sum stays whole (each member adds its positions' rows
+ * to it), as Megatron-LM does it; without it is scattered.
+ */
+#include "models/job/parallel_work.h"
+
+#include <assert.h>
+
+#include "models/job/parallel_memory.h"
+#include "models/network/network_traits.h"
+#include "models/work/work_list.h"
+
+/* --- runs of layers --------------------------------------------------------------------------- */
+
+/* The next layer that is not like `layer`, of those below `end`. Layers of a profile all differ. */
+static uint64_t next_kind(const struct network *network, uint64_t layer, uint64_t end)
+{
+    uint64_t next = network_alike_end(network, layer);
+    return end < next ? end : next;
+}
+
+/* Is this computed again by the job's backward passes? An embedding and a head are not, but with their stage. */
+static bool is_recomputed(const struct job *job, uint32_t recompute, uint64_t layer)
+{
+    enum layer_kind kind = network_layer_kind(&job->network, layer);
+    return recompute == RECOMPUTE_STAGE || (recompute != RECOMPUTE_NONE && (kind == LAYER_BLOCK || kind == LAYER_OPAQUE));
+}
+
+/* --- kernels ---------------------------------------------------------------------------------- */
+
+/* A slice's attention to the j tokens in front of its i, head by head: two products, four back. */
+static void add_context(struct work_list *list, const struct job *job, uint64_t layer, enum pass pass, uint64_t times)
+{
+    bool half = job->precision == PRECISION_BF16, back = pass == PASS_BACKWARD || pass == PASS_INPUT;
+    uint64_t i = job->parallel.slice_length, j = job->parallel.slice_begin, d = job->network.head_width;
+    uint64_t heads = job->microbatch * job->network.heads / job->parallel.tensor;
+    if (j == 0 || pass == PASS_WEIGHT || network_layer_kind(&job->network, layer) != LAYER_BLOCK) return;
+    const struct work_item forward[] = {{.m = i, .n = j, .k = d}, {.m = i, .n = d, .k = j}};
+    const struct work_item backward[] = {{.m = i, .n = j, .k = d}, {.m = i, .n = d, .k = j},
+                                         {.m = j, .n = d, .k = i}, {.m = j, .n = d, .k = i}};
+    for (uint32_t p = 0; p < (back ? 4 : 2); p++) {
+        struct work_item item = back ? backward[p] : forward[p];
+        uint32_t wide = back ? KERNEL_MATMUL_INPUT : KERNEL_MATMUL_FORWARD;
+        item.kernel = half ? kernel_half(wide) : wide;
+        item.count = 1;
+        work_list_add(list, &item, times * heads);
+    }
+}
+
+static void add_pass(struct work_list *list, const struct job *job, uint64_t layer, enum pass pass,
+                     uint64_t times)
+{
+    struct work_item items[LAYER_WORK_MAX];
+    const struct layer_share share = {.members = job->parallel.tensor,
+                                      .sequence = job->parallel.sequence,
+                                      .precision = job->precision};
+    uint32_t count = network_slice_work(&job->network, layer, pass, job->microbatch, job->sequence,
+                                        share, items);
+    for (uint32_t i = 0; i < count; i++) {
+        if (items[i].kernel == KERNEL_FIXED) items[i].m = parallel_slice_share(&job->parallel, items[i].m);
+        if (items[i].kernel != KERNEL_FIXED || items[i].m > 0) work_list_add(list, &items[i], times);
+    }
+    add_context(list, job, layer, pass, times);
+}
+
+static void add_layers(struct work_list *list, const struct job *job, struct parallel_layers layers,
+                       enum parallel_pass pass)
+{
+    static const enum pass passes[] = {[PARALLEL_FORWARD] = PASS_FORWARD,
+                                       [PARALLEL_BACKWARD] = PASS_BACKWARD,
+                                       [PARALLEL_INPUT] = PASS_INPUT,
+                                       [PARALLEL_WEIGHT] = PASS_WEIGHT};
+    uint32_t recompute = parallel_recompute(job, layers);
+    enum pass again = recompute_repeats(recompute) ? PASS_FORWARD : PASS_RECOMPUTE_CORE;
+    bool recomputes = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
+    uint64_t end = layers.first + layers.count;
+    for (uint64_t layer = layers.first, next; layer < end; layer = next) {
+        next = next_kind(&job->network, layer, end);
+        if (recomputes && is_recomputed(job, recompute, layer)) add_pass(list, job, layer, again, next - layer);
+        add_pass(list, job, layer, passes[pass], next - layer);
+    }
+}
+
+/* One item: the parameters of a stage lie one behind the other. A profile's update costs nothing. */
+static void add_update(struct work_list *list, const struct job *job, struct parallel_layers layers,
+                       enum parallel_pass pass)
+{
+    struct work_item item = {.kernel = optimizer_kernel(job_state_format(job)), .count = 1,
+                             .m = parallel_updated_parameters(job, layers),
+                             .n = job->precision != PRECISION_FP32};
+    if (pass == PARALLEL_NORM) item.kernel = KERNEL_SQUARES, item.n = 0;
+    if (pass == PARALLEL_SUM) item.kernel = KERNEL_RESIDUAL, item.n = 1;
+    if (item.m > 0 && job->network.family != NETWORK_PROFILE) work_list_add(list, &item, 1);
+}
+
+static void add_codec(struct work_list *list, uint64_t ns)
+{
+    struct work_item item = {.kernel = KERNEL_FIXED, .count = 1, .m = ns};
+    if (ns > 0) work_list_add(list, &item, 1);
+}
+
+/* Of the boundary behind a layer: what reads it decodes, what makes it encodes. */
+static void add_boundary_codec(struct work_list *list, const struct job *job, uint64_t layer, bool encodes)
+{
+    const struct compression *compression = &job->compression[COMPRESSED_BOUNDARIES];
+    if (!parallel_compresses(job, layer)) return;
+    uint64_t bytes = parallel_plain_boundary_bytes(job, layer);
+    add_codec(list, encodes ? compression_encode_ns(compression, bytes) : compression_decode_ns(compression, bytes));
+}
+
+static void add_activation_codec(struct work_list *list, const struct job *job, struct parallel_layers layers,
+                                 bool encodes, bool decodes)
+{
+    const struct compression *compression = &job->compression[COMPRESSED_ACTIVATIONS];
+    uint64_t bytes = compression_is_set(compression) ? parallel_plain_kept_bytes(job, layers, false) : 0;
+    if (encodes) add_codec(list, compression_encode_ns(compression, bytes));
+    if (decodes) add_codec(list, compression_decode_ns(compression, bytes));
+}
+
+static void add_codecs(struct work_list *list, const struct job *job, struct parallel_layers layers,
+                       enum parallel_pass pass)
+{
+    const struct compression *gradients = &job->compression[COMPRESSED_GRADIENTS];
+    uint64_t end = layers.first + layers.count, whole = parallel_whole_state(job, layers).gradient_bytes;
+    bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
+    if (pass == PARALLEL_ENCODE) add_codec(list, compression_encode_ns(gradients, whole));
+    if (pass == PARALLEL_UPDATE && compression_is_set(gradients)) {
+        uint64_t own = parallel_updated_parameters(job, layers) * parallel_parameter_bytes(job).gradient;
+        add_codec(list, compression_decode_ns(gradients, own));
+    }
+    add_activation_codec(list, job, layers, pass == PARALLEL_FORWARD, back);
+    if (!compression_is_set(&job->compression[COMPRESSED_BOUNDARIES]) || (pass != PARALLEL_FORWARD && !back)) return;
+    if (layers.first > 0) add_boundary_codec(list, job, layers.first - 1, false);
+    if (layers.first > 0 && back) add_boundary_codec(list, job, layers.first - 1, true);
+    if (end < job->network.layer_count) add_boundary_codec(list, job, end - 1, !back);
+}
+
+/* Those that computations wait for, whose host is busy with them as with kernels. */
+static void add_collectives(struct work_list *list, const struct job *job, struct parallel_layers layers,
+                            enum parallel_pass pass)
+{
+    struct parallel_collective exchanged[PARALLEL_COLLECTIVES_MAX];
+    struct work_item item = {.kernel = KERNEL_COLLECTIVE};
+    uint32_t count = parallel_collectives(job, layers, pass, exchanged);
+    for (uint32_t i = 0; i < count; i++)
+        if (!exchanged[i].overlaps) item.count += exchanged[i].count;
+    if (item.count == 0) return;
+    assert(list->count < list->capacity);
+    list->items[list->count++] = item;
+}
+
+uint32_t parallel_work(const struct job *job, struct parallel_layers layers, enum parallel_pass pass,
+                       struct work_item out[PARALLEL_WORK_MAX])
+{
+    assert(parallel_is_set(&job->parallel) && pass < PARALLEL_PASS_COUNT && layers.count > 0);
+    assert(layers.first <= job->network.layer_count - layers.count);
+    struct work_list list = {.items = out, .capacity = PARALLEL_WORK_MAX};
+    if (pass == PARALLEL_UPDATE || pass == PARALLEL_SUM || pass == PARALLEL_NORM)
+        add_update(&list, job, layers, pass);
+    else if (pass != PARALLEL_ENCODE)
+        add_layers(&list, job, layers, pass);
+    add_codecs(&list, job, layers, pass);
+    if (pass == PARALLEL_FORWARD || pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT || pass == PARALLEL_WEIGHT)
+        add_collectives(&list, job, layers, pass);
+    return list.count;
+}
+
+/* --- collectives ------------------------------------------------------------------------------ */
+
+struct exchange {
+    struct parallel_collective *items;
+    uint32_t count;
+    uint64_t row_bytes; /* of all rows of C numbers */
+    uint64_t statistic_bytes; /* of a number for each row */
+    bool sequence, exposed;
+};
+
+static void exchange(struct exchange *list, enum collective_kind kind, uint64_t times, uint64_t bytes,
+                     bool overlaps)
+{
+    assert(times <= UINT32_MAX);
+    overlaps = overlaps && !list->exposed;
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct parallel_collective *known = &list->items[i];
+        if (known->kind != kind || known->bytes != bytes || known->overlaps != overlaps) continue;
+        known->count += (uint32_t)times;
+        return;
+    }
+    assert(list->count < PARALLEL_COLLECTIVES_MAX);
+    list->items[list->count++] = (struct parallel_collective){
+        .kind = kind, .count = (uint32_t)times, .bytes = bytes, .overlaps = overlaps};
+}
+
+/* Rows that are needed whole by what follows, or that were made in parts by what is in front. */
+static void gather(struct exchange *list, uint64_t times, bool overlaps)
+{
+    if (list->sequence)
+        exchange(list, COLLECTIVE_ALL_GATHER, times, list->row_bytes, overlaps);
+}
+
+static void sum(struct exchange *list, uint64_t times, bool overlaps)
+{
+    enum collective_kind kind = list->sequence ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE;
+    exchange(list, kind, times, list->row_bytes, overlaps);
+}
+
+/* Keys and values of the encoder's result: with sequence parallelism its rows are gathered; their gradients are sums. */
+static void cross_exchange(struct exchange *list, const struct job *job, uint64_t blocks, enum parallel_pass pass)
+{
+    struct exchange seen = *list;
+    bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
+    bool again = back && recompute_repeats(job->parallel.recompute);
+    seen.row_bytes = job->microbatch * job->sequence * job->network.width * precision_bytes(job->precision);
+    if (pass == PARALLEL_FORWARD || again) gather(&seen, blocks, false);
+    if (back) sum(&seen, blocks, true);
+    if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(&seen, blocks, true);
+    list->count = seen.count;
+}
+
+static void blocks_exchange(struct exchange *list, const struct job *job, uint64_t layer, uint64_t blocks,
+                            enum parallel_pass pass)
+{
+    bool crosses = network_crosses(&job->network, layer);
+    bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
+    /* the two parts of a parallel block are added up before their sum over the group is */
+    uint64_t sums = blocks * (network_traits(&job->network)->parallel ? 1 : crosses ? 3 : 2);
+    bool again = back && recompute_repeats(job->parallel.recompute);
+    if (pass == PARALLEL_FORWARD || again) {
+        gather(list, sums, false);
+        sum(list, sums, false);
+    }
+    if (back) {
+        gather(list, sums, false); /* what the sums' gradients were scattered to */
+        sum(list, sums, true);     /* beside the products of the weights' gradients */
+    }
+    if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(list, sums, true);
+    if (crosses) cross_exchange(list, job, blocks, pass);
+}
+
+/* Is the forward pass of an embedding or a head in this one? */
+static bool goes_forward(const struct job *job, enum parallel_pass pass)
+{
+    bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
+    return pass == PARALLEL_FORWARD || (back && job->parallel.recompute == RECOMPUTE_STAGE);
+}
+
+static void embedding_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
+{
+    bool positions = network_traits(&job->network)->more_positions != NO_POSITION_TABLE;
+    if (goes_forward(job, pass) && job->network.family != NETWORK_VIT) {
+        if (positions) exchange(list, COLLECTIVE_ALL_REDUCE, 1, list->row_bytes, false);
+        else sum(list, 1, false);
+    }
+    if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(list, 1, false);
+}
+
+static void head_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
+{
+    bool words = !network_classifies(&job->network);
+    if (goes_forward(job, pass)) {
+        if (words) gather(list, 1, false);
+        if (!words || job->network.pooler) gather(list, 1, false); /* first tokens of samples */
+        if (words) exchange(list, COLLECTIVE_ALL_REDUCE, 3, list->statistic_bytes, false);
+    }
+    if (!words) return;
+    if (pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT) sum(list, 1, true);
+    if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(list, 1, true);
+}
+
+/*
+ * Norms, biases of results that are added up, and what else each member has whole: with sequence
+ * parallelism their gradients are sums over a share of the rows. They are what a network without
+ * anything to divide has. Tables of positions meet all rows.
+ */
+static void update_exchange(struct exchange *list, const struct job *job, struct parallel_layers layers)
+{
+    if (!list->sequence) return;
+    struct network whole = job->network;
+    whole.pooler = false; /* it, and vit's head, get whole rows */
+    whole.heads = whole.kv_heads = whole.ff_width = whole.shared_width = whole.vocabulary = 0;
+    uint64_t parameters = 0, end = layers.first + layers.count;
+    for (uint64_t layer = layers.first, next; layer < end; layer = next) {
+        next = next_kind(&whole, layer, end);
+        enum layer_kind kind = network_layer_kind(&whole, layer);
+        if (kind == LAYER_EMBEDDING || (kind == LAYER_HEAD && network_classifies(&whole))) continue;
+        parameters += (next - layer) * network_layer_parameters(&whole, layer);
+    }
+    if (parallel_splits(&job->parallel, ZERO_STATES))
+        parameters = (parameters + job->parallel.data - 1) / job->parallel.data;
+    if (parameters > 0)
+        exchange(list, COLLECTIVE_ALL_REDUCE, 1, parameters * parallel_parameter_bytes(job).gradient,
+                 false);
+}
+
+uint32_t parallel_collectives(const struct job *job, struct parallel_layers layers,
+                              enum parallel_pass pass,
+                              struct parallel_collective out[PARALLEL_COLLECTIVES_MAX])
+{
+    const struct network *network = &job->network;
+    assert(parallel_is_set(&job->parallel) && pass < PARALLEL_PASS_COUNT && layers.count > 0);
+    if (job->parallel.tensor == 1 || network_is_listed(network)) return 0;
+    struct exchange list = {.items = out,
+                            .sequence = job->parallel.sequence,
+                            .exposed = job->parallel.exposed};
+    if (pass == PARALLEL_NORM || pass == PARALLEL_SUM || pass == PARALLEL_ENCODE) return 0;
+    if (pass == PARALLEL_UPDATE) {
+        update_exchange(&list, job, layers);
+        return list.count;
+    }
+    uint64_t end = layers.first + layers.count;
+    for (uint64_t layer = layers.first, next; layer < end; layer = next) {
+        next = next_kind(network, layer, end);
+        uint64_t rows = job->microbatch * network_layer_tokens(network, layer, job->sequence);
+        list.row_bytes = rows * network->width * precision_bytes(job->precision);
+        list.statistic_bytes = rows * precision_bytes(PRECISION_FP32);
+        switch (network_layer_kind(network, layer)) {
+        case LAYER_EMBEDDING: embedding_exchange(&list, job, pass); break;
+        case LAYER_BLOCK: blocks_exchange(&list, job, layer, next - layer, pass); break;
+        case LAYER_HEAD: head_exchange(&list, job, pass); break;
+        case LAYER_OPAQUE: break;
+        }
+    }
+    return list.count;
+}

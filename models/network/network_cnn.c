@@ -1,0 +1,276 @@
+/*
+ * See network_cnn.h.
+ *
+ * ResNet-200 has the stages of its paper in the order of operations of ResNet-50 (norm behind convolution): its own
+ * paper moves the norms in front, which changes neither work nor what is kept by more than a norm. ResNet-1001 and the
+ * wide networks have them in front. U-Net's convolutions are padded, so that its image comes out as large as it went in;
+ * the paper's are not, with the same parameters.
+ *
+ * Source: He et al., arXiv 1512.03385, table 1, and 1603.05027; Simonyan and Zisserman, arXiv 1409.1556; Krizhevsky,
+ * arXiv 1404.5997 (torchvision's AlexNet); Zagoruyko and Komodakis, arXiv 1605.07146; Ronneberger et al., arXiv
+ * 1505.04597.
+ */
+#include "models/network/network_cnn.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "base/try.h"
+
+/* --- parts ------------------------------------------------------------------------------------ */
+
+static uint32_t apply(struct graph_builder *b, uint32_t kind, uint32_t from)
+{
+    return graph_add(b, (struct graph_op){.kind = kind, .from = {from}});
+}
+
+static uint32_t apply_two(struct graph_builder *b, uint32_t kind, uint32_t first, uint32_t second)
+{
+    return graph_add(b, (struct graph_op){.kind = kind, .from = {first, second}});
+}
+
+/* Padded so that a stride of 1 keeps the image's size. */
+static uint32_t convolve(struct graph_builder *b, uint32_t from, uint64_t channels, uint32_t kernel, uint32_t stride)
+{
+    return graph_add(b, (struct graph_op){.kind = GRAPH_CONVOLUTION, .from = {from}, .channels = channels,
+                                          .kernel = kernel, .stride = stride, .padding = kernel / 2});
+}
+
+static uint32_t convolve_norm(struct graph_builder *b, uint32_t from, uint64_t channels, uint32_t kernel,
+                              uint32_t stride)
+{
+    return apply(b, GRAPH_BATCH_NORM, convolve(b, from, channels, kernel, stride));
+}
+
+static uint32_t norm_relu(struct graph_builder *b, uint32_t from)
+{
+    return apply(b, GRAPH_RELU, apply(b, GRAPH_BATCH_NORM, from));
+}
+
+static uint32_t pool(struct graph_builder *b, uint32_t from, uint32_t kernel, uint32_t stride, uint32_t padding)
+{
+    return graph_add(b, (struct graph_op){.kind = GRAPH_MAX_POOL, .from = {from}, .kernel = kernel, .stride = stride,
+                                          .padding = padding});
+}
+
+static uint32_t mean(struct graph_builder *b, uint32_t from, uint32_t side)
+{
+    return graph_add(b, (struct graph_op){.kind = GRAPH_MEAN_POOL, .from = {from}, .kernel = side});
+}
+
+static uint32_t connect(struct graph_builder *b, uint32_t from, uint64_t channels)
+{
+    return graph_add(b, (struct graph_op){.kind = GRAPH_LINEAR, .from = {from}, .channels = channels, .bias = true});
+}
+
+/* The mean of each channel, classes, loss. */
+static void classify(struct graph_builder *b, uint64_t classes)
+{
+    apply(b, GRAPH_LOSS, connect(b, mean(b, graph_newest(b), 1), classes));
+}
+
+/* --- residual networks ------------------------------------------------------------------------ */
+
+static void residual_block(struct graph_builder *b, const struct resnet_shape *shape, uint64_t width, uint64_t in_width,
+                           uint32_t stride)
+{
+    uint32_t in = graph_newest(b), at = in, shortcut = in;
+    uint64_t inner = width / 4;
+    if (shape->bottleneck) {
+        uint32_t first = shape->halve_in_1x1 ? stride : 1;
+        at = apply(b, GRAPH_RELU, convolve_norm(b, at, inner, 1, first));
+        at = apply(b, GRAPH_RELU, convolve_norm(b, at, inner, 3, stride / first));
+        at = convolve_norm(b, at, width, 1, 1);
+    } else {
+        at = apply(b, GRAPH_RELU, convolve_norm(b, at, width, 3, stride));
+        at = convolve_norm(b, at, width, 3, 1);
+    }
+    if (stride != 1 || in_width != width) shortcut = convolve_norm(b, in, width, 1, stride);
+    apply(b, GRAPH_RELU, apply_two(b, GRAPH_ADD, at, shortcut));
+}
+
+void cnn_build_resnet(struct graph_builder *b, const struct resnet_shape *shape)
+{
+    uint64_t width = shape->embedding;
+    graph_layer(b, "stem");
+    pool(b, apply(b, GRAPH_RELU, convolve_norm(b, 0, width, 7, 2)), 3, 2, 1);
+    for (uint32_t s = 0; s < shape->stages; s++)
+        for (uint64_t i = 0; i < shape->depths[s] && !b->err->status; i++) {
+            graph_layer(b, "layer%" PRIu32 ".%" PRIu64, s + 1, i);
+            residual_block(b, shape, shape->widths[s], width, i == 0 && (s > 0 || shape->halve_first) ? 2 : 1);
+            width = shape->widths[s];
+        }
+    graph_layer(b, "head");
+    classify(b, shape->classes);
+}
+
+/* Depths of four stages; a bottleneck? */
+static void build_imagenet(struct graph_builder *b, const uint32_t *shape)
+{
+    struct resnet_shape resnet = {.stages = 4, .embedding = 64, .bottleneck = shape[4], .classes = 1000};
+    for (uint32_t s = 0; s < 4; s++) {
+        resnet.depths[s] = shape[s];
+        resnet.widths[s] = (UINT64_C(64) << s) * (shape[4] ? 4 : 1);
+    }
+    cnn_build_resnet(b, &resnet);
+}
+
+/* Norms and relus in front: where the size changes, the shortcut begins behind them. */
+static void wide_block(struct graph_builder *b, uint64_t width, uint64_t in_width, uint32_t stride, bool bottleneck)
+{
+    uint32_t in = graph_newest(b), ready = norm_relu(b, in), shortcut = in, at = ready;
+    if (stride != 1 || in_width != width) shortcut = convolve(b, ready, width, 1, stride);
+    if (bottleneck) {
+        at = norm_relu(b, convolve(b, at, width / 4, 1, 1));
+        at = norm_relu(b, convolve(b, at, width / 4, 3, stride));
+        at = convolve(b, at, width, 1, 1);
+    } else {
+        at = norm_relu(b, convolve(b, at, width, 3, stride));
+        at = convolve(b, at, width, 3, 1);
+    }
+    apply_two(b, GRAPH_ADD, at, shortcut);
+}
+
+/* Three stages for small images: blocks of each, width of the first, a bottleneck?, classes. */
+static void build_wide(struct graph_builder *b, const uint32_t *shape)
+{
+    uint64_t width = 16;
+    graph_layer(b, "stem");
+    convolve(b, 0, width, 3, 1);
+    for (uint32_t s = 0; s < 3; s++)
+        for (uint32_t i = 0; i < shape[0]; i++) {
+            uint64_t next = (uint64_t)shape[1] << s;
+            graph_layer(b, "block%" PRIu32 ".%" PRIu32, s + 1, i);
+            wide_block(b, next, width, s > 0 && i == 0 ? 2 : 1, shape[2]);
+            width = next;
+        }
+    graph_layer(b, "head");
+    norm_relu(b, graph_newest(b));
+    classify(b, shape[3]);
+}
+
+/* --- chains ----------------------------------------------------------------------------------- */
+
+static void convolve_relu(struct graph_builder *b, uint64_t channels, uint32_t kernel, uint32_t stride, uint32_t padding)
+{
+    graph_add(b, (struct graph_op){.kind = GRAPH_CONVOLUTION, .from = {graph_newest(b)}, .channels = channels,
+                                   .kernel = kernel, .stride = stride, .padding = padding, .bias = true});
+    apply(b, GRAPH_RELU, graph_newest(b));
+}
+
+/* Two hidden layers of 4096 and the classes. */
+static void connect_three(struct graph_builder *b)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        graph_layer(b, "fc%" PRIu32, i + 1);
+        apply(b, GRAPH_RELU, connect(b, graph_newest(b), 4096));
+    }
+    graph_layer(b, "fc3");
+    apply(b, GRAPH_LOSS, connect(b, graph_newest(b), 1000));
+}
+
+/* Convolutions of each of five stages. */
+static void build_vgg(struct graph_builder *b, const uint32_t *shape)
+{
+    static const uint64_t widths[] = {64, 128, 256, 512, 512};
+    for (uint32_t s = 0; s < ARRAY_COUNT(widths); s++)
+        for (uint32_t i = 0; i < shape[s]; i++) {
+            graph_layer(b, "conv%" PRIu32 ".%" PRIu32, s + 1, i + 1);
+            convolve_relu(b, widths[s], 3, 1, 1);
+            if (i + 1 == shape[s]) pool(b, graph_newest(b), 2, 2, 0);
+            if (i + 1 == shape[s] && s + 1 == ARRAY_COUNT(widths)) mean(b, graph_newest(b), 7);
+        }
+    connect_three(b);
+}
+
+static void build_alexnet(struct graph_builder *b, const uint32_t *shape)
+{
+    static const struct {
+        uint64_t channels;
+        uint32_t kernel, stride, padding;
+        bool pool;
+    } layers[] = {{64, 11, 4, 2, true}, {192, 5, 1, 2, true}, {384, 3, 1, 1, false}, {256, 3, 1, 1, false},
+                  {256, 3, 1, 1, true}};
+    (void)shape;
+    for (size_t i = 0; i < ARRAY_COUNT(layers); i++) {
+        graph_layer(b, "conv%zu", i + 1);
+        convolve_relu(b, layers[i].channels, layers[i].kernel, layers[i].stride, layers[i].padding);
+        if (layers[i].pool) pool(b, graph_newest(b), 3, 2, 0);
+    }
+    mean(b, graph_newest(b), 6);
+    connect_three(b);
+}
+
+/* --- U-Net ------------------------------------------------------------------------------------ */
+
+enum { UNET_LEVELS = 4 };
+
+/* Width of the first level, classes. */
+static void build_unet(struct graph_builder *b, const uint32_t *shape)
+{
+    uint32_t skips[UNET_LEVELS];
+    for (uint32_t level = 0; level <= UNET_LEVELS; level++) {
+        graph_layer(b, "%s%" PRIu32, level < UNET_LEVELS ? "down" : "bottom", level + 1);
+        if (level > 0) pool(b, graph_newest(b), 2, 2, 0);
+        for (uint32_t i = 0; i < 2; i++) convolve_relu(b, (uint64_t)shape[0] << level, 3, 1, 1);
+        if (level < UNET_LEVELS) skips[level] = graph_newest(b);
+    }
+    for (uint32_t level = UNET_LEVELS; level-- > 0;) {
+        uint64_t width = (uint64_t)shape[0] << level;
+        graph_layer(b, "up%" PRIu32, level + 1);
+        graph_add(b, (struct graph_op){.kind = GRAPH_UPSAMPLE, .from = {graph_newest(b)}, .channels = width,
+                                       .kernel = 2, .bias = true});
+        apply_two(b, GRAPH_CONCAT, skips[level], graph_newest(b));
+        for (uint32_t i = 0; i < 2; i++) convolve_relu(b, width, 3, 1, 1);
+    }
+    graph_layer(b, "head");
+    graph_add(b, (struct graph_op){.kind = GRAPH_CONVOLUTION, .from = {graph_newest(b)}, .channels = shape[1],
+                                   .kernel = 1, .bias = true});
+    apply(b, GRAPH_LOSS, graph_newest(b));
+}
+
+/* --- by name ---------------------------------------------------------------------------------- */
+
+#define RESNET_SOURCE "He et al., arXiv 1512.03385, table 1; torchvision"
+
+static const struct cnn_preset presets[] = {
+    {"alexnet", "Krizhevsky, arXiv 1404.5997; torchvision", 3, 224, build_alexnet, {0}},
+    {"vgg16", "Simonyan and Zisserman, arXiv 1409.1556, table 1 D", 3, 224, build_vgg, {2, 2, 3, 3, 3}},
+    {"resnet-18", RESNET_SOURCE, 3, 224, build_imagenet, {2, 2, 2, 2, false}},
+    {"resnet-34", RESNET_SOURCE, 3, 224, build_imagenet, {3, 4, 6, 3, false}},
+    {"resnet-50", RESNET_SOURCE, 3, 224, build_imagenet, {3, 4, 6, 3, true}},
+    {"resnet-101", RESNET_SOURCE, 3, 224, build_imagenet, {3, 4, 23, 3, true}},
+    {"resnet-152", RESNET_SOURCE, 3, 224, build_imagenet, {3, 8, 36, 3, true}},
+    {"resnet-200", "He et al., arXiv 1603.05027; norms behind convolutions", 3, 224, build_imagenet,
+     {3, 24, 36, 3, true}},
+    {"resnet-1001", "He et al., arXiv 1603.05027, CIFAR-10", 3, 32, build_wide, {111, 64, true, 10}},
+    {"wrn-28-10", "Zagoruyko and Komodakis, arXiv 1605.07146, CIFAR-10", 3, 32, build_wide, {4, 160, false, 10}},
+    {"u-net", "Ronneberger et al., arXiv 1505.04597; padded", 1, 512, build_unet, {64, 2}},
+};
+
+const struct cnn_preset *cnn_preset(uint32_t index)
+{
+    return index < ARRAY_COUNT(presets) ? &presets[index] : NULL;
+}
+
+const struct cnn_preset *cnn_preset_find(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(presets); i++)
+        if (strcmp(presets[i].name, name) == 0) return &presets[i];
+    return NULL;
+}
+
+enum status cnn_preset_make(const struct cnn_preset *preset, uint64_t image, struct arena *arena,
+                            struct network *out, struct error *err)
+{
+    struct network n = {.family = NETWORK_CNN};
+    struct graph_builder b;
+    snprintf(n.name, sizeof n.name, "%s", preset->name);
+    graph_begin(&b, arena, preset->channels, image > 0 ? image : preset->image, err);
+    preset->build(&b, preset->shape);
+    TRY(graph_end(&b, &n));
+    *out = n;
+    return STATUS_OK;
+}

@@ -1,0 +1,157 @@
+/*
+ * config.json in and out.
+ *
+ * A key that is missing has the default of its class in transformers, so each family starts from
+ * those defaults and overwrites what the file says. Keys that change neither shapes nor arithmetic
+ * are accepted and ignored ("torch_dtype" in version 4, "dtype" in 5, token ids); dropout rates are kept for a message
+ * (models/network/network_ignored.h); a key that would make another network of it (a relu, a cross attention, scores scaled by layer) is
+ * refused, since a plan for the wrong network is worse than none.
+ *
+ * Products of shapes are bounded here once (NETWORK_*_MAX), so that no code behind has to check
+ * them: limits on each dimension keep every product below 2^62, then the parameter count is
+ * compared with its own limit.
+ *
+ * network_write() uses the same keys, so that what it writes is a config.json too. "name", bert's
+ * "mask_token_id", and "head_dim" where heads are not the width's equal parts, are our own.
+ *
+ * Each family has a file of its own; here is what they have in common.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/try.h"
+#include "models/network/network_config_parts.h"
+#include "models/network/network_foreign.h"
+
+static enum status check_size(const struct json_object *o, const struct network *n,
+                              struct error *err)
+{
+    if (network_parameters(n) <= NETWORK_PARAMETERS_MAX) return STATUS_OK;
+    struct error limit = {0};
+    json_fail_key(o->input, o->value, NULL, &limit,
+                  "too many parameters: %" PRIu64 " (limit is %" PRIu64 ")", network_parameters(n),
+                  NETWORK_PARAMETERS_MAX);
+    return error_set(err, STATUS_LIMIT, "%s", limit.text);
+}
+
+/* How each family is read and written; layers that are listed also need room. */
+static const struct {
+    enum status (*parse)(struct json_object *o, struct network *n, struct error *err);
+    enum status (*parse_listed)(struct json_object *o, struct arena *arena, struct network *n, struct error *err);
+    void (*write)(const struct network *n, struct json_out *out);
+} families[NETWORK_FAMILY_COUNT] = {
+    [NETWORK_GPT2] = {config_parse_gpt2, NULL, config_write_gpt2},
+    [NETWORK_LLAMA] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_BERT] = {config_parse_bert, NULL, config_write_bert},
+    [NETWORK_VIT] = {config_parse_vit, NULL, config_write_vit},
+    [NETWORK_OPT] = {config_parse_opt, NULL, config_write_decoder},
+    [NETWORK_GPT_NEOX] = {config_parse_gpt_neox, NULL, config_write_decoder},
+    [NETWORK_GPTJ] = {config_parse_gptj, NULL, config_write_decoder},
+    [NETWORK_PHI] = {config_parse_phi, NULL, config_write_decoder},
+    [NETWORK_MISTRAL] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_GEMMA] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_QWEN2] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_QWEN3] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_MIXTRAL] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_QWEN3_MOE] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_QWEN2_MOE] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_GEMMA3_TEXT] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_T5] = {config_parse_t5, NULL, config_write_t5},
+    [NETWORK_MT5] = {config_parse_t5, NULL, config_write_t5},
+    [NETWORK_UMT5] = {config_parse_t5, NULL, config_write_t5},
+    [NETWORK_CNN] = {.parse_listed = config_parse_cnn, .write = config_write_cnn},
+    [NETWORK_RESNET] = {.parse_listed = config_parse_resnet},
+    [NETWORK_PROFILE] = {.parse_listed = config_parse_profile, .write = config_write_profile},
+};
+
+static enum status parse_family(struct json_object *o, struct arena *arena, struct network *n,
+                                struct error *err)
+{
+    if (families[n->family].parse_listed) {
+        TRY(families[n->family].parse_listed(o, arena, n, err));
+    } else {
+        TRY(families[n->family].parse(o, n, err));
+        TRY(network_ignored_parse(o, n, err));
+        n->layer_count = n->blocks + 2;
+    }
+    return check_size(o, n, err);
+}
+
+/* Neither the bytes nor the arithmetic of quantized weights are those of any precision here. */
+static enum status refuse_quantized(const struct json_input *in, const json_t *value, struct error *err)
+{
+    const json_t *quantized = json_object_get(value, "quantization_config");
+    if (!quantized || json_is_null(quantized)) return STATUS_OK;
+    const char *method = json_string_value(json_object_get(quantized, "quant_method"));
+    return json_fail_key(in, value, "quantization_config", err,
+                         "'quantization_config' says that weights are quantized%s%.40s, which is neither trained nor modelled here "
+                         "(expected the network's config.json before that)", method ? " by " : "", method ? method : "");
+}
+
+/* A network of text and images has its text model under a key of its own. */
+static const json_t *text_model(const json_t *value)
+{
+    const json_t *text = json_object_get(value, "text_config");
+    return json_is_object(text) ? text : NULL;
+}
+
+static enum status take_family(struct json_object *object, uint32_t *out, struct error *err)
+{
+    const char *name = NULL;
+    char ending[NETWORK_FOREIGN_BYTES];
+    TRY(json_take_string(object, "model_type", JSON_REQUIRED, &name, err));
+    for (uint32_t i = 0; i < NETWORK_FAMILY_COUNT; i++) {
+        if (strcmp(network_family_names[i], name) != 0) continue;
+        *out = i;
+        return STATUS_OK;
+    }
+    return json_fail_key(object->input, object->value, "model_type", err, "unknown model_type '%.100s'%s", name,
+                         network_foreign_ending(name, ending));
+}
+
+enum status network_parse(const struct json_input *in, const json_t *value, const char *name,
+                          struct arena *arena, struct network *out, struct error *err)
+{
+    struct json_object object;
+    char named[sizeof out->name + 32];
+    TRY(refuse_quantized(in, value, err));
+    if (text_model(value)) {
+        size_t length = strlen(name), most = sizeof out->name - sizeof ", its text model";
+        snprintf(named, sizeof named, "%s, its text model", length > most ? name + (length - most) : name);
+        return network_parse(in, text_model(value), named, arena, out, err);
+    }
+    TRY(json_object_open(&object, in, value, "a network object, as config.json has it", err));
+    struct network n = {0};
+    TRY(take_family(&object, &n.family, err));
+    TRY(json_take_string(&object, "name", JSON_OPTIONAL, &name, err));
+    if (strlen(name) >= sizeof n.name) { /* the end of a path says more than its beginning */
+        name += strlen(name) - (sizeof n.name - 1);
+        while (((unsigned char)*name & 0xc0) == 0x80) name++; /* not from within a character */
+    }
+    snprintf(n.name, sizeof n.name, "%s", name);
+    TRY(parse_family(&object, arena, &n, err));
+    *out = n;
+    return STATUS_OK;
+}
+
+enum status network_read_config(const char *path, struct arena *arena, struct network *out,
+                                struct error *err)
+{
+    struct json_input *in;
+    TRY(json_input_read(path, &in, err));
+    enum status status = network_parse(in, json_input_root(in), path, arena, out, err);
+    if (status == STATUS_OK) network_ignored_defaults(json_input_root(in), out);
+    json_input_destroy(in);
+    return status;
+}
+
+void network_write(const struct network *network, struct json_out *out, const char *key)
+{
+    json_out_object_begin(out, key, false);
+    json_out_string(out, "model_type", network_family_names[network->family]);
+    json_out_string(out, "name", network->name);
+    families[network->family].write(network, out);
+    network_ignored_write(network, out);
+    json_out_object_end(out);
+}

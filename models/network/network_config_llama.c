@@ -1,0 +1,246 @@
+/*
+ * config.json of llama and of what differs from it in sizes, biases, norms of queries and keys, or in experts. A sliding
+ * window ("sliding_window") is not looked at: attention is counted over all tokens.
+ * Source: configuration_llama.py, _mistral.py, _gemma.py, _gemma3.py, _qwen2.py, _qwen2_moe.py, _qwen3.py, _mixtral.py and _qwen3_moe.py, and
+ * modeling_rope_utils.py, of transformers 4.57 and 5.0.
+ */
+#include "models/network/network_config_parts.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/json/json_out.h"
+#include "base/size.h"
+#include "base/try.h"
+
+static const char *const rope_kinds[] = {
+    [ROPE_DEFAULT] = "default", [ROPE_LINEAR] = "linear", [ROPE_LLAMA3] = "llama3"};
+static_assert(ARRAY_COUNT(rope_kinds) == ROPE_KIND_COUNT, "a name per kind of rotary positions");
+
+static const double theta_max = 1e15, rope_factor_max = 1e6;
+
+/* "rope_scaling" of transformers 4 or "rope_parameters" of 5, which has rope_theta inside. */
+static enum status parse_rope(const struct json_input *in, const json_t *value, struct rope *rope,
+                              struct error *err)
+{
+    struct json_object o;
+    size_t kind = ROPE_DEFAULT;
+    double rotated = 1;
+    TRY(json_object_open(&o, in, value, "an object about rotary positions", err));
+    TRY(json_take_double(&o, "rope_theta", JSON_OPTIONAL, 1, theta_max, &rope->theta, err));
+    /* before "rope_type" it was called "type" */
+    TRY(json_take_choice(&o, json_has(&o, "rope_type") ? "rope_type" : "type", JSON_OPTIONAL,
+                         rope_kinds, ROPE_KIND_COUNT, &kind, err));
+    rope->kind = (uint32_t)kind;
+    TRY(json_take_double(&o, "partial_rotary_factor", JSON_OPTIONAL, 0, 1, &rotated, err));
+    if (rotated < 1)
+        return json_fail_key(in, value, "partial_rotary_factor", err,
+                             "'partial_rotary_factor' is %g (only 1 is supported)", rotated);
+    if (kind == ROPE_DEFAULT) return STATUS_OK;
+    TRY(json_take_double(&o, "factor", JSON_REQUIRED, 1, rope_factor_max, &rope->factor, err));
+    if (kind == ROPE_LINEAR) return STATUS_OK;
+    TRY(json_take_double(&o, "low_freq_factor", JSON_REQUIRED, 0, rope_factor_max,
+                         &rope->low_factor, err));
+    TRY(json_take_double(&o, "high_freq_factor", JSON_REQUIRED, 0, rope_factor_max,
+                         &rope->high_factor, err));
+    TRY(json_take_u64(&o, "original_max_position_embeddings", JSON_REQUIRED, 1,
+                      NETWORK_POSITIONS_MAX, &rope->original_positions, err));
+    if (rope->high_factor > rope->low_factor) return STATUS_OK;
+    return json_fail_key(in, value, "high_freq_factor", err,
+                         "'high_freq_factor' %g is not above 'low_freq_factor' %g",
+                         rope->high_factor, rope->low_factor);
+}
+
+static enum status take_rope(struct json_object *o, double theta, struct rope *rope, struct error *err)
+{
+    static const char *const keys[] = {"rope_scaling", "rope_parameters"};
+    double rotated = 1;
+    *rope = (struct rope){.kind = ROPE_DEFAULT, .theta = theta};
+    TRY(json_take_double(o, "partial_rotary_factor", JSON_OPTIONAL, 0, 1, &rotated, err));
+    if (rotated < 1)
+        return json_fail_key(o->input, o->value, "partial_rotary_factor", err,
+                             "'partial_rotary_factor' is %g (only 1 is supported)", rotated);
+    TRY(json_take_double(o, "rope_theta", JSON_OPTIONAL, 1, theta_max, &rope->theta, err));
+    for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
+        const json_t *value = NULL;
+        TRY(json_take_object(o, keys[i], JSON_OPTIONAL, &value, err));
+        if (value) TRY(parse_rope(o->input, value, rope, err));
+    }
+    return STATUS_OK;
+}
+
+/* What a family's class has where a file says nothing. */
+struct defaults {
+    uint64_t width, blocks, heads, kv_heads, ff_width, vocabulary, positions;
+    uint64_t head_width; /* 0: an equal part of the width */
+    double epsilon, theta;
+    bool tied_head, biases;
+    uint64_t experts, experts_chosen;
+    const char *architectures[2], *activations[2]; /* the second activation may be NULL */
+};
+#define SILU {"silu"}
+
+static const struct defaults defaults[NETWORK_FAMILY_COUNT] = {
+    [NETWORK_LLAMA] = {4096, 32, 32, 0, 11008, 32000, 2048, 0, 1e-6, 10000, false, false, 0, 0,
+                       {"LlamaForCausalLM", "LlamaModel"}, SILU},
+    [NETWORK_MISTRAL] = {4096, 32, 32, 8, 14336, 32000, 131072, 0, 1e-6, 10000, false, false, 0, 0,
+                         {"MistralForCausalLM", "MistralModel"}, SILU},
+    [NETWORK_GEMMA] = {3072, 28, 16, 16, 24576, 256000, 8192, 256, 1e-6, 10000, true, false, 0, 0,
+                       {"GemmaForCausalLM", "GemmaModel"}, {"gelu_pytorch_tanh", "gelu"}},
+    [NETWORK_QWEN2] = {4096, 32, 32, 32, 22016, 151936, 32768, 0, 1e-6, 10000, false, true, 0, 0,
+                       {"Qwen2ForCausalLM", "Qwen2Model"}, SILU},
+    [NETWORK_QWEN3] = {4096, 32, 32, 32, 22016, 151936, 32768, 128, 1e-6, 10000, false, false, 0, 0,
+                       {"Qwen3ForCausalLM", "Qwen3Model"}, SILU},
+    [NETWORK_MIXTRAL] = {4096, 32, 32, 8, 14336, 32000, 131072, 0, 1e-5, 1e6, false, false, 8, 2,
+                         {"MixtralForCausalLM", "MixtralModel"}, SILU},
+    [NETWORK_QWEN3_MOE] = {2048, 24, 32, 4, 768, 151936, 32768, 0, 1e-6, 10000, false, false, 128, 8,
+                           {"Qwen3MoeForCausalLM", "Qwen3MoeModel"}, SILU},
+    [NETWORK_QWEN2_MOE] = {2048, 24, 16, 16, 1408, 151936, 32768, 0, 1e-6, 10000, false, true, 60, 4,
+                           {"Qwen2MoeForCausalLM", "Qwen2MoeModel"}, SILU},
+    [NETWORK_GEMMA3_TEXT] = {2304, 26, 8, 4, 9216, 262208, 131072, 256, 1e-6, 1e6, true, false, 0, 0,
+                             {"Gemma3ForCausalLM", "Gemma3TextModel"}, {"gelu_pytorch_tanh", "gelu"}},
+};
+
+static bool is_qwen_moe(const struct network *n)
+{
+    return n->family == NETWORK_QWEN3_MOE || n->family == NETWORK_QWEN2_MOE;
+}
+
+/* qwen's have "num_experts" when transformers 4 wrote them, and as mixtral "num_local_experts" when 5 did. */
+static const char *experts_key(struct json_object *o, const struct network *n)
+{
+    return is_qwen_moe(n) && !json_has(o, "num_local_experts") ? "num_experts" : "num_local_experts";
+}
+
+/* Blocks of qwen's could be of both kinds; those that are published are of one. */
+static enum status take_experts(struct json_object *o, struct network *n, struct error *err)
+{
+    const struct defaults *d = &defaults[n->family];
+    const json_t *dense = NULL;
+    uint64_t step = 1;
+    if (d->experts == 0) return STATUS_OK;
+    n->experts = d->experts;
+    n->experts_chosen = d->experts_chosen;
+    const char *key = experts_key(o, n);
+    TRY(json_take_u64(o, key, JSON_OPTIONAL, 1, NETWORK_EXPERTS_MAX, &n->experts, err));
+    if (n->experts * n->ff_width > NETWORK_FF_MAX)
+        return json_fail_key(o->input, o->value, key, err,
+                             "%" PRIu64 " experts of %" PRIu64 " columns are too wide together (limit is %d)",
+                             n->experts, n->ff_width, NETWORK_FF_MAX);
+    TRY(json_take_u64(o, "num_experts_per_tok", JSON_OPTIONAL, 1, n->experts, &n->experts_chosen, err));
+    if (!is_qwen_moe(n)) return STATUS_OK;
+    TRY(json_take_u64(o, "decoder_sparse_step", JSON_OPTIONAL, 1, LAYERS_MAX, &step, err));
+    if (n->family == NETWORK_QWEN2_MOE) {
+        n->shared_width = 5632;
+        TRY(json_take_u64(o, "shared_expert_intermediate_size", JSON_OPTIONAL, 1, NETWORK_FF_MAX, &n->shared_width, err));
+    }
+    TRY(json_take_array(o, "mlp_only_layers", JSON_OPTIONAL, &dense, err));
+    if (step > 1)
+        return json_fail_key(o->input, o->value, "decoder_sparse_step", err,
+                             "'decoder_sparse_step' is %" PRIu64 " (only 1 is supported)", step);
+    if (dense && json_array_size(dense) > 0)
+        return json_fail_key(o->input, o->value, "mlp_only_layers", err,
+                             "'mlp_only_layers' has layers (only none is supported)");
+    return STATUS_OK;
+}
+
+static enum status take_llama_head_width(struct json_object *o, struct network *n, struct error *err)
+{
+    n->head_width = defaults[n->family].head_width;
+    if (n->head_width == 0 || json_has(o, "head_dim"))
+        TRY(config_head_width(o, "num_attention_heads", "hidden_size", true, n, err));
+    if (n->head_width % 2 == 0) return STATUS_OK;
+    return json_fail_key(o->input, o->value, json_has(o, "head_dim") ? "head_dim" : "num_attention_heads", err,
+                         "heads of %" PRIu64 " elements have no rotary positions (expected an even number)",
+                         n->head_width);
+}
+
+static const char *activation_key(const struct network *n)
+{
+    return n->family == NETWORK_GEMMA3_TEXT ? "hidden_activation" : "hidden_act";
+}
+
+enum status config_parse_llama(struct json_object *o, struct network *n, struct error *err)
+{
+    const struct defaults *d = &defaults[n->family];
+    size_t architecture, activation;
+    TRY(config_architecture(o, d->architectures, ARRAY_COUNT(d->architectures), &architecture, err));
+    n->width = d->width;
+    n->blocks = d->blocks;
+    n->heads = d->heads;
+    n->ff_width = d->ff_width;
+    n->vocabulary = d->vocabulary;
+    n->positions = d->positions;
+    n->norm_epsilon = d->epsilon;
+    n->initializer_range = 0.02;
+    n->causal = true;
+    n->tied_head = d->tied_head;
+    n->biases = d->biases;
+    TRY(json_take_u64(o, "hidden_size", JSON_OPTIONAL, 1, NETWORK_WIDTH_MAX, &n->width, err));
+    TRY(json_take_u64(o, "num_hidden_layers", JSON_OPTIONAL, 1, CONFIG_BLOCKS_MAX, &n->blocks, err));
+    TRY(json_take_u64(o, "num_attention_heads", JSON_OPTIONAL, 1, NETWORK_HEADS_MAX, &n->heads,
+                      err));
+    TRY(take_llama_head_width(o, n, err));
+    /* null, which a file may say, is not the class's default: there are as many as heads */
+    bool null = json_is_null(json_object_get(o->value, "num_key_value_heads"));
+    n->kv_heads = !null && d->kv_heads > 0 && n->heads % d->kv_heads == 0 ? d->kv_heads : n->heads;
+    TRY(json_take_u64(o, "num_key_value_heads", JSON_OPTIONAL, 1, NETWORK_HEADS_MAX, &n->kv_heads,
+                      err));
+    if (n->heads % n->kv_heads != 0)
+        return json_fail_key(o->input, o->value, "num_key_value_heads", err,
+                             "'num_attention_heads' %" PRIu64
+                             " is not a multiple of 'num_key_value_heads' %" PRIu64,
+                             n->heads, n->kv_heads);
+    TRY(json_take_u64(o, is_qwen_moe(n) ? "moe_intermediate_size" : "intermediate_size", JSON_OPTIONAL, 1,
+                      NETWORK_FF_MAX, &n->ff_width, err));
+    TRY(json_take_u64(o, "vocab_size", JSON_OPTIONAL, 1, NETWORK_VOCABULARY_MAX, &n->vocabulary,
+                      err));
+    TRY(json_take_u64(o, "max_position_embeddings", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX,
+                      &n->positions, err));
+    TRY(json_take_double(o, "rms_norm_eps", JSON_OPTIONAL, 0, CONFIG_RATIO_MAX, &n->norm_epsilon, err));
+    TRY(json_take_double(o, "initializer_range", JSON_OPTIONAL, 0, CONFIG_RATIO_MAX,
+                         &n->initializer_range, err));
+    TRY(json_take_bool(o, "tie_word_embeddings", JSON_OPTIONAL, &n->tied_head, err));
+    TRY(json_take_choice(o, activation_key(n), JSON_OPTIONAL, d->activations, d->activations[1] ? 2 : 1, &activation,
+                         err));
+    if (n->family == NETWORK_LLAMA) TRY(config_padding(o, n, err));
+    TRY(take_experts(o, n, err));
+    TRY(config_fixed(o, "attention_bias", false, err));
+    TRY(config_fixed(o, "mlp_bias", false, err));
+    return take_rope(o, d->theta, &n->rope, err);
+}
+
+void config_write_llama(const struct network *n, struct json_out *out)
+{
+    const struct rope *rope = &n->rope;
+    json_out_u64(out, "hidden_size", n->width);
+    json_out_u64(out, "num_hidden_layers", n->blocks);
+    json_out_u64(out, "num_attention_heads", n->heads);
+    json_out_u64(out, "num_key_value_heads", n->kv_heads);
+    json_out_u64(out, "head_dim", n->head_width);
+    json_out_u64(out, is_qwen_moe(n) ? "moe_intermediate_size" : "intermediate_size", n->ff_width);
+    if (n->experts > 0) {
+        json_out_u64(out, is_qwen_moe(n) ? "num_experts" : "num_local_experts", n->experts);
+        json_out_u64(out, "num_experts_per_tok", n->experts_chosen);
+    }
+    json_out_u64(out, "vocab_size", n->vocabulary);
+    json_out_u64(out, "max_position_embeddings", n->positions);
+    if (n->shared_width > 0) json_out_u64(out, "shared_expert_intermediate_size", n->shared_width);
+    json_out_string(out, activation_key(n), defaults[n->family].activations[0]);
+    json_out_double(out, "rms_norm_eps", n->norm_epsilon);
+    json_out_double(out, "initializer_range", n->initializer_range);
+    json_out_bool(out, "tie_word_embeddings", n->tied_head);
+    if (n->has_padding) json_out_u64(out, "pad_token_id", n->padding_token);
+    json_out_double(out, "rope_theta", rope->theta);
+    if (rope->kind == ROPE_DEFAULT) return;
+    json_out_object_begin(out, "rope_scaling", true);
+    json_out_string(out, "rope_type", rope_kinds[rope->kind]);
+    json_out_double(out, "factor", rope->factor);
+    if (rope->kind == ROPE_LLAMA3) {
+        json_out_double(out, "low_freq_factor", rope->low_factor);
+        json_out_double(out, "high_freq_factor", rope->high_factor);
+        json_out_u64(out, "original_max_position_embeddings", rope->original_positions);
+    }
+    json_out_object_end(out);
+}

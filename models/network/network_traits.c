@@ -1,0 +1,42 @@
+/* The table of network_traits.h. */
+#include "models/network/network_traits.h"
+
+#include <assert.h>
+
+#define T5_LIKE .decoder = true, .no_mean = true, .more_positions = NO_POSITION_TABLE
+#define LLAMA_LIKE \
+    .decoder = true, .no_mean = true, .gated = true, .rotary = true, .more_positions = NO_POSITION_TABLE
+
+static const struct network_traits traits[NETWORK_FAMILY_COUNT] = {
+    [NETWORK_GPT2] = {.decoder = true, .fused_qkv = true, .out_bias = true, .ff_bias = true},
+    [NETWORK_OPT] = {.decoder = true, .out_bias = true, .ff_bias = true, .more_positions = 2},
+    [NETWORK_GPT_NEOX] = {.decoder = true, .fused_qkv = true, .rotary = true, .parallel = true, .out_bias = true,
+                          .ff_bias = true, .more_positions = NO_POSITION_TABLE},
+    [NETWORK_GPTJ] = {.decoder = true, .rotary = true, .parallel = true, .one_norm = true, .ff_bias = true,
+                      .head_bias = true, .more_positions = NO_POSITION_TABLE},
+    [NETWORK_PHI] = {.decoder = true, .rotary = true, .parallel = true, .one_norm = true, .out_bias = true,
+                     .ff_bias = true, .head_bias = true, .more_positions = NO_POSITION_TABLE},
+    [NETWORK_LLAMA] = {LLAMA_LIKE},
+    [NETWORK_MISTRAL] = {LLAMA_LIKE},
+    [NETWORK_GEMMA] = {LLAMA_LIKE},
+    [NETWORK_QWEN2] = {LLAMA_LIKE},
+    [NETWORK_QWEN3] = {LLAMA_LIKE, .qk_norm = true},
+    [NETWORK_MIXTRAL] = {LLAMA_LIKE},
+    [NETWORK_QWEN3_MOE] = {LLAMA_LIKE, .qk_norm = true},
+    [NETWORK_QWEN2_MOE] = {LLAMA_LIKE},
+    [NETWORK_GEMMA3_TEXT] = {LLAMA_LIKE, .qk_norm = true, .outer_norms = true},
+    [NETWORK_T5] = {T5_LIKE},
+    [NETWORK_MT5] = {T5_LIKE},
+    [NETWORK_UMT5] = {T5_LIKE},
+    [NETWORK_BERT] = {.out_bias = true, .ff_bias = true, .head_bias = true},
+    [NETWORK_VIT] = {.out_bias = true, .ff_bias = true},
+};
+
+/* Networks of these families are of either kind. */
+static const struct network_traits gated_t5 = {T5_LIKE, .gated = true};
+
+const struct network_traits *network_traits(const struct network *network)
+{
+    assert(network->family < NETWORK_FAMILY_COUNT);
+    return network->gated ? &gated_t5 : &traits[network->family];
+}

@@ -1,0 +1,652 @@
+/*
+ * The kernels of each pass over a layer.
+ *
+ * A block is the same computation in every family but for a few switches (models/network/network_traits.h): attention is causal or
+ * not; norms stand before their sublayer (gpt2, llama, vit) or behind the residual sum (bert); q, k, v
+ * come from one product of width 3 H D (gpt2) or from three, which may lack biases; llama's norms have
+ * no mean, its queries and keys are turned by their positions, and its feed-forward part multiplies a
+ * gate in.
+ *
+ *     forward, pre-norm                          backward, from the end
+ *     norm1   = norm(x)                          d gelu   = d out . fc2        d fc2 weight, bias
+ *     qkv     = norm1 . qkv                      d fc     = gelu'(fc)
+ *     heads   = attention(qkv)                   d norm2  = d fc . fc          d fc weight, bias
+ *     middle  = x + heads . proj     } one       d middle = d out + norm'(...)
+ *     norm2   = norm(middle)         } kernel    d heads  = d middle . proj    d proj weight, bias
+ *     fc      = norm2 . fc                       d qkv    = attention'(...)
+ *     gelu    = gelu(fc)                         d norm1  = d qkv . qkv        d qkv weight, bias
+ *     out     = middle + gelu . fc2              d x      = d middle + norm'(...)
+ *
+ * A block of t5's decoder has a second attention between the two halves, to the encoder's result (models/network/network_t5.h),
+ * and its norm.
+ *
+ * llama: q and k are turned behind their products and their gradients turned back; gate and up stand
+ * where fc does, silu(gate) up where gelu does.
+ *
+ * In the post-norm order both sums are followed by their norm, so no residual kernel is left over;
+ * the two products that return to the residual stream add to it (the matrix library does that).
+ *
+ * In bf16-weights (models/work/precision.h) what a product multiplies weights by is rounded in front of it; on the way back the
+ * gradient of the result is, once for both products.
+ *
+ * A member of a tensor group computes what a network with fewer heads, narrower feed-forward parts and
+ * fewer words would: products whose results are divided (q, k, v, fc, the words) have fewer columns,
+ * those whose operands are (proj, fc2) are shorter, and attention has fewer heads (Shoeybi et al., arXiv
+ * 1909.08053, section 3). With sequence parallelism norms and sums are of a share of the rows (Korthikanti
+ * et al., arXiv 2205.05198, section 4.2.2). Groups keep the logits of all rows: one sum over the group
+ * serves them.
+ *
+ * Backward lists gradients only: each linear layer has its product for the input, its product for
+ * the weight and the column sums for the bias. The embedding's input has no gradient.
+ *
+ * The words of a head. R rows of V logits are the largest matrix by far (R 8192, V 128256: 4.2 GB) and
+ * nobody needs them whole, so there are network_logit_rows() of them at a time. What a piece costs more
+ * than its share is the gradient of the table, V C numbers, read and written once a piece: 8 bytes for
+ * every 6 r FLOPs of a piece of r rows. Processors do some 10 to 100 of the FLOPs of such products while
+ * they move a byte, so r must be several hundred. LOGIT_ROWS_MIN it is, however many bytes that are;
+ * and LOGIT_BYTES if they are more rows, which for a small vocabulary they are. Pieces are of equal
+ * size, so that none is too small to be fast.
+ *
+ * Closed form for comparison (Narayanan et al., SC 2021, eq. 3 without its recomputation): forward
+ * and backward of L blocks are 72 B T L C^2 (1 + T / 6C) FLOPs with full attention, T / 12C with
+ * causal attention, plus 6 B T C V for the logits. A test holds this file to it.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "models/network/network_graph.h"
+#include "models/network/network_t5.h"
+#include "models/network/network_traits.h"
+#include "models/work/work_list.h"
+
+const char *const optimizer_names[] = {
+    [OPTIMIZER_SGD] = "sgd", [OPTIMIZER_ADAMW] = "adamw", [OPTIMIZER_MOMENTUM] = "momentum"};
+static_assert(ARRAY_COUNT(optimizer_names) == OPTIMIZER_COUNT, "a name per optimizer");
+
+static const uint32_t moments[] = {
+    [OPTIMIZER_SGD] = 0, [OPTIMIZER_ADAMW] = 2, [OPTIMIZER_MOMENTUM] = 1};
+static_assert(ARRAY_COUNT(moments) == OPTIMIZER_COUNT, "a state size per optimizer");
+
+uint32_t optimizer_moments(uint32_t optimizer)
+{
+    assert(optimizer < OPTIMIZER_COUNT);
+    return moments[optimizer];
+}
+
+/* --- lists of work -------------------------------------------------------------------------- */
+
+/* Which of what a layer's backward pass makes is listed. */
+enum part { PART_INPUT = 1, PART_WEIGHT = 2 };
+
+struct list {
+    struct work_list work;
+    bool rounded; /* products are those of bf16, and their operands in fp32 are rounded in front */
+    bool half;    /* all numbers are of 16 bits, but for those that models/work/precision.h names */
+    uint32_t parts; /* sum of enum part, of a backward pass */
+};
+
+static uint32_t class_of(const struct list *list, uint32_t kernel)
+{
+    return list->half ? kernel_half(kernel) : kernel;
+}
+
+static void add_times(struct list *list, uint64_t times, uint32_t kernel, uint64_t m, uint64_t n,
+                      uint64_t k)
+{
+    struct work_item item = {.kernel = class_of(list, kernel), .count = 1, .m = m, .n = n, .k = k};
+    work_list_add(&list->work, &item, times);
+}
+
+static void add(struct list *list, uint32_t kernel, uint64_t m, uint64_t n, uint64_t k)
+{
+    add_times(list, 1, kernel, m, n, k);
+}
+
+static void remove_one(struct list *list, enum kernel kernel, uint64_t m, uint64_t n, uint64_t k)
+{
+    for (uint32_t i = 0; i < list->work.count; i++) {
+        struct work_item *item = &list->work.items[i];
+        if (item->kernel != class_of(list, kernel)) continue;
+        if (item->m != m || item->n != n || item->k != k) continue;
+        if (--item->count == 0) *item = list->work.items[--list->work.count];
+        return;
+    }
+    assert(!"the kernel is in the list");
+}
+
+struct linear {
+    uint64_t rows, out, in;
+    bool bias;
+    uint64_t times; /* how often */
+    bool loss; /* its result is what a loss is made of: fp32 among halves */
+};
+
+/* Among halves add() chooses. */
+static enum kernel product_of(const struct list *list, enum kernel kernel)
+{
+    return list->rounded ? kernel - KERNEL_MATMUL_FORWARD + KERNEL_MATMUL_BF16_FORWARD : kernel;
+}
+
+static void linear_forward(struct list *list, struct linear l)
+{
+    uint32_t kernel = list->half && l.loss ? KERNEL_MATMUL_BF16_FORWARD : product_of(list, KERNEL_MATMUL_FORWARD);
+    if (!l.loss) kernel = class_of(list, kernel); /* logits are fp32 */
+    struct work_item item = {.kernel = kernel, .count = 1, .m = l.rows, .n = l.out, .k = l.in};
+    work_list_add(&list->work, &item, l.times);
+    if (list->rounded) add_times(list, l.times, KERNEL_ROUND, l.rows * l.in, 0, 0);
+}
+
+static void remove_linear_forward(struct list *list, struct linear l)
+{
+    for (uint64_t i = 0; i < l.times; i++) {
+        remove_one(list, product_of(list, KERNEL_MATMUL_FORWARD), l.rows, l.out, l.in);
+        if (list->rounded) remove_one(list, KERNEL_ROUND, l.rows * l.in, 0, 0);
+    }
+}
+
+static void linear_weight(struct list *list, struct linear l)
+{
+    if (!(list->parts & PART_WEIGHT)) return;
+    add_times(list, l.times, product_of(list, KERNEL_MATMUL_WEIGHT), l.out, l.in, l.rows);
+    if (list->rounded) add_times(list, l.times, KERNEL_ROUND, l.rows * l.in, 0, 0);
+    if (list->rounded) add_times(list, l.times, KERNEL_ROUND, l.rows * l.out, 0, 0);
+    if (l.bias) add_times(list, l.times, KERNEL_BIAS_BACKWARD, l.rows, l.out, 0);
+}
+
+static void linear_backward(struct list *list, struct linear l)
+{
+    if (list->parts & PART_INPUT) {
+        if (list->half && l.loss) add_times(list, l.times, KERNEL_ROUND, l.rows * l.out, 0, 0);
+        add_times(list, l.times, product_of(list, KERNEL_MATMUL_INPUT), l.rows, l.in, l.out);
+    }
+    linear_weight(list, l);
+}
+
+/* What sizes the kernels of a pass. */
+struct sizes {
+    uint64_t batch, tokens, rows; /* B, T, R */
+    uint64_t own;                 /* rows of norms and sums: R, or a share with sequence parallelism */
+    uint64_t seen;                /* tokens of an encoder's result that are attended to; 0: none is */
+    bool joins, causal;           /* it norms that result; attention is causal */
+    uint64_t logits;              /* rows of logits at a time */
+    uint64_t width, inner, shared, ff; /* C, H D, the same of keys and values, F */
+    uint64_t for_all; /* columns of the part that tokens go through beside their experts; 0: none */
+};
+
+static struct sizes sizes_of(const struct network *n, uint64_t layer, uint64_t microbatch, uint64_t sequence)
+{
+    uint64_t tokens = network_layer_tokens(n, layer, sequence), rows = microbatch * tokens;
+    return (struct sizes){.batch = microbatch, .tokens = tokens, .rows = rows, .own = rows,
+                          .seen = network_crosses(n, layer) ? sequence : 0, .joins = network_joins(n, layer),
+                          .causal = n->causal && (n->encoder_blocks == 0 || layer > n->encoder_blocks),
+                          .logits = n->vocabulary > 0 ? network_logit_rows(n, rows) : rows,
+                          .width = n->width, .inner = n->heads * n->head_width,
+                          .shared = network_kv_heads(n) * n->head_width, .ff = n->ff_width, .for_all = n->shared_width};
+}
+
+static enum kernel norm_forward_of(const struct network *n)
+{
+    return network_traits(n)->no_mean ? KERNEL_RMS_NORM_FORWARD : KERNEL_NORM_FORWARD;
+}
+
+static enum kernel norm_backward_of(const struct network *n)
+{
+    return network_traits(n)->no_mean ? KERNEL_RMS_NORM_BACKWARD : KERNEL_NORM_BACKWARD;
+}
+
+/* --- blocks --------------------------------------------------------------------------------- */
+
+enum { BLOCK_LINEARS_MAX = 15 };
+
+/* Each expert's product of the rows that it is sent: as many as the others are. */
+static struct linear expert_linear(const struct network *n, struct sizes s, uint64_t out, uint64_t in)
+{
+    uint64_t rows = s.rows * n->experts_chosen;
+    return (struct linear){rows / n->experts + (rows % n->experts > 0), out, in, false, n->experts, false};
+}
+
+/* The feed-forward part: one, or experts behind their router. */
+static uint32_t ff_linears(const struct network *n, struct sizes s, struct linear *out)
+{
+    const struct network_traits *traits = network_traits(n);
+    uint32_t count = 0, in = traits->gated ? 2 : 1;
+    if (n->experts > 0) out[count++] = (struct linear){s.rows, n->experts, s.width, false, 1, false};
+    for (uint32_t i = 0; i < in; i++)
+        out[count++] = n->experts > 0 ? expert_linear(n, s, s.ff, s.width)
+                                      : (struct linear){s.rows, s.ff, s.width, traits->ff_bias, 1, false};
+    out[count++] = n->experts > 0 ? expert_linear(n, s, s.width, s.ff)
+                                  : (struct linear){s.rows, s.width, s.ff, traits->ff_bias, 1, false};
+    return count;
+}
+
+/* Of what all tokens go through beside their experts, and its gate: a number for each row. */
+static uint32_t for_all_linears(struct sizes s, struct linear *out)
+{
+    if (s.for_all == 0) return 0;
+    out[0] = (struct linear){s.rows, s.for_all, s.width, false, 2, false};
+    out[1] = (struct linear){s.rows, s.width, s.for_all, false, 1, false};
+    out[2] = (struct linear){s.rows, 1, s.width, false, 1, false};
+    return 3;
+}
+
+/* Of an attention to an encoder's result, whose keys and values have its rows. */
+static uint32_t cross_linears(struct sizes s, struct linear *out)
+{
+    uint64_t seen = s.batch * s.seen;
+    if (s.seen == 0) return 0;
+    out[0] = (struct linear){s.rows, s.inner, s.width, false, 1, false};
+    out[1] = (struct linear){seen, s.shared, s.width, false, 2, false};
+    out[2] = (struct linear){s.rows, s.width, s.inner, false, 1, false};
+    return 3;
+}
+
+/* In the order of the forward pass. */
+static uint32_t block_linears(const struct network *n, struct sizes s,
+                              struct linear out[BLOCK_LINEARS_MAX])
+{
+    uint32_t count = 0;
+    if (network_traits(n)->fused_qkv) {
+        out[count++] = (struct linear){s.rows, 3 * s.inner, s.width, n->biases, 1, false};
+    } else {
+        out[count++] = (struct linear){s.rows, s.inner, s.width, n->biases, 1, false};
+        out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases, 1, false};
+        out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases, 1, false};
+    }
+    out[count++] = (struct linear){s.rows, s.width, s.inner, network_traits(n)->out_bias, 1, false};
+    count += cross_linears(s, out + count);
+    count += for_all_linears(s, out + count);
+    return count + ff_linears(n, s, out + count);
+}
+
+static void cross_core(const struct network *n, struct sizes s, enum kernel kernel, struct list *list)
+{
+    struct square squares[SQUARES_MAX];
+    uint32_t count = s.seen > 0 ? network_squares(s.tokens, s.seen, squares) : 0;
+    for (uint32_t i = 0; i < count; i++)
+        add(list, kernel, s.batch * n->heads * squares[i].count, squares[i].side, n->head_width);
+}
+
+/* Attention itself: scores, their softmax, and what they weigh. */
+static void block_core(const struct network *n, struct sizes s, struct list *list)
+{
+    add(list, s.causal ? KERNEL_ATTENTION_FORWARD : KERNEL_ATTENTION_FULL_FORWARD,
+        s.batch * n->heads, s.tokens, n->head_width);
+    cross_core(n, s, KERNEL_ATTENTION_FULL_FORWARD, list);
+}
+
+static void block_core_backward(const struct network *n, struct sizes s, struct list *list)
+{
+    add(list, s.causal ? KERNEL_ATTENTION_BACKWARD : KERNEL_ATTENTION_FULL_BACKWARD,
+        s.batch * n->heads, s.tokens, n->head_width);
+    cross_core(n, s, KERNEL_ATTENTION_FULL_BACKWARD, list);
+}
+
+/* Of the encoder's result, whose rows are divided as a layer's own are. */
+static void joining_norm(struct sizes s, enum kernel norm, struct list *list)
+{
+    if (s.joins) add(list, norm, s.batch * s.seen / (s.rows / s.own), s.width, 0);
+}
+
+/* Sums that no norm has in its kernel: the last of a pre-norm block, both of a parallel one. */
+static uint32_t lone_sums(const struct network *n)
+{
+    if (!network_norms_first(n)) return 0;
+    return network_traits(n)->parallel ? 2 : 1;
+}
+
+/* What turns queries and keys, and norms them; there and back alike but for the norm's kernel. */
+static void block_positions(const struct network *n, struct sizes s, enum kernel norm, struct list *list)
+{
+    const struct network_traits *traits = network_traits(n);
+    uint64_t heads = n->heads + network_kv_heads(n);
+    uint64_t turned = n->rotary_width > 0 ? heads * n->rotary_width : s.inner + s.shared;
+    if (traits->qk_norm) add(list, norm, s.rows * heads, n->head_width, 0);
+    if (traits->rotary) add(list, KERNEL_ROPE, s.rows, turned, 0);
+}
+
+/* Rows go to their experts, and back in the order in which they came. */
+static void block_dispatch(const struct network *n, struct sizes s, struct list *list)
+{
+    if (n->experts > 0) add_times(list, 2, KERNEL_GATHER, s.rows * n->experts_chosen, s.width, 0);
+}
+
+static void block_forward(const struct network *n, struct sizes s, struct list *list)
+{
+    const struct network_traits *traits = network_traits(n);
+    struct linear linears[BLOCK_LINEARS_MAX];
+    uint32_t linear_count = block_linears(n, s, linears);
+    bool apart = network_norms_first(n) && traits->parallel;
+    add(list, norm_forward_of(n), s.own, s.width, network_norms_first(n) ? 0 : 1);
+    if (!traits->one_norm) add(list, norm_forward_of(n), s.own, s.width, apart ? 0 : 1);
+    if (traits->outer_norms) add_times(list, 2, norm_forward_of(n), s.own, s.width, 0);
+    if (s.seen > 0) add(list, norm_forward_of(n), s.own, s.width, 1);
+    joining_norm(s, norm_forward_of(n), list);
+    for (uint32_t i = 0; i < linear_count; i++) linear_forward(list, linears[i]);
+    block_positions(n, s, norm_forward_of(n), list);
+    block_core(n, s, list);
+    block_dispatch(n, s, list);
+    add(list, traits->gated ? KERNEL_SWIGLU_FORWARD : KERNEL_GELU_FORWARD, s.rows * network_chosen(n), s.ff, 0);
+    if (s.for_all > 0) add(list, KERNEL_SWIGLU_FORWARD, s.rows, s.for_all, 0);
+    if (s.for_all > 0) add(list, KERNEL_RESIDUAL, s.own, s.width, 0); /* times its gate, to what the experts make */
+    if (network_norms_first(n)) add_times(list, lone_sums(n), KERNEL_RESIDUAL, s.own, s.width, 0);
+}
+
+/* Pre-norm: the backward pass starts behind the last product and needs nothing of its result. */
+static void block_recompute(const struct network *n, struct sizes s, struct list *list)
+{
+    struct linear linears[BLOCK_LINEARS_MAX];
+    block_forward(n, s, list);
+    if (!network_norms_first(n)) return;
+    remove_linear_forward(list, linears[block_linears(n, s, linears) - 1]);
+    for (uint32_t i = 0; i < lone_sums(n); i++) remove_one(list, KERNEL_RESIDUAL, s.own, s.width, 0);
+}
+
+static void block_backward(const struct network *n, struct sizes s, struct list *list)
+{
+    struct linear linears[BLOCK_LINEARS_MAX];
+    for (uint32_t i = block_linears(n, s, linears); i-- > 0;) linear_backward(list, linears[i]);
+    if (!(list->parts & PART_INPUT)) return;
+    add(list, network_traits(n)->gated ? KERNEL_SWIGLU_BACKWARD : KERNEL_GELU_BACKWARD, s.rows * network_chosen(n),
+        s.ff, 0);
+    if (s.for_all > 0) add(list, KERNEL_SWIGLU_BACKWARD, s.rows, s.for_all, 0);
+    if (s.for_all > 0) add(list, KERNEL_RESIDUAL, s.own, s.width, 0);
+    block_dispatch(n, s, list);
+    block_positions(n, s, norm_backward_of(n), list);
+    block_core_backward(n, s, list);
+    joining_norm(s, norm_backward_of(n), list);
+    for (uint32_t i = 0; i < network_block_norms(n) + (s.seen > 0); i++)
+        add(list, norm_backward_of(n), s.own, s.width, network_norms_first(n) ? 1 : 0);
+}
+
+/* --- embeddings ----------------------------------------------------------------------------- */
+
+static struct linear patch_linear(const struct network *n, struct sizes s)
+{
+    return (struct linear){s.batch * (s.tokens - 1), s.width, n->channels * n->patch * n->patch,
+                           true, 1, false};
+}
+
+/* From words that are narrower than the network. */
+static struct linear word_projection(const struct network *n, struct sizes s)
+{
+    return (struct linear){s.rows, s.width, n->word_width, false, 1, false};
+}
+
+static void embedding_forward(const struct network *n, struct sizes s, struct list *list)
+{
+    if (n->family == NETWORK_VIT) {
+        struct linear patches = patch_linear(n, s);
+        add(list, KERNEL_GATHER, patches.rows, patches.in, 0);
+        linear_forward(list, patches);
+        add(list, KERNEL_RESIDUAL, s.rows, s.width, 0); /* the positions */
+        return;
+    }
+    add(list, KERNEL_EMBED_FORWARD, s.rows, network_word_width(n), list->rounded);
+    if (n->word_width > 0) {
+        linear_forward(list, word_projection(n, s));
+        add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, list->rounded); /* the positions */
+    }
+    if (n->family != NETWORK_BERT) return;
+    if (n->token_types > 0) add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, list->rounded);
+    add(list, KERNEL_NORM_FORWARD, s.own, s.width, 0);
+}
+
+static void embedding_backward(const struct network *n, struct sizes s, struct list *list)
+{
+    if (!(list->parts & PART_WEIGHT)) return;
+    if (n->family == NETWORK_VIT) {
+        struct linear patches = patch_linear(n, s);
+        add(list, KERNEL_GATHER, patches.rows, patches.in, 0); /* again: nothing is kept */
+        add(list, KERNEL_GATHER, patches.rows, patches.out, 0);
+        add(list, KERNEL_BIAS_BACKWARD, s.batch, s.tokens * s.width, 0); /* the positions */
+        linear_weight(list, patches);
+        return;
+    }
+    uint64_t rows = network_table_rows(n);
+    if (n->family == NETWORK_BERT) {
+        /* the norm's input and statistics are made again: an embedding keeps nothing */
+        embedding_forward(n, s, list);
+        add(list, KERNEL_NORM_BACKWARD, s.own, s.width, 0);
+        if (n->token_types > 0)
+            add(list, KERNEL_EMBED_BACKWARD, s.rows, s.width, n->token_types);
+        rows -= n->token_types;
+    }
+    if (n->word_width > 0) {
+        add(list, KERNEL_EMBED_FORWARD, s.rows, n->word_width, list->rounded); /* again: nothing is kept */
+        list->parts |= PART_INPUT;                                             /* the gradient of its rows */
+        linear_backward(list, word_projection(n, s));
+        add(list, KERNEL_EMBED_BACKWARD, s.rows, n->word_width, n->vocabulary);
+        rows -= n->vocabulary;
+    }
+    add(list, KERNEL_EMBED_BACKWARD, s.rows, s.width, rows);
+}
+
+/* --- heads ---------------------------------------------------------------------------------- */
+
+enum { LOGIT_ROWS_MIN = 512, LOGIT_BYTES = 64 << 20 };
+
+uint64_t network_logit_rows(const struct network *network, uint64_t rows)
+{
+    assert(rows > 0 && network->vocabulary > 0);
+    uint64_t most = LOGIT_BYTES / sizeof(float) / network->vocabulary;
+    if (most < LOGIT_ROWS_MIN) most = LOGIT_ROWS_MIN;
+    uint64_t pieces = rows / most + (rows % most > 0);
+    return rows / pieces + (rows % pieces > 0);
+}
+
+enum { HEAD_PIECES_MAX = 2, HEAD_LINEARS_MAX = 3 + HEAD_PIECES_MAX };
+
+/* The product that makes logits: of all pieces but the last, and of the last. */
+static uint32_t head_words(const struct network *n, struct sizes s,
+                           struct linear out[HEAD_PIECES_MAX])
+{
+    uint64_t rows = s.logits, rest = s.rows % rows;
+    bool bias = network_traits(n)->head_bias;
+    uint64_t width = network_word_width(n);
+    out[0] = (struct linear){rows, n->vocabulary, width, bias, s.rows / rows, true};
+    out[1] = (struct linear){rest, n->vocabulary, width, bias, 1, true};
+    return rest > 0 ? 2 : 1;
+}
+
+/* In the order of the forward pass. */
+static uint32_t head_linears(const struct network *n, struct sizes s,
+                             struct linear out[HEAD_LINEARS_MAX])
+{
+    uint32_t count = 0;
+    if (network_classifies(n)) { /* of the first token alone */
+        if (n->pooler) out[count++] = (struct linear){s.batch, s.width, s.width, true, 1, false};
+        out[count++] = (struct linear){s.batch, n->classes, s.width, true, 1, true};
+        return count;
+    }
+    if (n->family == NETWORK_BERT)
+        out[count++] = (struct linear){s.own, s.width, s.width, true, 1, false};
+    if (n->word_width > 0) out[count++] = (struct linear){s.own, n->word_width, s.width, false, 1, false};
+    count += head_words(n, s, out + count);
+    if (n->pooler) {
+        out[count++] = (struct linear){s.batch, s.width, s.width, true, 1, false};
+        out[count++] = (struct linear){s.batch, 2, s.width, true, 1, true};
+    }
+    return count;
+}
+
+static void head_loss(const struct network *n, struct sizes s, struct list *list)
+{
+    struct linear pieces[HEAD_PIECES_MAX];
+    if (network_classifies(n)) {
+        add(list, KERNEL_LOSS, s.batch, n->classes, 0);
+        return;
+    }
+    uint32_t count = head_words(n, s, pieces);
+    for (uint32_t i = 0; i < count; i++)
+        add_times(list, pieces[i].times, KERNEL_LOSS, pieces[i].rows, n->vocabulary, 0);
+}
+
+/* In front of the last product; of classes, of first tokens. A BERT of classes has none, nor has what norms behind its sums. */
+static bool has_head_norm(const struct network *n)
+{
+    return n->family == NETWORK_BERT ? !network_classifies(n) : network_norms_first(n);
+}
+
+static void head_forward(const struct network *n, struct sizes s, struct list *list)
+{
+    struct linear linears[HEAD_LINEARS_MAX];
+    uint32_t count = head_linears(n, s, linears);
+    bool classifies = network_classifies(n);
+    uint64_t rows = classifies ? s.batch : s.own;
+    if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_FORWARD, rows, s.width, 0); /* as a pooler's tanh */
+    if (classifies) add(list, KERNEL_GATHER, s.batch, s.width, 0);
+    if (has_head_norm(n)) add(list, norm_forward_of(n), rows, s.width, 0);
+    for (uint32_t i = 0; i < count; i++) linear_forward(list, linears[i]);
+    head_loss(n, s, list);
+    if (n->pooler && !classifies) add(list, KERNEL_LOSS, s.batch, 2, 0);
+}
+
+static void head_backward(const struct network *n, struct sizes s, struct list *list)
+{
+    struct linear linears[HEAD_LINEARS_MAX];
+    bool classifies = network_classifies(n);
+    uint64_t rows = classifies ? s.batch : s.own;
+    for (uint32_t i = head_linears(n, s, linears); i-- > 0;) linear_backward(list, linears[i]);
+    if (!(list->parts & PART_INPUT)) return;
+    if (has_head_norm(n)) add(list, norm_backward_of(n), rows, s.width, 0);
+    if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_BACKWARD, rows, s.width, 0);
+    if (classifies) add(list, KERNEL_GATHER, s.rows, s.width, 0);
+}
+
+/* --- any layer ------------------------------------------------------------------------------ */
+
+/* What a backward pass makes for the weights is half of it. */
+static void opaque_work(const struct network *network, uint64_t layer, enum pass pass, uint64_t microbatch,
+                        struct list *list)
+{
+    const struct layer_profile *profile = &network->profile[layer];
+    uint64_t ns = 0;
+    switch (pass) {
+    case PASS_FORWARD:
+    case PASS_RECOMPUTE: ns = profile->forward_ns; break;
+    case PASS_BACKWARD: ns = profile->backward_ns; break;
+    case PASS_INPUT: ns = profile->backward_ns - profile->backward_ns / 2; break;
+    case PASS_WEIGHT: ns = profile->backward_ns / 2; break;
+    case PASS_RECOMPUTE_CORE: /* nobody knows what that is */
+    case PASS_UPDATE:
+    case PASS_COUNT: break;
+    }
+    ns = network_profile_share(network, ns, microbatch);
+    if (ns > 0) add(list, KERNEL_FIXED, ns, 0, 0);
+}
+
+enum kernel optimizer_kernel(struct state_format format)
+{
+    static const enum kernel kernels[PRECISION_NUMBERS][OPTIMIZER_COUNT] = {
+        [PRECISION_FP32] = {[OPTIMIZER_SGD] = KERNEL_SGD,
+                            [OPTIMIZER_ADAMW] = KERNEL_ADAMW,
+                            [OPTIMIZER_MOMENTUM] = KERNEL_MOMENTUM},
+        [PRECISION_BF16] = {[OPTIMIZER_SGD] = KERNEL_SGD,
+                            [OPTIMIZER_ADAMW] = KERNEL_ADAMW_BF16,
+                            [OPTIMIZER_MOMENTUM] = KERNEL_MOMENTUM_BF16}};
+    assert(format.optimizer < OPTIMIZER_COUNT && format.moments < PRECISION_NUMBERS);
+    return kernels[format.moments][format.optimizer];
+}
+
+/* All of a layer's parameters in one item: of bf16-weights its vectors, which are few, count as if they were rounded. */
+static void update_work(const struct network *network, uint64_t layer, struct state_format format,
+                        struct list *list)
+{
+    uint64_t parameters = network_layer_parameters(network, layer);
+    if (parameters > 0)
+        add(list, optimizer_kernel(format), parameters, format.weights != PRECISION_FP32, 0);
+}
+
+static void pass_work(const struct network *network, uint64_t layer, enum pass pass, struct sizes s,
+                      struct list *list)
+{
+    typedef void (*layer_work)(const struct network *, struct sizes, struct list *);
+    static const layer_work table[][PASS_COUNT] = {
+        [LAYER_EMBEDDING] = {[PASS_FORWARD] = embedding_forward,
+                             [PASS_BACKWARD] = embedding_backward,
+                             [PASS_INPUT] = embedding_backward,
+                             [PASS_WEIGHT] = embedding_backward,
+                             [PASS_RECOMPUTE] = embedding_forward},
+        [LAYER_BLOCK] = {[PASS_FORWARD] = block_forward,
+                         [PASS_BACKWARD] = block_backward,
+                         [PASS_INPUT] = block_backward,
+                         [PASS_WEIGHT] = block_backward,
+                         [PASS_RECOMPUTE] = block_recompute,
+                         [PASS_RECOMPUTE_CORE] = block_core},
+        [LAYER_HEAD] = {[PASS_FORWARD] = head_forward,
+                        [PASS_BACKWARD] = head_backward,
+                        [PASS_INPUT] = head_backward,
+                        [PASS_WEIGHT] = head_backward,
+                        [PASS_RECOMPUTE] = head_forward},
+    };
+    list->parts = pass == PASS_INPUT    ? PART_INPUT
+                  : pass == PASS_WEIGHT ? PART_WEIGHT
+                                        : PART_INPUT | PART_WEIGHT;
+    layer_work work = table[network_layer_kind(network, layer)][pass];
+    if (work) work(network, s, list);
+}
+
+uint32_t network_layer_work(const struct network *network, uint64_t layer, enum pass pass,
+                            uint64_t microbatch, uint64_t sequence, struct state_format format,
+                            struct work_item out[LAYER_WORK_MAX])
+{
+    assert(layer < network->layer_count && pass < PASS_COUNT);
+    struct list list = {.work = {.items = out, .capacity = LAYER_WORK_MAX},
+                        .rounded = format.weights == PRECISION_BF16_WEIGHTS,
+                        .half = format.weights == PRECISION_BF16};
+    if (network->family == NETWORK_PROFILE)
+        opaque_work(network, layer, pass, microbatch, &list);
+    else if (pass == PASS_UPDATE)
+        update_work(network, layer, format, &list);
+    else if (network->graph)
+        graph_layer_work(network->graph, layer, pass, microbatch, &list.work);
+    else
+        pass_work(network, layer, pass, sizes_of(network, layer, microbatch, sequence), &list);
+    return list.work.count;
+}
+
+/* --- shared by a tensor group --------------------------------------------------------------- */
+
+/* Those who divide a table of words pad it, so that rows of logits are whole pieces of 16 bytes. */
+static uint64_t slice_vocabulary(uint64_t words, uint32_t members)
+{
+    enum { PADDED_TO = 8 };
+    if (members == 1 || words == 0) return words;
+    uint64_t share = words / members + (words % members > 0);
+    return (share + PADDED_TO - 1) / PADDED_TO * PADDED_TO;
+}
+
+struct network network_slice(const struct network *network, uint32_t members)
+{
+    assert(members > 0);
+    struct network slice = *network;
+    slice.heads /= members;
+    slice.kv_heads /= members;
+    slice.ff_width /= members;
+    slice.shared_width /= members;
+    slice.vocabulary = slice_vocabulary(network->vocabulary, members);
+    return slice;
+}
+
+uint32_t network_slice_work(const struct network *network, uint64_t layer, enum pass pass,
+                            uint64_t microbatch, uint64_t sequence, struct layer_share share,
+                            struct work_item out[LAYER_WORK_MAX])
+{
+    assert(layer < network->layer_count && pass < PASS_COUNT && pass != PASS_UPDATE);
+    struct list list = {.work = {.items = out, .capacity = LAYER_WORK_MAX},
+                        .rounded = share.precision == PRECISION_BF16_WEIGHTS,
+                        .half = share.precision == PRECISION_BF16};
+    if (network->family == NETWORK_PROFILE) {
+        opaque_work(network, layer, pass, microbatch, &list);
+    } else if (network->graph) {
+        graph_layer_work(network->graph, layer, pass, microbatch, &list.work);
+    } else {
+        struct network slice = network_slice(network, share.members);
+        struct sizes s = sizes_of(&slice, layer, microbatch, sequence);
+        s.logits = s.rows;
+        if (share.sequence) s.own = s.rows / share.members;
+        pass_work(&slice, layer, pass, s, &list);
+    }
+    return list.work.count;
+}

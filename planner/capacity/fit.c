@@ -1,0 +1,236 @@
+/*
+ * See fit.h. Two minibatches: by then everything that lives in a run has lived.
+ *
+ * The plan takes machine and job over, so each gets views of them: structs of their own whose strings, links and profiles
+ * are borrowed.
+ */
+#include "planner/capacity/fit.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/extreme.h"
+#include "base/try.h"
+#include "models/hardware/hardware.h"
+#include "models/job/job.h"
+#include "planner/plan_hosts.h"
+
+enum { MINIBATCHES = 2 };
+
+/* More than anything needs, and little enough to add things up to; so are all nodes' together. */
+static const uint64_t unlimited_bytes = UINT64_C(1) << 60;
+static const double unlimited_in_all = 0x1p62;
+static const uint64_t hardly_bytes = 256;
+
+/* --- views ------------------------------------------------------------------------------------ */
+
+static enum status view_machine(const struct hardware *from, uint32_t devices, struct fit_memory memory,
+                                struct hardware *out, struct error *err)
+{
+    void *copy;
+    struct hardware view = *from;
+    view.arena = (struct arena){0};
+    TRY(arena_array(&view.arena, devices, sizeof *view.devices, &copy, err));
+    view.devices = copy;
+    view.device_count = devices;
+    for (uint32_t d = 0; d < devices; d++) {
+        view.devices[d] = from->devices[d];
+        view.devices[d].memory_bytes = memory.device_bytes;
+    }
+    uint32_t hosts = hardware_host_count(&view);
+    view.host_bytes.value = fmin(hosts * (double)memory.host_bytes, unlimited_in_all);
+    if (hardware_has_storage(&view))
+        view.storage.capacity_bytes.value = fmin(hosts * (double)memory.storage_bytes, unlimited_in_all);
+    hardware_note_p2p(&view);
+    *out = view;
+    return STATUS_OK;
+}
+
+static enum status view_job(const struct job *from, const struct parallel *parallel, struct job_set *out,
+                            struct error *err)
+{
+    void *copy;
+    struct job_set set = {.count = 1};
+    TRY(arena_array(&set.arena, 1, sizeof *set.jobs, &copy, err));
+    set.jobs = copy;
+    set.jobs[0] = *from;
+    set.jobs[0].parallel = *parallel;
+    set.jobs[0].minibatches = MINIBATCHES;
+    *out = set;
+    return STATUS_OK;
+}
+
+/* --- plans ------------------------------------------------------------------------------------ */
+
+enum status fit_plan(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                     struct fit_memory memory, uint64_t *missing_bytes, struct plan *out, struct error *err)
+{
+    struct hardware machine = {0};
+    struct job_set jobs = {0};
+    struct planner_options options = {.policy = way->policy,
+                                      .activations = way->activations,
+                                      .optimizer = way->optimizer,
+                                      .storage = way->storage,
+                                      .last = way->last,
+                                      .missing_bytes = missing_bytes};
+    TRY(view_machine(hardware, way->devices, memory, &machine, err));
+    enum status status = view_job(job, &way->parallel, &jobs, err);
+    if (status) {
+        hardware_release(&machine);
+        return status;
+    }
+    return planner_plan(&machine, &jobs, &options, out, err);
+}
+
+uint64_t fit_usable_bytes(const struct hardware *hardware, const struct fit_way *way)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t d = 0; d < way->devices; d++)
+        if (hardware->devices[d].memory_bytes < least) least = hardware->devices[d].memory_bytes;
+    return least;
+}
+
+struct fit_memory fit_memory_of(const struct hardware *hardware, const struct fit_way *way)
+{
+    return (struct fit_memory){.device_bytes = fit_usable_bytes(hardware, way),
+                               .host_bytes = hardware_host_bytes(hardware),
+                               .storage_bytes = hardware_storage_bytes(hardware)};
+}
+
+/* Of one that runs everywhere alike, the first devices of its gangs stand for all. */
+static enum status fullest_device(const struct plan *plan, struct fit *out, struct error *err)
+{
+    uint32_t fullest = 0, count = plan->gang_count > 0 ? plan->gang_count : plan->hardware.device_count;
+    out->device_bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t device = plan->gang_count > 0 ? plan->gang_devices[plan->gangs[i].first] : i;
+        uint64_t bytes = plan_device_bytes(plan, device);
+        if (bytes <= out->device_bytes) continue;
+        out->device_bytes = bytes;
+        fullest = device;
+    }
+    return plan_parts_of_device(plan, fullest, &out->device, err);
+}
+
+static enum status take_figures(const struct plan *plan, struct fit *out, struct error *err)
+{
+    char text[PLAN_MOMENT_BYTES];
+    TRY(fullest_device(plan, out, err));
+    snprintf(out->moment, sizeof out->moment, "%s", plan_parts_moment(plan, &out->device, text));
+    out->host = plan_parts_of_host(plan);
+    const struct plan_host_use host = plan_host_fullest(plan);
+    out->host_bytes = host.memory_bytes;
+    out->stored_bytes = host.stored_bytes;
+    return STATUS_OK;
+}
+
+/* *made false, and why: it does not fit, or nothing would help. */
+static enum status try_plan(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                            struct fit_memory memory, uint64_t *missing_bytes, bool *made, struct fit *out,
+                            struct error *err)
+{
+    struct plan plan = {0};
+    struct error why = {0};
+    enum status status = fit_plan(hardware, job, way, memory, missing_bytes, &plan, &why);
+    *made = status == STATUS_OK;
+    if (*made) status = take_figures(&plan, out, err);
+    else snprintf(out->reason, sizeof out->reason, "%.*s", (int)sizeof out->reason - 1, why.text);
+    plan_release(&plan);
+    if (status == STATUS_BAD_INPUT) out->verdict = FIT_IMPOSSIBLE;
+    else if (status != STATUS_OK && status != STATUS_INFEASIBLE) return error_set(err, status, "%s", why.text);
+    return STATUS_OK;
+}
+
+static enum fit_verdict verdict(const struct fit *fit, const struct fit_memory *have)
+{
+    if (fit->least_bytes > have->device_bytes) return FIT_DEVICE;
+    if (fit->host_bytes > have->host_bytes) return FIT_HOST;
+    return fit->stored_bytes > have->storage_bytes ? FIT_STORAGE : FIT_YES;
+}
+
+/* --- ways whose device needs what it needs ---------------------------------------------------- */
+
+/* A plan of resident shards that takes so much may need a little more: areas for what is between shards are cut off
+ * also where the last of them are not used. */
+static enum status least_alone(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                               struct fit *out, struct error *err)
+{
+    uint64_t missing = 0;
+    struct plan plan = {0};
+    struct error why = {0};
+    const struct fit_memory just = {out->device_bytes, unlimited_bytes, unlimited_bytes};
+    enum status status = fit_plan(hardware, job, way, just, &missing, &plan, &why);
+    plan_release(&plan);
+    if (status == STATUS_INFEASIBLE) out->least_bytes += missing;
+    else if (status) return error_set(err, status, "%s", why.text);
+    return STATUS_OK;
+}
+
+static enum status find_resident(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                                 struct fit *out, struct error *err)
+{
+    const struct fit_memory have = fit_memory_of(hardware, way),
+                            all = {unlimited_bytes, unlimited_bytes, unlimited_bytes};
+    bool made;
+    TRY(try_plan(hardware, job, way, all, NULL, &made, out, err));
+    out->least_bytes = out->device_bytes;
+    if (made && way->policy) TRY(least_alone(hardware, job, way, out, err));
+    out->verdict = made ? verdict(out, &have) : FIT_IMPOSSIBLE;
+    return STATUS_OK;
+}
+
+/* Stages are as even as devices allow: other ones where these are larger. */
+static enum status find_stages(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                               struct fit *out, struct error *err)
+{
+    const struct fit_memory have = fit_memory_of(hardware, way),
+                            these = {have.device_bytes, unlimited_bytes, unlimited_bytes},
+                            all = {unlimited_bytes, unlimited_bytes, unlimited_bytes};
+    uint64_t missing = 0;
+    bool fits, made = true;
+    TRY(try_plan(hardware, job, way, these, &missing, &fits, out, err));
+    if (!fits) TRY(try_plan(hardware, job, way, all, NULL, &made, out, err));
+    out->least_bytes = fits ? out->device_bytes : have.device_bytes + missing;
+    out->verdict = made ? verdict(out, &have) : FIT_IMPOSSIBLE;
+    return STATUS_OK;
+}
+
+/* --- ways that take what there is ------------------------------------------------------------- */
+
+/* What a device needs at least, from what one with next to nothing lacks. */
+static enum status least_streamed(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                                  struct fit *out, struct error *err)
+{
+    bool made;
+    uint64_t missing = 0;
+    const struct fit_memory hardly = {hardly_bytes, unlimited_bytes, unlimited_bytes};
+    TRY(try_plan(hardware, job, way, hardly, &missing, &made, out, err));
+    out->least_bytes = hardly_bytes + missing;
+    return STATUS_OK;
+}
+
+static enum status find_streamed(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                                 struct fit *out, struct error *err)
+{
+    const struct fit_memory have = fit_memory_of(hardware, way);
+    struct fit_memory enough = {.host_bytes = unlimited_bytes, .storage_bytes = unlimited_bytes};
+    bool made = false;
+    TRY(least_streamed(hardware, job, way, out, err));
+    if (out->verdict == FIT_IMPOSSIBLE) return STATUS_OK;
+    enough.device_bytes = max_u64(have.device_bytes, out->least_bytes);
+    if (out->least_bytes <= have.device_bytes) TRY(try_plan(hardware, job, way, have, NULL, &made, out, err));
+    if (!made) TRY(try_plan(hardware, job, way, enough, NULL, &made, out, err));
+    out->verdict = made ? verdict(out, &have) : FIT_IMPOSSIBLE;
+    return STATUS_OK;
+}
+
+enum status fit_find(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                     struct fit *out, struct error *err)
+{
+    struct fit fit = {0};
+    bool stages = way->policy && way->devices > 1;
+    TRY((stages ? find_stages : fit_way_stays(way) ? find_resident : find_streamed)(hardware, job, way, &fit, err));
+    if (fit.verdict != FIT_IMPOSSIBLE) fit.reason[0] = '\0';
+    *out = fit;
+    return STATUS_OK;
+}

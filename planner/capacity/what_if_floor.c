@@ -1,0 +1,397 @@
+/*
+ * See what_if_floor.h. Each of a few hundred ways has up to some hundred runs of layers, and seconds of kernels are dear,
+ * so runs that have as many layers of each kind are computed once: the embedding and the head or not, blocks of an
+ * encoder and of a decoder, the first of these or not. Networks whose layers are listed have no such runs.
+ */
+#include "planner/capacity/what_if_floor.h"
+
+#include "base/extreme.h"
+#include "base/try.h"
+#include "models/cost/collective_group.h"
+#include "models/cost/cost.h"
+#include "models/job/compression.h"
+#include "models/job/job.h"
+#include "models/job/parallel_memory.h"
+#include "models/job/parallel_offload.h"
+#include "models/job/parallel_work.h"
+#include "planner/spill/cut/bound.h"
+
+enum { KNOWN_MAX = 16 };
+
+/* Seconds of kernels alone. */
+struct kernels {
+    double forward_s, back_s, input_s, weight_s, update_s;
+};
+
+/* The same with collectives of tensor groups, and what data-parallel ranks exchange. */
+struct run {
+    double forward_s, back_s; /* on the stream of computations, for each microbatch */
+    double chain_s;           /* until the gradient is there that the run in front waits for */
+    double ahead_s;           /* by so much sooner is the weights' own there */
+    double update_s;
+    double reduce_s, gather_s, publish_s; /* on that of the data group: its gradient; its weights for a pass; the new ones */
+    double send_s;            /* of its boundary, to the next run */
+};
+
+/* What runs of equal kernels have in common. */
+struct known {
+    uint64_t count, encoder_count; /* layers; of these up to where an encoder ends */
+    uint64_t first, last;          /* of the first and the last layer: where those like it begin */
+    uint32_t type;
+    struct kernels kernels;
+};
+
+struct view {
+    const struct hardware *hardware;
+    const struct job *job;          /* with the way's microbatches and degrees */
+    const struct parallel *parallel;
+    struct collective_finder finder;
+    struct collective_group *groups; /* scratch */
+    uint32_t *devices;               /* likewise */
+    struct run *runs;
+    struct known known[KNOWN_MAX];
+    uint32_t known_count;
+};
+
+static uint32_t device_of(const struct view *v, uint32_t stage, uint32_t tensor, uint32_t data)
+{
+    const struct parallel *p = v->parallel;
+    return tensor + p->tensor * (data + p->data * stage);
+}
+
+/* --- a run's passes --------------------------------------------------------------------------- */
+
+static double work_s(const struct view *v, uint32_t device, struct parallel_layers layers, enum parallel_pass pass)
+{
+    struct work_item items[PARALLEL_WORK_MAX];
+    uint32_t count = parallel_work(v->job, layers, pass, items);
+    return cost_work_s(v->hardware, device, items, count, NULL);
+}
+
+static struct kernels find_kernels(const struct view *v, uint32_t device, struct parallel_layers layers)
+{
+    return (struct kernels){.forward_s = work_s(v, device, layers, PARALLEL_FORWARD),
+                            .back_s = work_s(v, device, layers, PARALLEL_BACKWARD),
+                            .input_s = work_s(v, device, layers, PARALLEL_INPUT),
+                            .weight_s = work_s(v, device, layers, PARALLEL_WEIGHT),
+                            .update_s = work_s(v, device, layers, PARALLEL_UPDATE)};
+}
+
+static struct kernels kernels_of(struct view *v, uint32_t device, struct parallel_layers layers)
+{
+    const struct network *network = &v->job->network;
+    uint64_t end = layers.first + layers.count, encoder_end = network->encoder_blocks + 1;
+    struct known like = {.count = layers.count,
+                         .encoder_count = min_u64(end, encoder_end) - min_u64(layers.first, encoder_end),
+                         .first = network_alike_begin(network, layers.first),
+                         .last = network_alike_begin(network, end - 1),
+                         .type = v->hardware->devices[device].type};
+    if (network_is_listed(network)) return find_kernels(v, device, layers);
+    for (uint32_t i = 0; i < v->known_count; i++) {
+        const struct known *k = &v->known[i];
+        if (k->count == like.count && k->encoder_count == like.encoder_count && k->first == like.first &&
+            k->last == like.last && k->type == like.type)
+            return k->kernels;
+    }
+    like.kernels = find_kernels(v, device, layers);
+    if (v->known_count < KNOWN_MAX) v->known[v->known_count++] = like;
+    return like.kernels;
+}
+
+static double collective_s(const struct view *v, const struct collective_group *group, enum collective_kind kind,
+                           uint64_t bytes)
+{
+    return bytes == 0 ? 0 : collective_seconds(kind, parallel_algorithm(v->parallel), group, bytes);
+}
+
+/* Of a pass: those that computations wait for, those beside. */
+struct exchanged {
+    double exposed_s, beside_s;
+};
+
+static struct exchanged tensor_s(const struct view *v, const struct collective_group *group,
+                                 struct parallel_layers layers, enum parallel_pass pass)
+{
+    struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
+    struct exchanged sum = {0};
+    uint32_t count = v->parallel->tensor > 1 ? parallel_collectives(v->job, layers, pass, list) : 0;
+    for (uint32_t i = 0; i < count; i++)
+        *(list[i].overlaps ? &sum.beside_s : &sum.exposed_s) +=
+            list[i].count * collective_s(v, group, list[i].kind, list[i].bytes);
+    return sum;
+}
+
+/* In the order in which planner/parallel/spread_units.c has them on the stream of computations. */
+static void add_passes(const struct view *v, const struct kernels *k, const struct collective_group *group,
+                       struct parallel_layers layers, struct run *out)
+{
+    struct exchanged forward = tensor_s(v, group, layers, PARALLEL_FORWARD),
+                     input = tensor_s(v, group, layers, PARALLEL_INPUT),
+                     weight = tensor_s(v, group, layers, PARALLEL_WEIGHT),
+                     update = tensor_s(v, group, layers, PARALLEL_UPDATE);
+    out->forward_s = k->forward_s + forward.exposed_s;
+    out->update_s = k->update_s + update.exposed_s + update.beside_s;
+    if (v->parallel->schedule == PIPELINE_ZB_H1) {
+        out->chain_s = k->input_s + input.exposed_s;
+        out->back_s = out->chain_s + k->weight_s + weight.exposed_s + weight.beside_s;
+    } else if (v->parallel->tensor == 1) {
+        out->back_s = out->chain_s = k->back_s;
+    } else {
+        out->ahead_s = max_s(0, input.beside_s + weight.beside_s - k->weight_s);
+        out->back_s = out->chain_s = k->input_s + input.exposed_s + weight.exposed_s + k->weight_s + out->ahead_s;
+    }
+}
+
+static void add_exchange(const struct view *v, const struct collective_group *group, struct parallel_layers layers,
+                         struct run *out)
+{
+    const struct parallel *p = v->parallel;
+    struct rank_state whole = parallel_whole_state(v->job, layers);
+    bool shares = parallel_splits(p, ZERO_STATES), fetches = parallel_fetches_weights(p);
+    if (p->data == 1 || compression_is_set(&v->job->compression[COMPRESSED_GRADIENTS])) return;
+    out->reduce_s = collective_s(v, group, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, whole.gradient_bytes);
+    if (fetches) out->gather_s = collective_s(v, group, COLLECTIVE_ALL_GATHER, whole.weight_bytes);
+    else if (shares) out->publish_s = collective_s(v, group, COLLECTIVE_ALL_GATHER, whole.weight_bytes);
+}
+
+/* --- stages ----------------------------------------------------------------------------------- */
+
+/* The group of the stage's first device along one axis, while all others communicate as well. */
+static bool find_group(const struct view *v, uint32_t stage, bool tensor, struct collective_group *out)
+{
+    const struct parallel *p = v->parallel;
+    uint32_t members = tensor ? p->tensor : p->data, count = tensor ? p->data : p->tensor, lacking[2];
+    *out = (struct collective_group){0};
+    if (members == 1) return true;
+    for (uint32_t g = 0; g < count; g++)
+        for (uint32_t i = 0; i < members; i++)
+            v->devices[g * members + i] = tensor ? device_of(v, stage, i, g) : device_of(v, stage, g, i);
+    if (!collective_groups_find(&v->finder, v->devices, members, count, v->groups, lacking)) return false;
+    *out = v->groups[0];
+    return true;
+}
+
+/* False: devices that have to exchange something do not reach each other. */
+static bool find_runs(struct view *v, uint32_t stage)
+{
+    struct collective_group tensor_group, data_group;
+    uint32_t runs = parallel_runs(v->parallel), device = device_of(v, stage, 0, 0);
+    if (!find_group(v, stage, true, &tensor_group) || !find_group(v, stage, false, &data_group)) return false;
+    for (uint32_t r = stage; r < runs; r += v->parallel->pipeline) {
+        struct parallel_layers layers = parallel_layers(v->job, r);
+        struct kernels kernels = kernels_of(v, device, layers);
+        uint32_t next = r + 1 < runs ? device_of(v, (r + 1) % v->parallel->pipeline, 0, 0) : device;
+        add_passes(v, &kernels, &tensor_group, layers, &v->runs[r]);
+        add_exchange(v, &data_group, layers, &v->runs[r]);
+        if (next == device) continue;
+        if (!hardware_reaches(v->hardware, device, next) || !hardware_reaches(v->hardware, next, device)) return false;
+        v->runs[r].send_s = cost_p2p_s(v->hardware, device, next,
+                                       parallel_sent_bytes(v->job, layers.first + layers.count - 1));
+    }
+    return true;
+}
+
+/* All that a stage's streams do in a minibatch. */
+struct load {
+    double passes_s, chain_s; /* of all microbatches; without what may be put off */
+    double update_s, reduce_s, publish_s, shares_s;
+};
+
+static struct load load_of(const struct view *v, uint32_t stage)
+{
+    struct load sum = {0};
+    double m = (double)(v->job->microbatches / v->parallel->data);
+    bool each = parallel_splits(v->parallel, ZERO_GRADIENTS); /* microbatch's gradients are reduced */
+    for (uint32_t r = stage; r < parallel_runs(v->parallel); r += v->parallel->pipeline) {
+        const struct run *run = &v->runs[r];
+        sum.passes_s += m * (run->forward_s + run->back_s);
+        sum.chain_s += m * (run->forward_s + run->chain_s);
+        sum.update_s += run->update_s;
+        sum.reduce_s += run->reduce_s;
+        sum.publish_s += run->publish_s;
+        sum.shares_s += (each ? m : 1) * run->reduce_s + 2 * m * run->gather_s + run->publish_s;
+    }
+    return sum;
+}
+
+/* Behind the last pass back over run 0, until the next minibatch may begin. */
+static double ending_s(const struct view *v, const struct load *first)
+{
+    const struct run *run = &v->runs[0];
+    return max_s(max_s(0, run->reduce_s - run->ahead_s) + run->update_s + run->publish_s, first->update_s);
+}
+
+/* One stage, with gradients that are reduced once: these follow each other from the last run's on, and so do weights. */
+static double reductions_s(const struct view *v, const struct load *load)
+{
+    double begin_s = load->passes_s - v->runs[parallel_runs(v->parallel) - 1].ahead_s;
+    for (uint32_t r = 0; r + 1 < parallel_runs(v->parallel); r++) begin_s -= v->runs[r].back_s;
+    return begin_s + load->reduce_s + load->publish_s;
+}
+
+static double minibatch_s(const struct view *v)
+{
+    const struct parallel *p = v->parallel;
+    struct load first = load_of(v, 0);
+    double longest_s = 0, before_s = 0, behind_s = 0, ends_s = ending_s(v, &first);
+    for (uint32_t stage = 0; stage < p->pipeline; stage++) {
+        struct load load = stage == 0 ? first : load_of(v, stage);
+        longest_s = max_s(longest_s, before_s + load.chain_s + behind_s + ends_s);
+        longest_s = max_s(longest_s, max_s(load.passes_s + load.update_s, load.shares_s));
+        before_s += v->runs[stage].forward_s + v->runs[stage].send_s;
+        behind_s += v->runs[stage].chain_s + v->runs[stage].send_s;
+    }
+    if (p->pipeline == 1 && p->schedule != PIPELINE_ZB_H1 && !parallel_splits(p, ZERO_GRADIENTS))
+        longest_s = max_s(longest_s, reductions_s(v, &first));
+    return longest_s;
+}
+
+/* --- what is offloaded ------------------------------------------------------------------------- */
+
+/* A run's, of a rank: on the host's processor, and both ways over its link. */
+struct offloaded {
+    double sum_s, update_s, up_s, down_s;
+};
+
+static double host_work_s(const struct view *v, struct parallel_layers layers, enum parallel_pass pass)
+{
+    return work_s(v, hardware_cpu(v->hardware), layers, pass);
+}
+
+static struct offloaded offloaded_of(const struct view *v, uint32_t r)
+{
+    struct parallel_layers layers = parallel_layers(v->job, r);
+    struct rank_state host = parallel_host_state(v->job, layers);
+    uint32_t device = device_of(v, 0, 0, 0);
+    struct offloaded out = {.update_s = host_work_s(v, layers, PARALLEL_UPDATE)};
+    if (parallel_sums_on_host(v->job)) out.sum_s = host_work_s(v, layers, PARALLEL_SUM);
+    if (host.weight_bytes > 0) out.up_s = cost_copy_s(v->hardware, device, COPY_H2D, host.weight_bytes);
+    if (host.gradient_bytes > 0) out.down_s = cost_copy_s(v->hardware, device, COPY_D2H, host.gradient_bytes);
+    return out;
+}
+
+/* One stage. What each stream has to do; and what is between a minibatch's passes and the next one's first. */
+static double offloaded_minibatch_s(const struct view *v)
+{
+    const struct parallel *p = v->parallel;
+    bool weights = p->offload == OFFLOAD_WEIGHTS;
+    uint32_t runs = parallel_runs(p);
+    uint32_t ranks = hardware_most_on_host(v->hardware, device_of(v, 0, 0, 0), p->tensor * p->data);
+    double m = (double)(v->job->microbatches / p->data), host_s = 0, up_s = 0, down_s = 0, reduce_s = 0;
+    struct load load = load_of(v, 0);
+    struct offloaded first = offloaded_of(v, 0);
+    for (uint32_t r = 0; r < runs; r++) {
+        struct offloaded run = r == 0 ? first : offloaded_of(v, r);
+        bool turns = r == 0 || r + 1 == runs; /* its weights may stay for the pass back, or for the next one */
+        host_s += ranks * (m * run.sum_s + run.update_s);
+        up_s += weights ? (turns ? 0 : 2 * m * run.up_s) : run.up_s;
+        down_s += m * run.down_s;
+        if (parallel_splits(p, ZERO_GRADIENTS)) reduce_s += m * v->runs[r].reduce_s;
+    }
+    double chain_s = load.passes_s + first.down_s + first.update_s + (weights ? 0 : first.up_s);
+    return max_s(max_s(chain_s, host_s), max_s(max_s(up_s, down_s), reduce_s));
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+/* Microbatches whose activations a run has at once. */
+static uint64_t kept_at_once(const struct view *v, uint32_t stage)
+{
+    const struct parallel *p = v->parallel;
+    if (p->schedule != PIPELINE_1F1B || p->pipeline == 1) return 1;
+    return min_u64(v->job->microbatches / p->data, p->pipeline - stage);
+}
+
+static uint64_t stage_bytes(const struct view *v, uint32_t stage)
+{
+    uint64_t sum = 0, workspace = 0;
+    for (uint32_t r = stage; r < parallel_runs(v->parallel); r += v->parallel->pipeline) {
+        struct parallel_layers layers = parallel_layers(v->job, r);
+        struct rank_state state = parallel_state(v->job, layers);
+        sum += state.weight_bytes + state.state_bytes + state.gradient_bytes +
+               kept_at_once(v, stage) * parallel_kept_bytes(v->job, layers, false);
+        workspace = max_u64(workspace, parallel_workspace_bytes(v->job, layers));
+    }
+    return sum + workspace;
+}
+
+/* The stage that has least left, or lacks most. */
+static void find_memory(const struct view *v, struct what_if_floor *out)
+{
+    for (uint32_t stage = 0; stage < v->parallel->pipeline; stage++) {
+        uint64_t bytes = stage_bytes(v, stage), have = v->hardware->devices[device_of(v, stage, 0, 0)].memory_bytes;
+        if (stage > 0 && have + out->device_bytes >= out->have_bytes + bytes) continue;
+        out->device_bytes = bytes;
+        out->have_bytes = have;
+        out->stage = stage;
+    }
+}
+
+/* --- a way ------------------------------------------------------------------------------------ */
+
+/* Those of the grid of what_if_ways.h. */
+static bool is_known(const struct parallel *p)
+{
+    bool offloads = parallel_offloads(p);
+    if (offloads && (p->tensor > 1 || p->pipeline > 1 || p->delayed)) return false;
+    bool schedule = p->schedule == PIPELINE_1F1B || p->schedule == PIPELINE_INTERLEAVED || p->schedule == PIPELINE_ZB_H1;
+    return schedule && p->partition == PARALLEL_EQUAL && p->cuts == 0 && p->slices == 0 && p->replicated == 0 &&
+           parallel_buckets(p) == 1 && p->first_device == 0 && !p->scatter && !p->swap;
+}
+
+static enum status take_scratch(struct view *v, struct arena *scratch, struct error *err)
+{
+    void *memory;
+    uint64_t devices = parallel_devices(v->parallel);
+    TRY(arena_array(scratch, parallel_runs(v->parallel), sizeof *v->runs, &memory, err));
+    v->runs = memory;
+    TRY(arena_array(scratch, devices, sizeof *v->devices, &memory, err));
+    v->devices = memory;
+    TRY(arena_array(scratch, devices, sizeof *v->groups, &memory, err));
+    v->groups = memory;
+    return collective_finder_init(scratch, v->hardware, &v->finder, err);
+}
+
+static enum status spread_floor(const struct hardware *hardware, const struct job *job, struct what_if_floor *out,
+                                struct error *err)
+{
+    struct view v = {.hardware = hardware, .job = job, .parallel = &job->parallel};
+    struct arena scratch = {0};
+    bool linked = true;
+    bool offloads = parallel_offloads(v.parallel);
+    if (!is_known(v.parallel) || parallel_devices(v.parallel) > hardware->device_count) return STATUS_OK;
+    if (offloads && !hardware_has_cpu(hardware)) return STATUS_OK;
+    find_memory(&v, out);
+    if (out->device_bytes > out->have_bytes) return STATUS_OK;
+    enum status status = take_scratch(&v, &scratch, err);
+    for (uint32_t stage = 0; !status && linked && stage < v.parallel->pipeline; stage++) linked = find_runs(&v, stage);
+    if (!status && linked) out->run_s = (double)job->minibatches * (offloads ? offloaded_minibatch_s : minibatch_s)(&v);
+    arena_release(&scratch);
+    return status;
+}
+
+/* Of the first device alone where the way has one. */
+static void alone_floor(const struct hardware *hardware, const struct job *job, uint32_t devices, struct what_if_floor *out)
+{
+    struct hardware view = *hardware;
+    struct job own = *job;
+    const struct job_set jobs = {.jobs = &own, .count = 1};
+    struct bound bound;
+    view.device_count = devices;
+    bound_makespan(&view, &jobs, hardware_has_cpu(hardware), &bound);
+    out->run_s = bound.seconds;
+}
+
+enum status what_if_floor(const struct hardware *hardware, const struct job *job, const struct what_if_way *way,
+                          struct what_if_floor *out, struct error *err)
+{
+    struct job own = *job;
+    own.microbatch = way->microbatch;
+    own.microbatches = way->microbatches;
+    own.parallel = way->fit.parallel;
+    *out = (struct what_if_floor){0};
+    bool single = parallel_is_alone(hardware, &own);
+    if (parallel_is_set(&own.parallel) && !single) return spread_floor(hardware, &own, out, err);
+    alone_floor(hardware, &own, single ? 1 : way->fit.devices, out);
+    return STATUS_OK;
+}

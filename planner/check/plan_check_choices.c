@@ -1,0 +1,146 @@
+/*
+ * Choices: is every order of the jobs' instances within memory, on whatever devices?
+ *
+ * Two things are enough. A unit that gives back all that it takes leaves nothing on a device for others
+ * to run into: in any plan order what lives is what the current instance has taken. And each choice
+ * gives what lives in it disjoint ranges, within the device. By rule 3 of plan.h what holds in plan
+ * order holds in every legal timing. Since such units meet in host memory alone, where buffers are a
+ * job's own, what a computation finds depends on the order within its job and on nothing else; that is
+ * looked at in the order that the plan has (plan_check_run.c).
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/try.h"
+#include "planner/check/plan_checker.h"
+
+/* Buffers that the unit has taken and not given back. */
+struct held {
+    uint32_t *buffers, *slots;
+    uint32_t count;
+};
+
+static uint32_t find(const struct held *held, uint32_t buffer)
+{
+    uint32_t at = 0;
+    while (at < held->count && held->buffers[at] != buffer) at++;
+    return at;
+}
+
+static bool overlap(const struct plan_slot *a, const struct plan_slot *b)
+{
+    return a->bytes > 0 && b->bytes > 0 && a->offset_bytes < b->offset_bytes + b->bytes &&
+           b->offset_bytes < a->offset_bytes + a->bytes;
+}
+
+static enum status take(struct checker *c, struct held *held, uint32_t buffer, uint32_t slot_index, uint32_t device)
+{
+    const struct plan *plan = c->plan;
+    const struct plan_slot *slot = &plan->slots[slot_index];
+    char text[PLAN_TEXT_BYTES], other[PLAN_TEXT_BYTES];
+    if (find(held, buffer) < held->count)
+        return check_fail(c, RULE_LIFETIMES, "a choice acquires the %s twice", plan_buffer_text(plan, buffer, text));
+    if (slot->bytes < plan->buffers[buffer].bytes)
+        return check_fail(c, RULE_MEMORY, "a choice has slot %u of %" PRIu64 " bytes, the %s %" PRIu64, slot_index,
+                          slot->bytes, plan_buffer_text(plan, buffer, text), plan->buffers[buffer].bytes);
+    if (plan->buffers[buffer].on_device &&
+        slot->offset_bytes + slot->bytes > plan->hardware.devices[device].memory_bytes)
+        return check_fail(c, RULE_MEMORY, "slot %u of a choice ends at byte %" PRIu64 ", device %u at %" PRIu64,
+                          slot_index, slot->offset_bytes + slot->bytes, device,
+                          plan->hardware.devices[device].memory_bytes);
+    for (uint32_t i = 0; i < held->count; i++)
+        if (plan->buffers[held->buffers[i]].on_device == plan->buffers[buffer].on_device &&
+            overlap(slot, &plan->slots[held->slots[i]]))
+            return check_fail(c, RULE_MEMORY, "slots %u and %u of a choice on device %u overlap (%s, %s)", slot_index,
+                              held->slots[i], device, plan_buffer_text(plan, buffer, text),
+                              plan_buffer_text(plan, held->buffers[i], other));
+    held->buffers[held->count] = buffer;
+    held->slots[held->count++] = slot_index;
+    return STATUS_OK;
+}
+
+/* The unit in these slots, as if nothing else were there. */
+static enum status check_choice(struct checker *c, const struct plan_instance *choice, struct held *held)
+{
+    const struct plan *plan = c->plan;
+    const uint32_t *layout = plan->layouts + choice->layout;
+    char text[PLAN_TEXT_BYTES];
+    held->count = 0;
+    c->unit = &plan->units[choice->unit];
+    for (uint32_t o = c->unit->first_op; o < c->unit->first_op + c->unit->op_count; o++) {
+        c->op = &plan->ops[o];
+        const struct plan_access *accesses = plan->accesses + c->op->first_access;
+        if (c->op->after_count > 0)
+            return check_fail(c, RULE_WAITING, "names an operation to wait for, and has choices");
+        for (uint32_t a = 0; a < c->op->access_count; a++) {
+            uint32_t buffer = accesses[a].buffer;
+            if (!plan_buffer_lives(&plan->buffers[buffer])) continue;
+            if (accesses[a].flags & ACCESS_ACQUIRE)
+                TRY(take(c, held, buffer, *layout++, choice->device));
+            else if (find(held, buffer) == held->count)
+                return check_fail(c, RULE_LIFETIMES, "uses the %s from another instance, and has choices",
+                                  plan_buffer_text(plan, buffer, text));
+        }
+        for (uint32_t a = 0; a < c->op->access_count; a++) {
+            uint32_t at = find(held, accesses[a].buffer);
+            if (!(accesses[a].flags & ACCESS_RELEASE) || at == held->count) continue;
+            held->count--;
+            held->buffers[at] = held->buffers[held->count];
+            held->slots[at] = held->slots[held->count];
+        }
+    }
+    c->op = NULL;
+    if (held->count > 0)
+        return check_fail(c, RULE_LIFETIMES, "leaves the %s behind, and has choices",
+                          plan_buffer_text(plan, held->buffers[0], text));
+    c->unit = NULL;
+    return STATUS_OK;
+}
+
+/* Each unit of the order has a choice on each device of the node where it is in that order. `there`: zeroed,
+ * [unit][device]. */
+static enum status check_all_there(struct checker *c, bool *there)
+{
+    const struct plan *plan = c->plan;
+    size_t devices = plan->hardware.device_count;
+    for (uint32_t i = plan_first_choice(plan); i < plan->instance_count; i++)
+        there[plan->instances[i].unit * devices + plan->instances[i].device] = true;
+    for (uint32_t i = 0; i < plan_first_choice(plan); i++)
+        for (uint32_t d = 0; d < devices; d++) {
+            c->unit = &plan->units[plan->instances[i].unit];
+            if (plan->hardware.devices[d].host == plan->hardware.devices[plan->instances[i].device].host &&
+                !there[plan->instances[i].unit * devices + d])
+                return check_fail(c, RULE_FORM, "there are choices, and none for it on device %u", d);
+        }
+    c->unit = NULL;
+    return STATUS_OK;
+}
+
+enum status check_choices(struct checker *c)
+{
+    const struct plan *plan = c->plan;
+    if (plan->choice_count == 0) return STATUS_OK;
+    if (plan->gang_count > 0) return check_fail(c, RULE_FORM, "choices in a plan with gangs");
+    uint32_t most = 0;
+    for (uint32_t u = 0; u < plan->unit_count; u++)
+        if (plan->units[u].acquire_count > most) most = plan->units[u].acquire_count;
+    struct held held = {.buffers = alloc_zeroed(most, sizeof *held.buffers),
+                        .slots = alloc_zeroed(most, sizeof *held.slots)};
+    bool *there = alloc_zeroed((size_t)plan->unit_count * plan->hardware.device_count, sizeof *there);
+    enum status status = STATUS_OK;
+    if (!held.buffers || !held.slots || !there)
+        status = error_memory(c->err, "checking a plan", most * sizeof *held.slots);
+    for (uint32_t i = plan_first_choice(plan); i < plan->instance_count && status == STATUS_OK; i++) {
+        const struct plan_instance *choice = &plan->instances[i];
+        if (choice->peer != PLAN_NONE) status = check_fail(c, RULE_FORM, "choice %u has a peer", i);
+        else status = check_choice(c, choice, &held);
+    }
+    if (status == STATUS_OK) status = check_all_there(c, there);
+    free(there);
+    free(held.buffers);
+    free(held.slots);
+    return status;
+}

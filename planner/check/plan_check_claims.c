@@ -1,0 +1,565 @@
+/*
+ * What does a computation claim to find and to leave?
+ *
+ * The operands of a computation are known by what its buffers are: of the accesses of a backward
+ * pass of shard 2, "boundary of shard 2" is its input, "boundary gradient of shard 3" the gradient
+ * of its output. One table says how each pass uses each operand:
+ *
+ *                        FORWARD   LOSS   BACKWARD   UPDATE  NORM
+ *     state                 r       rw       rw        rw           (or parameters, but for an update)
+ *     parameters            r        r        r
+ *     their gradient                 w        w        r      r     (with parameters; else state)
+ *     norms                                            r      w     (all; those of its shard)
+ *     table                          r                        (or the embedding's, if resident here)
+ *     table gradient                 w        r               (embedding of a tied head)
+ *     batch                 r        r        r               (embedding and loss)
+ *     loss                           w
+ *     boundary s            r        r        r               (not the first shard)
+ *     boundary s + 1        w
+ *     gradient s + 1                          r
+ *     gradient s                     w        w               (not the first shard)
+ *     activations           w        w      r or w            (r: kept; else scratch)
+ *     workspace             w        w        w
+ *
+ * An EVALUATE reads and writes what a FORWARD does, that of the last shard also table, batch and loss;
+ * all it finds but the state is of a held-out minibatch. A function says which operands are needed
+ * here and how many bytes of them. Where a job clips, the backward pass of its embedding leaves a gradient
+ * as well, of which it needs no parameters. From both follow the
+ * claims (plan_checker.h). A slice of an embedding claims its rows in each part of the state:
+ *
+ *     variant 1 + slice     [ p rows | m rows | v rows ]                 memory_state_rows()
+ *                              |         |        |
+ *     state of shard 0      [ .p rows. . | .m rows. . | .v rows. . ]     memory_state()
+ *
+ * In a forward pass the slices build up the boundary one after the other: an unfinished boundary is
+ * a thing of its own, which knows the next row.
+ *
+ * Cost: each unit once, a few claims per computation; the work of each is asked of models/.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/try.h"
+#include "models/job/memory.h"
+#include "planner/check/plan_checker.h"
+#include "planner/plan_work.h"
+
+enum operand {
+    OPERAND_STATE,
+    OPERAND_PARAMETERS,
+    OPERAND_GRADIENT,
+    OPERAND_NORMS,
+    OPERAND_TABLE,
+    OPERAND_TABLE_GRADIENT,
+    OPERAND_BATCH,
+    OPERAND_LOSS,
+    OPERAND_INPUT,
+    OPERAND_OUTPUT,
+    OPERAND_OUTPUT_GRADIENT,
+    OPERAND_INPUT_GRADIENT,
+    OPERAND_ACTIVATIONS,
+    OPERAND_WORKSPACE,
+    OPERAND_COUNT
+};
+
+#define R ACCESS_READ
+#define W ACCESS_WRITE
+static const uint32_t operand_flags[OPERAND_COUNT][PLAN_EVALUATE + 1] = {
+    [OPERAND_STATE] = {[PLAN_FORWARD] = R,
+                       [PLAN_LOSS] = R | W,
+                       [PLAN_BACKWARD] = R | W,
+                       [PLAN_UPDATE] = R | W,
+                       [PLAN_EVALUATE] = R},
+    [OPERAND_PARAMETERS] = {[PLAN_FORWARD] = R,
+                            [PLAN_LOSS] = R,
+                            [PLAN_BACKWARD] = R,
+                            [PLAN_EVALUATE] = R},
+    [OPERAND_GRADIENT] = {[PLAN_LOSS] = W,
+                          [PLAN_BACKWARD] = W,
+                          [PLAN_UPDATE] = R,
+                          [PLAN_NORM] = R},
+    [OPERAND_NORMS] = {[PLAN_UPDATE] = R, [PLAN_NORM] = W},
+    [OPERAND_TABLE] = {[PLAN_LOSS] = R, [PLAN_EVALUATE] = R},
+    [OPERAND_TABLE_GRADIENT] = {[PLAN_LOSS] = W, [PLAN_BACKWARD] = R},
+    [OPERAND_BATCH] = {[PLAN_FORWARD] = R,
+                       [PLAN_LOSS] = R,
+                       [PLAN_BACKWARD] = R,
+                       [PLAN_EVALUATE] = R},
+    [OPERAND_LOSS] = {[PLAN_LOSS] = W, [PLAN_EVALUATE] = W},
+    [OPERAND_INPUT] = {[PLAN_FORWARD] = R,
+                       [PLAN_LOSS] = R,
+                       [PLAN_BACKWARD] = R,
+                       [PLAN_EVALUATE] = R},
+    [OPERAND_OUTPUT] = {[PLAN_FORWARD] = W, [PLAN_EVALUATE] = W},
+    [OPERAND_OUTPUT_GRADIENT] = {[PLAN_BACKWARD] = R},
+    [OPERAND_INPUT_GRADIENT] = {[PLAN_LOSS] = W, [PLAN_BACKWARD] = W},
+    [OPERAND_ACTIVATIONS] = {[PLAN_FORWARD] = W, [PLAN_LOSS] = W, [PLAN_BACKWARD] = R},
+    [OPERAND_WORKSPACE] = {[PLAN_FORWARD] = W,
+                           [PLAN_LOSS] = W,
+                           [PLAN_BACKWARD] = W,
+                           [PLAN_EVALUATE] = W},
+};
+#undef R
+#undef W
+
+/* A computation and where it stands. */
+struct view {
+    const struct plan_unit *unit;
+    const struct plan_op *op;
+    const struct job *job;
+    const struct job_facts *job_facts;
+    const struct shard_facts *shard_facts;
+    uint32_t shard, global;    /* within the job; in the plan */
+    bool last, embedding;
+    bool kept;                 /* activations outlive the forward pass */
+    bool inputs;               /* of them, only the inputs of layers */
+    bool gradients_out;        /* the gradients of the parameters outlive the backward pass */
+    uint64_t first_row, row_count; /* of a slice; 0, 0: not sliced */
+    struct state_layout rows;  /* the state of a slice */
+    const struct plan_access *operands[OPERAND_COUNT]; /* NULL: not accessed */
+};
+
+/* --- claims --------------------------------------------------------------------------------- */
+
+enum status check_add_claim(struct checker *c, const struct plan_access *access,
+                            struct claim claim)
+{
+    if (claim.bytes == 0) return STATUS_OK;
+    TRY(array_reserve(&c->claims, &c->claim_capacity, c->claim_count, sizeof *c->claims,
+                      UINT32_MAX, "claims of computations", c->err));
+    claim.access = (uint32_t)(access - (c->plan->accesses + c->op->first_access));
+    c->claims[c->claim_count++] = claim;
+    return STATUS_OK;
+}
+
+static bool is_held_out(const struct view *v)
+{
+    return v->op->pass == PLAN_EVALUATE;
+}
+
+/* The whole of a thing of this minibatch. */
+static enum status claim_whole(struct checker *c, const struct view *v, enum operand operand,
+                               uint32_t thing, uint64_t bytes, bool makes)
+{
+    const struct plan_access *access = v->operands[operand];
+    if (!access) return STATUS_OK;
+    return check_add_claim(c, access,
+                           (struct claim){.thing = thing,
+                                          .makes = makes,
+                                          .held_out = is_held_out(v),
+                                          .bytes = bytes});
+}
+
+/* What passes read, or the whole state; of a slice its rows: as PARAMETERS they begin the buffer.
+ * Padding behind an embedding's rows belongs to nobody. */
+static enum status claim_state(struct checker *c, const struct view *v,
+                               const struct plan_access *access, bool whole, bool makes)
+{
+    const struct shard_facts *f = v->shard_facts;
+    bool sliced = v->row_count > 0;
+    for (uint32_t part = 0; part < (whole ? STATE_PARTS : STATE_WEIGHTS + 1); part++) {
+        uint64_t before = v->first_row * f->state.parts[part].row_bytes;
+        uint64_t in_slice = whole ? v->rows.parts[part].offset_bytes : 0;
+        struct claim claim = {
+            .thing = check_shard_thing(v->global, THING_STATE),
+            .makes = makes,
+            .version_delta = makes || is_held_out(v) ? 1 : 0,
+            .offset_bytes = sliced ? in_slice : f->state.parts[part].offset_bytes,
+            .bytes = sliced ? v->rows.parts[part].bytes : f->used_bytes[part],
+            .thing_offset = f->state.parts[part].offset_bytes + before,
+        };
+        TRY(check_add_claim(c, access, claim));
+    }
+    return STATUS_OK;
+}
+
+/* The first slice of an embedding makes an unfinished boundary, the last one finishes it. */
+static enum status claim_output(struct checker *c, const struct view *v)
+{
+    const struct plan_access *access = v->operands[OPERAND_OUTPUT];
+    uint32_t boundary = check_shard_thing(v->global + 1, THING_BOUNDARY);
+    uint64_t bytes = v->shard_facts->output_bytes;
+    if (!access) return STATUS_OK;
+    if (v->row_count == 0) return claim_whole(c, v, OPERAND_OUTPUT, boundary, bytes, true);
+
+    uint64_t next_row = v->op->first_row + v->op->row_count;
+    struct claim partial = {.thing = check_shard_thing(v->global + 1, THING_PARTIAL),
+                            .held_out = is_held_out(v),
+                            .bytes = bytes,
+                            .thing_offset = v->op->first_row};
+    if (v->op->first_row > 0) TRY(check_add_claim(c, access, partial));
+    if (next_row == v->job_facts->rows)
+        return claim_whole(c, v, OPERAND_OUTPUT, boundary, bytes, true);
+    partial.thing_offset = next_row;
+    partial.makes = true;
+    return check_add_claim(c, access, partial);
+}
+
+/* Of a slice: those of the rows in front of it. */
+static uint64_t gradient_bytes_before(const struct view *v)
+{
+    return v->first_row * v->job_facts->gradient_row_bytes;
+}
+
+static uint64_t table_gradient_bytes(const struct view *v)
+{
+    uint64_t table = v->job_facts->table_gradient_bytes;
+    if (v->row_count == 0) return table;
+    uint64_t before = gradient_bytes_before(v);
+    uint64_t own = v->row_count * v->job_facts->gradient_row_bytes;
+    if (before >= table) return 0;
+    return own < table - before ? own : table - before;
+}
+
+static enum status claim_table(struct checker *c, const struct view *v)
+{
+    if (!v->operands[OPERAND_TABLE]) return STATUS_OK;
+    struct claim claim = {.thing = check_shard_thing(v->job_facts->first_shard, THING_STATE),
+                          .version_delta = is_held_out(v) ? 1 : 0,
+                          .bytes = v->job_facts->table_bytes};
+    return check_add_claim(c, v->operands[OPERAND_TABLE], claim);
+}
+
+/* A NORM makes its shard's of this minibatch; an UPDATE finds those of all. */
+static enum status claim_norms(struct checker *c, const struct view *v)
+{
+    bool makes = v->op->pass == PLAN_NORM;
+    if (!v->operands[OPERAND_NORMS]) return STATUS_OK;
+    struct claim claim = {.thing = check_job_thing(c, v->unit->job, THING_NORMS),
+                          .makes = makes,
+                          .bytes = v->job_facts->norm_bytes};
+    if (makes) {
+        claim.bytes = v->shard_facts->norm_bytes;
+        claim.offset_bytes = claim.thing_offset = v->shard_facts->norm_offset;
+    }
+    return check_add_claim(c, v->operands[OPERAND_NORMS], claim);
+}
+
+static enum status claim_all(struct checker *c, const struct view *v)
+{
+    uint32_t pass = v->op->pass, job = v->unit->job;
+    bool back = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
+    bool updates = pass == PLAN_UPDATE || (back && !v->gradients_out);
+    const struct plan_access *state = v->operands[OPERAND_STATE];
+    const struct plan_access *parameters = v->operands[OPERAND_PARAMETERS];
+    if (state) TRY(claim_state(c, v, state, updates, false));
+    if (state && updates) TRY(claim_state(c, v, state, true, true));
+    if (parameters) TRY(claim_state(c, v, parameters, false, false));
+    TRY(claim_whole(c, v, OPERAND_GRADIENT,
+                    check_shard_thing(v->global, THING_PARAMETER_GRADIENT),
+                    v->shard_facts->gradient_used_bytes, back));
+    TRY(claim_norms(c, v));
+    TRY(claim_table(c, v));
+    if (v->operands[OPERAND_TABLE_GRADIENT]) {
+        struct claim claim = {.thing = check_job_thing(c, job, THING_TABLE_GRADIENT),
+                              .makes = pass == PLAN_LOSS,
+                              .bytes = table_gradient_bytes(v),
+                              .thing_offset = gradient_bytes_before(v)};
+        TRY(check_add_claim(c, v->operands[OPERAND_TABLE_GRADIENT], claim));
+    }
+    TRY(claim_whole(c, v, OPERAND_BATCH, check_job_thing(c, job, THING_BATCH),
+                    v->job_facts->batch_bytes, false));
+    TRY(claim_whole(c, v, OPERAND_LOSS, check_job_thing(c, job, THING_LOSS), sizeof(double),
+                    true));
+    TRY(claim_whole(c, v, OPERAND_INPUT, check_shard_thing(v->global, THING_BOUNDARY),
+                    v->shard_facts->input_bytes, false));
+    TRY(claim_output(c, v));
+    TRY(claim_whole(c, v, OPERAND_OUTPUT_GRADIENT,
+                    check_shard_thing(v->global + 1, THING_GRADIENT),
+                    v->shard_facts->output_bytes, false));
+    TRY(claim_whole(c, v, OPERAND_INPUT_GRADIENT, check_shard_thing(v->global, THING_GRADIENT),
+                    v->shard_facts->input_bytes, true));
+    const struct plan_access *activations = v->operands[OPERAND_ACTIVATIONS];
+    bool scratch = activations && pass != PLAN_FORWARD && !(activations->flags & ACCESS_READ);
+    if (scratch) return STATUS_OK;
+    return claim_whole(c, v, OPERAND_ACTIVATIONS, check_shard_thing(v->global, THING_ACTIVATIONS),
+                       v->shard_facts->activation_bytes, pass == PLAN_FORWARD);
+}
+
+/* Is this the computation of the last shard that goes forward to a loss? */
+static bool with_loss(const struct view *v)
+{
+    return v->op->pass == PLAN_LOSS || (v->op->pass == PLAN_EVALUATE && v->last);
+}
+
+/* --- operands ------------------------------------------------------------------------------- */
+
+/* What this buffer is to this computation; OPERAND_COUNT: nothing. */
+static enum operand operand_of(const struct view *v, const struct plan_buffer *b)
+{
+    bool own = b->shard == v->shard, next = b->shard == v->shard + 1;
+    switch (b->kind) {
+    case BUFFER_STATE:
+        if (own) return OPERAND_STATE;
+        /* the head of a resident job reads the embedding's own table */
+        return b->shard == 0 && with_loss(v) ? OPERAND_TABLE : OPERAND_COUNT;
+    case BUFFER_STAGED: return own ? OPERAND_STATE : OPERAND_COUNT;
+    case BUFFER_PARAMETERS: return own ? OPERAND_PARAMETERS : OPERAND_COUNT;
+    case BUFFER_GRADIENT: return own || !b->on_device ? OPERAND_GRADIENT : OPERAND_COUNT;
+    case BUFFER_NORMS: return OPERAND_NORMS;
+    case BUFFER_TABLE: return OPERAND_TABLE;
+    case BUFFER_TABLE_GRADIENT: return OPERAND_TABLE_GRADIENT;
+    case BUFFER_BATCH: return OPERAND_BATCH;
+    case BUFFER_LOSS: return OPERAND_LOSS;
+    case BUFFER_BOUNDARY: return own ? OPERAND_INPUT : next ? OPERAND_OUTPUT : OPERAND_COUNT;
+    case BUFFER_BOUNDARY_GRADIENT:
+        return own ? OPERAND_INPUT_GRADIENT : next ? OPERAND_OUTPUT_GRADIENT : OPERAND_COUNT;
+    case BUFFER_ACTIVATIONS: return own ? OPERAND_ACTIVATIONS : OPERAND_COUNT;
+    case BUFFER_WORKSPACE: return own ? OPERAND_WORKSPACE : OPERAND_COUNT;
+    default: return OPERAND_COUNT;
+    }
+}
+
+static uint32_t way_of(const struct view *v)
+{
+    return (v->kept ? UNIT_KEEP : 0) | (v->inputs ? UNIT_INPUTS : 0) |
+           (v->gradients_out ? UNIT_GRADIENTS_OUT : 0);
+}
+
+static uint64_t workspace_bytes(const struct checker *c, const struct view *v)
+{
+    static const enum unit_pass passes[] = {[PLAN_FORWARD] = UNIT_FORWARD,
+                                            [PLAN_LOSS] = UNIT_LOSS,
+                                            [PLAN_BACKWARD] = UNIT_BACKWARD,
+                                            [PLAN_EVALUATE] = UNIT_FORWARD};
+    const struct plan_shard *shard = &c->plan->shards[v->global];
+    bool held_out_loss = v->op->pass == PLAN_EVALUATE && v->last; /* that of a LOSS, less gradients */
+    return memory_workspace_bytes(&v->job->network, shard->first_layer, shard->layer_count,
+                                  held_out_loss ? UNIT_LOSS : passes[v->op->pass],
+                                  way_of(v) | (held_out_loss ? UNIT_GRADIENTS_OUT : 0) |
+                                      job_pass_way(v->job, shard->first_layer),
+                                  job_pass_samples(v->job, shard->first_layer), v->job->sequence);
+}
+
+/* Bytes that this computation needs of an operand; 0: it does not need it. */
+static uint64_t needed_bytes(const struct checker *c, const struct view *v, enum operand operand)
+{
+    const struct shard_facts *f = v->shard_facts;
+    uint32_t pass = v->op->pass;
+    bool sliced = v->row_count > 0, back = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
+    bool forward = pass == PLAN_FORWARD || pass == PLAN_EVALUATE;
+    bool steps = pass == PLAN_UPDATE || pass == PLAN_NORM;
+    if (steps && operand > OPERAND_NORMS) return 0;
+    switch (operand) {
+    case OPERAND_STATE:
+        if (forward && !v->operands[OPERAND_STATE]) return 0;
+        if (v->gradients_out || pass == PLAN_NORM) return 0;
+        return sliced ? v->rows.bytes : f->state.bytes;
+    case OPERAND_PARAMETERS:
+        if (v->operands[OPERAND_STATE] || !(forward || v->gradients_out)) return 0;
+        if (v->embedding && back) return 0;
+        return (sliced ? &v->rows : &f->state)->parts[STATE_WEIGHTS].bytes;
+    case OPERAND_GRADIENT:
+        return v->gradients_out || steps ? f->gradient_bytes : 0;
+    case OPERAND_NORMS: return steps ? v->job_facts->norm_bytes : 0;
+    case OPERAND_TABLE: return with_loss(v) ? v->job_facts->table_bytes : 0;
+    case OPERAND_TABLE_GRADIENT:
+        if (pass == PLAN_LOSS) return v->job_facts->table_gradient_bytes;
+        return pass == PLAN_BACKWARD && v->embedding ? table_gradient_bytes(v) : 0;
+    case OPERAND_BATCH:
+        return v->embedding || with_loss(v) ? v->job_facts->batch_bytes : 0;
+    case OPERAND_LOSS: return with_loss(v) && v->job_facts->text ? sizeof(double) : 0;
+    case OPERAND_INPUT: return f->input_bytes;
+    case OPERAND_OUTPUT: return forward ? f->output_bytes : 0;
+    case OPERAND_OUTPUT_GRADIENT: return pass == PLAN_BACKWARD ? f->output_bytes : 0;
+    case OPERAND_INPUT_GRADIENT: return back ? f->input_bytes : 0;
+    case OPERAND_ACTIVATIONS: return v->operands[OPERAND_ACTIVATIONS] ? f->activation_bytes : 0;
+    case OPERAND_WORKSPACE: return workspace_bytes(c, v);
+    case OPERAND_COUNT: break;
+    }
+    return 0;
+}
+
+static const char *operand_text(enum operand operand)
+{
+    static const char *const names[OPERAND_COUNT] = {
+        "its state",    "its parameters", "the gradient of its parameters", "the norms",
+        "the token table",                "the table gradient",
+        "the batch",    "the loss",       "its boundary",            "the next boundary",
+        "the gradient of its output",     "the gradient of its input", "its activations",
+        "a workspace",
+    };
+    return names[operand];
+}
+
+static enum status check_operand_flags(struct checker *c, const struct view *v,
+                                       enum operand operand)
+{
+    const struct plan_access *access = v->operands[operand];
+    char text[PLAN_TEXT_BYTES];
+    uint32_t found = access->flags & (ACCESS_READ | ACCESS_WRITE);
+    uint32_t expected = operand_flags[operand][v->op->pass];
+    if (operand == OPERAND_STATE && v->gradients_out) expected = 0;
+    if (operand == OPERAND_NORMS && !job_clips(v->job)) expected = 0;
+    if ((operand == OPERAND_TABLE || operand == OPERAND_LOSS) && !with_loss(v)) expected = 0;
+    if (operand == OPERAND_OUTPUT && v->row_count > 0 && v->op->first_row > 0)
+        expected = ACCESS_READ | ACCESS_WRITE; /* a slice adds to what others left */
+    if (operand == OPERAND_ACTIVATIONS && v->op->pass == PLAN_BACKWARD && found == ACCESS_WRITE)
+        expected = ACCESS_WRITE;
+    if (expected == 0)
+        return check_fail(c, RULE_FORM, "accesses the %s, which it has no use for",
+                          check_access_text(c, access, text));
+    if (found == expected) return STATUS_OK;
+    static const char *const words[] = {"nothing", "reads", "writes", "changes"};
+    return check_fail(c, RULE_FORM, "%s the %s (expected: %s it)", words[found],
+                      check_access_text(c, access, text), words[expected]);
+}
+
+static enum status check_operands(struct checker *c, const struct view *v)
+{
+    char text[PLAN_TEXT_BYTES];
+    for (enum operand operand = 0; operand < OPERAND_COUNT; operand++) {
+        const struct plan_access *access = v->operands[operand];
+        if (access) TRY(check_operand_flags(c, v, operand));
+        uint64_t needed = needed_bytes(c, v, operand);
+        if (!access && needed > 0)
+            return check_fail(c, RULE_TRAINING, "does not access %s (%" PRIu64 " bytes)",
+                              operand_text(operand), needed);
+        if (access && check_buffer_of(c, access)->bytes < needed)
+            return check_fail(c, RULE_MEMORY,
+                              "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+                              check_access_text(c, access, text),
+                              check_buffer_of(c, access)->bytes, needed);
+    }
+    return STATUS_OK;
+}
+
+static enum status find_operands(struct checker *c, struct view *v)
+{
+    char text[PLAN_TEXT_BYTES];
+    uint32_t sliced_variant = v->row_count > 0 ? 1 + v->op->slice : 0;
+    for (uint32_t a = 0; a < v->op->access_count; a++) {
+        const struct plan_access *access = &c->plan->accesses[v->op->first_access + a];
+        const struct plan_buffer *b = check_buffer_of(c, access);
+        enum operand operand = operand_of(v, b);
+        if (operand == OPERAND_COUNT)
+            return check_fail(c, RULE_FORM, "accesses the %s, which it has no use for",
+                              check_access_text(c, access, text));
+        if (v->operands[operand])
+            return check_fail(c, RULE_FORM, "accesses two buffers for %s", operand_text(operand));
+        bool by_rows = operand == OPERAND_STATE || operand == OPERAND_PARAMETERS ||
+                       (operand == OPERAND_TABLE_GRADIENT && v->embedding);
+        if (by_rows && b->variant != sliced_variant)
+            return check_fail(c, RULE_FORM, "accesses the %s (expected variant %u)",
+                              check_access_text(c, access, text), sliced_variant);
+        v->operands[operand] = access;
+    }
+    return STATUS_OK;
+}
+
+/* --- work ----------------------------------------------------------------------------------- */
+
+enum { WORK_TEXT_BYTES = 128 };
+
+static const char *work_text(const struct work_item *item, char text[WORK_TEXT_BYTES])
+{
+    snprintf(text, WORK_TEXT_BYTES, "%u x %s(%" PRIu64 ", %" PRIu64 ", %" PRIu64 ")", item->count,
+             kernel_names[item->kernel], item->m, item->n, item->k);
+    return text;
+}
+
+static enum status check_work(struct checker *c, const struct view *v)
+{
+    const struct plan *plan = c->plan;
+    const struct plan_shard *shard = &plan->shards[v->global];
+    struct work_item expected[PLAN_WORK_ITEMS_MAX];
+    uint32_t count = plan_work_items(v->job, shard->first_layer, shard->layer_count,
+                                     (enum plan_pass)v->op->pass, way_of(v), v->op->first_row,
+                                     v->op->row_count, expected);
+    const struct work_item *found = NULL;
+    uint32_t found_count = 0;
+    if (v->op->work != PLAN_NONE) {
+        found = plan->items + plan->works[v->op->work].first_item;
+        found_count = plan->works[v->op->work].item_count;
+    }
+    if (found_count != count)
+        return check_fail(c, RULE_WORK, "%u kinds of kernels (expected %u)", found_count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct work_item *f = &found[i], *e = &expected[i];
+        if (f->kernel == e->kernel && f->count == e->count && f->m == e->m && f->n == e->n &&
+            f->k == e->k)
+            continue;
+        char found_text[WORK_TEXT_BYTES], expected_text[WORK_TEXT_BYTES];
+        return check_fail(c, RULE_WORK, "%s (expected %s)", work_text(f, found_text),
+                          work_text(e, expected_text));
+    }
+    return STATUS_OK;
+}
+
+/* --- computations --------------------------------------------------------------------------- */
+
+static enum status check_slice(struct checker *c, struct view *v)
+{
+    const struct plan_op *op = v->op;
+    if (op->row_count == 0) {
+        if (op->first_row != 0 || op->slice != 0)
+            return check_fail(c, RULE_FORM, "slice %u from row %" PRIu64 " without rows",
+                              op->slice, op->first_row);
+        return STATUS_OK;
+    }
+    uint64_t rows = v->job_facts->rows;
+    if (!v->embedding || rows == 0)
+        return check_fail(c, RULE_FORM, "a slice of something that is not cut by rows");
+    if (op->first_row >= rows || op->row_count > rows - op->first_row || op->slice == UINT32_MAX)
+        return check_fail(c, RULE_FORM,
+                          "rows %" PRIu64 " to %" PRIu64 " (its embedding has %" PRIu64 ")",
+                          op->first_row, op->first_row + op->row_count, rows);
+    v->first_row = op->first_row;
+    v->row_count = op->row_count;
+    v->rows = memory_state_rows(&v->job->network, op->row_count, job_state_format(v->job));
+    return STATUS_OK;
+}
+
+/* A backward pass that leaves the gradient of its parameters. An embedding adds its rows up where
+ * they lie, and so has none to leave, unless it must wait for a norm. */
+static bool leaves_gradient(const struct checker *c, const struct view *v)
+{
+    if (v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_NORM) return false;
+    if (v->embedding && !job_clips(v->job)) return false;
+    for (uint32_t a = 0; a < v->op->access_count; a++)
+        if (check_buffer_of(c, &c->plan->accesses[v->op->first_access + a])->kind ==
+            BUFFER_GRADIENT)
+            return true;
+    return false;
+}
+
+static bool activations_read(const struct checker *c, const struct plan_op *op)
+{
+    for (uint32_t a = 0; a < op->access_count; a++) {
+        const struct plan_access *access = &c->plan->accesses[op->first_access + a];
+        if (check_buffer_of(c, access)->kind == BUFFER_ACTIVATIONS)
+            return op->pass == PLAN_FORWARD || (access->flags & ACCESS_READ);
+    }
+    return false;
+}
+
+enum status check_training_op(struct checker *c)
+{
+    struct view v = {.unit = c->unit, .op = c->op};
+    v.job = &c->plan->jobs.jobs[v.unit->job];
+    v.job_facts = &c->jobs[v.unit->job];
+    v.shard = v.unit->shard;
+    v.global = v.job_facts->first_shard + v.shard;
+    v.shard_facts = &c->shards[v.global];
+    v.last = v.shard + 1 == v.job_facts->shard_count;
+    v.embedding = v.shard == 0 && v.job_facts->text;
+    bool trains = v.op->pass == PLAN_FORWARD || v.op->pass == PLAN_LOSS || v.op->pass == PLAN_BACKWARD;
+    if (trains && v.last != (v.op->pass == PLAN_LOSS))
+        return check_fail(c, RULE_TRAINING, "only the last shard computes the loss");
+    TRY(check_slice(c, &v));
+    uint32_t activations = c->plan->job_activations[v.unit->job];
+    v.inputs = c->plan->shards[v.global].inputs_only && (trains || v.last);
+    /* Where nothing would be kept, the job's way of activations decides. */
+    v.kept = v.op->pass != PLAN_LOSS &&
+             (v.embedding || activations_read(c, v.op) ||
+              (v.shard_facts->activation_bytes == 0 && trains &&
+               activations != ACTIVATIONS_RECOMPUTE));
+    v.gradients_out = leaves_gradient(c, &v);
+    bool back = v.op->pass == PLAN_LOSS || v.op->pass == PLAN_BACKWARD;
+    if (back && job_clips(v.job) && !v.gradients_out)
+        return check_fail(c, RULE_TRAINING, "makes a step before the norm of all gradients is known");
+    TRY(find_operands(c, &v));
+    TRY(check_operands(c, &v));
+    TRY(check_work(c, &v));
+    return claim_all(c, &v);
+}

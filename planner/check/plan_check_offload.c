@@ -1,0 +1,246 @@
+/*
+ * Jobs that are spread and offload (models/job/parallel_offload.h), the rest of planner/check/plan_check_spread.c: what ranks
+ * have in host memory and on storage, and the operations that change shares there.
+ *
+ * Copies are followed byte by byte like all others, so what these claim is enough: a step that finds a share of the
+ * wrong version, a gradient that has not come down, weights that are a version too old or too new.
+ *
+ *     REDUCE     pass makes n   [reduce-scatter: share of n]   copy down   [add: sum of n leaves one of n + 1]
+ *                UPDATE finds n, or the sum of m where minibatches have so many
+ *     whole      REDUCE: pass makes n   copy down    UPDATE [hosts' all-reduce: sum of all ranks' n]
+ *     states     UPDATE finds version v of the share, leaves v + 1   copy up   [all-gather: all of v + 1]  = REFRESH
+ *     weights    GATHER: copy up v [all-gather: weights v], for one pass
+ *
+ * Activations that are swapped are copied out behind a FORWARD and in within a GATHER; which ones is the planner's to say,
+ * for a pass finds those of its microbatch or is refused.
+ *
+ * With delayed updates a pass claims the version of one update less (parallel_staleness()), which is on the device
+ * as long as the REFRESH of the next has not come; a REFRESH that comes too early or too late is found by the passes.
+ */
+#include <inttypes.h>
+
+#include "base/try.h"
+#include "models/job/parallel_offload.h"
+#include "planner/check/plan_checker.h"
+
+/* The run at hand. */
+struct shares {
+    const struct job *job;
+    const struct parallel *parallel;
+    uint32_t run, global;
+    struct rank_state host, whole; /* of each rank there; of all together */
+    uint64_t step_bytes;           /* of the gradient, or sum of gradients, that a rank steps by */
+};
+
+static struct shares shares_of(const struct checker *c, uint32_t job, uint32_t shard)
+{
+    const struct job *of = &c->plan->jobs.jobs[job];
+    struct parallel_layers layers = parallel_layers(of, shard);
+    return (struct shares){.job = of, .parallel = &of->parallel, .run = shard,
+                           .global = c->plan->job_first_shard[job] + shard,
+                           .host = parallel_host_state(of, layers), .whole = parallel_whole_state(of, layers),
+                           .step_bytes = parallel_host_gradient_bytes(of, layers)};
+}
+
+uint64_t check_offloaded_bytes(const struct checker *c, uint32_t job, uint32_t shard)
+{
+    struct rank_state host = shares_of(c, job, shard).host;
+    return host.weight_bytes + host.state_bytes;
+}
+
+bool check_offload_copies(const struct checker *c)
+{
+    const struct parallel *p = &c->plan->jobs.jobs[c->unit->job].parallel;
+    uint32_t pass = c->unit->pass, stream = c->op->stream;
+    bool moves = pass == PLAN_GATHER || pass == PLAN_REDUCE || pass == PLAN_UPDATE || pass == PLAN_REFRESH;
+    if (p->swap && pass == PLAN_FORWARD && stream == STREAM_D2H) return true;
+    if (!parallel_offloads(p) || !moves) return false;
+    return stream == STREAM_H2D || stream == STREAM_D2H ||
+           (p->storage && (stream == STREAM_READ || stream == STREAM_WRITE));
+}
+
+bool check_is_offload_op(const struct checker *c)
+{
+    const struct job *job = &c->plan->jobs.jobs[c->unit->job];
+    uint32_t pass = c->unit->pass;
+    if (!parallel_offloads(&job->parallel)) return false;
+    if (c->op->kind == OP_COMPUTE) return pass == PLAN_UPDATE || pass == PLAN_REDUCE;
+    return pass == PLAN_REFRESH || (pass == PLAN_GATHER && job->parallel.offload == OFFLOAD_WEIGHTS) ||
+           pass == PLAN_REDUCE || (pass == PLAN_UPDATE && parallel_joins_on_hosts(&job->parallel));
+}
+
+/* --- claims --------------------------------------------------------------------------------- */
+
+static enum status claim(struct checker *c, const struct shares *s, const struct plan_access *access,
+                         enum shard_thing thing, enum claim_clock clock, bool makes, uint64_t bytes)
+{
+    return check_add_claim(c, access,
+                           (struct claim){.thing = check_shard_thing(s->global, thing), .clock = clock, .makes = makes,
+                                          .bytes = bytes});
+}
+
+/* What has arrived of a microbatch. */
+static enum shard_thing arrived(const struct shares *s)
+{
+    return parallel_splits(s->parallel, ZERO_GRADIENTS) ? THING_REDUCED_GRADIENT : THING_PARAMETER_GRADIENT;
+}
+
+/* --- steps ---------------------------------------------------------------------------------- */
+
+static enum status check_step_access(struct checker *c, const struct shares *s, const struct plan_access *access,
+                                     bool *state)
+{
+    const struct plan_buffer *b = check_buffer_of(c, access);
+    uint32_t flags = access->flags & (ACCESS_READ | ACCESS_WRITE);
+    uint32_t home = s->parallel->storage ? BUFFER_STAGED : BUFFER_STATE;
+    uint64_t wanted;
+    char text[PLAN_TEXT_BYTES];
+    *state = b->kind == home;
+    if (b->on_device || b->shard != s->run || access->offset_bytes != 0 || (!*state && b->kind != BUFFER_GRADIENT))
+        return check_fail(c, RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
+    if (!*state && b->variant != 0)
+        return check_fail(c, RULE_FORM, "steps by the %s", check_access_text(c, access, text));
+    if (flags != (*state ? (uint32_t)(ACCESS_READ | ACCESS_WRITE) : (uint32_t)ACCESS_READ))
+        return check_fail(c, RULE_FORM, "%s the %s", *state ? "does not change" : "writes",
+                          check_access_text(c, access, text));
+    wanted = *state ? s->host.weight_bytes + s->host.state_bytes : s->step_bytes;
+    if (b->bytes >= wanted) return STATUS_OK;
+    return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+                      check_access_text(c, access, text), b->bytes, wanted);
+}
+
+/* A step on the host: the rank's share of weights and states, by its share of the gradient of all ranks. */
+static enum status check_step(struct checker *c, const struct shares *s)
+{
+    const struct plan_op *op = c->op;
+    bool sums = parallel_sums_on_host(s->job), found[2] = {false, false};
+    bool joined = parallel_joins_on_hosts(s->parallel);
+    enum shard_thing gradient = sums ? THING_GRADIENT_SUM : joined ? THING_REDUCED_GRADIENT : arrived(s);
+    uint64_t bytes = s->host.weight_bytes + s->host.state_bytes;
+    for (uint32_t a = 0; a < op->access_count; a++) {
+        const struct plan_access *access = &c->plan->accesses[op->first_access + a];
+        char text[PLAN_TEXT_BYTES];
+        bool state;
+        TRY(check_step_access(c, s, access, &state));
+        if (found[state])
+            return check_fail(c, RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
+        found[state] = true;
+        if (state) {
+            TRY(claim(c, s, access, THING_STATE, CLOCK_STEP, false, bytes));
+            TRY(check_add_claim(c, access,
+                                (struct claim){.thing = check_shard_thing(s->global, THING_STATE), .clock = CLOCK_STEP,
+                                               .makes = true, .version_delta = 1, .bytes = bytes}));
+        } else {
+            TRY(claim(c, s, access, gradient, sums ? CLOCK_SUM : CLOCK_MICROBATCH, false, s->step_bytes));
+        }
+    }
+    if (found[0] && found[1]) return STATUS_OK;
+    return check_fail(c, RULE_FORM, "lacks the %s on the host", found[1] ? "gradient" : "state");
+}
+
+/* --- sums ----------------------------------------------------------------------------------- */
+
+/* What arrived of a microbatch (variant 1) added to the sum (0): it holds one more. */
+static enum status check_sum(struct checker *c, const struct shares *s)
+{
+    const struct plan_op *op = c->op;
+    bool found[2] = {false, false};
+    for (uint32_t a = 0; a < op->access_count; a++) {
+        const struct plan_access *access = &c->plan->accesses[op->first_access + a];
+        const struct plan_buffer *b = check_buffer_of(c, access);
+        char text[PLAN_TEXT_BYTES];
+        uint32_t flags = access->flags & (ACCESS_READ | ACCESS_WRITE);
+        uint64_t bytes = b->variant == 0 ? s->step_bytes : s->host.gradient_bytes;
+        if (b->kind != BUFFER_GRADIENT || b->on_device || b->shard != s->run || b->variant > 1 ||
+            access->offset_bytes != 0 || found[b->variant] ||
+            flags != (b->variant == 0 ? (uint32_t)(ACCESS_READ | ACCESS_WRITE) : (uint32_t)ACCESS_READ))
+            return check_fail(c, RULE_FORM, "adds up the %s", check_access_text(c, access, text));
+        if (b->bytes < bytes)
+            return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+                              check_access_text(c, access, text), b->bytes, bytes);
+        found[b->variant] = true;
+        if (b->variant == 1) {
+            TRY(claim(c, s, access, arrived(s), CLOCK_MICROBATCH, false, bytes));
+            continue;
+        }
+        TRY(claim(c, s, access, THING_GRADIENT_SUM, CLOCK_SUM, false, bytes));
+        TRY(check_add_claim(c, access,
+                            (struct claim){.thing = check_shard_thing(s->global, THING_GRADIENT_SUM),
+                                           .clock = CLOCK_SUM, .makes = true, .version_delta = 1, .bytes = bytes}));
+    }
+    if (found[0] && found[1]) return STATUS_OK;
+    return check_fail(c, RULE_FORM, "adds nothing to a sum of gradients");
+}
+
+/* The host's computations. */
+static enum status check_host_compute(struct checker *c, const struct shares *s)
+{
+    const struct plan_op *op = c->op;
+    if (op->stream != STREAM_CPU)
+        return check_fail(c, RULE_FORM, "a computation on the %s stream (expected %s: its states are offloaded)",
+                          plan_stream_names[op->stream], plan_stream_names[STREAM_CPU]);
+    if (op->pass != c->unit->pass || op->slice != 0 || op->row_count != 0 || op->first_row != 0)
+        return check_fail(c, RULE_FORM, "a %s in a unit that is about %s", plan_pass_names[op->pass],
+                          plan_pass_names[c->unit->pass]);
+    return op->pass == PLAN_UPDATE ? check_step(c, s) : check_sum(c, s);
+}
+
+/* --- collectives ---------------------------------------------------------------------------- */
+
+/* In place on one buffer: from a rank's share, or to it. */
+static enum status check_exchange(struct checker *c, const struct shares *s)
+{
+    const struct plan_op *op = c->op;
+    const struct plan_access *access = &c->plan->accesses[op->first_access];
+    const struct plan_buffer *b = check_buffer_of(c, access);
+    uint32_t pass = c->unit->pass;
+    bool reduces = pass == PLAN_REDUCE;
+    uint32_t kind = reduces ? BUFFER_GRADIENT : pass == PLAN_GATHER ? BUFFER_PARAMETERS : BUFFER_STATE;
+    uint64_t whole = reduces ? s->whole.gradient_bytes : s->whole.weight_bytes;
+    char text[PLAN_TEXT_BYTES];
+    if (op->axes != 1u << AXIS_DATA || op->stream != STREAM_DATA || op->rounds != 1 || op->access_count != 1)
+        return check_fail(c, RULE_FORM, "%u collectives over axes 0x%x on %u buffers, on the %s stream", op->rounds,
+                          op->axes, op->access_count, plan_stream_names[op->stream]);
+    if (b->kind != kind || !b->on_device || b->shard != s->run || access->offset_bytes != 0 ||
+        (access->flags & (ACCESS_READ | ACCESS_WRITE)) != (ACCESS_READ | ACCESS_WRITE) ||
+        (reduces && b->variant == 0))
+        return check_fail(c, RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
+    if (b->bytes < whole)
+        return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+                          check_access_text(c, access, text), b->bytes, whole);
+    if (reduces) {
+        TRY(claim(c, s, access, THING_PARAMETER_GRADIENT, CLOCK_MICROBATCH, false, whole));
+        return claim(c, s, access, THING_REDUCED_GRADIENT, CLOCK_MICROBATCH, true, s->host.gradient_bytes);
+    }
+    TRY(claim(c, s, access, THING_STATE, CLOCK_STEP, false, s->host.weight_bytes));
+    return claim(c, s, access, pass == PLAN_GATHER ? THING_WEIGHTS : THING_STATE, CLOCK_STEP, true, whole);
+}
+
+/* Hosts that have all of it whole: in place, what arrived of each rank becomes the sum of all. */
+static enum status check_join(struct checker *c, const struct shares *s)
+{
+    const struct plan_op *op = c->op;
+    const struct plan_access *access = &c->plan->accesses[op->first_access];
+    const struct plan_buffer *b = check_buffer_of(c, access);
+    uint64_t bytes = s->host.gradient_bytes;
+    char text[PLAN_TEXT_BYTES];
+    if (op->axes != 1u << AXIS_DATA || op->stream != STREAM_DATA || op->rounds != 1 || op->access_count != 1)
+        return check_fail(c, RULE_FORM, "%u collectives over axes 0x%x on %u buffers, on the %s stream", op->rounds,
+                          op->axes, op->access_count, plan_stream_names[op->stream]);
+    if (b->kind != BUFFER_GRADIENT || b->on_device || b->shard != s->run || b->variant != 0 ||
+        access->offset_bytes != 0 ||
+        (access->flags & (ACCESS_READ | ACCESS_WRITE)) != (ACCESS_READ | ACCESS_WRITE))
+        return check_fail(c, RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
+    if (b->bytes < bytes)
+        return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+                          check_access_text(c, access, text), b->bytes, bytes);
+    TRY(claim(c, s, access, arrived(s), CLOCK_MICROBATCH, false, bytes));
+    return claim(c, s, access, THING_REDUCED_GRADIENT, CLOCK_MICROBATCH, true, bytes);
+}
+
+enum status check_offload_op(struct checker *c)
+{
+    struct shares s = shares_of(c, c->unit->job, c->unit->shard);
+    if (c->op->kind == OP_COLLECTIVE && c->unit->pass == PLAN_UPDATE) return check_join(c, &s);
+    return c->op->kind == OP_COMPUTE ? check_host_compute(c, &s) : check_exchange(c, &s);
+}

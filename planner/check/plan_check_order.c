@@ -1,0 +1,229 @@
+/*
+ * The order of units: is each what its job needs next?
+ *
+ * A job is at a position of a minibatch: forward 0 .. S-2, loss, backward S-2 .. 0, update 0 .. S-1 if
+ * it clips, where an evaluation follows so many times evaluate 0 .. S-1, where weights are kept keep
+ * 0 .. S-1; then the next minibatch. LOAD comes before its first unit and STORE behind its last, each
+ * once per shard, a BATCH unit before the first unit of a minibatch; so the walk ends however often
+ * segments repeat. Passes of jobs that are spread are only counted: their claims say what must have been
+ * done (plan_check_spread.c).
+ */
+#include <inttypes.h>
+
+#include "base/try.h"
+#include "models/job/evaluation.h"
+#include "planner/check/plan_check_walk.h"
+
+/* --- what comes next ------------------------------------------------------------------------ */
+
+/* Units that train, of a minibatch. */
+static uint64_t trained_positions(const struct check_walk *r, uint32_t job)
+{
+    uint64_t shards = r->c->jobs[job].shard_count;
+    return 2 * shards - 1 + (job_clips(&r->plan->jobs.jobs[job]) ? shards : 0);
+}
+
+/* Units of the minibatch that the job is in, what follows it included. */
+static uint64_t positions_of(const struct check_walk *r, uint32_t job)
+{
+    const struct job *of = &r->plan->jobs.jobs[job];
+    uint64_t shards = r->c->jobs[job].shard_count, behind = 0;
+    if (evaluation_follows(of, r->jobs[job].minibatch))
+        behind = of->evaluation.minibatches + (of->keep_best ? 1 : 0);
+    return trained_positions(r, job) + behind * shards;
+}
+
+/* What the job needs next. */
+static void expected_unit(const struct check_walk *r, uint32_t job, uint32_t *shard, uint32_t *pass)
+{
+    uint64_t shards = r->c->jobs[job].shard_count, position = r->jobs[job].position;
+    if (position < 2 * shards - 1) {
+        *shard = (uint32_t)(position < shards ? position : 2 * shards - 2 - position);
+        *pass = position + 1 < shards    ? PLAN_FORWARD
+                : position + 1 == shards ? PLAN_LOSS
+                                         : PLAN_BACKWARD;
+        return;
+    }
+    uint64_t trained = trained_positions(r, job), behind = position - trained;
+    if (position < trained) { /* the updates of a job that clips */
+        *shard = (uint32_t)(position - (2 * shards - 1));
+        *pass = PLAN_UPDATE;
+        return;
+    }
+    *shard = (uint32_t)(behind % shards);
+    *pass = behind / shards < r->plan->jobs.jobs[job].evaluation.minibatches ? PLAN_EVALUATE
+                                                                             : PLAN_KEEP;
+}
+
+static enum status fail_order(struct check_walk *r, uint32_t job)
+{
+    uint32_t shard, pass;
+    expected_unit(r, job, &shard, &pass);
+    return check_fail(r->c, RULE_TRAINING, "expected %s of %s shard %u, minibatch %" PRIu64,
+                      plan_pass_names[pass], r->plan->jobs.jobs[job].name, shard,
+                      r->jobs[job].minibatch);
+}
+
+/* --- beginnings ----------------------------------------------------------------------------- */
+
+static enum status begin_training_unit(struct check_walk *r, uint32_t job)
+{
+    const struct plan_unit *unit = r->c->unit;
+    struct job_progress *progress = &r->jobs[job];
+    uint32_t shard, pass;
+    uint64_t minibatches = r->plan->jobs.jobs[job].minibatches;
+    if (progress->minibatch >= minibatches)
+        return check_fail(r->c, RULE_TRAINING,
+                          "%s begins minibatch %" PRIu64 " (expected only %" PRIu64 ")",
+                          r->plan->jobs.jobs[job].name, progress->minibatch, minibatches);
+    expected_unit(r, job, &shard, &pass);
+    if (unit->pass != pass || unit->shard != shard) return fail_order(r, job);
+    bool ends = progress->position + 1 == positions_of(r, job);
+    if (unit->ends_minibatch != ends)
+        return check_fail(r->c, RULE_FORM, ends ? "does not end the minibatch"
+                                                : "ends the minibatch too early");
+    if (pass == PLAN_EVALUATE && shard == 0) progress->held_out++;
+    return STATUS_OK;
+}
+
+static enum status move_unit(struct check_walk *r, uint32_t job, bool in_time, uint8_t flag)
+{
+    const struct plan_unit *unit = r->c->unit;
+    uint8_t *moved = &r->moved[r->c->jobs[job].first_shard + unit->shard];
+    if (!in_time) return fail_order(r, job);
+    if (*moved & flag)
+        return check_fail(r->c, RULE_TRAINING, "a second %s of shard %u",
+                          plan_pass_names[unit->pass], unit->shard);
+    *moved |= flag;
+    return STATUS_OK;
+}
+
+enum status check_unit_begins(struct check_walk *r)
+{
+    const struct plan_unit *unit = r->c->unit;
+    uint32_t job = unit->job;
+    struct job_progress *progress = &r->jobs[job];
+    if (check_is_spread(r->c, job)) return STATUS_OK;
+    uint64_t minibatches = r->plan->jobs.jobs[job].minibatches;
+    bool files = unit->pass == PLAN_OPEN || unit->pass == PLAN_CLOSE;
+    bool outside = files || unit->pass == PLAN_LOAD || unit->pass == PLAN_STORE || unit->pass == PLAN_BATCH;
+    if (outside && unit->ends_minibatch)
+        return check_fail(r->c, RULE_FORM, "ends the minibatch too early");
+    switch (unit->pass) {
+    case PLAN_OPEN:
+    case PLAN_CLOSE: return STATUS_OK; /* check_range_turn() knows */
+    case PLAN_LOAD:
+        return move_unit(r, job, progress->minibatch == 0 && progress->position == 0, LOADED);
+    case PLAN_STORE:
+        return move_unit(r, job, progress->minibatch == minibatches, STORED);
+    case PLAN_BATCH:
+        if (progress->position != 0 || progress->batch_made || progress->minibatch >= minibatches)
+            return check_fail(r->c, RULE_TRAINING, "no batch is expected here");
+        progress->batch_made = true;
+        return STATUS_OK;
+    default: return begin_training_unit(r, job);
+    }
+}
+
+/* --- ends ----------------------------------------------------------------------------------- */
+
+/* The loss of each minibatch must reach the host before the next one begins; likewise of held-out
+ * ones. */
+static enum status check_loss(struct check_walk *r, uint32_t job, bool held_out)
+{
+    if (!r->c->jobs[job].text) return STATUS_OK;
+    const struct job_progress *progress = &r->jobs[job];
+    uint64_t version = held_out ? progress->held_out : progress->minibatch;
+    uint32_t loss = held_out ? progress->held_out_loss : progress->loss;
+    struct extent wanted = {.end = sizeof(double),
+                            .thing = check_job_thing(r->c, job, THING_LOSS),
+                            .version = version | (held_out ? HELD_OUT_VERSION : 0)};
+    const struct extent *found;
+    if (loss != PLAN_NONE && contents_hold(&r->hosts[r->index_of[loss]], &wanted, &found))
+        return STATUS_OK;
+    return check_fail(r->c, RULE_TRAINING, "the loss of %sminibatch %" PRIu64 " is not on the host",
+                      held_out ? "held-out " : "", version);
+}
+
+/* Whose end is a minibatch's: the last update of a run; where stages update at a pace of their own, the backward pass
+ * over the first run. */
+static bool ends_spread_minibatch(const struct check_walk *r)
+{
+    const struct plan_unit *unit = r->c->unit;
+    uint32_t first = r->c->jobs[unit->job].first_shard, runs = r->c->jobs[unit->job].shard_count;
+    uint64_t least = UINT64_MAX;
+    if (parallel_has_own_pace(&r->plan->jobs.jobs[unit->job].parallel))
+        return unit->pass == PLAN_BACKWARD && unit->shard == 0;
+    for (uint32_t s = 0; unit->pass == PLAN_UPDATE && s < runs; s++) {
+        uint64_t updates = check_progress(r, first + s, 0)->updates;
+        if (updates < least) least = updates;
+    }
+    return unit->pass == PLAN_UPDATE && least > r->jobs[unit->job].minibatch;
+}
+
+static enum status end_spread_unit(struct check_walk *r)
+{
+    const struct plan_unit *unit = r->c->unit;
+    const struct job *job = &r->plan->jobs.jobs[unit->job];
+    uint32_t global = r->c->jobs[unit->job].first_shard + unit->shard;
+    uint32_t turns = r->first_turn[global + 1] - r->first_turn[global];
+    struct spread_progress *progress = check_progress(r, global, check_spread_turn(r->plan, r->instance));
+    TRY(check_spread_slice(r->c, job, progress));
+    progress->forward += unit->pass == PLAN_FORWARD;
+    progress->backward += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_INPUT;
+    progress->weight += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_WEIGHT;
+    for (uint32_t t = 0; t < turns; t++) check_progress(r, global, t)->updates += unit->pass == PLAN_UPDATE;
+    progress->gathered += unit->pass == PLAN_GATHER;
+    progress->reduced += unit->pass == PLAN_REDUCE;
+    bool ends = ends_spread_minibatch(r);
+    if (ends != unit->ends_minibatch)
+        return check_fail(r->c, RULE_FORM, ends ? "does not end the minibatch"
+                                                : "ends the minibatch too early");
+    r->jobs[unit->job].minibatch += ends;
+    return STATUS_OK;
+}
+
+enum status check_unit_ends(struct check_walk *r)
+{
+    const struct plan_unit *unit = r->c->unit;
+    struct job_progress *progress = &r->jobs[unit->job];
+    r->c->op = NULL;
+    if (check_is_spread(r->c, unit->job)) return end_spread_unit(r);
+    bool last = unit->shard + 1 == r->c->jobs[unit->job].shard_count;
+    if (unit->pass == PLAN_LOAD || unit->pass == PLAN_STORE || unit->pass == PLAN_BATCH || unit->pass == PLAN_OPEN ||
+        unit->pass == PLAN_CLOSE)
+        return STATUS_OK;
+    if (unit->pass == PLAN_EVALUATE && last) TRY(check_loss(r, unit->job, true));
+    progress->position++;
+    if (!unit->ends_minibatch) return STATUS_OK;
+    TRY(check_loss(r, unit->job, false));
+    progress->position = 0;
+    progress->batch_made = false;
+    progress->minibatch++;
+    return STATUS_OK;
+}
+
+enum status check_job_done(struct check_walk *r, uint32_t job)
+{
+    const struct job *about = &r->plan->jobs.jobs[job];
+    const struct job_progress *progress = &r->jobs[job];
+    uint32_t first = r->c->jobs[job].first_shard;
+    for (uint32_t s = 0; check_is_spread(r->c, job) && s < r->c->jobs[job].shard_count; s++)
+        for (uint32_t t = 0; t < r->first_turn[first + s + 1] - r->first_turn[first + s]; t++)
+            TRY(check_spread_done(r->c, about, (struct check_rank){s, t}, check_progress(r, first + s, t)));
+    if (progress->position > 0) {
+        uint32_t shard, pass;
+        expected_unit(r, job, &shard, &pass);
+        return check_fail(r->c, RULE_TRAINING,
+                          "%s ends in minibatch %" PRIu64 ", before %s of shard %u", about->name,
+                          progress->minibatch, plan_pass_names[pass], shard);
+    }
+    if (plan_has_range(r->plan, job) && progress->closed < r->c->jobs[job].shard_count)
+        return check_fail(r->c, RULE_TRAINING, "%s is in host memory at the end (%u of %u shards are closed)", about->name,
+                          progress->closed, r->c->jobs[job].shard_count);
+    if (progress->minibatch != about->minibatches)
+        return check_fail(r->c, RULE_TRAINING,
+                          "%s ends after %" PRIu64 " of %" PRIu64 " minibatches", about->name,
+                          progress->minibatch, about->minibatches);
+    return STATUS_OK;
+}

@@ -1,0 +1,636 @@
+/*
+ * The reader of plan files. The format is shown in plan_write.c.
+ *
+ * Files are written by us, edited by people and damaged by accidents, so nothing in them is
+ * trusted: every name, index and range is checked where it stands, and the message says where that
+ * is. The tables are long arrays (base/json/json_stream.h), which are passed over twice: the first time only counts, so
+ * that each table is allocated once, at its length; the second fills it and checks each element. A
+ * table is read before those that refer to it:
+ *
+ *     hardware, jobs -> shards, works -> buffers, slots -> units -> segments
+ *
+ * The plan that comes out has well-formed tables, nothing more. Whether it makes sense is the
+ * question of plan_check(), asked at the end.
+ *
+ * Elements of rows: plan_reader.c. Units and their operations: plan_read_units.c.
+ */
+#include "planner/check/plan_io.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/files/path.h"
+#include "base/try.h"
+#include "planner/check/plan_check.h"
+#include "planner/check/plan_reader.h"
+
+/* --- jobs and shards ------------------------------------------------------------------------ */
+
+static enum status read_activations(struct plan_reader *r, const json_t *array)
+{
+    struct plan *plan = r->plan;
+    size_t count = json_array_size(array);
+    if (count != plan->jobs.count)
+        return json_fail_index(r->in, array, JSON_SELF, r->err,
+                               "%zu activations for %u jobs (expected one each)", count,
+                               plan->jobs.count);
+    TRY(plan_reader_allocate(r, count, sizeof *plan->job_activations, &plan->job_activations));
+    for (size_t j = 0; j < count; j++)
+        TRY(plan_reader_choice(r, array, j, "way of activations", plan_activations_names,
+                               ACTIVATIONS_COUNT, &plan->job_activations[j]));
+    return STATUS_OK;
+}
+
+/* The shards that were read, and the job of the last one. */
+struct shards_read {
+    uint32_t count, job;
+};
+
+static enum status read_shard(struct plan_reader *r, const json_t *row, void *context)
+{
+    static const char *const held[] = {"all", "inputs"};
+    struct shards_read *read = context;
+    struct plan *plan = r->plan;
+    struct plan_shard *shard = &plan->shards[read->count];
+    uint32_t inputs = 0;
+    size_t length = json_array_size(row);
+    TRY(plan_reader_row(r, row, length == 4 ? 4 : 3));
+    if (length == 4) TRY(plan_reader_choice(r, row, 3, "way of activations", held, 2, &inputs));
+    shard->inputs_only = inputs;
+    TRY(plan_reader_index(r, row, 0, "job", plan->jobs.count, &shard->job));
+    TRY(json_item_u64(r->in, row, 1, 0, LAYERS_MAX, &shard->first_layer, r->err));
+    TRY(json_item_u64(r->in, row, 2, 1, LAYERS_MAX, &shard->layer_count, r->err));
+    if (shard->job < read->job)
+        return json_fail_index(r->in, row, 0, r->err,
+                               "a shard of job %u behind one of job %u (expected in order)",
+                               shard->job, read->job);
+    while (read->job < shard->job) plan->job_first_shard[++read->job] = read->count;
+    read->count++;
+    return STATUS_OK;
+}
+
+static enum status read_shards(struct plan_reader *r)
+{
+    struct plan *plan = r->plan;
+    struct shards_read read = {0};
+    size_t count, inner;
+    TRY(plan_reader_count(r, TABLE_SHARDS, &count, &inner));
+    TRY(plan_reader_limit(r, r->tables[TABLE_SHARDS], count, PLAN_SHARDS_MAX, "shards"));
+    TRY(plan_reader_allocate(r, count, sizeof *plan->shards, &plan->shards));
+    TRY(plan_reader_allocate(r, (size_t)plan->jobs.count + 1, sizeof *plan->job_first_shard,
+                             &plan->job_first_shard));
+    TRY(plan_reader_each(r, TABLE_SHARDS, read_shard, &read));
+    while (read.job < plan->jobs.count) plan->job_first_shard[++read.job] = (uint32_t)count;
+    plan->shard_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+/* --- works, buffers, slots ------------------------------------------------------------------ */
+
+static enum status read_work_item(struct plan_reader *r, const json_t *array, size_t index,
+                                  struct work_item *item)
+{
+    const json_t *row;
+    TRY(json_item_array(r->in, array, index, 5, &row, r->err));
+    TRY(plan_reader_choice(r, row, 0, "kernel", kernel_names, KERNEL_COUNT, &item->kernel));
+    TRY(plan_reader_u32(r, row, 1, 1, UINT32_MAX, &item->count));
+    TRY(json_item_u64(r->in, row, 2, 0, UINT64_MAX, &item->m, r->err));
+    TRY(json_item_u64(r->in, row, 3, 0, UINT64_MAX, &item->n, r->err));
+    TRY(json_item_u64(r->in, row, 4, 0, UINT64_MAX, &item->k, r->err));
+    return STATUS_OK;
+}
+
+static enum status read_work(struct plan_reader *r, const json_t *row, void *context)
+{
+    (void)context;
+    struct plan *plan = r->plan;
+    struct plan_work *work = &plan->works[plan->work_count];
+    TRY(plan_reader_row(r, row, SIZE_MAX));
+    work->first_item = plan->item_count;
+    work->item_count = (uint32_t)json_array_size(row);
+    for (size_t i = 0; i < json_array_size(row); i++)
+        TRY(read_work_item(r, row, i, &plan->items[plan->item_count++]));
+    plan->work_count++;
+    return STATUS_OK;
+}
+
+static enum status read_works(struct plan_reader *r)
+{
+    struct plan *plan = r->plan;
+    size_t count, item_count;
+    TRY(plan_reader_count(r, TABLE_WORKS, &count, &item_count));
+    TRY(plan_reader_limit(r, r->tables[TABLE_WORKS], count, PLAN_OPS_MAX, "works"));
+    TRY(plan_reader_limit(r, r->tables[TABLE_WORKS], item_count, PLAN_ITEMS_MAX, "work items"));
+    TRY(plan_reader_allocate(r, count, sizeof *plan->works, &plan->works));
+    TRY(plan_reader_allocate(r, item_count, sizeof *plan->items, &plan->items));
+    return plan_reader_each(r, TABLE_WORKS, read_work, NULL);
+}
+
+static enum status read_buffer(struct plan_reader *r, const json_t *row, void *context)
+{
+    (void)context;
+    static const char *const places[] = {"host", "device", "storage"};
+    struct plan *plan = r->plan;
+    uint32_t place;
+    struct plan_buffer *buffer = &plan->buffers[plan->buffer_count];
+    TRY(plan_reader_row(r, row, 6));
+    TRY(plan_reader_choice(r, row, 0, "buffer kind", plan_buffer_names, BUFFER_KIND_COUNT,
+                           &buffer->kind));
+    TRY(plan_reader_index(r, row, 1, "job", plan->jobs.count, &buffer->job));
+    TRY(plan_reader_shard(r, row, 2, buffer->job, &buffer->shard));
+    TRY(plan_reader_u32(r, row, 3, 0, UINT32_MAX, &buffer->variant));
+    TRY(plan_reader_choice(r, row, 4, "place", places, 3, &place));
+    if ((buffer->kind == BUFFER_STORED) != (place == 2))
+        return json_fail_index(r->in, row, 4, r->err, "a %s in place '%s' (%s)",
+                               plan_buffer_names[buffer->kind], places[place],
+                               place == 2 ? "on storage are stored states alone"
+                                          : "expected 'storage'");
+    TRY(json_item_u64(r->in, row, 5, 0, UINT64_MAX, &buffer->bytes, r->err));
+    buffer->on_device = place == 1;
+    plan->buffer_count++;
+    return STATUS_OK;
+}
+
+static enum status read_buffers(struct plan_reader *r)
+{
+    struct plan *plan = r->plan;
+    size_t count, inner;
+    TRY(plan_reader_count(r, TABLE_BUFFERS, &count, &inner));
+    TRY(plan_reader_limit(r, r->tables[TABLE_BUFFERS], count, PLAN_BUFFERS_MAX, "buffers"));
+    TRY(plan_reader_allocate(r, count, sizeof *plan->buffers, &plan->buffers));
+    return plan_reader_each(r, TABLE_BUFFERS, read_buffer, NULL);
+}
+
+static enum status read_slot(struct plan_reader *r, const json_t *row, void *context)
+{
+    (void)context;
+    struct plan_slot *slot = &r->plan->slots[r->plan->slot_count];
+    TRY(plan_reader_row(r, row, 2));
+    TRY(json_item_u64(r->in, row, 0, 0, UINT64_MAX, &slot->offset_bytes, r->err));
+    TRY(json_item_u64(r->in, row, 1, 0, UINT64_MAX, &slot->bytes, r->err));
+    r->plan->slot_count++;
+    return STATUS_OK;
+}
+
+static enum status read_slots(struct plan_reader *r)
+{
+    struct plan *plan = r->plan;
+    size_t count, inner;
+    TRY(plan_reader_count(r, TABLE_SLOTS, &count, &inner));
+    TRY(plan_reader_limit(r, r->tables[TABLE_SLOTS], count, PLAN_SLOTS_MAX, "slots"));
+    TRY(plan_reader_allocate(r, count, sizeof *plan->slots, &plan->slots));
+    return plan_reader_each(r, TABLE_SLOTS, read_slot, NULL);
+}
+
+/* --- gangs ---------------------------------------------------------------------------------- */
+
+/* [[devices along each axis], [device, ...]] */
+static enum status read_gang(struct plan_reader *r, const json_t *array, size_t index, struct plan_gang *gang)
+{
+    struct plan *plan = r->plan;
+    const json_t *row, *extents, *devices;
+    uint64_t size = 1;
+    TRY(json_item_array(r->in, array, index, 2, &row, r->err));
+    TRY(json_item_array(r->in, row, 0, SIZE_MAX, &extents, r->err));
+    bool ends = json_array_size(extents) > AXIS_ENDS;
+    TRY(json_item_array(r->in, row, 0, ends ? AXIS_COUNT : AXIS_ENDS, &extents, r->err));
+    gang->extents[AXIS_ENDS] = 1;
+    TRY(json_item_array(r->in, row, 1, SIZE_MAX, &devices, r->err));
+    for (uint32_t a = 0; a < (ends ? AXIS_COUNT : AXIS_ENDS); a++) {
+        TRY(plan_reader_u32(r, extents, a, 1, PLAN_GANG_DEVICES_MAX, &gang->extents[a]));
+        size *= gang->extents[a];
+        if (size > plan->hardware.device_count)
+            return json_fail_index(r->in, extents, a, r->err, "a gang of %" PRIu64 " devices (there are %" PRIu32 ")",
+                                   size, plan->hardware.device_count);
+    }
+    if (json_array_size(devices) != size)
+        return json_fail_index(r->in, row, 1, r->err, "%zu devices in a gang of %" PRIu64,
+                               json_array_size(devices), size);
+    gang->first = plan->gang_device_count;
+    for (size_t i = 0; i < size; i++)
+        TRY(plan_reader_index(r, devices, i, "device", plan->hardware.device_count,
+                              &plan->gang_devices[plan->gang_device_count++]));
+    return STATUS_OK;
+}
+
+static enum status read_gangs(struct plan_reader *r, struct json_object *root)
+{
+    struct plan *plan = r->plan;
+    const json_t *array = NULL;
+    size_t devices = 0;
+    TRY(json_take_array(root, "gangs", JSON_OPTIONAL, &array, r->err));
+    if (!array) return STATUS_OK;
+    for (size_t g = 0; g < json_array_size(array); g++)
+        devices += json_array_size(json_array_get(json_array_get(array, g), 1));
+    TRY(plan_reader_limit(r, array, devices, PLAN_GANG_DEVICES_MAX, "devices of gangs"));
+    TRY(plan_reader_allocate(r, json_array_size(array), sizeof *plan->gangs, &plan->gangs));
+    TRY(plan_reader_allocate(r, devices, sizeof *plan->gang_devices, &plan->gang_devices));
+    for (size_t g = 0; g < json_array_size(array); g++) {
+        TRY(read_gang(r, array, g, &plan->gangs[g]));
+        plan->gang_count++;
+    }
+    return STATUS_OK;
+}
+
+/* --- leases --------------------------------------------------------------------------------- */
+
+static enum status read_lease_jobs(struct plan_reader *r, const json_t *jobs, uint32_t index)
+{
+    struct plan *plan = r->plan;
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        uint32_t job;
+        TRY(plan_reader_index(r, jobs, i, "job", plan->jobs.count, &job));
+        if (plan->job_lease[job] != PLAN_NONE)
+            return json_fail_index(r->in, jobs, i, r->err, "job %u is in lease %u already", job,
+                                   plan->job_lease[job]);
+        plan->job_lease[job] = index;
+    }
+    return STATUS_OK;
+}
+
+static enum status read_lease(struct plan_reader *r, const json_t *array, uint32_t index)
+{
+    struct plan *plan = r->plan;
+    struct plan_lease *lease = &plan->leases[index];
+    struct json_object object;
+    const json_t *devices, *jobs;
+    lease->follows = PLAN_NONE;
+    lease->first_device = plan->lease_device_count;
+    TRY(json_object_open_at(&object, r->in, array, index, "a lease", r->err));
+    TRY(json_take_array(&object, "devices", JSON_REQUIRED, &devices, r->err));
+    TRY(json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, r->err));
+    TRY(json_take_u32(&object, "follows", JSON_OPTIONAL, 0, PLAN_NONE - 1, &lease->follows, r->err));
+    TRY(json_take_double(&object, "begin_s", JSON_REQUIRED, 0, 1e300, &lease->begin_s, r->err));
+    TRY(json_take_double(&object, "end_s", JSON_REQUIRED, 0, 1e300, &lease->end_s, r->err));
+    TRY(json_take_double(&object, "restart_s", JSON_OPTIONAL, 0, 1e9, &lease->restart_s, r->err));
+    for (size_t i = 0; i < json_array_size(devices); i++, lease->device_count++)
+        TRY(plan_reader_index(r, devices, i, "device", plan->hardware.device_count,
+                              &plan->lease_devices[plan->lease_device_count++]));
+    TRY(read_lease_jobs(r, jobs, index));
+    return json_object_close(&object, r->err);
+}
+
+static enum status read_leases(struct plan_reader *r, struct json_object *root)
+{
+    struct plan *plan = r->plan;
+    const json_t *array = NULL;
+    size_t devices = 0;
+    TRY(json_take_array(root, "leases", JSON_OPTIONAL, &array, r->err));
+    if (!array) return STATUS_OK;
+    for (size_t l = 0; l < json_array_size(array); l++)
+        devices += json_array_size(json_object_get(json_array_get(array, l), "devices"));
+    TRY(plan_reader_limit(r, array, json_array_size(array), PLAN_LEASES_MAX, "leases"));
+    TRY(plan_reader_limit(r, array, devices, PLAN_GANG_DEVICES_MAX, "devices of leases"));
+    TRY(plan_reader_allocate(r, json_array_size(array), sizeof *plan->leases, &plan->leases));
+    TRY(plan_reader_allocate(r, devices, sizeof *plan->lease_devices, &plan->lease_devices));
+    TRY(plan_reader_allocate(r, plan->jobs.count, sizeof *plan->job_lease, &plan->job_lease));
+    for (uint32_t j = 0; j < plan->jobs.count; j++) plan->job_lease[j] = PLAN_NONE;
+    for (uint32_t l = 0; l < json_array_size(array); l++) TRY(read_lease(r, array, l));
+    plan->lease_count = (uint32_t)json_array_size(array);
+    return STATUS_OK;
+}
+
+/* --- plan order ----------------------------------------------------------------------------- */
+
+/* --- ranges of host memory ------------------------------------------------------------------ */
+
+/* [offset, bytes], or null. */
+static enum status read_ranges(struct plan_reader *r, struct json_object *root)
+{
+    struct plan *plan = r->plan;
+    const json_t *array = NULL, *row;
+    TRY(json_take_array(root, "host_ranges", JSON_OPTIONAL, &array, r->err));
+    if (!array) return STATUS_OK;
+    if (json_array_size(array) != plan->jobs.count)
+        return json_fail_key(r->in, root->value, "host_ranges", r->err, "%zu ranges of host memory (expected %" PRIu32
+                             ", one for each job)", json_array_size(array), plan->jobs.count);
+    TRY(plan_reader_allocate(r, plan->jobs.count, sizeof *plan->host_ranges, &plan->host_ranges));
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        struct plan_host_range *range = &plan->host_ranges[j];
+        if (json_is_null(json_array_get(array, j))) continue;
+        TRY(json_item_array(r->in, array, j, 2, &row, r->err));
+        TRY(json_item_u64(r->in, row, 0, 0, INT64_MAX, &range->offset_bytes, r->err));
+        TRY(json_item_u64(r->in, row, 1, 1, INT64_MAX, &range->bytes, r->err));
+    }
+    return STATUS_OK;
+}
+
+/* ["gang", gang] or ["gang", gang, peer]. */
+static enum status read_gang_places(struct plan_reader *r, const json_t *row, struct plan_instance *instance)
+{
+    uint32_t count = r->plan->gang_count, word;
+    static const char *const words[] = {"gang"};
+    TRY(plan_reader_choice(r, row, 0, "place", words, 1, &word));
+    TRY(plan_reader_index(r, row, 1, "gang", count, &instance->gang));
+    instance->device = r->plan->gang_devices[r->plan->gangs[instance->gang].first];
+    return json_array_size(row) == 3 ? plan_reader_index(r, row, 2, "gang", count, &instance->peer) : STATUS_OK;
+}
+
+/* The device, or [device, peer], or a gang. */
+static enum status read_devices(struct plan_reader *r, const json_t *row, struct plan_instance *instance)
+{
+    uint32_t count = r->plan->hardware.device_count;
+    const json_t *pair;
+    instance->peer = instance->gang = PLAN_NONE;
+    if (!json_is_array(json_array_get(row, 1)))
+        return plan_reader_index(r, row, 1, "device", count, &instance->device);
+    bool gang = json_is_string(json_array_get(json_array_get(row, 1), 0));
+    size_t length = gang && json_array_size(json_array_get(row, 1)) == 3 ? 3 : 2;
+    TRY(json_item_array(r->in, row, 1, length, &pair, r->err));
+    if (gang) return read_gang_places(r, pair, instance);
+    TRY(plan_reader_index(r, pair, 0, "device", count, &instance->device));
+    return plan_reader_index(r, pair, 1, "device", count, &instance->peer);
+}
+
+/* [unit, device, slot ...] */
+static enum status read_instance_row(struct plan_reader *r, const json_t *row, void *context)
+{
+    struct plan *plan = r->plan;
+    struct plan_instance *instance = context;
+    TRY(plan_reader_row(r, row, SIZE_MAX));
+    if (json_array_size(row) < 2)
+        return json_fail_key(r->in, row, NULL, r->err,
+                             "an instance of %zu elements (expected unit, device, slots)",
+                             json_array_size(row));
+    TRY(plan_reader_index(r, row, 0, "unit", plan->unit_count, &instance->unit));
+    TRY(read_devices(r, row, instance));
+    size_t slot_count = json_array_size(row) - 2;
+    uint32_t acquire_count = plan->units[instance->unit].acquire_count;
+    if (slot_count != acquire_count)
+        return json_fail_key(r->in, row, NULL, r->err,
+                             "%zu slots for unit %u (it acquires %u buffers)", slot_count,
+                             instance->unit, acquire_count);
+    instance->layout = plan->layout_count;
+    for (uint32_t a = 0; a < acquire_count; a++)
+        TRY(plan_reader_index(r, row, a + 2, "slot", plan->slot_count,
+                              &plan->layouts[plan->layout_count++]));
+    return STATUS_OK;
+}
+
+/* Takes the row of an instance on one device, as most are. False, and nothing is changed, when it is anything else. */
+static bool take_plain_instance(struct plan *plan, const struct json_element *element, struct plan_instance *instance)
+{
+    enum { ROW_MAX = 64 };
+    uint32_t row[ROW_MAX];
+    size_t count;
+    if (!json_element_wholes(element, ROW_MAX, row, &count) || count < 2 || row[0] >= plan->unit_count ||
+        row[1] >= plan->hardware.device_count || count - 2 != plan->units[row[0]].acquire_count)
+        return false;
+    for (size_t i = 2; i < count; i++)
+        if (row[i] >= plan->slot_count) return false;
+    *instance = (struct plan_instance){.unit = row[0], .device = row[1], .layout = plan->layout_count,
+                                       .peer = PLAN_NONE, .gang = PLAN_NONE};
+    for (size_t i = 2; i < count; i++) plan->layouts[plan->layout_count++] = row[i];
+    return true;
+}
+
+/* The instances that a stream has next. */
+static enum status read_instances(struct plan_reader *r, struct json_stream *stream)
+{
+    struct plan *plan = r->plan;
+    struct json_element element;
+    bool more;
+    for (;;) {
+        TRY(json_stream_next(stream, &element, &more, r->err));
+        if (!more) return STATUS_OK;
+        struct plan_instance *instance = &plan->instances[plan->instance_count];
+        if (!take_plain_instance(plan, &element, instance))
+            TRY(plan_reader_parse(r, stream, &element, read_instance_row, instance));
+        plan->instance_count++;
+    }
+}
+
+/* Segments are objects, each with a long array. */
+static const char *const segment_arrays[] = {"instances", NULL};
+
+struct segment_sizes {
+    size_t segments, instances, slots;
+};
+
+static enum status count_instances(struct plan_reader *r, struct json_stream *segment, struct segment_sizes *sizes)
+{
+    struct json_element element;
+    bool more;
+    TRY(json_stream_begin(segment, 0, r->err));
+    for (;; sizes->instances++) {
+        TRY(json_stream_next(segment, &element, &more, r->err));
+        if (!more) return STATUS_OK;
+        sizes->slots += json_element_size(&element);
+    }
+}
+
+static enum status read_segment(struct plan_reader *r, struct json_stream *stream, struct plan_segment *segment)
+{
+    struct plan *plan = r->plan;
+    const struct json_input *in = json_stream_head(stream);
+    struct json_object object;
+    const json_t *instances;
+    TRY(json_object_open(&object, in, json_input_root(in), "a segment", r->err));
+    TRY(json_take_u32(&object, "repeat", JSON_REQUIRED, 1, UINT32_MAX, &segment->repeat_count,
+                      r->err));
+    TRY(json_take_array(&object, "instances", JSON_REQUIRED, &instances, r->err));
+    TRY(json_object_close(&object, r->err));
+    segment->first_instance = plan->instance_count;
+    TRY(json_stream_begin(stream, 0, r->err));
+    TRY(read_instances(r, stream));
+    segment->instance_count = plan->instance_count - segment->first_instance;
+    if (segment->instance_count == 0)
+        return json_fail_key(in, object.value, "instances", r->err, "a segment without instances");
+    return STATUS_OK;
+}
+
+/* Counts the segments, or reads them where there is no `sizes`. */
+static enum status each_segment(struct plan_reader *r, struct segment_sizes *sizes)
+{
+    struct json_element element;
+    bool more;
+    TRY(json_stream_begin(r->file, TABLE_SEGMENTS, r->err));
+    for (size_t s = 0;; s++) {
+        struct json_stream *segment = NULL;
+        TRY(json_stream_next(r->file, &element, &more, r->err));
+        if (!more) return STATUS_OK;
+        TRY(json_stream_of_element(r->file, &element, segment_arrays, &segment, r->err));
+        enum status status = sizes ? count_instances(r, segment, sizes) : read_segment(r, segment, &r->plan->segments[s]);
+        json_stream_close(segment);
+        if (status != STATUS_OK) return status;
+        if (sizes) sizes->segments++;
+    }
+}
+
+static enum status read_segments(struct plan_reader *r)
+{
+    struct plan *plan = r->plan;
+    struct segment_sizes sizes = {0};
+    size_t choice_count, choice_slots;
+    TRY(plan_reader_count(r, TABLE_CHOICES, &choice_count, &choice_slots));
+    TRY(each_segment(r, &sizes));
+    sizes.instances += choice_count;
+    sizes.slots += choice_slots;
+    TRY(plan_reader_limit(r, r->tables[TABLE_SEGMENTS], sizes.segments, PLAN_SEGMENTS_MAX, "segments"));
+    TRY(plan_reader_limit(r, r->tables[TABLE_SEGMENTS], sizes.instances, PLAN_INSTANCES_MAX, "instances"));
+    TRY(plan_reader_limit(r, r->tables[TABLE_SEGMENTS], sizes.slots, PLAN_ACCESSES_MAX, "slots of instances"));
+    TRY(plan_reader_allocate(r, sizes.segments, sizeof *plan->segments, &plan->segments));
+    TRY(plan_reader_allocate(r, sizes.instances, sizeof *plan->instances, &plan->instances));
+    TRY(plan_reader_allocate(r, sizes.slots, sizeof *plan->layouts, &plan->layouts));
+    TRY(each_segment(r, NULL));
+    plan->segment_count = (uint32_t)sizes.segments;
+    TRY(json_stream_begin(r->file, TABLE_CHOICES, r->err));
+    TRY(read_instances(r, r->file));
+    plan->choice_count = (uint32_t)choice_count;
+    return STATUS_OK;
+}
+
+/* --- the file ------------------------------------------------------------------------------- */
+
+static enum status read_header(struct plan_reader *r, struct json_object *root)
+{
+    struct plan *plan = r->plan;
+    uint32_t version;
+    const char *policy;
+    TRY(json_take_u32(root, "spillway_plan", JSON_REQUIRED, 0, UINT32_MAX, &version, r->err));
+    if (version != PLAN_VERSION)
+        return json_fail_key(r->in, root->value, "spillway_plan", r->err,
+                             "a plan of version %u (this program reads version %d)", version,
+                             PLAN_VERSION);
+    TRY(json_take_string(root, "policy", JSON_REQUIRED, &policy, r->err));
+    TRY(arena_string(&plan->arena, policy, &plan->policy, r->err));
+    TRY(json_take_u64(root, "seed", JSON_REQUIRED, 0, UINT64_MAX, &plan->seed, r->err));
+    TRY(json_take_bool(root, "double_buffer", JSON_REQUIRED, &plan->double_buffer, r->err));
+    TRY(json_take_double(root, "estimated_makespan_s", JSON_REQUIRED, 0, 1e300,
+                         &plan->estimated_makespan_s, r->err));
+    return json_take_double(root, "lower_bound_s", JSON_REQUIRED, 0, 1e300, &plan->lower_bound_s,
+                            r->err);
+}
+
+static enum status read_bound(struct plan_reader *r, struct json_object *root)
+{
+    const json_t *value;
+    struct json_object object;
+    size_t kind = 0;
+    const char *text;
+    TRY(json_take_object(root, "bound", JSON_REQUIRED, &value, r->err));
+    TRY(json_object_open(&object, r->in, value, "a bound", r->err));
+    TRY(json_take_choice(&object, "kind", JSON_REQUIRED, plan_bound_names, BOUND_KIND_COUNT, &kind,
+                         r->err));
+    TRY(json_take_string(&object, "text", JSON_REQUIRED, &text, r->err));
+    r->plan->bound_kind = (uint32_t)kind;
+    TRY(arena_string(&r->plan->arena, text, &r->plan->bound_text, r->err));
+    return json_object_close(&object, r->err);
+}
+
+static enum status read_order(struct plan_reader *r, struct json_object *root)
+{
+    const json_t *value;
+    struct json_object object;
+    struct plan_order *order = &r->plan->order;
+    size_t kind = 0;
+    TRY(json_take_object(root, "order", JSON_OPTIONAL, &value, r->err));
+    if (!value) return STATUS_OK;
+    TRY(json_object_open(&object, r->in, value, "the order's bound", r->err));
+    TRY(json_take_choice(&object, "kind", JSON_REQUIRED, plan_order_names, PLAN_ORDER_COUNT, &kind,
+                         r->err));
+    order->kind = (uint32_t)kind;
+    TRY(json_take_double(&object, "bound_s", JSON_REQUIRED, 0, 1e300, &order->bound_s, r->err));
+    TRY(json_take_u64(&object, "tried", JSON_REQUIRED, 0, INT64_MAX, &order->tried, r->err));
+    return json_object_close(&object, r->err);
+}
+
+/* A network that was read from a file has its path as name. */
+static enum status place_networks(struct plan_reader *r)
+{
+    for (uint32_t j = 0; j < r->plan->jobs.count; j++) {
+        struct network *network = &r->plan->jobs.jobs[j].network;
+        const char *path;
+        if (network->name[0] == '/' || !network_is_path(network->name)) continue;
+        TRY(path_absolute(r->folder, network->name, &r->plan->arena, &path, r->err));
+        if (strlen(path) < sizeof network->name) snprintf(network->name, sizeof network->name, "%s", path);
+    }
+    return STATUS_OK;
+}
+
+static enum status read_machine_and_jobs(struct plan_reader *r, struct json_object *root)
+{
+    const json_t *value;
+    TRY(json_take_object(root, "hardware", JSON_REQUIRED, &value, r->err));
+    TRY(hardware_parse(r->in, value, &r->plan->hardware, r->err));
+    TRY(json_take_object(root, "jobs", JSON_REQUIRED, &value, r->err));
+    TRY(job_set_parse(r->in, value, r->folder, &r->plan->jobs, r->err));
+    TRY(place_networks(r));
+    if (r->plan->jobs.count == 0)
+        return json_fail_key(r->in, root->value, "jobs", r->err, "a plan without jobs");
+    return STATUS_OK;
+}
+
+static const char *const table_keys[TABLE_COUNT + 1] = {
+    [TABLE_SHARDS] = "shards", [TABLE_WORKS] = "works", [TABLE_BUFFERS] = "buffers", [TABLE_SLOTS] = "slots",
+    [TABLE_UNITS] = "units", [TABLE_SEGMENTS] = "segments", [TABLE_CHOICES] = "choices",
+};
+
+/* Finds the tables in the head, where they have no elements. */
+static enum status find_tables(struct plan_reader *r, struct json_object *root)
+{
+    for (size_t t = 0; t < TABLE_COUNT; t++) {
+        TRY(json_take_array(root, table_keys[t], t == TABLE_CHOICES ? JSON_OPTIONAL : JSON_REQUIRED, &r->tables[t], r->err));
+        if (json_array_size(r->tables[t]) > 0)
+            return json_fail_key(r->in, root->value, table_keys[t], r->err, "the key '%s' is written with escapes",
+                                 table_keys[t]);
+    }
+    return STATUS_OK;
+}
+
+static enum status read_tables(struct plan_reader *r, struct json_object *root)
+{
+    static enum status (*const readers[])(struct plan_reader *r) = {read_shards, read_works, read_buffers,
+                                                                    read_slots, plan_reader_units, read_segments};
+    const json_t *activations;
+    TRY(find_tables(r, root));
+    TRY(json_take_array(root, "activations", JSON_REQUIRED, &activations, r->err));
+    TRY(read_activations(r, activations));
+    for (size_t t = 0; t < sizeof readers / sizeof readers[0]; t++) TRY(readers[t](r));
+    return STATUS_OK;
+}
+
+static enum status read_plan(struct json_stream *file, const char *folder, struct plan *plan, struct error *err)
+{
+    const struct json_input *in = json_stream_head(file);
+    struct plan_reader r = {.in = in, .plan = plan, .err = err, .file = file, .folder = folder};
+    struct json_object root;
+    TRY(json_object_open(&root, in, json_input_root(in), "a plan", err));
+    TRY(read_header(&r, &root));
+    TRY(read_bound(&r, &root));
+    TRY(read_order(&r, &root));
+    TRY(read_machine_and_jobs(&r, &root));
+    TRY(read_gangs(&r, &root));
+    TRY(read_leases(&r, &root));
+    TRY(read_ranges(&r, &root));
+    TRY(read_tables(&r, &root));
+    TRY(json_object_close(&root, err));
+    if (plan_check(plan, err) != STATUS_OK) return error_add(err, "%s", json_input_name(in));
+    return STATUS_OK;
+}
+
+/* Takes `file` over. */
+static enum status read_and_close(struct json_stream *file, const char *folder, struct plan *plan, struct error *err)
+{
+    enum status status = read_plan(file, folder, plan, err);
+    json_stream_close(file);
+    return status;
+}
+
+enum status plan_read(const char *path, struct plan *out, struct error *err)
+{
+    struct json_stream *file;
+    const char *folder;
+    TRY(path_folder(path, &out->arena, &folder, err));
+    TRY(json_stream_open(path, table_keys, &file, err));
+    return read_and_close(file, folder, out, err);
+}
+
+enum status plan_parse(const char *name, const char *text, size_t length, struct plan *out,
+                       struct error *err)
+{
+    struct json_stream *file;
+    TRY(json_stream_of_text(name, text, length, table_keys, &file, err));
+    return read_and_close(file, "/", out, err);
+}

@@ -1,0 +1,411 @@
+/*
+ * A clock for each stage. The stage that can start first takes its next step, so steps come out by their
+ * starts. Which step that is
+ *
+ *   by sequence   is the next of a list that follows from the stage's place alone
+ *   by readiness  is a backward pass, else a forward pass if few enough microbatches are kept, else
+ *                 gradients of weights; if nothing is ready, what will be first
+ *
+ * zb-h2 goes by readiness, zb-h1 and zb-v both ways, of which the shorter is taken: the lists are made for
+ * passes that take equally long, what is ready sees how long they really take. A step needs the forward pass of
+ * the run in front, or the backward pass of the run behind and its own forward pass, and what they send.
+ *
+ *     P = 3, 4 microbatches   stage 0  F0 F1 F2 B0 F3 B1 B2 B3      (1f1b; 2 forward passes to begin with)
+ *                             stage 1  F0 F1 B0 F2 B1 F3 B2 B3
+ *                             stage 2  F0 B0 F1 B1 F2 B2 F3 B3
+ *
+ * A step changes what can be next on its own stage and on those of the runs in front and behind; only these
+ * are asked again.
+ *
+ * Cost: O(steps * chunks), and a look at a number of every stage for each step.
+ */
+#include "planner/parallel/pipeline/pipeline.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/extreme.h"
+#include "base/size.h"
+#include "planner/parallel/pipeline/pipeline_buckets.h"
+#include "planner/parallel/pipeline/pipeline_turns.h"
+
+struct sequence_step {
+    uint32_t pass, run;
+};
+
+struct stage {
+    double free_s;
+    struct sequence_step *sequence;
+    uint64_t length, taken; /* steps of it */
+    uint32_t kept;  /* microbatches whose gradients of weights are not all there */
+};
+
+struct choice {
+    double start_s; /* what it takes its turn by */
+    uint32_t pass, run;
+    double pass_s;  /* the pass itself starts: where stages block, behind what is fetched for it */
+};
+
+struct clock {
+    const struct parallel *parallel;
+    const struct pipeline_times *times;
+    uint32_t microbatches, runs;
+    uint64_t length; /* steps of each stage */
+    bool splits, by_sequence;
+    struct stage *stages;
+    struct choice *next;   /* per stage; INFINITY: nothing can be, or all is done */
+    uint32_t *first;       /* which stage is next: of all in [1], of two halves in [2] and [3] ... */
+    uint32_t leaf_count;   /* of that, at least the stages; a power of two */
+    uint32_t (*appended)[PIPELINE_PASSES]; /* per run: to the stage's sequence */
+    uint32_t (*passed)[PIPELINE_PASSES]; /* per run: microbatches through each pass */
+    double *forward_end_s, *backward_end_s; /* [run][microbatch]; backward: of the input's gradient */
+};
+
+bool pipeline_splits(const struct parallel *parallel)
+{
+    return parallel->schedule == PIPELINE_ZB_H1 || parallel->schedule == PIPELINE_ZB_H2 ||
+           parallel->schedule == PIPELINE_ZB_V;
+}
+
+/* --- when a step could start ---------------------------------------------------------------- */
+
+static uint32_t run_of(const struct clock *c, uint32_t stage, uint32_t chunk)
+{
+    uint32_t stages = c->parallel->pipeline;
+    bool back = c->parallel->schedule == PIPELINE_ZB_V && chunk % 2 == 1;
+    return chunk * stages + (back ? stages - 1 - stage : stage);
+}
+
+/* What a pass over the run needs of another stage takes to come from there. */
+static double fetch_s(const struct clock *c, uint32_t pass, uint32_t run)
+{
+    uint32_t own = parallel_place(c->parallel, run).stage;
+    if (pass == PIPELINE_WEIGHT || (pass == PIPELINE_FORWARD ? run == 0 : run + 1 == c->runs)) return 0;
+    uint32_t from = pass == PIPELINE_FORWARD ? run - 1 : run + 1;
+    bool sent = parallel_place(c->parallel, from).stage != own;
+    return sent ? c->times[pass == PIPELINE_FORWARD ? from : run].send_s : 0;
+}
+
+/* Of that what comes beside other passes. */
+static double beside_s(const struct clock *c, uint32_t pass, uint32_t run)
+{
+    return c->parallel->blocking ? 0 : fetch_s(c, pass, run);
+}
+
+/* When it could start, or be fetched for. INFINITY: what it needs has not begun. */
+static double ready_s(const struct clock *c, uint32_t pass, uint32_t run)
+{
+    uint32_t n = c->passed[run][pass];
+    size_t at = (size_t)run * c->microbatches + n;
+    if (n == c->microbatches) return INFINITY;
+    if (pass == PIPELINE_WEIGHT) return n < c->passed[run][PIPELINE_INPUT] ? c->backward_end_s[at] : INFINITY;
+    if (pass == PIPELINE_FORWARD) {
+        if (run == 0) return 0;
+        if (c->passed[run - 1][pass] <= n) return INFINITY;
+        return c->forward_end_s[at - c->microbatches] + beside_s(c, pass, run);
+    }
+    if (c->passed[run][PIPELINE_FORWARD] <= n) return INFINITY;
+    if (run + 1 == c->runs) return c->forward_end_s[at];
+    if (c->passed[run + 1][pass] <= n) return INFINITY;
+    return max_s(c->forward_end_s[at], c->backward_end_s[at + c->microbatches] + beside_s(c, pass, run));
+}
+
+/* --- sequences ------------------------------------------------------------------------------ */
+
+/* Append a pass of the stage. Those past the last microbatch are left out. */
+static void append(struct clock *c, uint32_t stage, uint32_t pass, uint32_t chunk)
+{
+    struct stage *s = &c->stages[stage];
+    uint32_t run = run_of(c, stage, chunk);
+    if (c->appended[run][pass]++ >= c->microbatches) return;
+    s->sequence[s->length++] = (struct sequence_step){pass, run};
+}
+
+/* The k-th forward or backward pass of a stage, all its chunks together: which chunk is it? */
+static uint32_t chunk_of(const struct clock *c, uint64_t k, bool forward)
+{
+    uint32_t stages = c->parallel->pipeline, chunks = c->parallel->chunks;
+    uint32_t chunk = (uint32_t)(k % ((uint64_t)stages * chunks) / stages);
+    return forward ? chunk : chunks - 1 - chunk;
+}
+
+/* Forward passes in front of the first backward one. */
+static uint64_t warm_up(const struct clock *c, uint32_t stage)
+{
+    uint32_t stages = c->parallel->pipeline, chunks = c->parallel->chunks;
+    uint64_t all = (uint64_t)c->microbatches * chunks, begin = stages - 1 - stage;
+    if (c->parallel->schedule == PIPELINE_GPIPE) return all;
+    if (c->parallel->schedule == PIPELINE_INTERLEAVED)
+        begin = c->microbatches == stages ? all : 2 * begin + (uint64_t)(chunks - 1) * stages;
+    return begin < all ? begin : all;
+}
+
+/* gpipe, 1f1b, interleaved, on several stages. */
+static void append_in_turn(struct clock *c, uint32_t stage)
+{
+    uint64_t all = (uint64_t)c->microbatches * c->parallel->chunks, begin = warm_up(c, stage);
+    for (uint64_t k = 0; k < all + begin; k++) {
+        if (k < all) append(c, stage, PIPELINE_FORWARD, chunk_of(c, k, true));
+        if (k >= begin) append(c, stage, PIPELINE_BACKWARD, chunk_of(c, k - begin, false));
+    }
+}
+
+static void append_one_by_one(struct clock *c)
+{
+    for (uint32_t n = 0; n < c->microbatches; n++) {
+        for (uint32_t chunk = 0; chunk < c->parallel->chunks; chunk++) append(c, 0, PIPELINE_FORWARD, chunk);
+        for (uint32_t chunk = c->parallel->chunks; chunk-- > 0;) append(c, 0, PIPELINE_BACKWARD, chunk);
+    }
+}
+
+/* zb-h1: 1f1b, with the gradients of weights as many microbatches behind as the stage is from the first. */
+static void append_h1(struct clock *c, uint32_t stage)
+{
+    uint32_t begin = c->parallel->pipeline - 1 - stage, m = c->microbatches;
+    for (uint32_t k = 0; k < m + begin; k++) {
+        if (k < m) append(c, stage, PIPELINE_FORWARD, 0);
+        if (k < begin) continue;
+        append(c, stage, PIPELINE_INPUT, 0);
+        if (k - begin >= stage) append(c, stage, PIPELINE_WEIGHT, 0);
+    }
+    for (uint32_t k = 0; k < stage; k++) append(c, stage, PIPELINE_WEIGHT, 0);
+}
+
+/* Both halves of a backward pass, one behind the other. */
+static void append_backward(struct clock *c, uint32_t stage, uint32_t chunk)
+{
+    append(c, stage, PIPELINE_INPUT, chunk);
+    append(c, stage, PIPELINE_WEIGHT, chunk);
+}
+
+/* zb-v, with chunk 0 on the way there and 1 on the way back. */
+static void append_v(struct clock *c, uint32_t stage)
+{
+    uint32_t rest = c->parallel->pipeline - stage, least = 2 * c->parallel->pipeline - 1;
+    uint32_t m = c->microbatches > least ? c->microbatches : least;
+    const uint32_t *there = c->appended[run_of(c, stage, 0)], *back = c->appended[run_of(c, stage, 1)];
+    for (uint32_t k = 0; k < 2 * rest - 1; k++) append(c, stage, PIPELINE_FORWARD, 0);
+    for (uint32_t k = 0; k < stage; k++) {
+        append(c, stage, PIPELINE_FORWARD, 1);
+        append(c, stage, PIPELINE_FORWARD, 0);
+    }
+    for (uint32_t k = 0; k < rest; k++) {
+        append(c, stage, PIPELINE_FORWARD, 1);
+        append_backward(c, stage, 1);
+    }
+    while (back[PIPELINE_FORWARD] < m) {
+        if (there[PIPELINE_FORWARD] < m) append(c, stage, PIPELINE_FORWARD, 0);
+        append_backward(c, stage, 0);
+        append(c, stage, PIPELINE_FORWARD, 1);
+        append_backward(c, stage, 1);
+    }
+    for (uint32_t k = 0; k < stage; k++) {
+        append(c, stage, PIPELINE_INPUT, 0);
+        append(c, stage, PIPELINE_INPUT, 1);
+    }
+    for (uint32_t k = 0; k < rest; k++) append_backward(c, stage, 0);
+    while (back[PIPELINE_WEIGHT] < m) append(c, stage, PIPELINE_WEIGHT, 1);
+    while (there[PIPELINE_WEIGHT] < m) append(c, stage, PIPELINE_WEIGHT, 0);
+}
+
+static void append_all(struct clock *c)
+{
+    for (uint32_t stage = 0; stage < c->parallel->pipeline; stage++) {
+        if (!c->splits && c->parallel->pipeline == 1) append_one_by_one(c);
+        else if (!c->splits) append_in_turn(c, stage);
+        else if (c->parallel->schedule == PIPELINE_ZB_V) append_v(c, stage);
+        else append_h1(c, stage);
+        assert(c->stages[stage].length == c->length);
+    }
+}
+
+static void next_in_sequence(const struct clock *c, uint32_t stage, struct choice *out)
+{
+    const struct stage *s = &c->stages[stage];
+    const struct sequence_step *next = &s->sequence[s->taken];
+    *out = (struct choice){.start_s = max_s(s->free_s, ready_s(c, next->pass, next->run)), .pass = next->pass,
+                           .run = next->run};
+}
+
+/* --- what is ready --------------------------------------------------------------------------- */
+
+static uint32_t kept_max(const struct parallel *p)
+{
+    if (p->schedule == PIPELINE_ZB_H1) return p->pipeline;
+    if (p->schedule == PIPELINE_ZB_H2) return 2 * p->pipeline - 1;
+    return 2 * p->pipeline;
+}
+
+static struct choice ready_choice(const struct clock *c, uint32_t stage, uint32_t pass, uint32_t chunk)
+{
+    uint32_t run = run_of(c, stage, chunk);
+    return (struct choice){.start_s = max_s(c->stages[stage].free_s, ready_s(c, pass, run)), .pass = pass, .run = run};
+}
+
+/* The first of the stage's chunks to be ready for the pass; of equals the later run backward, and the
+ * later one forward too, for its microbatch is further along. */
+static struct choice first_ready(const struct clock *c, uint32_t stage, uint32_t pass)
+{
+    struct choice best = {.start_s = INFINITY, .pass = pass};
+    for (uint32_t chunk = c->parallel->chunks; chunk-- > 0;) {
+        struct choice choice = ready_choice(c, stage, pass, chunk);
+        if (choice.start_s < best.start_s) best = choice;
+    }
+    return best;
+}
+
+static void next_ready(const struct clock *c, uint32_t stage, struct choice *out)
+{
+    const struct stage *s = &c->stages[stage];
+    struct choice forward = {.start_s = INFINITY, .pass = PIPELINE_FORWARD};
+    struct choice input = first_ready(c, stage, PIPELINE_INPUT);
+    struct choice weight = first_ready(c, stage, PIPELINE_WEIGHT);
+    uint32_t room = kept_max(c->parallel) - s->kept;
+    if (room > 0) forward = first_ready(c, stage, PIPELINE_FORWARD);
+    /* the way back must not be blocked: what is on the way there leaves a place for it */
+    if (c->parallel->chunks == 2 && room == 1 && forward.run < c->parallel->pipeline)
+        forward = ready_choice(c, stage, PIPELINE_FORWARD, 1);
+    *out = input.start_s <= forward.start_s ? input : forward;
+    if (weight.start_s < out->start_s) *out = weight;
+}
+
+/* --- the clock ------------------------------------------------------------------------------ */
+
+static void take(struct clock *c, uint32_t stage, const struct choice *choice, struct pipeline_step *out)
+{
+    struct stage *s = &c->stages[stage];
+    uint32_t run = choice->run, n = c->passed[run][choice->pass]++;
+    double end_s = choice->pass_s + c->times[run].pass_s[choice->pass];
+    *out = (struct pipeline_step){choice->pass, run, n, choice->pass_s, end_s};
+    s->free_s = end_s;
+    s->taken++;
+    if (choice->pass == PIPELINE_FORWARD) {
+        c->forward_end_s[(size_t)run * c->microbatches + n] = end_s;
+        s->kept++;
+        return;
+    }
+    if (choice->pass != PIPELINE_WEIGHT) c->backward_end_s[(size_t)run * c->microbatches + n] = end_s;
+    if (choice->pass != PIPELINE_INPUT) s->kept--;
+}
+
+/* Of equals the lower stage. */
+static void play(struct clock *c, uint32_t stage)
+{
+    uint32_t node = c->leaf_count + stage;
+    c->first[node] = stage;
+    while (node /= 2) {
+        uint32_t left = c->first[2 * node], right = c->first[2 * node + 1];
+        c->first[node] = c->next[right].pass_s < c->next[left].pass_s ? right : left;
+    }
+}
+
+static void choose(struct clock *c, uint32_t stage)
+{
+    struct choice *next = &c->next[stage];
+    *next = (struct choice){.start_s = INFINITY};
+    if (c->stages[stage].taken < c->length) (c->by_sequence ? next_in_sequence : next_ready)(c, stage, next);
+    next->pass_s = next->start_s;
+    if (c->parallel->blocking) next->pass_s += fetch_s(c, next->pass, next->run);
+    play(c, stage);
+}
+
+/* A pass of a run next to one of the stage's was taken: that may be what the stage waits for, if its next is known and
+ * not ready. */
+static void choose_again(struct clock *c, uint32_t run)
+{
+    uint32_t stage = parallel_place(c->parallel, run).stage;
+    if (!c->by_sequence || !(c->next[stage].start_s < INFINITY)) choose(c, stage);
+}
+
+static void run_clock(struct clock *c, struct pipeline_order *out)
+{
+    for (uint32_t leaf = c->parallel->pipeline; leaf < c->leaf_count; leaf++) c->next[leaf].pass_s = INFINITY;
+    for (uint32_t leaf = 0; leaf < c->leaf_count; leaf++) play(c, leaf);
+    for (uint32_t stage = 0; stage < c->parallel->pipeline; stage++) choose(c, stage);
+    for (uint64_t i = 0; i < out->count; i++) {
+        uint32_t best = c->first[1];
+        const struct choice choice = c->next[best];
+        assert(choice.pass_s < INFINITY);
+        take(c, best, &choice, &out->steps[i]);
+        if (out->steps[i].end_s > out->end_s) out->end_s = out->steps[i].end_s;
+        choose(c, best);
+        if (choice.run > 0) choose_again(c, choice.run - 1);
+        if (choice.run + 1 < c->runs) choose_again(c, choice.run + 1);
+    }
+}
+
+static enum status prepare(struct clock *c, struct arena *arena, struct error *err)
+{
+    const struct parallel *p = c->parallel;
+    uint64_t cells = (uint64_t)c->runs * c->microbatches;
+    void *memory[6];
+    c->leaf_count = 1;
+    while (c->leaf_count < p->pipeline) c->leaf_count *= 2;
+    enum status status = arena_array(arena, p->pipeline, sizeof *c->stages, &memory[0], err);
+    if (!status) status = arena_array(arena, c->leaf_count, sizeof *c->next, &memory[4], err);
+    if (!status) status = arena_array(arena, 2 * (size_t)c->leaf_count, sizeof *c->first, &memory[5], err);
+    if (!status) status = arena_array(arena, 2 * (size_t)c->runs, sizeof *c->passed, &memory[1], err);
+    if (!status) status = arena_array(arena, 2 * cells, sizeof(double), &memory[2], err);
+    if (!status)
+        status = arena_array(arena, p->pipeline * c->length, sizeof *c->stages->sequence, &memory[3], err);
+    if (status) return status;
+    c->stages = memory[0];
+    c->next = memory[4];
+    c->first = memory[5];
+    c->passed = memory[1];
+    c->appended = c->passed + c->runs;
+    c->forward_end_s = memory[2];
+    c->backward_end_s = c->forward_end_s + cells;
+    for (uint32_t stage = 0; stage < p->pipeline; stage++)
+        c->stages[stage].sequence = (struct sequence_step *)memory[3] + stage * c->length;
+    if (p->schedule != PIPELINE_ZB_H2) append_all(c);
+    return STATUS_OK;
+}
+
+/* The clock back to 0, for the other way of choosing. */
+static void rewind_clock(struct clock *c)
+{
+    memset(c->passed, 0, c->runs * sizeof *c->passed);
+    for (uint32_t stage = 0; stage < c->parallel->pipeline; stage++) {
+        c->stages[stage].free_s = 0;
+        c->stages[stage].taken = 0;
+        c->stages[stage].kept = 0;
+    }
+}
+
+enum status pipeline_order(struct arena *arena, const struct parallel *parallel, uint32_t microbatches,
+                           const struct pipeline_times *times, struct pipeline_order *out, struct error *err)
+{
+    struct arena scratch = {0};
+    bool splits = pipeline_splits(parallel);
+    struct clock c = {.parallel = parallel, .times = times, .microbatches = microbatches, .splits = splits,
+                      .runs = parallel_runs(parallel), .by_sequence = parallel->schedule != PIPELINE_ZB_H2};
+    struct pipeline_order other;
+    void *memory;
+    assert(!pipeline_is_asynchronous(parallel->schedule) && parallel->schedule != PIPELINE_TERAPIPE);
+    if (parallel_buckets(parallel) > 1) return pipeline_buckets_order(arena, parallel, microbatches, times, out, err);
+    if (parallel->replicated > 0) return pipeline_turns_order(arena, parallel, microbatches, times, out, err);
+    c.length = (uint64_t)microbatches * parallel->chunks * (splits ? 3 : 2);
+    *out = other = (struct pipeline_order){.count = parallel->pipeline * c.length};
+    if (out->count > PIPELINE_STEPS_MAX)
+        return error_set(err, STATUS_LIMIT, "too many passes of microbatches (limit is %d)", PIPELINE_STEPS_MAX);
+    enum status status = arena_array(arena, out->count, sizeof *out->steps, &memory, err);
+    if (!status) out->steps = memory;
+    if (!status) status = prepare(&c, &scratch, err);
+    if (!status) run_clock(&c, out);
+    bool again = splits && c.by_sequence;
+    if (!status && again) status = arena_array(&scratch, out->count, sizeof *out->steps, &memory, err);
+    if (!status && again) {
+        other.steps = memory;
+        c.by_sequence = false;
+        rewind_clock(&c);
+        run_clock(&c, &other);
+        if (other.end_s < out->end_s) {
+            memcpy(out->steps, other.steps, out->count * sizeof *out->steps);
+            out->end_s = other.end_s;
+        }
+    }
+    arena_release(&scratch);
+    return status;
+}

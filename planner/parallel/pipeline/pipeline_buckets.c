@@ -1,0 +1,59 @@
+/* See pipeline_buckets.h. */
+#include "planner/parallel/pipeline/pipeline_buckets.h"
+
+#include <assert.h>
+
+#include "base/try.h"
+
+/* Of each stage: all its runs, and what the last of them sends. */
+static enum status stage_times(struct arena *arena, const struct parallel *parallel, const struct pipeline_times *runs,
+                               struct pipeline_times **out, struct error *err)
+{
+    uint32_t buckets = parallel_buckets(parallel);
+    void *memory;
+    TRY(arena_array(arena, parallel->pipeline, sizeof **out, &memory, err));
+    *out = memory;
+    for (uint32_t r = 0; r < parallel_runs(parallel); r++) {
+        struct pipeline_times *stage = &(*out)[r / buckets];
+        for (uint32_t pass = 0; pass < PIPELINE_PASSES; pass++) stage->pass_s[pass] += runs[r].pass_s[pass];
+        stage->send_s = runs[r].send_s;
+    }
+    return STATUS_OK;
+}
+
+/* A pass over a stage as passes over its runs. */
+static void divide(const struct pipeline_step *whole, uint32_t buckets, const struct pipeline_times *runs,
+                   struct pipeline_step *out)
+{
+    double at_s = whole->start_s;
+    for (uint32_t b = 0; b < buckets; b++) {
+        uint32_t run = whole->run * buckets + (whole->pass == PIPELINE_FORWARD ? b : buckets - 1 - b);
+        double end_s = b + 1 == buckets ? whole->end_s : at_s + runs[run].pass_s[whole->pass];
+        out[b] = (struct pipeline_step){whole->pass, run, whole->microbatch, at_s, end_s};
+        at_s = end_s;
+    }
+}
+
+enum status pipeline_buckets_order(struct arena *arena, const struct parallel *parallel, uint32_t microbatches,
+                                   const struct pipeline_times *times, struct pipeline_order *out, struct error *err)
+{
+    struct arena scratch = {0};
+    struct parallel whole = *parallel;
+    struct pipeline_times *of_stage;
+    struct pipeline_order stages;
+    uint32_t buckets = parallel_buckets(parallel);
+    void *memory;
+    assert(!pipeline_splits(parallel) && parallel->chunks == 1);
+    whole.buckets = 1;
+    enum status status = stage_times(&scratch, parallel, times, &of_stage, err);
+    if (!status) status = pipeline_order(&scratch, &whole, microbatches, of_stage, &stages, err);
+    if (!status && stages.count > PIPELINE_STEPS_MAX / buckets)
+        status = error_set(err, STATUS_LIMIT, "too many passes of microbatches (limit is %d)", PIPELINE_STEPS_MAX);
+    if (!status) status = arena_array(arena, stages.count * buckets, sizeof *out->steps, &memory, err);
+    if (!status) {
+        *out = (struct pipeline_order){.steps = memory, .count = stages.count * buckets, .end_s = stages.end_s};
+        for (uint64_t i = 0; i < stages.count; i++) divide(&stages.steps[i], buckets, times, &out->steps[i * buckets]);
+    }
+    arena_release(&scratch);
+    return status;
+}

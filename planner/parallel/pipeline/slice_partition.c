@@ -1,0 +1,97 @@
+/*
+ * In units of the granularity: best[e] is the least sum of slices that end at unit e, none of whose hops, t + s, is above
+ * the longest that is allowed. That of each slice, from b to e, is tried for it in ascending order; what no longer can win
+ * is skipped: the first at which all units are reached is the least that is possible, and (K - 1) times it alone may be
+ * more than the best so far.
+ */
+#include "planner/parallel/pipeline/slice_partition.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { UNITS = PARALLEL_SLICES_MAX };
+
+struct table {
+    uint32_t units;
+    double seconds[UNITS][UNITS + 1], hops[UNITS][UNITS + 1]; /* [begin][end] */
+    double sorted[UNITS * (UNITS + 1) / 2];
+    double best[UNITS + 1];
+    uint32_t from[UNITS + 1];
+};
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static uint32_t token_of(const struct slice_request *request, uint32_t unit)
+{
+    uint64_t token = (uint64_t)unit * request->granularity;
+    return token < request->tokens ? (uint32_t)token : request->tokens;
+}
+
+/* Returns how many times there are. */
+static uint32_t fill(struct table *t, const struct slice_request *request)
+{
+    uint32_t count = 0;
+    for (uint32_t b = 0; b < t->units; b++)
+        for (uint32_t e = b + 1; e <= t->units; e++) {
+            uint32_t begin = token_of(request, b), end = token_of(request, e);
+            t->seconds[b][e] = request->seconds(request->context, begin, end);
+            assert(t->seconds[b][e] > 0);
+            t->hops[b][e] = t->seconds[b][e] + (request->sends ? request->sends(request->context, begin, end) : 0);
+            t->sorted[count++] = t->hops[b][e];
+        }
+    qsort(t->sorted, count, sizeof *t->sorted, compare);
+    return count;
+}
+
+/* The least sum of slices whose hops take at most `most_s`; INFINITY: there is none. */
+static double least_sum(struct table *t, double most_s)
+{
+    t->best[0] = 0;
+    for (uint32_t e = 1; e <= t->units; e++) {
+        t->best[e] = INFINITY;
+        for (uint32_t b = 0; b < e; b++) {
+            double sum = t->best[b] + t->seconds[b][e];
+            if (t->hops[b][e] > most_s || !(sum < t->best[e])) continue;
+            t->best[e] = sum;
+            t->from[e] = b;
+        }
+    }
+    return t->best[t->units];
+}
+
+static void read_off(const struct table *t, const struct slice_request *request, struct slice_partition *out)
+{
+    uint32_t ends[UNITS], count = 0;
+    for (uint32_t e = t->units; e > 0; e = t->from[e]) ends[count++] = e;
+    out->count = count;
+    for (uint32_t s = 0; s < count; s++) {
+        uint32_t end = ends[count - 1 - s];
+        out->tokens[s] = token_of(request, end) - token_of(request, t->from[end]);
+    }
+}
+
+enum status slice_partition_find(const struct slice_request *request, struct slice_partition *out, struct error *err)
+{
+    struct table *t = malloc(sizeof *t);
+    if (!t) return error_memory(err, "slices of a sequence", sizeof *t);
+    t->units = (request->tokens + request->granularity - 1) / request->granularity;
+    assert(t->units > 0 && t->units <= UNITS && request->stages > 0 && request->repeats > 0);
+    uint32_t count = fill(t, request);
+    double fill_stages = request->stages - 1, best = INFINITY;
+    for (uint32_t i = 0; i < count; i++) {
+        double most_s = t->sorted[i];
+        if (fill_stages * most_s >= best) break;
+        double value = (double)request->repeats * least_sum(t, most_s) + fill_stages * most_s;
+        if (!(value < best)) continue;
+        best = value;
+        read_off(t, request, out);
+        out->seconds = value;
+    }
+    free(t);
+    return STATUS_OK;
+}

@@ -1,0 +1,17 @@
+/* Sequences in slices of tokens (terapipe, models/job/parallel.h): part of planner/parallel/spread.c, nobody else includes this. */
+#ifndef SPILLWAY_PLANNER_SPREAD_SLICES_H
+#define SPILLWAY_PLANNER_SPREAD_SLICES_H
+
+#include "planner/parallel/spread_places.h"
+
+/* Slices for a job that leaves them to the planner. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status spread_slices_choose(const struct hardware *hardware, struct job *job, struct error *err);
+
+/*
+ * The order of a minibatch: all slices of all microbatches forward, then microbatch by microbatch back, slices from the
+ * end. Steps count slices as microbatches, microbatch * slices + slice, and have no times but the end's.
+ * Errors: STATUS_NO_MEMORY; STATUS_LIMIT.
+ */
+MUST_CHECK enum status spread_slices_order(struct spread *s, struct arena *arena, struct error *err);
+
+#endif

@@ -1,0 +1,39 @@
+/* Repetitions are folded as they are in a plan that was made beforehand, so equal orders are equal plans. */
+#include "planner/policy/plan_carried.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "planner/walk/plan_fold.h"
+
+enum status plan_carried_make(const struct plan *plan, const struct plan_instance *order, uint32_t count,
+                              struct plan_carried *out, struct error *err)
+{
+    struct plan_folded folded;
+    struct plan_instance *instances = alloc_zeroed(count, sizeof *instances);
+    *out = (struct plan_carried){.instances = instances};
+    if (!instances) return error_memory(err, "a plan's order", count * sizeof *instances);
+    if (count > 0) memcpy(instances, order, count * sizeof *instances);
+    enum status status = plan_fold(instances, count, &folded, err);
+    if (status != STATUS_OK) {
+        plan_carried_release(out);
+        return status;
+    }
+    out->segments = folded.segments;
+    out->plan = *plan;
+    out->plan.instances = instances;
+    out->plan.instance_count = folded.instance_count;
+    out->plan.choice_count = 0;
+    out->plan.segments = folded.segments;
+    out->plan.segment_count = folded.segment_count;
+    out->plan.order = (struct plan_order){.kind = PLAN_ORDER_NONE};
+    return STATUS_OK;
+}
+
+void plan_carried_release(struct plan_carried *carried)
+{
+    free(carried->instances);
+    free(carried->segments);
+    *carried = (struct plan_carried){.instances = NULL};
+}

@@ -1,0 +1,643 @@
+/*
+ * Of the plan order two things are left: which instances a job has, in which order, and nothing of when
+ * and where. A job's *chain* is a cursor over its own instances in the segments of the plan:
+ *
+ *     segments   [ a0 b0 a1 b1 ] x 3   [ b2 a2 ] x 1
+ *     chain a      a0 a1 a0 a1 a0 a1 a2                  at: which entry of (a0, a1, a2), which repetition
+ *
+ * so that memory does not grow with repetitions.
+ *
+ * Slots overlap where regions do. With two regions, a unit is offered both; the one that the last unit
+ * on this device has not is taken, so that its copies in run beside that one's computation. Looking back
+ * one unit at a time, the first difference decides:
+ *
+ *     took last   region 1, before that region 0, of three
+ *     choices     region 0: overlaps (nothing, 8 MiB)   region 1: (8 MiB, ...)   region 2: (nothing, nothing) *
+ */
+#include "planner/policy/plan_dispatch.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "models/cost/cost.h"
+
+enum { HISTORY = 8 }; /* units of a device that are looked back at: as many as there may be regions */
+
+/* A policy takes a job without computation left for one that is done. */
+static const double COMPUTE_LEAST_S = 1e-9;
+
+struct chain {
+    uint32_t first, count; /* its entries of `entries` */
+    uint32_t at;           /* from `first`; count: it is done */
+    uint32_t segment, segment_at, repeat; /* that entry's segment, the first entry in it, its repetition */
+    uint32_t device;       /* of the unit that runs */
+    bool holds_slot;
+    bool under_way;        /* it has its range of host memory */
+    bool closes;           /* it was dropped: only its CLOSEs are left */
+};
+
+struct device {
+    const struct plan_instance *history[HISTORY]; /* newest first; NULL: none */
+    uint32_t slots, running; /* units that hold one */
+    uint64_t slot_bytes;
+};
+
+struct plan_dispatch {
+    const struct plan *plan;
+    struct policy_session session;
+    struct policy_view view;
+    bool asks; /* the policy */
+    uint32_t device_count;          /* that it may use */
+    uint32_t running;
+    uint32_t following;             /* job whose unit was decided last; PLAN_NONE: nothing follows it */
+    struct policy_choice opening;   /* decided, behind the OPENs of its job; job PLAN_NONE: none is */
+    struct chain *chains;           /* (job count) */
+    uint32_t *entries;              /* instances of jobs, job by job, in plan order */
+    struct device *devices;
+    uint32_t *first_choice;         /* (unit count * device count + 1), into `choices` */
+    uint32_t *choices;              /* instances, by unit and device */
+    uint32_t *first_acquire;        /* (unit count + 1), into `staged` */
+    bool *staged;                   /* per ACQUIRE of a unit: of a staged buffer */
+    double *compute_least_s;        /* (unit count), over all types */
+    struct policy_cost *costs;      /* (unit count, type count) */
+    struct policy_job *jobs;        /* shown */
+    struct policy_device *shown;    /* (device count) */
+    uint32_t *homes;                /* (job count): the node where the plan has it, and where it stays */
+};
+
+/* --- chains ---------------------------------------------------------------------------------- */
+
+static bool is_done(const struct chain *chain) { return chain->at == chain->count; }
+
+static const struct plan_unit *unit_at(const struct plan_dispatch *d, const struct chain *chain)
+{
+    return &d->plan->units[d->plan->instances[d->entries[chain->first + chain->at]].unit];
+}
+
+static uint32_t segment_end(const struct plan *plan, uint32_t segment)
+{
+    return plan->segments[segment].first_instance + plan->segments[segment].instance_count;
+}
+
+/* To the segment of the entry that it stands at, from one before it. */
+static void enter_segment(const struct plan_dispatch *d, struct chain *chain)
+{
+    if (is_done(chain)) return;
+    while (d->entries[chain->first + chain->at] >= segment_end(d->plan, chain->segment)) chain->segment++;
+    chain->segment_at = chain->at;
+    chain->repeat = 0;
+}
+
+static void advance(const struct plan_dispatch *d, struct chain *chain)
+{
+    const struct plan *plan = d->plan;
+    chain->at++;
+    if (!is_done(chain) && d->entries[chain->first + chain->at] < segment_end(plan, chain->segment)) return;
+    if (++chain->repeat < plan->segments[chain->segment].repeat_count) chain->at = chain->segment_at;
+    else enter_segment(d, chain);
+}
+
+/* Does it follow the unit in front of it, with no decision? */
+static bool follows(const struct plan_unit *unit)
+{
+    return unit->pass == PLAN_UPDATE || unit->pass == PLAN_KEEP || unit->pass == PLAN_CLOSE;
+}
+
+/* What is decided about next: the unit behind the OPENs of a job that has not begun. */
+static const struct plan_unit *unit_to_decide(const struct plan_dispatch *d, const struct chain *chain)
+{
+    const struct plan_unit *unit = unit_at(d, chain);
+    for (uint32_t at = chain->at; unit->pass == PLAN_OPEN; at++)
+        unit = &d->plan->units[d->plan->instances[d->entries[chain->first + at]].unit];
+    return unit;
+}
+
+static bool runs_on_device(const struct plan *plan, const struct plan_unit *unit)
+{
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+        if (!plan_stream_is_host(plan->ops[o].stream)) return true;
+    return false;
+}
+
+/* --- places ---------------------------------------------------------------------------------- */
+
+/* Bytes that two instances on one device have in common, of its arena or of that of staged buffers. */
+static uint64_t overlap_bytes(const struct plan_dispatch *d, const struct plan_instance *a,
+                              const struct plan_instance *b)
+{
+    const struct plan *plan = d->plan;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < plan->units[a->unit].acquire_count; i++)
+        for (uint32_t k = 0; k < plan->units[b->unit].acquire_count; k++) {
+            if (d->staged[d->first_acquire[a->unit] + i] != d->staged[d->first_acquire[b->unit] + k]) continue;
+            const struct plan_slot *x = &plan->slots[plan->layouts[a->layout + i]];
+            const struct plan_slot *y = &plan->slots[plan->layouts[b->layout + k]];
+            uint64_t first = x->offset_bytes > y->offset_bytes ? x->offset_bytes : y->offset_bytes;
+            uint64_t x_end = x->offset_bytes + x->bytes, y_end = y->offset_bytes + y->bytes;
+            uint64_t end = x_end < y_end ? x_end : y_end;
+            if (first < end) bytes += end - first;
+        }
+    return bytes;
+}
+
+static const struct plan_instance *choose_place(struct plan_dispatch *d, uint32_t unit, uint32_t device)
+{
+    const struct plan *plan = d->plan;
+    struct device *on = &d->devices[device];
+    size_t row = (size_t)unit * plan->hardware.device_count + device;
+    const uint32_t *choices = d->choices + d->first_choice[row];
+    uint32_t count = d->first_choice[row + 1] - d->first_choice[row];
+    const struct plan_instance *best = &plan->instances[choices[0]];
+    assert(count > 0);
+    uint64_t least[HISTORY];
+    for (uint32_t h = 0; count > 1 && h < HISTORY; h++)
+        least[h] = on->history[h] ? overlap_bytes(d, best, on->history[h]) : 0;
+    for (uint32_t c = 1; c < count; c++) {
+        const struct plan_instance *other = &plan->instances[choices[c]];
+        uint64_t bytes[HISTORY];
+        uint32_t differs = HISTORY;
+        for (uint32_t h = 0; h < HISTORY; h++) {
+            bytes[h] = on->history[h] ? overlap_bytes(d, other, on->history[h]) : 0;
+            if (differs == HISTORY && bytes[h] != least[h]) differs = h;
+        }
+        if (differs == HISTORY || bytes[differs] > least[differs]) continue;
+        best = other;
+        memcpy(least, bytes, sizeof least);
+    }
+    if (plan->units[unit].acquire_count > 0) {
+        memmove(on->history + 1, on->history, (HISTORY - 1) * sizeof *on->history);
+        on->history[0] = best;
+    }
+    return best;
+}
+
+/* --- what the policy sees -------------------------------------------------------------------- */
+
+static void show_device(struct plan_dispatch *d, uint32_t device)
+{
+    const struct device *on = &d->devices[device];
+    struct policy_device *shown = &d->shown[device];
+    shown->slots = device >= d->device_count ? 0 : on->slots - on->running;
+    shown->memory = shown->slots * on->slot_bytes;
+    shown->asks = shown->slots > 0;
+}
+
+static bool ranges_overlap(const struct plan_host_range *a, const struct plan_host_range *b)
+{
+    return a->offset_bytes < b->offset_bytes + b->bytes && b->offset_bytes < a->offset_bytes + a->bytes;
+}
+
+/* Is the job in host memory, or is its range there free? */
+static bool has_room(const struct plan_dispatch *d, uint32_t job)
+{
+    if (!plan_has_range(d->plan, job) || d->chains[job].under_way) return true;
+    for (uint32_t j = 0; j < d->view.job_count; j++)
+        if (d->chains[j].under_way && d->homes[j] == d->homes[job] &&
+            ranges_overlap(&d->plan->host_ranges[j], &d->plan->host_ranges[job]))
+            return false;
+    return true;
+}
+
+/* A job came to host memory or left it. */
+static void show_room(struct plan_dispatch *d)
+{
+    for (uint32_t j = 0; d->plan->host_ranges && j < d->view.job_count; j++) d->jobs[j].admitted = has_room(d, j);
+}
+
+/* Of several nodes: its devices and jobs alone. */
+static void show_node(struct plan_dispatch *d, uint32_t node)
+{
+    const struct hardware *hardware = &d->plan->hardware;
+    if (hardware_host_count(hardware) == 1) return;
+    for (uint32_t i = 0; i < hardware->device_count; i++)
+        d->shown[i].asks = d->shown[i].slots > 0 && hardware->devices[i].host == node;
+    for (uint32_t j = 0; j < d->view.job_count; j++) d->jobs[j].admitted = d->homes[j] == node && has_room(d, j);
+}
+
+/* The unit that the job is at; none where it is done. */
+static void show_unit(struct plan_dispatch *d, uint32_t job)
+{
+    struct chain *chain = &d->chains[job];
+    struct policy_job *shown = &d->jobs[job];
+    if (is_done(chain)) {
+        shown->remaining = 0;
+        return;
+    }
+    const struct plan_unit *unit = unit_to_decide(d, chain);
+    uint32_t index = (uint32_t)(unit - d->plan->units);
+    shown->shard = unit->shard;
+    shown->memory = runs_on_device(d->plan, unit) ? d->devices[0].slot_bytes : 0;
+    shown->next = d->costs + (size_t)index * d->view.kind_count;
+    shown->remaining = fmax(shown->remaining, d->compute_least_s[index]);
+}
+
+/* --- deciding -------------------------------------------------------------------------------- */
+
+/* Is there a job that is ready and a device that could take it? Fills in view.device. */
+static bool can_decide(struct plan_dispatch *d)
+{
+    bool ready = false;
+    d->view.device = POLICY_NONE;
+    for (uint32_t i = d->device_count; i-- > 0;)
+        if (d->shown[i].asks) d->view.device = i;
+    for (uint32_t j = 0; j < d->view.job_count && !ready; j++) ready = policy_is_ready(&d->view, j);
+    return ready && d->view.device != POLICY_NONE;
+}
+
+static struct policy_choice lowest(const struct plan_dispatch *d)
+{
+    struct policy_choice choice = {0, d->view.device};
+    while (!policy_is_ready(&d->view, choice.job)) choice.job++;
+    return choice;
+}
+
+static void take(struct plan_dispatch *d, struct policy_choice choice, struct plan_dispatched *out)
+{
+    struct chain *chain = &d->chains[choice.job];
+    struct device *on = &d->devices[choice.device];
+    struct policy_job *job = &d->jobs[choice.job];
+    struct policy_device *device = &d->shown[choice.device];
+    const struct plan_unit *unit = unit_at(d, chain);
+    uint32_t index = (uint32_t)(unit - d->plan->units);
+    const struct policy_cost *cost = &job->next[device->kind];
+    chain->device = choice.device;
+    chain->holds_slot = runs_on_device(d->plan, unit);
+    on->running += chain->holds_slot;
+    d->running++;
+    if (chain->holds_slot) device->free = fmax(device->free, d->view.now) + cost->compute;
+    device->job = choice.job;
+    device->shard = unit->shard;
+    job->taken = true;
+    job->last_device = choice.device;
+    job->ready = (chain->holds_slot ? device->free : d->view.now + cost->compute) + cost->out;
+    job->remaining -= d->compute_least_s[index];
+    show_device(d, choice.device);
+    *out = (struct plan_dispatched){choose_place(d, index, choice.device), true};
+    advance(d, chain);
+    show_unit(d, choice.job);
+    d->following = choice.job;
+}
+
+/* An operation of files, on whatever device of the job's node. */
+static void take_files(struct plan_dispatch *d, uint32_t job, uint32_t device, struct plan_dispatched *out)
+{
+    struct chain *chain = &d->chains[job];
+    uint32_t unit = (uint32_t)(unit_at(d, chain) - d->plan->units);
+    *out = (struct plan_dispatched){choose_place(d, unit, device), false};
+    advance(d, chain);
+}
+
+/* The OPENs of a job whose first unit was decided, then that unit. */
+static bool take_opening(struct plan_dispatch *d, struct plan_dispatched *out)
+{
+    uint32_t job = d->opening.job;
+    if (job == PLAN_NONE) return false;
+    if (unit_at(d, &d->chains[job])->pass == PLAN_OPEN) {
+        take_files(d, job, d->opening.device, out);
+    } else {
+        const struct policy_choice choice = d->opening;
+        d->opening.job = PLAN_NONE;
+        take(d, choice, out);
+    }
+    return true;
+}
+
+/* The CLOSEs of a job that was dropped. */
+static bool take_closing(struct plan_dispatch *d, struct plan_dispatched *out)
+{
+    for (uint32_t j = 0; d->plan->host_ranges && j < d->view.job_count; j++) {
+        struct chain *chain = &d->chains[j];
+        if (!chain->closes) continue;
+        if (!is_done(chain)) {
+            take_files(d, j, chain->device, out);
+            return true;
+        }
+        chain->closes = chain->under_way = false;
+        show_room(d);
+    }
+    return false;
+}
+
+/* What comes behind the last decision, if anything does. */
+static bool take_follower(struct plan_dispatch *d, struct plan_dispatched *out)
+{
+    if (d->following == PLAN_NONE) return false;
+    struct chain *chain = &d->chains[d->following];
+    if (is_done(chain) || !follows(unit_at(d, chain))) {
+        d->following = PLAN_NONE;
+        return false;
+    }
+    uint32_t unit = (uint32_t)(unit_at(d, chain) - d->plan->units);
+    d->jobs[d->following].remaining -= d->compute_least_s[unit];
+    *out = (struct plan_dispatched){choose_place(d, unit, chain->device), false};
+    advance(d, chain);
+    show_unit(d, d->following);
+    return true;
+}
+
+/* The decided unit, or what comes before it. */
+static void begin(struct plan_dispatch *d, struct policy_choice choice, struct plan_dispatched *out)
+{
+    struct chain *chain = &d->chains[choice.job];
+    if (unit_at(d, chain)->pass != PLAN_OPEN) {
+        take(d, choice, out);
+        return;
+    }
+    d->opening = choice;
+    chain->device = choice.device;
+    chain->under_way = true;
+    show_room(d);
+    (void)take_opening(d, out);
+}
+
+enum status plan_dispatch_next(struct plan_dispatch *dispatch, double now_s, struct plan_dispatched *out,
+                               bool *found, struct error *err)
+{
+    struct plan_dispatch *d = dispatch;
+    struct policy_choice choice;
+    bool waited = false;
+    *found = take_opening(d, out) || take_follower(d, out) || take_closing(d, out);
+    if (*found) return STATUS_OK;
+    d->view.now = fmax(d->view.now, now_s);
+    for (uint32_t node = 0; node < hardware_host_count(&d->plan->hardware); node++) {
+        bool waits = false;
+        show_node(d, node);
+        if (!can_decide(d)) continue;
+        if (!d->asks) {
+            choice = lowest(d);
+        } else {
+            enum status status = policy_session_ask(&d->session, &d->view, &choice, &waits, err);
+            if (status != STATUS_OK) return status;
+        }
+        waited |= waits;
+        if (waits) continue;
+        begin(d, choice, out);
+        *found = true;
+        return STATUS_OK;
+    }
+    return waited && d->running == 0 ? policy_session_stuck(&d->session, &d->view, err) : STATUS_OK;
+}
+
+void plan_dispatch_over(struct plan_dispatch *dispatch, uint32_t job, double now_s)
+{
+    struct plan_dispatch *d = dispatch;
+    struct chain *chain = &d->chains[job];
+    struct device *on = &d->devices[chain->device];
+    struct policy_device *shown = &d->shown[chain->device];
+    assert(d->jobs[job].taken && d->running > 0);
+    d->view.now = fmax(d->view.now, now_s);
+    d->running--;
+    on->running -= chain->holds_slot;
+    if (on->running == 0) shown->free = fmin(shown->free, d->view.now);
+    d->jobs[job].taken = false;
+    d->jobs[job].ready = d->view.now;
+    show_device(d, chain->device);
+    if (!is_done(chain) || !chain->under_way) return;
+    chain->under_way = false;
+    show_room(d);
+}
+
+void plan_dispatch_drop_job(struct plan_dispatch *dispatch, uint32_t job)
+{
+    struct chain *chain = &dispatch->chains[job];
+    if (chain->closes || is_done(chain)) return;
+    if (chain->under_way)
+        while (unit_at(dispatch, chain)->pass != PLAN_CLOSE) chain->at++;
+    else
+        chain->at = chain->count;
+    chain->closes = !is_done(chain);
+    if (dispatch->opening.job == job) dispatch->opening.job = PLAN_NONE;
+    enter_segment(dispatch, chain);
+    dispatch->jobs[job].remaining = 0;
+}
+
+void plan_dispatch_end_policy(struct plan_dispatch *dispatch)
+{
+    dispatch->asks = false;
+    dispatch->device_count = dispatch->plan->hardware.device_count;
+    for (uint32_t i = 0; i < dispatch->device_count; i++) show_device(dispatch, i);
+}
+
+uint32_t plan_dispatch_running(const struct plan_dispatch *dispatch) { return dispatch->running; }
+
+uint64_t plan_dispatch_decisions(const struct plan_dispatch *dispatch) { return dispatch->session.decisions; }
+
+/* --- making ---------------------------------------------------------------------------------- */
+
+static enum status check(const struct plan *plan, const struct policy *policy, struct error *err)
+{
+    if (plan->choice_count == 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the plan has one order alone (expected one made with --dispatch live)");
+    if (!policy->choose && !policy->rank)
+        return error_set(err, STATUS_INFEASIBLE, "policy '%s' is a search and cannot be asked", policy->name);
+    if (policy->resident)
+        return error_set(err, STATUS_INFEASIBLE,
+                         "policy '%s' keeps states on devices, and what is dispatched live may go to any",
+                         policy->name);
+    return STATUS_OK;
+}
+
+static bool allocate(struct plan_dispatch *d)
+{
+    const struct plan *plan = d->plan;
+    size_t devices = plan->hardware.device_count, acquires = 0;
+    for (uint32_t u = 0; u < plan->unit_count; u++) acquires += plan->units[u].acquire_count;
+    d->chains = alloc_zeroed(plan->jobs.count, sizeof *d->chains);
+    d->entries = alloc_zeroed(plan_first_choice(plan), sizeof *d->entries);
+    d->devices = alloc_zeroed(devices, sizeof *d->devices);
+    d->first_choice = alloc_zeroed(plan->unit_count * devices + 1, sizeof *d->first_choice);
+    d->choices = alloc_zeroed(plan->choice_count, sizeof *d->choices);
+    d->first_acquire = alloc_zeroed((size_t)plan->unit_count + 1, sizeof *d->first_acquire);
+    d->staged = alloc_zeroed(acquires, sizeof *d->staged);
+    d->compute_least_s = alloc_zeroed(plan->unit_count, sizeof *d->compute_least_s);
+    d->costs = alloc_zeroed((size_t)plan->unit_count * plan->hardware.type_count, sizeof *d->costs);
+    d->jobs = alloc_zeroed(plan->jobs.count, sizeof *d->jobs);
+    d->shown = alloc_zeroed(devices, sizeof *d->shown);
+    d->homes = alloc_zeroed(plan->jobs.count, sizeof *d->homes);
+    return d->chains && d->entries && d->devices && d->first_choice && d->choices && d->first_acquire &&
+           d->staged && d->compute_least_s && d->costs && d->jobs && d->shown && d->homes;
+}
+
+/* A unit on a device: what it computes there, or where it does not, on the host's processor; its copies. */
+static struct policy_cost cost_of(const struct plan *plan, const struct plan_unit *unit, uint32_t device)
+{
+    const struct hardware *hw = &plan->hardware;
+    struct policy_cost cost = {0};
+    double host_s = 0;
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
+        const struct plan_op *op = &plan->ops[o];
+        if (op->kind == OP_COPY && op->stream == STREAM_H2D) {
+            cost.in += cost_copy_s(hw, device, COPY_H2D, op->bytes);
+        } else if (op->kind == OP_COPY && op->stream == STREAM_D2H) {
+            cost.out += cost_copy_s(hw, device, COPY_D2H, op->bytes);
+        } else if (op->kind == OP_COMPUTE && op->work != PLAN_NONE) {
+            const struct plan_work *work = &plan->works[op->work];
+            bool host = plan_stream_is_host(op->stream);
+            double seconds = cost_work_s(hw, host ? hardware_cpu(hw) : device, &plan->items[work->first_item],
+                                         work->item_count, NULL);
+            if (host) host_s += seconds;
+            else cost.compute += seconds;
+        }
+    }
+    if (cost.compute <= 0) cost.compute = host_s;
+    cost.compute = fmax(cost.compute, COMPUTE_LEAST_S);
+    return cost;
+}
+
+static void find_costs(struct plan_dispatch *d)
+{
+    const struct plan *plan = d->plan;
+    uint32_t types = plan->hardware.type_count;
+    for (uint32_t u = 0; u < plan->unit_count; u++) {
+        d->compute_least_s[u] = HUGE_VAL;
+        for (uint32_t i = 0; i < plan->hardware.device_count; i++) {
+            struct policy_cost *cost = &d->costs[(size_t)u * types + plan->hardware.devices[i].type];
+            if (cost->compute <= 0) *cost = cost_of(plan, &plan->units[u], i);
+            d->compute_least_s[u] = fmin(d->compute_least_s[u], cost->compute);
+        }
+    }
+}
+
+static void find_acquires(struct plan_dispatch *d)
+{
+    const struct plan *plan = d->plan;
+    for (uint32_t u = 0; u < plan->unit_count; u++) {
+        const struct plan_unit *unit = &plan->units[u];
+        uint32_t next = d->first_acquire[u];
+        for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
+            const struct plan_access *accesses = plan->accesses + plan->ops[o].first_access;
+            for (uint32_t a = 0; a < plan->ops[o].access_count; a++)
+                if (accesses[a].flags & ACCESS_ACQUIRE)
+                    d->staged[next++] = !plan->buffers[accesses[a].buffer].on_device;
+        }
+        d->first_acquire[u + 1] = next;
+    }
+}
+
+/* Counting sort by unit and device. */
+static void find_choices(struct plan_dispatch *d)
+{
+    const struct plan *plan = d->plan;
+    size_t devices = plan->hardware.device_count, rows = plan->unit_count * devices;
+    for (uint32_t i = plan_first_choice(plan); i < plan->instance_count; i++)
+        d->first_choice[plan->instances[i].unit * devices + plan->instances[i].device]++;
+    uint32_t sum = 0;
+    for (size_t row = 0; row <= rows; row++) {
+        uint32_t count = d->first_choice[row];
+        if (row < rows && count > d->devices[row % devices].slots) d->devices[row % devices].slots = count;
+        sum += count;
+        d->first_choice[row] = sum; /* its end; filling from behind makes it its beginning */
+    }
+    for (uint32_t i = plan->instance_count; i-- > plan_first_choice(plan);)
+        d->choices[--d->first_choice[plan->instances[i].unit * devices + plan->instances[i].device]] = i;
+}
+
+static void find_chains(struct plan_dispatch *d)
+{
+    const struct plan *plan = d->plan;
+    uint32_t first_choice = plan_first_choice(plan), sum = 0;
+    for (uint32_t i = 0; i < first_choice; i++) d->chains[plan->units[plan->instances[i].unit].job].count++;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        d->chains[j].first = sum;
+        sum += d->chains[j].count;
+        d->chains[j].count = 0;
+    }
+    for (uint32_t i = 0; i < first_choice; i++) {
+        struct chain *chain = &d->chains[plan->units[plan->instances[i].unit].job];
+        d->entries[chain->first + chain->count++] = i;
+    }
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct chain *chain = &d->chains[j];
+        if (chain->count > 0)
+            d->homes[j] = plan->hardware.devices[plan->instances[d->entries[chain->first]].device].host;
+        enter_segment(d, &d->chains[j]);
+    }
+}
+
+/* Jobs and devices as they are at the start. */
+static void show_first(struct plan_dispatch *d, const struct plan_dispatch_options *options)
+{
+    const struct plan *plan = d->plan;
+    d->device_count = options->policy->one_device ? 1 : plan->hardware.device_count;
+    d->view = (struct policy_view){.jobs = d->jobs,
+                                   .devices = d->shown,
+                                   .job_count = plan->jobs.count,
+                                   .device_count = d->device_count,
+                                   .kind_count = plan->hardware.type_count,
+                                   .seed = options->seed};
+    for (uint32_t i = 0; i < plan->hardware.device_count; i++) {
+        if (d->devices[i].slots > 0) d->devices[i].slot_bytes = plan_device_bytes(plan, i) / d->devices[i].slots;
+        d->shown[i] = (struct policy_device){
+            .kind = plan->hardware.devices[i].type, .job = POLICY_NONE, .shard = POLICY_NONE};
+        show_device(d, i);
+    }
+    for (uint32_t j = 0; j < plan->jobs.count; j++)
+        d->jobs[j] = (struct policy_job){.deadline = HUGE_VAL,
+                                         .weight = 1,
+                                         .last_device = POLICY_NONE,
+                                         .next_device = POLICY_NONE,
+                                         .admitted = true};
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        const struct plan_segment *segment = &plan->segments[s];
+        for (uint32_t i = segment->first_instance; i < segment->first_instance + segment->instance_count; i++) {
+            uint32_t unit = plan->instances[i].unit;
+            d->jobs[plan->units[unit].job].remaining += segment->repeat_count * d->compute_least_s[unit];
+        }
+    }
+    for (uint32_t j = 0; j < plan->jobs.count; j++) show_unit(d, j);
+}
+
+enum status plan_dispatch_create(const struct plan *plan, const struct plan_dispatch_options *options,
+                                 struct plan_dispatch **out, struct error *err)
+{
+    enum status status = check(plan, options->policy, err);
+    if (status != STATUS_OK) return status;
+    struct plan_dispatch *d = alloc_zeroed(1, sizeof *d);
+    if (!d) return error_memory(err, "live dispatch", sizeof *d);
+    d->plan = plan;
+    d->asks = true;
+    d->following = PLAN_NONE;
+    d->opening.job = PLAN_NONE;
+    if (!allocate(d)) {
+        plan_dispatch_destroy(d);
+        return error_memory(err, "live dispatch", plan->instance_count * sizeof *d->choices);
+    }
+    find_costs(d);
+    find_acquires(d);
+    find_choices(d);
+    find_chains(d);
+    show_first(d, options);
+    d->view.device = 0;
+    if (options->state) d->session = (struct policy_session){.policy = options->policy, .state = options->state};
+    else status = policy_session_begin(&d->session, options->policy, &d->view, err);
+    if (status != STATUS_OK) {
+        plan_dispatch_destroy(d);
+        return status;
+    }
+    *out = d;
+    return STATUS_OK;
+}
+
+void plan_dispatch_destroy(struct plan_dispatch *dispatch)
+{
+    if (!dispatch) return;
+    policy_session_end(&dispatch->session);
+    free(dispatch->chains);
+    free(dispatch->entries);
+    free(dispatch->devices);
+    free(dispatch->first_choice);
+    free(dispatch->choices);
+    free(dispatch->first_acquire);
+    free(dispatch->staged);
+    free(dispatch->compute_least_s);
+    free(dispatch->costs);
+    free(dispatch->jobs);
+    free(dispatch->shown);
+    free(dispatch->homes);
+    free(dispatch);
+}

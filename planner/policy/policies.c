@@ -1,0 +1,37 @@
+/* The table of policies, and the rank that several of them have. */
+#include "planner/policy/policies.h"
+
+#include <string.h>
+
+#include "base/size.h"
+
+static const struct policy *const policies[] = {
+    &policy_sharded_lrtf,   &policy_sharded_lrtf_cached, &policy_lrtf_emptiest,
+    &policy_srtf,           &policy_fifo,                &policy_random,
+    &policy_spill_sequential, &policy_model_parallel,    &policy_shard_parallel,
+    &policy_optimal,
+};
+
+const struct policy *policy_at(uint32_t index)
+{
+    return index < ARRAY_COUNT(policies) ? policies[index] : NULL;
+}
+
+const struct policy *policy_find(const char *name)
+{
+    for (uint32_t i = 0; i < ARRAY_COUNT(policies); i++)
+        if (strcmp(policies[i]->name, name) == 0) return policies[i];
+    return NULL;
+}
+
+const char *policy_name_at(uint32_t index)
+{
+    const struct policy *policy = policy_at(index);
+    return policy ? policy->name : NULL;
+}
+
+double policy_remaining(void *state, const struct policy_view *view, uint32_t job)
+{
+    (void)state;
+    return view->jobs[job].remaining;
+}

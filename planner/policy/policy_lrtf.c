@@ -1,0 +1,49 @@
+/*
+ * Sharded-LRTF: the ready job with the longest remaining time.
+ *
+ * The paper's rule (Hydra, arXiv 2110.08633, Algorithm 2) decides when a device becomes free: of
+ * all idle models take the one with the most training time left, R = ((e - 1) b + c_e - 1) t + c_m.
+ * Summed over the units not yet started that is `remaining_s`. Without copies its makespan is at
+ * most the longest job or the average load plus (1 - 1/devices) of the longest unit.
+ *
+ * The released code (knagrecha/hydra, ModelOrchestrator) decides one unit ahead: when a device
+ * starts a unit it caches its next task, the longest remaining among the idle ones and the one that
+ * is running here, which wins ties; the cached task is reserved. Its parameters can then be fetched
+ * while the current unit computes, at the price of a choice made early.
+ */
+#include "planner/policy/policies.h"
+
+const struct policy policy_sharded_lrtf = {
+    .version = SPILLWAY_POLICY_VERSION,
+    .name = "sharded-lrtf",
+    .summary = "longest remaining job first, decided when a device is free (Hydra's paper)",
+    .rank = policy_remaining,
+};
+
+/* At a tie the job that ran here last; it is among the candidates because the scheduler asks as if
+ * the current unit had ended. */
+static bool choose_cached(void *state, const struct policy_view *view, struct policy_choice *out)
+{
+    (void)state;
+    const struct policy_job *best = NULL;
+    for (uint32_t j = 0; j < view->job_count; j++) {
+        uint32_t device = policy_place(view, j);
+        const struct policy_job *job = &view->jobs[j];
+        if (device == POLICY_NONE) continue;
+        if (best && !(job->remaining > best->remaining) &&
+            !(job->remaining >= best->remaining && job->last_device == view->device &&
+              best->last_device != view->device))
+            continue;
+        *out = (struct policy_choice){j, device};
+        best = job;
+    }
+    return best != NULL;
+}
+
+const struct policy policy_sharded_lrtf_cached = {
+    .version = SPILLWAY_POLICY_VERSION,
+    .name = "sharded-lrtf-cached",
+    .summary = "the same one unit ahead, own job preferred on ties (Hydra's released code)",
+    .choose = choose_cached,
+    .commit_ahead = true,
+};

@@ -1,0 +1,407 @@
+/*
+ * Times become ticks of a billionth of the longest run, rounded up: so small that the rounding is nobody's concern,
+ * and so large that the horizon of the instance fits (planner/saturn/spase/spase.h).
+ *
+ * A job's configurations in the instance are its run times in turn: the one on class c of a configuration has that
+ * class alone, and modes (spase.h) drop what another is better than.
+ */
+#include "planner/saturn/saturn.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/extreme.h"
+#include "base/try.h"
+#include "models/cost/cost.h"
+#include "planner/saturn/saturn_runs.h"
+
+const char *const saturn_rule_names[SATURN_RULES] = {
+    [SATURN_RULE_SPASE] = "saturn",
+    [SATURN_RULE_MAX] = "max-heuristic",
+    [SATURN_RULE_MIN] = "min-heuristic",
+    [SATURN_RULE_OPTIMUS] = "optimus",
+    [SATURN_RULE_OPTIMUS_DYNAMIC] = "optimus-dynamic",
+    [SATURN_RULE_RANDOM] = "randomized",
+};
+
+/* Whose rule of one schedule it is; that of SPASE: nobody's. */
+static const enum spase_baseline baseline_of[SATURN_RULES] = {
+    [SATURN_RULE_SPASE] = SPASE_BASELINE_COUNT,
+    [SATURN_RULE_MAX] = SPASE_BASELINE_MAX,
+    [SATURN_RULE_MIN] = SPASE_BASELINE_MIN,
+    [SATURN_RULE_OPTIMUS] = SPASE_BASELINE_OPTIMUS,
+    [SATURN_RULE_OPTIMUS_DYNAMIC] = SPASE_BASELINE_OPTIMUS,
+    [SATURN_RULE_RANDOM] = SPASE_BASELINE_RANDOM,
+};
+
+bool saturn_rule_find(const char *policy, enum saturn_rule *out)
+{
+    for (enum saturn_rule r = 0; policy && r < SATURN_RULES; r++)
+        if (strcmp(policy, saturn_rule_names[r]) == 0) return *out = r, true;
+    return false;
+}
+
+enum { ITERATIONS_DEFAULT = 200000, NODES_PER_ITERATION = 5, REPLAN_ITERATIONS = 20000 };
+static const double ticks_of_longest = 1e9, intervals_most = 999; /* of the longest run: SPASE_TICKS_MAX is 1000 */
+
+struct saturn {
+    const struct hardware *hardware;
+    const struct job_set *jobs;
+    const struct saturn_options *options;
+    struct saturn_machine machine;
+    struct saturn_times times;
+    struct spase instance;
+    struct spase_schedule schedule;
+    struct spase_course course;  /* planned anew on the way, if that is asked for */
+    struct saturn_runs runs;
+    struct job_set *plan_jobs;   /* the same, until they become the plan's */
+    struct saturn_report *report;
+    struct error *err;
+};
+
+/* --- the instance --------------------------------------------------------------------------- */
+
+static enum status name_after(struct spase *in, const char *what, uint32_t number, const char **out, struct error *err)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%s %u", what, number);
+    return arena_string(&in->arena, text, out, err);
+}
+
+static enum status fill_machine(struct saturn *s)
+{
+    struct spase *in = &s->instance;
+    in->name = s->hardware->name;
+    for (uint32_t c = 0; c < s->machine.class_count; c++)
+        TRY(name_after(in, "class", c, &in->class_names[c], s->err));
+    for (uint32_t n = 0; n < s->machine.node_count; n++) {
+        in->nodes[n].class = s->machine.nodes[n].class;
+        in->nodes[n].device_count = s->machine.nodes[n].count;
+        TRY(name_after(in, "node", n, &in->nodes[n].name, s->err));
+    }
+    return STATUS_OK;
+}
+
+/* Run times stand job by job. */
+static void fill_jobs(struct saturn *s)
+{
+    struct spase *in = &s->instance;
+    double tick_s = s->report->tick_s;
+    for (uint32_t i = 0; i < s->times.count; i++) {
+        const struct saturn_time *t = &s->times.times[i];
+        struct spase_job *job = &in->jobs[t->job];
+        if (job->config_count == 0) job->first_config = i;
+        job->config_count++;
+        job->name = s->jobs->jobs[t->job].name;
+        in->configs[i] = (struct spase_config){.parallelism = saturn_way_names[t->config.way],
+                                               .devices = t->config.devices};
+        int64_t ticks = (int64_t)ceil(t->run_s / tick_s);
+        in->ticks[(size_t)i * in->class_count + t->class] = ticks > 1 ? ticks : 1;
+    }
+}
+
+static enum status make_instance(struct saturn *s)
+{
+    double longest_s = 0;
+    for (size_t i = 0; i < s->times.count; i++)
+        if (s->times.times[i].run_s > longest_s) longest_s = s->times.times[i].run_s;
+    s->report->tick_s = longest_s > 0 ? longest_s / ticks_of_longest : 1;
+    s->report->tried = s->times.tried;
+    s->report->timed = s->times.timed;
+    if (s->times.count > SPASE_CONFIGS_MAX)
+        return error_set(s->err, STATUS_LIMIT, "too many configurations (limit is %d)", SPASE_CONFIGS_MAX);
+    TRY(spase_init(&s->instance, s->machine.class_count, s->machine.node_count, s->jobs->count,
+                   (uint32_t)s->times.count, s->err));
+    TRY(fill_machine(s));
+    fill_jobs(s);
+    return spase_finish(&s->instance, s->err);
+}
+
+/* --- the schedule --------------------------------------------------------------------------- */
+
+static enum status find_schedule(struct saturn *s)
+{
+    const struct planner_options *o = s->options->streamed;
+    uint64_t iterations = o->iterations ? o->iterations : ITERATIONS_DEFAULT;
+    struct spase_certify_options certify = {.seed = o->seed, .early = true, .search_limit_s = HUGE_VAL,
+                                            .exact_limit_s = HUGE_VAL, .iterations = iterations,
+                                            .nodes_max = NODES_PER_ITERATION * iterations};
+    if (o->time_limit_s > 0) {
+        certify = (struct spase_certify_options){.seed = o->seed};
+        certify.iterations = o->iterations ? o->iterations : UINT64_MAX;
+        spase_certify_divide(&s->instance, o->time_limit_s, &certify);
+    }
+    TRY(spase_certify(&s->instance, &certify, &s->schedule, &s->report->certificate, s->err));
+    const struct spase_certificate *c = &s->report->certificate;
+    bool cut_short = o->time_limit_s > 0 && c->status == CERTIFICATE_GAP && c->iterations < certify.iterations;
+    if (o->search) planner_search_add(o->search, &(struct planner_search){c->iterations, cut_short});
+    return STATUS_OK;
+}
+
+/* In place of the best one; what is proven of any schedule holds of this one. */
+static enum status take_schedule(struct saturn *s, const struct spase_step *steps)
+{
+    spase_schedule_release(&s->schedule);
+    TRY(spase_schedule_make(&s->instance, steps, NULL, &s->schedule, s->err));
+    struct spase_certificate *c = &s->report->certificate;
+    c->value = s->schedule.makespan;
+    if (c->value > c->bound) c->status = CERTIFICATE_GAP;
+    return STATUS_OK;
+}
+
+static enum status find_baselines(struct saturn *s, struct spase_step *steps)
+{
+    for (enum spase_baseline b = 0; b < SPASE_BASELINE_COUNT; b++) {
+        int64_t value = 0;
+        TRY(spase_baseline_run(&s->instance, b, s->options->streamed->seed, NULL, steps, &value, s->err));
+        s->report->baselines_s[b] = (double)value * s->report->tick_s;
+        if (b == baseline_of[s->options->rule]) TRY(take_schedule(s, steps));
+    }
+    return STATUS_OK;
+}
+
+/* --- introspection -------------------------------------------------------------------------- */
+
+/* All states out over the link of one device, and in again over that of another: what a stop costs at most. */
+static double restart_default_s(const struct saturn *s)
+{
+    double most_s = 0;
+    for (uint32_t j = 0; j < s->jobs->count; j++) {
+        const struct job *job = &s->jobs->jobs[j];
+        uint64_t bytes = job_state(job, 0, job->network.layer_count).bytes;
+        for (uint32_t c = 0; c < s->machine.class_count; c++) {
+            uint32_t device = s->machine.devices[s->machine.nodes[s->machine.class_node[c]].first];
+            double seconds = cost_copy_s(s->hardware, device, COPY_D2H, bytes) +
+                             cost_copy_s(s->hardware, device, COPY_H2D, bytes);
+            if (seconds > most_s) most_s = seconds;
+        }
+    }
+    return most_s;
+}
+
+static double longest_s(const struct saturn *s)
+{
+    return ticks_of_longest * s->report->tick_s;
+}
+
+/* 0: nothing is planned anew. The paper's where Optimus-dynamic is not told, or what ticks can say of very short runs. */
+static double interval_of(const struct saturn *s)
+{
+    if (s->options->interval_s > 0) return s->options->interval_s;
+    return s->options->rule == SATURN_RULE_OPTIMUS_DYNAMIC ? fmin(SATURN_INTERVAL_S, intervals_most * longest_s(s)) : 0;
+}
+
+/* In ticks. Errors: STATUS_BAD_INPUT for times that are out of all proportion to the runs. */
+static enum status intervals_of(struct saturn *s, struct spase_introspect_options *out)
+{
+    const struct saturn_options *options = s->options;
+    struct saturn_report *report = s->report;
+    double tick_s = report->tick_s, most_s = (double)SPASE_TICKS_MAX * tick_s, interval_s = interval_of(s);
+    report->restart_s = options->restart_s >= 0 ? options->restart_s : restart_default_s(s);
+    report->threshold_s = options->threshold_s >= 0 ? options->threshold_s : interval_s / 2;
+    if (!(report->restart_s < most_s) || !(interval_s < most_s) || !(report->threshold_s < most_s))
+        return error_set(s->err, STATUS_BAD_INPUT,
+                         "restarts of %g s, intervals of %g s or a threshold of %g s are too long for runs of at most %g s",
+                         report->restart_s, interval_s, report->threshold_s, longest_s(s));
+    *out = (struct spase_introspect_options){.interval_ticks = (int64_t)ceil(interval_s / tick_s),
+                                             .threshold_ticks = (int64_t)ceil(report->threshold_s / tick_s),
+                                             .restart_ticks = (int64_t)ceil(report->restart_s / tick_s),
+                                             .seed = options->streamed->seed,
+                                             .iterations = REPLAN_ITERATIONS,
+                                             .optimus = options->rule == SATURN_RULE_OPTIMUS_DYNAMIC};
+    return STATUS_OK;
+}
+
+static enum status run_course(struct saturn *s, const struct spase_step *steps,
+                              const struct spase_introspect_options *options, struct spase_course *out)
+{
+    TRY(spase_introspect(&s->instance, steps, options, out, s->err));
+    return spase_course_check(&s->instance, out, options->restart_ticks, s->err);
+}
+
+static enum status plan_anew(struct saturn *s, struct spase_step *steps)
+{
+    struct saturn_report *report = s->report;
+    struct spase_introspect_options options;
+    TRY(intervals_of(s, &options));
+    TRY(spase_schedule_steps(&s->instance, &s->schedule, steps, s->err));
+    TRY(run_course(s, steps, &options, &s->course));
+    report->intervals = s->course.intervals;
+    report->replans = s->course.replans;
+    return STATUS_OK;
+}
+
+/* What Optimus's rule takes with the same intervals: the plan's course, if that is the rule. */
+static enum status find_optimus_dynamic(struct saturn *s, struct spase_step *steps)
+{
+    struct spase_introspect_options options;
+    struct spase_course course = {0};
+    int64_t value;
+    if (s->options->rule == SATURN_RULE_OPTIMUS_DYNAMIC) {
+        s->report->optimus_dynamic_s = (double)s->course.makespan * s->report->tick_s;
+        return STATUS_OK;
+    }
+    TRY(intervals_of(s, &options));
+    TRY(spase_baseline_run(&s->instance, SPASE_BASELINE_OPTIMUS, 0, NULL, steps, &value, s->err));
+    options.optimus = true;
+    if (run_course(s, steps, &options, &course) == STATUS_OK)
+        s->report->optimus_dynamic_s = (double)course.makespan * s->report->tick_s;
+    spase_course_release(&course);
+    return s->err->status;
+}
+
+/* --- the whole ------------------------------------------------------------------------------ */
+
+static enum status check_jobs(const struct job_set *jobs, const char *policy, struct error *err)
+{
+    for (uint32_t j = 0; j < jobs->count; j++)
+        if (jobs->jobs[j].devices)
+            return error_set(err, STATUS_BAD_INPUT, "job '%s' names devices, which policy '%s' chooses",
+                             jobs->jobs[j].name, policy);
+    return STATUS_OK;
+}
+
+static enum status schedule_runs(struct saturn *s, struct spase_step *steps)
+{
+    TRY(find_schedule(s));
+    TRY(find_baselines(s, steps));
+    s->report->scheduled_s = (double)s->schedule.makespan * s->report->tick_s;
+    if (!(interval_of(s) > 0)) return saturn_runs_of_schedule(&s->runs, &s->schedule, s->err);
+    TRY(plan_anew(s, steps));
+    TRY(find_optimus_dynamic(s, steps));
+    TRY(saturn_runs_of_course(&s->runs, &s->course, s->err));
+    for (uint32_t i = 0; i < s->runs.count; i++) s->report->restarts += s->runs.runs[i].number > 0;
+    return STATUS_OK;
+}
+
+static enum status find_runs(struct saturn *s)
+{
+    TRY(make_instance(s));
+    struct spase_step *steps = alloc_zeroed(s->jobs->count, sizeof *steps);
+    if (!steps) return error_memory(s->err, "an order", s->jobs->count * sizeof *steps);
+    enum status status = schedule_runs(s, steps);
+    free(steps);
+    return status;
+}
+
+static enum status plan_runs(struct saturn *s)
+{
+    s->runs = (struct saturn_runs){.machine = &s->machine, .times = &s->times, .instance = &s->instance,
+                                   .jobs = s->jobs};
+    TRY(find_runs(s));
+    TRY(saturn_runs_jobs(&s->runs, s->plan_jobs, s->err));
+    return saturn_runs_plan(&s->runs, s->plan_jobs, s->options->streamed, s->report->tick_s, s->err);
+}
+
+static void forget_runs(struct saturn *s)
+{
+    saturn_runs_release(&s->runs);
+    spase_course_release(&s->course);
+    spase_schedule_release(&s->schedule);
+    spase_release(&s->instance);
+    s->plan_jobs->jobs = s->jobs->jobs; /* its arena keeps what it has taken since */
+    s->plan_jobs->count = s->jobs->count;
+}
+
+/* Of jobs that fit in another way; false: there is none. */
+static bool leave_out_streamed(struct saturn_times *times)
+{
+    size_t kept = 0;
+    for (size_t i = 0, end; i < times->count; i = end) {
+        bool others = false;
+        for (end = i; end < times->count && times->times[end].job == times->times[i].job; end++)
+            others |= times->times[end].config.way != SATURN_STREAMED;
+        for (size_t t = i; t < end; t++)
+            if (!others || times->times[t].config.way != SATURN_STREAMED) times->times[kept++] = times->times[t];
+    }
+    bool some = kept < times->count;
+    times->count = kept;
+    return some;
+}
+
+static void leave_out_gangs(struct saturn_times *times)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < times->count; i++)
+        if (times->times[i].config.devices == 1) times->times[kept++] = times->times[i];
+    times->count = kept;
+}
+
+/* The error for a job that has no way left. */
+static enum status check_times(const struct saturn *s)
+{
+    size_t i = 0;
+    for (uint32_t j = 0; j < s->jobs->count; j++) {
+        if (i == s->times.count || s->times.times[i].job != j)
+            return error_set(s->err, STATUS_INFEASIBLE, "job '%s' fits on no single device", s->jobs->jobs[j].name);
+        while (i < s->times.count && s->times.times[i].job == j) i++;
+    }
+    return STATUS_OK;
+}
+
+static enum status take_times(struct saturn *s)
+{
+    const struct saturn_options *o = s->options;
+    struct saturn_times *timed = o->kept_times ? o->kept_times : &s->times;
+    if (timed->count == 0)
+        TRY(saturn_times_find(&s->machine, s->jobs, o->streamed, o->single, o->clock, timed, s->err));
+    if (timed != &s->times) TRY(saturn_times_slowed(timed, o->slowed > 0 ? o->slowed : 1, &s->times, s->err));
+    if (!o->single) return STATUS_OK;
+    leave_out_gangs(&s->times);
+    return check_times(s);
+}
+
+static enum status prepare(struct saturn *s)
+{
+    TRY(check_jobs(s->jobs, saturn_rule_names[s->options->rule], s->err));
+    TRY(saturn_machine_find(s->hardware, &s->machine, s->err));
+    TRY(take_times(s));
+    enum status status = plan_runs(s);
+    if (status != STATUS_INFEASIBLE || !leave_out_streamed(&s->times)) return status;
+    /* States of all that is streamed are on the host at one time, which the instance does not know. */
+    forget_runs(s);
+    *s->err = (struct error){0};
+    return plan_runs(s);
+}
+
+/* A course may end sooner than any schedule: the bound is for jobs that are not stopped. */
+static struct plan_order order_of(const struct saturn *s)
+{
+    const struct spase_certificate *c = &s->report->certificate;
+    uint64_t tried = s->options->rule == SATURN_RULE_SPASE ? c->iterations : 1; /* a rule makes one */
+    if (s->report->restarts > 0) return (struct plan_order){.kind = PLAN_ORDER_NONE};
+    double bound_s = (double)c->bound * s->report->tick_s;
+    return (struct plan_order){.bound_s = s->options->bound_s > 0 ? min_s(bound_s, s->options->bound_s) : bound_s, .kind = PLAN_ORDER_GANGS,
+                               .tried = tried > INT64_MAX ? INT64_MAX : tried};
+}
+
+enum status saturn_plan(struct hardware *hardware, struct job_set *jobs, const struct saturn_options *options,
+                        struct saturn_report *report, struct plan *out, struct error *err)
+{
+    struct planner_options streamed = *options->streamed;
+    struct saturn_options own = *options;
+    const struct job_set before = *jobs; /* its array stays where it is */
+    struct saturn s = {.hardware = hardware, .jobs = &before, .plan_jobs = jobs, .options = &own, .report = report,
+                       .err = err};
+    streamed.policy = NULL;
+    own.streamed = &streamed;
+    report->slowed = options->slowed;
+    enum status status = prepare(&s);
+    if (!status) {
+        const struct compose_options how = {.policy = saturn_rule_names[own.rule], .seed = streamed.seed,
+                                            .order = order_of(&s)};
+        status = plan_compose(hardware, jobs, s.runs.parts, s.runs.count, &how, out, err);
+    }
+    hardware_release(hardware);
+    job_set_release(jobs);
+    saturn_runs_release(&s.runs);
+    spase_course_release(&s.course);
+    spase_schedule_release(&s.schedule);
+    spase_release(&s.instance);
+    saturn_times_release(&s.times);
+    saturn_machine_release(&s.machine);
+    return status;
+}

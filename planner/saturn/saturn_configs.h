@@ -1,0 +1,49 @@
+/*
+ * How a job could run: the configurations that Saturn chooses from (planner/saturn/saturn.h).
+ *
+ *     way         devices   as                                         what is kept of activations
+ *     one device     1      resident                                   all; where that does not fit, inputs
+ *     data           k      replicas, gradients in runs of a block     likewise
+ *     fsdp           k      the same, weights, gradients and states split (ZeRO-3)
+ *     pipeline       k      one forward, one backward (1F1B)
+ *     tensor         k      Megatron's, with sequence parallelism where tokens divide
+ *     streamed       1      shards through one device (planner/spill/cut/partition.h)
+ *
+ * k is each number of devices up to eight, then those that divide a node or are a power of two. Samples and their
+ * microbatches are the job's: data parallelism and pipelines want several.
+ *
+ * Source: Saturn, PVLDB 17(4), sec. 2: DDP, FSDP, GPipe and spilling; tensor parallelism is ours.
+ */
+#ifndef SPILLWAY_PLANNER_SATURN_CONFIGS_H
+#define SPILLWAY_PLANNER_SATURN_CONFIGS_H
+
+#include "models/job/job.h"
+
+enum saturn_way {
+    SATURN_ONE_DEVICE,
+    SATURN_DATA,
+    SATURN_FSDP,
+    SATURN_PIPELINE,
+    SATURN_TENSOR,
+    SATURN_STREAMED,
+    SATURN_AS_GIVEN, /* the job says itself how it is spread */
+    SATURN_WAYS
+};
+extern const char *const saturn_way_names[SATURN_WAYS]; /* "one-device", "data", ... */
+
+enum { SATURN_CONFIGS_MAX = 128 };
+
+struct saturn_config {
+    enum saturn_way way;
+    uint32_t devices;
+    struct parallel parallel; /* of SATURN_STREAMED not set */
+};
+
+/* Those of a job on a node of `devices` that parallel_check() has nothing against; whether they fit is another
+ * question. `out` has room for SATURN_CONFIGS_MAX. */
+uint32_t saturn_configs(const struct job *job, uint32_t devices, struct saturn_config *out);
+
+/* With less kept for backward passes; false where there is no less. */
+bool saturn_config_keep_less(struct saturn_config *config);
+
+#endif

@@ -1,0 +1,197 @@
+/* See saturn_runs.h. */
+#include "planner/saturn/saturn_runs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/try.h"
+#include "models/job/learning_rate.h"
+#include "planner/strategy/part.h"
+
+static enum status take(struct saturn_runs *r, size_t count, size_t size, void *out, struct error *err)
+{
+    void *memory;
+    TRY(arena_array(&r->arena, count, size, &memory, err));
+    memcpy(out, &memory, sizeof memory); /* any object pointer */
+    return STATUS_OK;
+}
+
+/* --- runs ----------------------------------------------------------------------------------- */
+
+static int compare_devices(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Ascending, so that tensor groups lie closest together. */
+static enum status take_devices(struct saturn_runs *r, const uint32_t *devices, uint32_t count,
+                                const uint32_t **out, struct error *err)
+{
+    uint32_t *own;
+    TRY(take(r, count, sizeof *own, &own, err));
+    for (uint32_t i = 0; i < count; i++) own[i] = r->machine->devices[devices[i]];
+    qsort(own, count, sizeof *own, compare_devices);
+    *out = own;
+    return STATUS_OK;
+}
+
+static int compare_starts(const void *a, const void *b)
+{
+    const struct saturn_run *x = a, *y = b;
+    if (x->start != y->start) return x->start < y->start ? -1 : 1;
+    return (x->time->job > y->time->job) - (x->time->job < y->time->job);
+}
+
+enum status saturn_runs_of_schedule(struct saturn_runs *r, const struct spase_schedule *schedule, struct error *err)
+{
+    TRY(take(r, r->jobs->count, sizeof *r->runs, &r->runs, err));
+    for (uint32_t j = 0; j < r->jobs->count; j++) {
+        const struct spase_task *task = &schedule->tasks[j];
+        struct saturn_run *run = &r->runs[r->count++];
+        *run = (struct saturn_run){.time = &r->times->times[task->config], .start = task->start,
+                                   .end = task->start + task->ticks, .minibatches = r->jobs->jobs[j].minibatches,
+                                   .follows = PLAN_NONE, .of = 1};
+        TRY(take_devices(r, schedule->devices + schedule->device_first[j], run->time->config.devices, &run->devices,
+                         err));
+    }
+    qsort(r->runs, r->count, sizeof *r->runs, compare_starts);
+    return STATUS_OK;
+}
+
+/* Minibatches of a job's pieces, in order: as many as its work reaches the end of. `done` and `last` are per job:
+ * the share of its work in front, and the run that was last. */
+static void share_minibatches(struct saturn_runs *r, double *done, uint32_t *last, uint64_t *given)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        struct saturn_run run = r->runs[i];
+        uint32_t j = run.time->job, config = (uint32_t)(run.time - r->times->times);
+        uint64_t minibatches = r->jobs->jobs[j].minibatches;
+        double whole = (double)spase_ticks(r->instance, config, run.time->class);
+        done[j] += (double)(run.end - run.start - run.restart) / whole;
+        bool complete = done[j] >= 1 - 1e-6; /* ticks are rounded up */
+        uint64_t end = complete ? minibatches : (uint64_t)(done[j] * (double)minibatches);
+        if (end > minibatches) end = minibatches;
+        if (end <= given[j]) continue;
+        run.first_minibatch = given[j];
+        run.minibatches = end - given[j];
+        run.follows = last[j];
+        run.number = last[j] == PLAN_NONE ? 0 : r->runs[last[j]].number + 1;
+        if (run.number == 0) run.restart = 0; /* what was in front of it is left out */
+        given[j] = end;
+        last[j] = kept;
+        r->runs[kept++] = run;
+    }
+    r->count = kept;
+    for (uint32_t i = 0; i < r->count; i++) r->runs[i].of = r->runs[last[r->runs[i].time->job]].number + 1;
+}
+
+enum status saturn_runs_of_course(struct saturn_runs *r, const struct spase_course *course, struct error *err)
+{
+    double *done;
+    uint32_t *last;
+    uint64_t *given;
+    TRY(take(r, course->piece_count, sizeof *r->runs, &r->runs, err));
+    TRY(take(r, r->jobs->count, sizeof *done, &done, err));
+    TRY(take(r, r->jobs->count, sizeof *last, &last, err));
+    TRY(take(r, r->jobs->count, sizeof *given, &given, err));
+    for (uint32_t j = 0; j < r->jobs->count; j++) last[j] = PLAN_NONE;
+    for (size_t i = 0; i < course->piece_count; i++) {
+        const struct spase_piece *piece = &course->pieces[i];
+        struct saturn_run *run = &r->runs[r->count++];
+        *run = (struct saturn_run){.time = &r->times->times[piece->config], .start = piece->start, .end = piece->end,
+                                   .restart = piece->restart};
+        TRY(take_devices(r, course->devices + piece->first_device, piece->device_count, &run->devices, err));
+    }
+    qsort(r->runs, r->count, sizeof *r->runs, compare_starts);
+    share_minibatches(r, done, last, given);
+    return STATUS_OK;
+}
+
+/* --- jobs ----------------------------------------------------------------------------------- */
+
+static enum status check_name(const struct saturn_runs *r, const char *name, uint32_t job, struct error *err)
+{
+    for (uint32_t j = 0; j < r->jobs->count; j++)
+        if (j != job && strcmp(r->jobs->jobs[j].name, name) == 0)
+            return error_set(err, STATUS_BAD_INPUT, "job '%s' is stopped and goes on as '%s', and there is a job '%s'",
+                             r->jobs->jobs[job].name, name, name);
+    return STATUS_OK;
+}
+
+/* Makes a piece of a job. Its learning rate follows the schedule of the whole job. A piece that is not the last
+ * writes no weights. */
+static enum status take_piece(const struct saturn_runs *r, const struct saturn_run *run, struct job_set *out,
+                              struct job *job, struct error *err)
+{
+    char name[JOB_NAME_MAX + 32];
+    *job = r->jobs->jobs[run->time->job];
+    job->minibatches = run->minibatches;
+    job->first_minibatch += run->first_minibatch;
+    if (run->of == 1) return STATUS_OK;
+    snprintf(name, sizeof name, "%s.%u", job->name, run->number + 1);
+    if (strlen(name) > JOB_NAME_MAX)
+        return error_set(err, STATUS_LIMIT, "the job name '%s' is too long (limit is %d)", name, JOB_NAME_MAX);
+    TRY(check_name(r, name, run->time->job, err));
+    struct rate_schedule *schedule = &job->optimizer.schedule;
+    if (schedule->kind != RATE_CONSTANT || schedule->warmup > 0)
+        schedule->steps = learning_rate_steps(&r->jobs->jobs[run->time->job]);
+    if (run->number + 1 < run->of) {
+        job->weights_out = job->weights_best = NULL;
+        job->keep_best = false;
+    }
+    return arena_string(&out->arena, name, &job->name, err);
+}
+
+enum status saturn_runs_jobs(struct saturn_runs *r, struct job_set *out, struct error *err)
+{
+    bool several = r->count > r->jobs->count;
+    void *memory;
+    if (r->count > JOBS_MAX) return error_set(err, STATUS_LIMIT, "too many runs of jobs (limit is %d)", JOBS_MAX);
+    TRY(arena_array(&out->arena, r->count, sizeof *out->jobs, &memory, err));
+    out->jobs = memory;
+    out->count = r->count;
+    for (uint32_t i = 0; i < r->count; i++)
+        TRY(take_piece(r, &r->runs[i], out, &out->jobs[several ? i : r->runs[i].time->job], err));
+    return STATUS_OK;
+}
+
+/* --- plans ---------------------------------------------------------------------------------- */
+
+enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, const struct planner_options *streamed,
+                             double tick_s, struct error *err)
+{
+    const struct planner_options plain = {.seed = streamed->seed, .activations = PLANNER_AUTO,
+                                          .optimizer = PLANNER_AUTO};
+    struct part_hosts hosts;
+    TRY(part_hosts_begin(&r->arena, r->machine->hardware, &hosts, err));
+    bool several = r->count > r->jobs->count;
+    uint32_t *numbers;
+    TRY(take(r, r->count, sizeof *numbers, &numbers, err));
+    TRY(take(r, r->count, sizeof *r->plans, &r->plans, err));
+    TRY(take(r, r->count, sizeof *r->parts, &r->parts, err));
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct saturn_run *run = &r->runs[i];
+        numbers[i] = several ? i : run->time->job;
+        const struct part part = {.jobs = &numbers[i], .job_count = 1, .devices = run->devices,
+                                  .device_count = run->time->config.devices};
+        TRY(part_plan(r->machine->hardware, jobs->jobs, &part, &run->time->config.parallel,
+                      part_hosts_left(&hosts, &part),
+                      run->time->config.way == SATURN_STREAMED ? streamed : &plain, &r->plans[i], err));
+        if (run->number + 1 == run->of) TRY(part_hosts_take(&hosts, &r->plans[i], err));
+        r->parts[i] = (struct compose_part){.plan = &r->plans[i], .jobs = part.jobs, .devices = part.devices,
+                                            .follows = run->follows, .restart_s = (double)run->restart * tick_s,
+                                            .begin_s = (double)run->start * tick_s,
+                                            .end_s = (double)run->end * tick_s};
+    }
+    return STATUS_OK;
+}
+
+void saturn_runs_release(struct saturn_runs *runs)
+{
+    for (uint32_t i = 0; runs->plans && i < runs->count; i++) plan_release(&runs->plans[i]);
+    arena_release(&runs->arena);
+    *runs = (struct saturn_runs){0};
+}

@@ -1,0 +1,202 @@
+/* A schedule and its certificate: each method in turn, until the gap is closed; see spase_certify.h. */
+#include "planner/saturn/spase/spase_certify.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/process/progress.h"
+#include "planner/saturn/spase/spase_bound.h"
+#include "planner/saturn/spase/spase_branch.h"
+#include "planner/saturn/spase/spase_formulation.h"
+#include "planner/saturn/spase/spase_search.h"
+
+const char *const spase_proof_names[SPASE_PROOF_COUNT] = {"longest", "area", "scaled", "refutation", "allotment",
+                                                          "flow"};
+
+static const double bound_share = 0.25; /* of the search's time, for bounds */
+static const double early_s = 0.5;      /* with less, an early proof would cost the search too much */
+
+static const double settled = 0.01;     /* a gap that may stay, if all of the rest is too hard */
+
+enum { EARLY_ITERATIONS = 20000, EARLY_NODES = 30000, HARDER = 6, MUCH_HARDER = 30 };
+
+struct proof {
+    const struct spase *in;
+    const struct spase_certify_options *options;
+    struct spase_certificate made;
+    struct spase_step *steps;
+};
+
+static void raise_bound(struct proof *p, int64_t bound, enum spase_proof by)
+{
+    if (bound <= p->made.bound) return;
+    p->made.bound = bound;
+    p->made.proved_by = by;
+}
+
+/* Bounds behind a first list, within a share of the search's time; then the search. */
+static enum status find(struct proof *p, uint64_t iterations, double until_s, struct error *err)
+{
+    struct spase_certificate *made = &p->made;
+    struct spase_search_options search = {.seed = p->options->seed, .until_s = until_s};
+    double started = clock_s();
+    uint64_t done = 0;
+    if (made->bound == 0) {
+        struct spase_bounds bounds;
+        double bounds_until_s = isinf(until_s) ? until_s : started + bound_share * (until_s - started);
+        if (spase_search(p->in, &search, false, p->steps, &made->value, &done, err) ||
+            spase_bounds_make(p->in, made->value, bounds_until_s, &bounds, err))
+            return err->status;
+        static_assert((int)SPASE_PROOF_SCALED == (int)SPASE_BOUND_SCALED, "bounds are proofs of the same number");
+        raise_bound(p, spase_bounds_best(&bounds), (enum spase_proof)bounds.best);
+        made->bound_s = clock_s() - started;
+        started = clock_s();
+    }
+    search.iterations = iterations;
+    search.bound = made->bound;
+    if (spase_search(p->in, &search, true, p->steps, &made->value, &done, err)) return err->status;
+    made->iterations += done;
+    made->searched_value = made->value;
+    made->search_s += clock_s() - started;
+    return STATUS_OK;
+}
+
+/* Halfway between bound and value; then all of the rest when there is time for what is harder by so much, and much
+ * harder where the gap is not settled: of 12 jobs, the last percent took 15 to 30 times as long as what lies
+ * below. Else halfway again. */
+static enum status refute(struct proof *p, uint64_t nodes_max, double until_s, struct error *err)
+{
+    struct spase_certificate *made = &p->made;
+    double started = clock_s();
+    struct spase_branch_options limits = {.nodes_max = nodes_max, .until_s = until_s};
+    for (bool all = false; made->bound < made->value;) {
+        int64_t below = all ? 1 : (made->value - made->bound) / 2;
+        int64_t limit = made->value - (below > 0 ? below : 1);
+        double asked = clock_s();
+        enum spase_answer answer;
+        struct spase_schedule schedule = {0};
+        if (spase_branch(p->in, limit, &limits, &answer, p->steps, &made->nodes, err)) break;
+        if (answer == SPASE_UNKNOWN) break;
+        if (answer == SPASE_NO) {
+            raise_bound(p, limit + 1, SPASE_PROOF_REFUTED);
+            bool small = (double)(made->value - made->bound) <= settled * (double)made->bound;
+            all = (small ? HARDER : MUCH_HARDER) * (clock_s() - asked) <= until_s - clock_s();
+            continue;
+        }
+        if (spase_schedule_make(p->in, p->steps, NULL, &schedule, err)) break;
+        assert(schedule.makespan <= limit);
+        made->value = schedule.makespan;
+        spase_schedule_release(&schedule);
+    }
+    if (!err->status && made->bound == made->value) made->status = CERTIFICATE_SEARCHED;
+    made->exact_s += clock_s() - started;
+    return err->status;
+}
+
+/* A solver that is missing, fails or lies costs its proof, not the schedule. */
+static void ask_solver(struct proof *p, double until_s)
+{
+    struct spase_certificate *made = &p->made;
+    struct spase_formulation_result result;
+    double started = clock_s();
+    made->solver = p->options->solver;
+    for (enum spase_formulation_kind kind = SPASE_ALLOTMENT;; kind = SPASE_FLOW) {
+        double left = until_s - clock_s();
+        enum status status = spase_formulation_solve(p->in, kind, made->solver, left, made->bound, p->steps,
+                                                     &made->value, &result, &made->solver_error);
+        made->solver_nodes += result.nodes;
+        if (!status) raise_bound(p, result.bound < made->value ? result.bound : made->value,
+                                 kind == SPASE_FLOW ? SPASE_PROOF_FLOW : SPASE_PROOF_ALLOTMENT);
+        if (!status && result.proven) raise_bound(p, made->value, SPASE_PROOF_FLOW);
+        if (kind == SPASE_FLOW || status || made->bound == made->value) break;
+    }
+    if (made->bound == made->value) made->status = CERTIFICATE_SOLVED;
+    made->solver_s = clock_s() - started;
+}
+
+/* When a step of so many seconds ends that follows one which was to end at `before_s`. */
+static double ending(double before_s, double limit_s)
+{
+    return (isinf(before_s) ? clock_s() : before_s) + limit_s;
+}
+
+void spase_certify_divide(const struct spase *in, double limit_s, struct spase_certify_options *options)
+{
+    /* past some twenty jobs the depth-first search proves little, and in a moment less than the search finds */
+    double exact = !spase_branch_takes(in, in->horizon) ? 0 : in->job_count > 20 ? 0.1 : limit_s < early_s ? 0.2 : 0.93;
+    double solver = options->solver ? 0.3 : 0;
+    options->early = limit_s >= early_s;
+    options->exact_limit_s = limit_s * exact * (1 - solver);
+    options->solver_limit_s = limit_s * solver;
+    options->search_limit_s = limit_s * (1 - exact) * (1 - solver);
+}
+
+enum status spase_certify(const struct spase *in, const struct spase_certify_options *options,
+                          struct spase_schedule *schedule, struct spase_certificate *out, struct error *err)
+{
+    struct proof p = {.in = in, .options = options, .made = {.status = CERTIFICATE_GAP}};
+    struct spase_certificate *made = &p.made;
+    p.steps = alloc_zeroed(in->job_count, sizeof *p.steps);
+    if (!p.steps) return error_memory(err, "a schedule", in->job_count * sizeof *p.steps);
+    double until_s = clock_s() + options->search_limit_s;
+    uint64_t iterations = options->iterations ? options->iterations : 200000;
+    bool exact = spase_branch_takes(in, in->horizon);
+    if (options->early && exact) {
+        if (find(&p, iterations < EARLY_ITERATIONS ? iterations : EARLY_ITERATIONS, until_s, err) ||
+            (made->value > made->bound && refute(&p, EARLY_NODES, until_s, err)))
+            goto out;
+    }
+    if ((made->bound == 0 || made->value > made->bound) && find(&p, iterations, until_s, err)) goto out;
+    if (options->exact_limit_s > 0 && exact) {
+        until_s = ending(until_s, options->exact_limit_s);
+        if (made->value > made->bound && refute(&p, options->nodes_max, until_s, err)) goto out;
+    }
+    if (made->value > made->bound && options->solver && options->solver_limit_s > 0)
+        ask_solver(&p, ending(until_s, options->solver_limit_s));
+    if (made->value == made->bound && made->proved_by <= SPASE_PROOF_SCALED) made->status = CERTIFICATE_BOUND;
+    if (spase_schedule_make(in, p.steps, NULL, schedule, err)) goto out;
+    if (spase_check(in, schedule, err)) {
+        spase_schedule_release(schedule);
+        goto out;
+    }
+    assert(schedule->makespan == made->value && made->value >= made->bound);
+    *out = *made;
+out:
+    free(p.steps);
+    return err->status;
+}
+
+double spase_certificate_gap(const struct spase_certificate *c)
+{
+    return (double)(c->value - c->bound) / (double)c->bound;
+}
+
+const char *spase_certificate_text(const struct spase_certificate *c, char text[CERTIFICATE_TEXT_BYTES])
+{
+    switch (c->status) {
+    case CERTIFICATE_BOUND:
+        snprintf(text, CERTIFICATE_TEXT_BYTES, "makespan %" PRId64 " is optimal: it equals the %s bound", c->value,
+                 spase_proof_names[c->proved_by]);
+        break;
+    case CERTIFICATE_SEARCHED:
+        snprintf(text, CERTIFICATE_TEXT_BYTES,
+                 "makespan %" PRId64 " is optimal: depth-first search left nothing out (%" PRIu64 " nodes)",
+                 c->value, c->nodes);
+        break;
+    case CERTIFICATE_SOLVED:
+        snprintf(text, CERTIFICATE_TEXT_BYTES,
+                 "makespan %" PRId64 " is optimal: '%.60s' finds nothing below in the %s formulation, within its "
+                 "tolerances", c->value, c->solver, spase_proof_names[c->proved_by]);
+        break;
+    case CERTIFICATE_GAP:
+        snprintf(text, CERTIFICATE_TEXT_BYTES,
+                 "makespan %" PRId64 " is within %.2f %% of the optimum (%s bound %" PRId64 ")", c->value,
+                 100 * spase_certificate_gap(c), spase_proof_names[c->proved_by], c->bound);
+        break;
+    }
+    return text;
+}

@@ -1,0 +1,66 @@
+/*
+ * Saturn's introspection: at every interval the work that is left is planned anew, and the new plan is
+ * taken when it ends by a threshold sooner.
+ *
+ * Run times are exact here, so what is gained is what changing one's mind gains: a job may stop, and go
+ * on later in another configuration, with other devices or on another node, after a restart of
+ * `restart_ticks` during which it holds its devices and does nothing. Work is divisible: of a job that
+ * has run for 3 of 10 ticks in one configuration, 7 tenths are left in any other, rounded up to whole
+ * ticks. Jobs that go on as they are pay nothing. Never worse than not planning again, since a plan is
+ * taken only when it ends sooner.
+ *
+ * Source: Saturn, PVLDB 17(4), sec. 4.4: intervals of 1000 s, a threshold of 500 s.
+ */
+#ifndef SPILLWAY_PLANNER_SPASE_INTROSPECT_H
+#define SPILLWAY_PLANNER_SPASE_INTROSPECT_H
+
+#include "planner/saturn/spase/spase_schedule.h"
+
+enum { SPASE_INTERVALS_MAX = 100000 };
+
+struct spase_introspect_options {
+    int64_t interval_ticks;  /* at least 1 */
+    int64_t threshold_ticks; /* at least 0: a plan that ends sooner by less is not taken */
+    int64_t restart_ticks;   /* at least 0 */
+    uint64_t seed;
+    uint64_t iterations;     /* of the search, at each interval */
+    bool optimus;            /* plan with Optimus's rule instead: "Optimus*-Dynamic" */
+};
+
+/* A job in one configuration on the same devices, without a stop. */
+struct spase_piece {
+    uint32_t job, config;
+    uint32_t first_device, device_count; /* in spase_course.devices */
+    int64_t start, end;
+    int64_t restart;                     /* ticks at the beginning that do no work */
+};
+
+/* Open; zeroed it is empty. */
+struct spase_course {
+    struct spase_piece *pieces; /* (piece_count), in the order in which they were decided on */
+    uint32_t *devices;
+    size_t piece_count, device_count, piece_capacity, device_capacity;
+    int64_t makespan;
+    uint32_t intervals, replans; /* looked at; taken */
+};
+
+/*
+ * What happens when the schedule steps[] is begun with and planned again at every interval. *out is
+ * zeroed before; release it with spase_course_release(), also after an error.
+ * Errors: STATUS_LIMIT for more than SPASE_INTERVALS_MAX intervals, or durations that add up to too
+ * much; STATUS_NO_MEMORY.
+ */
+MUST_CHECK enum status spase_introspect(const struct spase *in, const struct spase_step *steps,
+                                        const struct spase_introspect_options *options,
+                                        struct spase_course *out, struct error *err);
+void spase_course_release(struct spase_course *course);
+
+/*
+ * Is it a course of the instance: gangs as in spase_check(), no device for two pieces at a time, no job
+ * in two pieces at a time, every piece but a job's first with its restart, and all work done? Shares no
+ * code with what makes courses. Errors: STATUS_CHECK, STATUS_NO_MEMORY.
+ */
+MUST_CHECK enum status spase_course_check(const struct spase *in, const struct spase_course *course,
+                                          int64_t restart_ticks, struct error *err);
+
+#endif

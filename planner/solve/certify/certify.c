@@ -1,0 +1,200 @@
+/* A schedule and its certificate: each method in turn, until the gap is closed; see certify.h. */
+#include "planner/solve/certify/certify.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/process/progress.h"
+#include "planner/solve/bounds/priced_bound.h"
+#include "planner/solve/certify/schedule_streams.h"
+#include "planner/solve/exact/branch_bound.h"
+#include "planner/solve/exact/formulation.h"
+#include "planner/solve/exact/layer_search.h"
+#include "planner/solve/instance/timetable_check.h"
+
+enum { EARLY_ITERATIONS = 60, EARLY_NODES = 100000 };
+static const double early_fit_share = 0.1; /* of fitting prices: it would take all the time of a short search */
+
+/* Makespans of so many tasks go to layers, behind so many nodes of the search in depth, which is sooner done with
+ * the smallest. Past that fitting prices takes long, and proves nothing. */
+enum { LAYERS_TASKS = 64, DEPTH_NODES = 2000 };
+
+/* Share of the time for proofs that the bound by prices has. */
+static const double price_share = 0.3;
+
+/* --- time ------------------------------------------------------------------------------------ */
+
+/* Branch and bound settles in seconds what it settles at all; a solver is the last resort. */
+void certify_divide(const struct instance *in, double limit_s, struct certify_options *options)
+{
+    bool exact = branch_bound_takes(in), solver = options->solver != NULL;
+    options->early = exact && limit_s > 0;
+    options->search_limit_s = limit_s * (exact && solver ? 0.3 : exact || solver ? 0.4 : 1);
+    options->exact_limit_s = exact ? limit_s * (solver ? 0.3 : 0.6) : 0;
+    options->solver_limit_s = solver ? limit_s * (exact ? 0.4 : 0.6) : 0;
+}
+
+/* The end of a step of `limit_s` behind one that was to end at `before`. */
+static double ending(double before, double limit_s)
+{
+    return (before < HUGE_VAL ? before : clock_s()) + limit_s;
+}
+
+/* --- the steps ------------------------------------------------------------------------------- */
+
+static enum status search(const struct instance *in, const struct instance_bounds *bounds,
+                          const struct schedule_search_options *options, uint32_t streams,
+                          struct dispatch_step *steps, struct certificate *made, struct error *err)
+{
+    double started = clock_s();
+    if (schedule_streams(in, bounds, options, streams ? streams : 1, steps, &made->value, &made->iterations, err))
+        return err->status;
+    made->searched_value = made->value;
+    made->search_s += clock_s() - started;
+    return STATUS_OK;
+}
+
+static enum status prove(const struct instance *in, const struct instance_bounds *bounds,
+                         bool layers, double fit_share, uint64_t nodes_max, double until_s, struct dispatch_step *steps,
+                         struct certificate *made, struct error *err)
+{
+    double started = clock_s();
+    bool proven;
+    struct branch_bound_options depth = {.nodes_max = layers ? DEPTH_NODES : nodes_max, .until_s = until_s};
+    struct branch_bound_result branched;
+    if (branch_bound_run(in, bounds, &depth, steps, &made->value, &branched, err)) return err->status;
+    made->nodes += branched.nodes;
+    proven = branched.proven;
+    if (layers && !proven && made->value > made->bound) {
+        struct layer_search_options breadth = {.nodes_max = nodes_max, .until_s = until_s, .fit_share = fit_share};
+        struct layer_search_result result;
+        if (layer_search_run(in, bounds, &breadth, steps, &made->value, &result, err)) return err->status;
+        made->nodes += result.nodes;
+        proven = result.proven;
+    }
+    made->exact_s += clock_s() - started;
+    if (proven) {
+        made->status = CERTIFICATE_SEARCHED;
+        made->bound = made->value;
+    }
+    return STATUS_OK;
+}
+
+/* Raise the bound where a gap is left. */
+static enum status price(const struct instance *in, struct instance_bounds *bounds, double until_s,
+                         struct certificate *made, struct error *err)
+{
+    double started = clock_s();
+    int64_t bound;
+    if (!priced_bound_takes(in)) return STATUS_OK;
+    if (priced_bound(in, bounds, made->value, until_s, &bound, err)) return err->status;
+    made->exact_s += clock_s() - started;
+    if (bound <= made->bound) return STATUS_OK;
+    bounds->value[INSTANCE_BOUND_PRICED] = made->bound = bound;
+    bounds->best = made->proved_by = INSTANCE_BOUND_PRICED;
+    return STATUS_OK;
+}
+
+/* A solver that is missing, fails or lies costs its proof, not the schedule. */
+static void ask_solver(const struct instance *in, const struct instance_bounds *bounds,
+                       const struct certify_options *options, double until_s,
+                       struct dispatch_step *steps, struct certificate *made)
+{
+    enum formulation_kind kind = formulation_suitable(in, made->value);
+    struct formulation_result result;
+    made->solver = options->solver;
+    snprintf(made->formulation, sizeof made->formulation, "%s", formulation_names[kind]);
+    if (formulation_solve(in, bounds, kind, options->solver, until_s - clock_s(), steps,
+                          &made->value, &result, &made->solver_error)) {}
+    made->solver_s = result.seconds;
+    if (!result.proven) return;
+    made->status = CERTIFICATE_SOLVED;
+    made->bound = made->value;
+}
+
+enum status certify(const struct instance *in, const struct certify_options *options,
+                    struct timetable *timetable, struct certificate *out, struct error *err)
+{
+    struct instance_bounds bounds = {0};
+    struct certificate made = {.status = CERTIFICATE_GAP};
+    double started = clock_s(), until_s = started + options->search_limit_s;
+    bool layers = layer_search_takes(in) && in->task_count <= LAYERS_TASKS;
+    struct dispatch_step *steps = alloc_zeroed(in->task_count, sizeof *steps);
+    if (!steps) return error_memory(err, "a schedule", in->task_count * sizeof *steps);
+    if (instance_bounds_make(in, &bounds, err)) goto out;
+    made.bound_s = clock_s() - started;
+    made.bound = instance_bounds_best(&bounds);
+    made.proved_by = bounds.best;
+    struct schedule_search_options searching = {.seed = options->seed, .until_s = until_s};
+    uint32_t iterations = options->iterations ? options->iterations : 400;
+    searching.iterations = options->early && iterations > EARLY_ITERATIONS ? EARLY_ITERATIONS : iterations;
+    if (search(in, &bounds, &searching, options->streams, steps, &made, err)) goto out;
+    if (options->early && made.value > made.bound && branch_bound_takes(in) &&
+        prove(in, &bounds, layers, early_fit_share, EARLY_NODES, until_s, steps, &made, err))
+        goto out;
+    searching.made = made.iterations;
+    searching.iterations = iterations;
+    if (made.value > made.bound && made.iterations < iterations &&
+        search(in, &bounds, &searching, options->streams, steps, &made, err))
+        goto out;
+    if (options->exact_limit_s > 0 && branch_bound_takes(in)) {
+        double now = clock_s();
+        until_s = ending(until_s, options->exact_limit_s);
+        if (price(in, &bounds, now + price_share * (until_s - now), &made, err)) goto out;
+        if (made.value > made.bound && prove(in, &bounds, layers, 1, options->nodes_max, until_s, steps, &made, err))
+            goto out;
+    }
+    if (made.value > made.bound && options->solver && options->solver_limit_s > 0)
+        ask_solver(in, &bounds, options, ending(until_s, options->solver_limit_s), steps, &made);
+    if (made.value == instance_bounds_best(&bounds)) made.status = CERTIFICATE_BOUND;
+    if (timetable_make(in, steps, timetable, err)) goto out;
+    if (timetable->value < made.value) made.value = timetable->value; /* without needless waiting */
+    if (timetable_check(in, timetable, err)) {
+        timetable_release(timetable);
+        goto out;
+    }
+    assert(made.value >= made.bound);
+    *out = made;
+out:
+    free(steps);
+    instance_bounds_release(&bounds);
+    return err->status;
+}
+
+double certificate_gap(const struct certificate *c)
+{
+    if (c->value == c->bound) return 0;
+    return (double)(c->value - c->bound) / (c->bound > 0 ? (double)c->bound : 1);
+}
+
+const char *certificate_text(const struct instance *in, const struct certificate *c,
+                             char text[CERTIFICATE_TEXT_BYTES])
+{
+    const char *objective = instance_objective_names[in->objective];
+    switch (c->status) {
+    case CERTIFICATE_BOUND:
+        snprintf(text, CERTIFICATE_TEXT_BYTES, "%s %" PRId64 " is optimal: it equals the %s bound",
+                 objective, c->value, instance_bound_names[c->proved_by]);
+        break;
+    case CERTIFICATE_SEARCHED:
+        snprintf(text, CERTIFICATE_TEXT_BYTES,
+                 "%s %" PRId64 " is optimal: branch and bound left nothing out (%" PRIu64 " nodes)",
+                 objective, c->value, c->nodes);
+        break;
+    case CERTIFICATE_SOLVED:
+        snprintf(text, CERTIFICATE_TEXT_BYTES,
+                 "%s %" PRId64 " is optimal: '%.60s' finds nothing below in the %s formulation, within its "
+                 "tolerances", objective, c->value, c->solver, c->formulation);
+        break;
+    case CERTIFICATE_GAP:
+        snprintf(text, CERTIFICATE_TEXT_BYTES,
+                 "%s %" PRId64 " is within %.2f %% of the optimum (%s bound %" PRId64 ")", objective,
+                 c->value, 100 * certificate_gap(c), instance_bound_names[c->proved_by], c->bound);
+        break;
+    }
+    return text;
+}

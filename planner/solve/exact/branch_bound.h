@@ -1,0 +1,49 @@
+/*
+ * Optimal schedules of small instances: depth-first branch and bound with a slack budget.
+ *
+ * Tasks are started in the order of time. A partial schedule is given up when a job's remaining
+ * chain no longer fits, when it and what its devices must still waste spend more slack than there is
+ * below the best known value (see instance_bound.h), or when one that was looked at before had done
+ * the same tasks, with the same last task on each device, and was nowhere later (dominance; whole
+ * keys are compared, so nothing rests on hashes). When nothing is left, the best known is optimal.
+ */
+#ifndef SPILLWAY_PLANNER_BRANCH_BOUND_H
+#define SPILLWAY_PLANNER_BRANCH_BOUND_H
+
+#include "planner/solve/bounds/instance_bound.h"
+#include "planner/solve/instance/timetable.h"
+
+enum {
+    BRANCH_BOUND_JOBS_MAX = 32, /* larger instances are refused: STATUS_LIMIT */
+    BRANCH_BOUND_DEVICES_MAX = 16,
+    BRANCH_BOUND_TASKS_MAX = 512
+};
+
+struct branch_bound_options {
+    uint32_t fixed;        /* keep steps[0 .. fixed): "optimal" is then among those that begin so */
+    uint64_t nodes_max;    /* 0: no limit */
+    double until_s;        /* on the clock of base/process/progress.h */
+    size_t memory_bytes;   /* for partial schedules to compare with; 0: 256 MiB. When it is full the
+                              search goes on, slower */
+};
+
+struct branch_bound_result {
+    bool proven; /* steps[] is optimal */
+    uint64_t nodes;
+};
+
+/*
+ * *value and steps[] (in->task_count) hold the best known schedule and are bettered in place.
+ * Deterministic but for `until_s`.
+ * Errors: STATUS_LIMIT past the sizes above or 2^31 ticks; STATUS_NO_MEMORY.
+ */
+MUST_CHECK enum status branch_bound_run(const struct instance *in,
+                                        const struct instance_bounds *bounds,
+                                        const struct branch_bound_options *options,
+                                        struct dispatch_step *steps, int64_t *value,
+                                        struct branch_bound_result *result, struct error *err);
+
+/* Is the instance of a size that it takes? */
+bool branch_bound_takes(const struct instance *in);
+
+#endif

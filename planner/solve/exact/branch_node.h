@@ -1,0 +1,26 @@
+/* A partial schedule in branch and bound: for the files that implement planner/solve/exact/branch_bound.h. */
+#ifndef SPILLWAY_PLANNER_BRANCH_NODE_H
+#define SPILLWAY_PLANNER_BRANCH_NODE_H
+
+#include "planner/solve/exact/branch_bound.h"
+
+enum { NO_JOB = 255 };
+
+struct branch_place { /* a device */
+    int32_t start;
+    uint16_t unit;
+    uint16_t task;     /* its number: job by job, in the order of chains */
+    uint8_t job;       /* NO_JOB: nothing has run */
+};
+
+struct branch_node {
+    int64_t slack, cost; /* cost: of jobs that have ended, for sums */
+    uint64_t bytes; /* the least over the bridge of any schedule that continues this (bridge_bytes.h) */
+    int32_t now;
+    int32_t ready[BRANCH_BOUND_JOBS_MAX], ended[BRANCH_BOUND_JOBS_MAX], end[BRANCH_BOUND_JOBS_MAX];
+    uint16_t next[BRANCH_BOUND_JOBS_MAX];
+    uint8_t device[BRANCH_BOUND_JOBS_MAX];
+    struct branch_place places[BRANCH_BOUND_DEVICES_MAX];
+};
+
+#endif

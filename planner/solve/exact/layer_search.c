@@ -1,0 +1,333 @@
+/*
+ * See layer_search.h.
+ *
+ * Why nothing is lost: take a schedule of makespan `limit` or less, its tasks in the order of their starts. Each start as
+ * early as the order allows, but not before the one in front of it, is no later: it is a path through the layers. Where
+ * a partial schedule on it was left out for another of the same layer, that one can be completed in the same
+ * way, each task no earlier than the present of either. So an uncut pass with an empty last layer proves that there
+ * is none. What comes out of a last layer is only known to be within `limit`, as the ends of jobs that are done are
+ * not compared; the next pass asks for less.
+ */
+#include "planner/solve/exact/layer_search.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/extreme.h"
+#include "base/process/progress.h"
+#include "planner/solve/exact/layer.h"
+
+enum { TASKS_MAX = TASK_NET_TASKS_MAX };
+
+/* Widths of passes; layers from this size on are worth fitting prices to, to so many of them. */
+enum { WIDTH_MIN = 500, WIDTH_FACTOR = 8, CHOSEN_WIDTH = 10000, FIT_MIN = 3000, SAMPLE = 32, FIT_ROUNDS = 50 };
+
+/* Labels of all layers for each of a layer's; and room for a layer's children, whatever the memory. */
+enum { HISTORY_SHARE = 4, LABELS_MIN = 2048 };
+
+/* Rounds of fitting before the first layer, fewer where one takes long: (tasks^2 by ticks) in all, and of a layer. */
+enum { ROOT_ROUNDS = 300 };
+static const double root_work = 5e8, layer_work = 5e7;
+
+struct side { /* forwards or mirrored */
+    struct task_net *net;
+    struct path_prices *prices;
+    bool known;     /* the prices were fitted before: to start from */
+    bool fitted;    /* to the present limit */
+    uint64_t nodes; /* of its last pass */
+};
+
+struct search {
+    const struct instance *in;
+    const struct instance_bounds *bounds;
+    const struct layer_search_options *options;
+    struct layer_search_result *result;
+    int64_t limit;
+    struct layer *layers[2];
+    struct layer_step *history; /* of labels that were kept */
+    uint32_t label_max, history_count, history_max;
+    bool cut, stopped;
+};
+
+bool layer_search_takes(const struct instance *in)
+{
+    return task_net_takes(in);
+}
+
+/* --- layers ---------------------------------------------------------------------------------- */
+
+static bool out_of_time(struct search *s)
+{
+    s->stopped = s->stopped || clock_s() >= s->options->until_s ||
+                 (s->options->nodes_max > 0 && s->result->nodes >= s->options->nodes_max);
+    return s->stopped;
+}
+
+/* Start the next task of job i on device g, if that can end in time. */
+static bool put(const struct search *s, const struct task_net *net, const struct path_state *from, uint32_t i,
+                uint32_t g, struct path_state *to)
+{
+    const struct task_net_class *class = &net->classes[net->in->device_class[g]];
+    uint32_t k = from->next[i], j = from->task[g];
+    bool neighbours = k > net->first[i] && j == k - 1;
+    int32_t ready = from->soon[i] + (neighbours || k == net->first[i] ? 0 : net->through[k - 1]);
+    int32_t start = max_i32(max_i32(from->start[g] + class->setup[j][k], from->now),
+                            max_i32(ready, net->head[k]));
+    if (start + class->step[k] - net->step[k] + net->tail[k] > s->limit) return false;
+    if (start + class->step[k] + (net->mirrored ? 0 : (int32_t)net->in->units[net->unit[k]].out) > s->limit) return false;
+    *to = *from;
+    to->now = start;
+    to->start[g] = start;
+    to->task[g] = (uint16_t)k;
+    to->next[i] = (uint16_t)(k + 1);
+    to->soon[i] = start + class->step[k];
+    for (uint32_t o = 0; o < net->job_count; o++)
+        if (to->next[o] < net->first[o + 1] &&
+            max_i32(to->soon[o], start) + net->tail[to->next[o]] > s->limit)
+            return false;
+    return true;
+}
+
+static void expand(struct search *s, const struct side *side, const struct layer *layer, uint32_t at, struct layer *to)
+{
+    const struct task_net *net = side->net;
+    struct path_state from, child;
+    uint32_t before = layer_label(layer, at)->step.before;
+    layer_state(layer, at, &from);
+    for (uint32_t i = 0; i < net->job_count; i++) {
+        uint32_t k = from.next[i], empty = 0; /* classes of which an empty device was tried */
+        if (k == net->first[i + 1]) continue;
+        for (uint32_t g = 0; g < net->device_count; g++) {
+            uint32_t class = net->in->device_class[g];
+            if (!net->classes[class].fits[k]) continue;
+            if (from.task[g] == net->task_count) {
+                if (empty >> class & 1) continue;
+                empty |= 1u << class;
+            }
+            if (!put(s, net, &from, i, g, &child)) continue;
+            s->result->nodes++;
+            int64_t slack = path_prices_slack(side->prices, &child);
+            if (slack < 0) continue;
+            struct layer_label label = {slack, {before, (uint8_t)i, (uint8_t)g}};
+            layer_add(to, &child, &label);
+        }
+    }
+}
+
+static void narrow(struct search *s, struct layer *layer, uint32_t width)
+{
+    if (layer_count(layer) <= width) return;
+    s->cut = true;
+    layer_narrow(layer, width);
+}
+
+static uint32_t rounds_of(const struct search *s, uint32_t most, double work)
+{
+    double tasks = s->in->task_count, rounds = work / (tasks * tasks * (double)(s->limit + 1));
+    if (s->options->fit_share > 0) {
+        rounds *= s->options->fit_share;
+        most = (uint32_t)ceil(most * s->options->fit_share);
+    }
+    return rounds < most ? (uint32_t)rounds + 1 : most;
+}
+
+/* Fit the prices to a sample of the layer, and look at all of it once more. */
+static void refit(struct search *s, const struct side *side, struct layer *layer)
+{
+    struct path_state sample[SAMPLE];
+    uint64_t count = layer_count(layer);
+    for (uint32_t n = 0; n < SAMPLE; n++) layer_state(layer, (uint32_t)(n * count / SAMPLE), &sample[n]);
+    path_prices_fit(side->prices, sample, SAMPLE, rounds_of(s, FIT_ROUNDS, layer_work), s->options->until_s);
+    layer_bound(layer, side->prices, s->options->until_s);
+}
+
+static void keep_history(struct search *s, struct layer *layer)
+{
+    narrow(s, layer, s->history_max - s->history_count);
+    for (uint32_t l = 0; l < layer_count(layer); l++) {
+        struct layer_label *label = layer_label(layer, l);
+        s->history[s->history_count] = label->step;
+        label->step.before = s->history_count++;
+    }
+}
+
+/* All layers, each cut to `width`; the last one, or NULL when time is up. */
+static struct layer *pass(struct search *s, const struct side *side, uint32_t width)
+{
+    const struct task_net *net = side->net;
+    uint32_t branches = net->job_count * net->device_count;
+    uint32_t fit_min = s->options->fit_min > 0 ? s->options->fit_min : FIT_MIN;
+    struct layer *from = s->layers[0], *to = s->layers[1];
+    struct path_state root;
+    path_state_begin(net, &root);
+    layer_begin(from, net);
+    layer_begin(to, net);
+    layer_add(from, &root, &(struct layer_label){0});
+    s->history_count = 0;
+    s->cut = false;
+    for (uint32_t depth = 1; depth <= net->task_count && layer_count(from) > 0; depth++) {
+        layer_clear(to);
+        for (uint32_t l = 0; l < layer_count(from); l++) {
+            if (l % 16 == 0 && out_of_time(s)) return NULL;
+            if (layer_count(to) + branches > s->label_max) {
+                layer_reduce(to, s->limit, s->options->until_s);
+                if (layer_count(to) > s->label_max / 2) narrow(s, to, s->label_max / 4);
+            }
+            expand(s, side, from, l, to);
+        }
+        layer_reduce(to, s->limit, s->options->until_s);
+        if (out_of_time(s)) return NULL;
+        if (layer_count(to) >= fit_min && depth + 2 < net->task_count) refit(s, side, to);
+        narrow(s, to, width);
+        keep_history(s, to);
+        struct layer *swap = from;
+        from = to;
+        to = swap;
+    }
+    return from;
+}
+
+/* --- a run ----------------------------------------------------------------------------------- */
+
+/* Keep the best schedule of a last layer; there is one. */
+static enum status keep_best(struct search *s, const struct side *side, const struct layer *last,
+                             struct dispatch_step *steps, int64_t *value, struct error *err)
+{
+    struct dispatch_step path[TASKS_MAX];
+    struct dispatch *d;
+    if (dispatch_create(s->in, &d, err)) return err->status;
+    for (uint32_t l = 0; l < layer_count(last); l++) {
+        uint32_t at = layer_label(last, l)->step.before;
+        for (uint32_t t = s->in->task_count; t-- > 0; at = s->history[at].before)
+            path[t] = (struct dispatch_step){s->history[at].job, s->history[at].device};
+        task_net_order(side->net, path);
+        dispatch_clear(d);
+        for (uint32_t t = 0; t < s->in->task_count; t++) dispatch_put(d, path[t].job, path[t].device);
+        int64_t made = dispatch_value(d);
+        assert(made <= s->limit);
+        if (made >= *value) continue;
+        *value = made;
+        memcpy(steps, path, s->in->task_count * sizeof *path);
+    }
+    dispatch_destroy(d);
+    return STATUS_OK;
+}
+
+/* Prices for a new limit, to come back to; false: they prove that there is nothing within it. */
+static bool fit_root(struct search *s, struct side *side)
+{
+    uint32_t most = side->known ? ROOT_ROUNDS / 4 : ROOT_ROUNDS;
+    struct path_state root;
+    path_state_begin(side->net, &root);
+    path_prices_fit(side->prices, &root, 1, rounds_of(s, most, root_work), s->options->until_s);
+    path_prices_keep(side->prices);
+    side->fitted = side->known = true;
+    return path_prices_slack(side->prices, &root) >= 0;
+}
+
+/* Ask for less than the best known value; all prices are to be fitted again. */
+static void lower_limit(struct search *s, struct side *sides, uint32_t side_count, int64_t value)
+{
+    s->limit = value - 1;
+    for (uint32_t o = 0; o < side_count; o++) {
+        path_prices_return(sides[o].prices);
+        path_prices_limit(sides[o].prices, s->limit);
+        sides[o].fitted = false;
+    }
+}
+
+/* Passes of growing width: from both sides first, then from the one that had less to look at. */
+static enum status search(struct search *s, struct side *sides, uint32_t side_count, struct dispatch_step *steps,
+                          int64_t *value, struct error *err)
+{
+    uint32_t width = s->options->width > 0 ? s->options->width : WIDTH_MIN, which = 0, tried = 0;
+    uint32_t widest = s->options->width_max > 0 && s->options->width_max < s->label_max ? s->options->width_max
+                                                                                        : s->label_max;
+    while (!out_of_time(s) && *value > instance_bounds_best(s->bounds)) {
+        struct side *side = &sides[which];
+        uint64_t before = s->result->nodes;
+        if (side->fitted) path_prices_return(side->prices);
+        else if (!fit_root(s, side)) break;
+        const struct layer *last = pass(s, side, width < widest ? width : widest);
+        if (!last) return STATUS_OK;
+        if (layer_count(last) > 0) {
+            if (keep_best(s, side, last, steps, value, err)) return err->status;
+            lower_limit(s, sides, side_count, *value);
+            continue;
+        }
+        if (!s->cut) break;
+        side->nodes = s->result->nodes - before;
+        tried++;
+        if (tried < side_count && width < CHOSEN_WIDTH) {
+            which = 1 - which;
+            continue;
+        }
+        if (width >= widest) return STATUS_OK;
+        if (tried == 2) which = sides[1].nodes < sides[0].nodes;
+        tried = 0;
+        width = width < UINT32_MAX / WIDTH_FACTOR ? width * WIDTH_FACTOR : UINT32_MAX;
+    }
+    s->result->proven = !s->stopped;
+    return STATUS_OK;
+}
+
+static void release_room(struct search *s)
+{
+    layer_destroy(s->layers[0]);
+    layer_destroy(s->layers[1]);
+    free(s->history);
+    s->layers[0] = s->layers[1] = NULL;
+    s->history = NULL;
+}
+
+static enum status try_room(struct search *s, const struct task_net *net, struct error *err)
+{
+    s->history_max = HISTORY_SHARE * s->label_max;
+    s->history = alloc_zeroed(s->history_max, sizeof *s->history);
+    if (!s->history) return error_memory(err, "layers", s->history_max * sizeof *s->history);
+    if (layer_create(net, s->label_max, &s->layers[0], err)) return err->status;
+    return layer_create(net, s->label_max, &s->layers[1], err);
+}
+
+/* As much of `memory` as there is. */
+static enum status make_room(struct search *s, const struct task_net *net, size_t memory, struct error *err)
+{
+    size_t bytes = 2 * layer_label_bytes(net) + HISTORY_SHARE * sizeof *s->history;
+    size_t most = UINT32_MAX / HISTORY_SHARE;
+    if (memory / bytes < most) most = memory / bytes;
+    s->label_max = most > LABELS_MIN ? (uint32_t)most : LABELS_MIN;
+    while (try_room(s, net, err) && s->label_max > LABELS_MIN) {
+        release_room(s);
+        s->label_max = s->label_max / 2 > LABELS_MIN ? s->label_max / 2 : LABELS_MIN;
+        *err = (struct error){0};
+    }
+    return err->status;
+}
+
+enum status layer_search_run(const struct instance *in, const struct instance_bounds *bounds,
+                             const struct layer_search_options *options, struct dispatch_step *steps,
+                             int64_t *value, struct layer_search_result *result, struct error *err)
+{
+    struct search s = {.in = in, .bounds = bounds, .options = options, .result = result, .limit = *value - 1};
+    struct side sides[2] = {{0}};
+    bool alike = in->class_count == 1, mirrored = alike && options->sides == 2;
+    uint32_t side_count = alike && options->sides % 3 == 0 ? 2 : 1;
+    size_t memory = options->memory_bytes ? options->memory_bytes : (size_t)768 << 20;
+    *result = (struct layer_search_result){0};
+    assert(layer_search_takes(in));
+    for (uint32_t o = 0; o < side_count; o++)
+        if (task_net_create(in, mirrored || o == 1, &sides[o].net, err) ||
+            path_prices_create(sides[o].net, bounds, s.limit, &sides[o].prices, err))
+            goto out;
+    if (make_room(&s, sides[0].net, memory, err) || search(&s, sides, side_count, steps, value, err)) goto out;
+out:
+    release_room(&s);
+    for (uint32_t o = 0; o < 2; o++) {
+        path_prices_destroy(sides[o].prices);
+        task_net_destroy(sides[o].net);
+    }
+    return err->status;
+}

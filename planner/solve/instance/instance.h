@@ -1,0 +1,179 @@
+/*
+ * A shard-scheduling instance: the planning problem of Hydra with nothing of networks left in it.
+ *
+ * Jobs are chains of *tasks*; one task of a job runs at a time, on any device whose memory holds it.
+ * A job's chain is a minibatch's list of *units* repeated `repeat` times: task number t of a job is
+ * its unit t mod unit_count. A unit computes on its job's shard `shard`, whose parameters are copied
+ * in before it and, when it writes them, out behind it. Time is in whole ticks, so that "equal to
+ * the bound" means equal.
+ *
+ * The rules of time ("model B"; s: start, p: compute on the device, a: copy in, b: copy out,
+ * m: memory, C: end of a job). When task k directly follows task j on a device, s_k >= s_j + d_jk:
+ *
+ *     d_jk = p_j                  same job and shard: the parameters are there (affinity)
+ *          = max(p_j, a_k)        m_j + m_k <= device memory, and the device has two slots or more: k is
+ *                                 copied in beside j (double buffer)
+ *          = p_j + b_j + a_k      otherwise: j must leave before k can come
+ *
+ * The first task of a device has s_k >= a_k. Along a chain s_{k+1} >= s_k + p_k, and when k writes
+ * the shard that k+1 reads and k+1 does not directly follow k on its device, b_k + a_{k+1} more: the
+ * new parameters go through the host. C >= s_k + p_k + b_k for every task of the job. Parameters may
+ * be copied in before the task in front of it in the chain has ended; only activations depend on it.
+ *
+ * Where all devices share a host bridge of `bridge_bytes_per_tick`, a schedule can end no earlier
+ * than the bytes that it moves (in: tasks not behind one of the same job and shard on their device;
+ * out: tasks that write) divided by that rate. It counts as part of the makespan alone. A device that waits
+ * for the next task of the shard that it holds moves fewer of them.
+ *
+ * A device holds at most `slots` tasks at a time, whatever its memory. Above, a third one changes
+ * nothing; simulated with live dispatch (sim/live/live.h) each slot is one copy more ahead.
+ *
+ * Not modelled: contention on the bridge beyond that, the time that activations take to change
+ * devices, more than one copy ahead, and a shard that is read again two or more tasks behind the one
+ * that wrote it (there the tasks between give the copies time in all but contrived chains).
+ */
+#ifndef SPILLWAY_PLANNER_INSTANCE_H
+#define SPILLWAY_PLANNER_INSTANCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+/* Limits. Any sum of durations of one instance stays below INSTANCE_HORIZON_MAX, so that no sum of
+ * two times, and no time by the number of devices, can overflow an int64_t. */
+enum {
+    INSTANCE_CLASSES_MAX = 16,
+    INSTANCE_DEVICES_MAX = 4096,
+    INSTANCE_JOBS_MAX = 65536,
+    INSTANCE_UNITS_MAX = 1 << 20,
+    INSTANCE_JOB_UNITS_MAX = 4096,
+    INSTANCE_TASKS_MAX = 1 << 24,
+    INSTANCE_WEIGHT_MAX = 1000000,
+    INSTANCE_SLOTS_MAX = 64,
+    INSTANCE_SLOTS = 2 /* unless said otherwise */
+};
+#define INSTANCE_TICK_S 1e-6 /* likewise */
+#define INSTANCE_BYTES_MAX (UINT64_C(1) << 38)
+#define INSTANCE_TICKS_MAX INT64_C(1000000000000)
+#define INSTANCE_HORIZON_MAX (INT64_C(1) << 48)
+
+enum instance_objective {
+    OBJECTIVE_MAKESPAN,  /* end of the last job */
+    OBJECTIVE_MEAN,      /* sum of the ends of the jobs; the mean is that over their count */
+    OBJECTIVE_WEIGHTED,  /* sum of weight times end */
+    OBJECTIVE_TARDINESS, /* largest end past a deadline; 0: every deadline is met */
+    OBJECTIVE_COUNT
+};
+extern const char *const instance_objective_names[OBJECTIVE_COUNT];
+
+struct instance_class { /* devices that are alike */
+    const char *name;
+    uint32_t device_count; /* at least 1 */
+    uint64_t memory;       /* of each, in any unit that the units' memory shares */
+    uint32_t slots;        /* tasks at a time on each, at most; 0 is made INSTANCE_SLOTS */
+};
+
+struct instance_unit {
+    int64_t in, out; /* ticks; out is 0 unless it writes */
+    uint64_t memory;
+    uint64_t in_bytes, out_bytes; /* for the bridge alone */
+    uint32_t job, shard;
+    bool writes;
+};
+
+struct instance_job {
+    const char *name;
+    uint32_t first_unit, unit_count; /* in instance.units; at least 1 */
+    uint32_t repeat;                 /* at least 1 */
+    uint32_t weight;                 /* at least 1 */
+    int64_t deadline;                /* INSTANCE_HORIZON_MAX: none */
+};
+
+/* Open; zeroed it is empty. Devices are numbered class by class. */
+struct instance {
+    const char *name;
+    enum instance_objective objective;
+    struct instance_class *classes;
+    struct instance_job *jobs;
+    struct instance_unit *units;
+    int64_t *compute;       /* (unit_count, class_count) ticks, at least 1 */
+    uint32_t *device_class; /* (device_count) */
+    uint32_t class_count, device_count, job_count, unit_count, task_count;
+    uint64_t bridge_bytes_per_tick; /* 0: no shared bridge */
+    double tick_s;                  /* what a tick lasts; 0 is made INSTANCE_TICK_S */
+    int64_t horizon;                /* no schedule without needless waiting ends later */
+    struct arena arena;
+};
+
+/*
+ * Room for an instance of these counts, zeroed; the caller fills it and calls instance_finish().
+ * Errors: STATUS_LIMIT, STATUS_NO_MEMORY. Release it with instance_release(), also on failure.
+ */
+MUST_CHECK enum status instance_init(struct instance *in, uint32_t class_count, uint32_t job_count,
+                                     uint32_t unit_count, struct error *err);
+
+/*
+ * Derive the counts, the classes of devices and the horizon, and refuse what cannot be scheduled.
+ * Errors: STATUS_INFEASIBLE for a unit that no device holds; STATUS_BAD_INPUT for an empty chain, a
+ * duration or slots out of range; STATUS_LIMIT for too many tasks, or durations that add up to too much.
+ */
+MUST_CHECK enum status instance_finish(struct instance *in, struct error *err);
+void instance_release(struct instance *in);
+
+static inline uint32_t instance_length(const struct instance_job *job)
+{
+    return job->unit_count * job->repeat;
+}
+
+/* The unit of task `position` of a job. */
+static inline uint32_t instance_unit_at(const struct instance_job *job, uint32_t position)
+{
+    return job->first_unit + position % job->unit_count;
+}
+
+static inline int64_t instance_compute(const struct instance *in, uint32_t unit, uint32_t class)
+{
+    return in->compute[(size_t)unit * in->class_count + class];
+}
+
+static inline bool instance_fits(const struct instance *in, uint32_t unit, uint32_t class)
+{
+    return in->units[unit].memory <= in->classes[class].memory;
+}
+
+static inline bool instance_resident(const struct instance_unit *j, const struct instance_unit *k)
+{
+    return j->job == k->job && j->shard == k->shard;
+}
+
+/* d_jk on a device of this class: from the start of a task of unit j to that of one of unit k
+ * directly behind it. */
+static inline int64_t instance_setup(const struct instance *in, uint32_t j, uint32_t k,
+                                     uint32_t class)
+{
+    const struct instance_unit *a = &in->units[j], *b = &in->units[k];
+    int64_t p = instance_compute(in, j, class);
+    if (instance_resident(a, b)) return p;
+    if (in->classes[class].slots > 1 && a->memory + b->memory <= in->classes[class].memory)
+        return p > b->in ? p : b->in;
+    return p + a->out + b->in;
+}
+
+/* What the chain adds between k and the next unit when they are not neighbours on a device. */
+static inline int64_t instance_through_host(const struct instance *in, uint32_t k, uint32_t next)
+{
+    const struct instance_unit *a = &in->units[k], *b = &in->units[next];
+    return a->writes && instance_resident(a, b) ? a->out + b->in : 0;
+}
+
+/* The objective of a schedule whose job i ends at ends[i] (its copies out included) and that moves
+ * `bytes` across the bridge. */
+int64_t instance_value(const struct instance *in, const int64_t *ends, uint64_t bytes);
+
+/* Least compute of a unit over the classes that hold it. */
+int64_t instance_compute_min(const struct instance *in, uint32_t unit);
+
+#endif

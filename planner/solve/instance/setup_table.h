@@ -1,0 +1,25 @@
+/*
+ * What passes between the starts of neighbours on a device (instance_setup()), from a table where that is
+ * small: searches ask for it more often than for anything else.
+ */
+#ifndef SPILLWAY_PLANNER_SETUP_TABLE_H
+#define SPILLWAY_PLANNER_SETUP_TABLE_H
+
+#include "planner/solve/instance/instance.h"
+
+struct setup_table { /* zeroed it is released */
+    const struct instance *in;
+    int32_t *ticks; /* (unit_count, unit_count); NULL: none, each is computed */
+};
+
+/* Without memory for a table, for many units, several classes or long durations, there is none. */
+void setup_table_make(const struct instance *in, struct setup_table *out);
+void setup_table_release(struct setup_table *table);
+
+static inline int64_t setup_table_at(const struct setup_table *table, uint32_t j, uint32_t k, uint32_t class)
+{
+    if (table->ticks) return table->ticks[(size_t)j * table->in->unit_count + k];
+    return instance_setup(table->in, j, k, class);
+}
+
+#endif

@@ -1,0 +1,345 @@
+/*
+ * GLPK. Everything here runs in a child process (milp_solve.c): GLPK ends the process on misuse and
+ * prints where it likes, so none of its functions is called in ours.
+ *
+ * When one of GLPK's internal checks fails, which its cuts provoke now and then (5.0 asks itself for a
+ * problem of no columns), the program is solved again without cuts and presolver; when there is nothing
+ * to leave out, the error hook reports and leaves. Messages go nowhere. Bounds and solutions are reported from the
+ * callback, as they come. A start solution is handed over when GLPK first asks for a heuristic one;
+ * GLPK would take any vector there without looking, so it has been checked before.
+ */
+#include <errno.h>
+#include <glpk.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/process/progress.h"
+#include "planner/solve/milp/milp_glpk.h"
+
+/* --- the model ------------------------------------------------------------------------------- */
+
+int milp_glpk_bounds(double low, double high)
+{
+    if (low == -HUGE_VAL) return high == HUGE_VAL ? GLP_FR : GLP_UP;
+    if (high == HUGE_VAL) return GLP_LO;
+    return low == high ? GLP_FX : GLP_DB;
+}
+
+/* GLPK counts from 1. */
+static glp_prob *load(const struct milp *m)
+{
+    glp_prob *lp = glp_create_prob();
+    glp_set_prob_name(lp, m->name);
+    glp_set_obj_dir(lp, GLP_MIN);
+    glp_set_obj_name(lp, "objective");
+    if (m->column_count > 0) glp_add_cols(lp, (int)m->column_count);
+    if (m->row_count > 0) glp_add_rows(lp, (int)m->row_count);
+    for (size_t c = 0; c < m->column_count; c++) {
+        const struct milp_column *column = &m->columns[c];
+        int at = (int)c + 1;
+        glp_set_col_name(lp, at, column->name);
+        bool binary = column->whole && column->low == 0 && column->high == 1;
+        if (binary) glp_set_col_kind(lp, at, GLP_BV);
+        else glp_set_col_bnds(lp, at, milp_glpk_bounds(column->low, column->high), column->low, column->high);
+        if (column->whole && !binary) glp_set_col_kind(lp, at, GLP_IV);
+        glp_set_obj_coef(lp, at, column->cost);
+    }
+    size_t longest = 0;
+    for (size_t r = 0; r < m->row_count; r++) {
+        size_t length = milp_row_end(m, r) - m->rows[r].first_term;
+        if (length > longest) longest = length;
+    }
+    int *index = calloc(longest + 1, sizeof *index);
+    double *value = calloc(longest + 1, sizeof *value);
+    if (!index || !value) _exit(3);
+    for (size_t r = 0; r < m->row_count; r++) {
+        const struct milp_row *row = &m->rows[r];
+        int length = 0;
+        for (size_t t = row->first_term; t < milp_row_end(m, r); t++) {
+            index[++length] = (int)m->terms[t].column + 1;
+            value[length] = m->terms[t].value;
+        }
+        glp_set_row_name(lp, (int)r + 1, row->name);
+        glp_set_row_bnds(lp, (int)r + 1, milp_glpk_bounds(row->low, row->high), row->low, row->high);
+        glp_set_mat_row(lp, (int)r + 1, length, index, value);
+    }
+    free(index);
+    free(value);
+    return lp;
+}
+
+/* --- reporting ------------------------------------------------------------------------------- */
+
+struct child {
+    const struct milp *milp;
+    const struct milp_options *options;
+    int pipe;
+    double until_s;
+    glp_prob *lp;
+    bool handed_in;
+    uint64_t nodes;
+    double bound;
+    double *x; /* (columns + 1) */
+    char message[80]; /* the last one that says more than where in GLPK it was found */
+    bool plainer;     /* there is a plainer way left to solve it */
+    jmp_buf gave_up;
+};
+
+void milp_glpk_send(int pipe, const void *data, size_t length)
+{
+    const char *at = data;
+    while (length > 0) {
+        ssize_t done = write(pipe, at, length);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) _exit(3); /* nobody reads any more */
+        at += done;
+        length -= (size_t)done;
+    }
+}
+
+static void on_error(void *info)
+{
+    struct child *child = info;
+    if (child->plainer) longjmp(child->gave_up, 1);
+    struct milp_report report = {.kind = REPORT_FAILED};
+    snprintf(report.text, sizeof report.text, "GLPK gave up on an internal check (%s)", child->message);
+    milp_glpk_send(child->pipe, &report, sizeof report);
+    _exit(3);
+}
+
+static int on_message(void *info, const char *text)
+{
+    struct child *child = info;
+    if (strncmp(text, "Error detected", strlen("Error detected")) != 0)
+        snprintf(child->message, sizeof child->message, "%.*s", (int)strcspn(text, "\n"), text);
+    return 1; /* printed, as far as GLPK is to know */
+}
+
+static void hook(struct child *child)
+{
+    glp_term_hook(on_message, child);
+    glp_error_hook(on_error, child);
+}
+
+static void report_solution(const struct child *c)
+{
+    struct milp_report report = {.kind = REPORT_SOLUTION, .nodes = c->nodes};
+    milp_glpk_send(c->pipe, &report, sizeof report);
+    milp_glpk_send(c->pipe, c->x + 1, c->milp->column_count * sizeof *c->x);
+}
+
+/* What is proven: nodes that are no better than the best solution stay in the tree for a while. */
+static double proven_bound(glp_tree *tree, int best)
+{
+    double bound = glp_ios_node_bound(tree, best);
+    glp_prob *lp = glp_ios_get_prob(tree);
+    return glp_mip_status(lp) == GLP_FEAS ? fmin(bound, glp_mip_obj_val(lp)) : bound;
+}
+
+static void on_tree(glp_tree *tree, void *info)
+{
+    struct child *c = info;
+    int total = 0;
+    int best = glp_ios_best_node(tree);
+    glp_ios_tree_size(tree, NULL, NULL, &total);
+    c->nodes = (uint64_t)total;
+    if (best != 0) {
+        double bound = proven_bound(tree, best);
+        if (bound > c->bound && bound < 1e300) {
+            struct milp_report report = {.kind = REPORT_BOUND, .bound = c->bound = bound, .nodes = c->nodes};
+            milp_glpk_send(c->pipe, &report, sizeof report);
+        }
+    }
+    if (glp_ios_reason(tree) == GLP_IBINGO && c->options->incumbent) { /* columns as we know them */
+        glp_prob *lp = glp_ios_get_prob(tree);
+        for (size_t k = 1; k <= c->milp->column_count; k++) c->x[k] = glp_get_col_prim(lp, (int)k);
+        report_solution(c);
+    }
+    if (glp_ios_reason(tree) == GLP_IHEUR && c->options->incumbent && !c->handed_in) {
+        c->handed_in = true;
+        memcpy(c->x + 1, c->options->incumbent, c->milp->column_count * sizeof *c->x);
+        glp_ios_heur_sol(tree, c->x);
+    }
+    if (clock_s() >= c->until_s) glp_ios_terminate(tree);
+}
+
+/* 0 is not "optimal", and there are two ways to say "infeasible". */
+static struct milp_report ending(const struct child *c, int code, int status)
+{
+    struct milp_report report = {.kind = REPORT_END, .status = MILP_STOPPED, .bound = c->bound,
+                                 .nodes = c->nodes};
+    if (code == GLP_ENOPFS || (code == 0 && status == GLP_NOFEAS)) report.status = MILP_INFEASIBLE;
+    else if (code == 0 && status == GLP_OPT) report.status = MILP_OPTIMAL;
+    else if (code != 0 && code != GLP_ETMLIM && code != GLP_ESTOP && code != GLP_EMIPGAP) {
+        report.kind = REPORT_FAILED;
+        snprintf(report.text, sizeof report.text, "GLPK ended with code %d", code);
+    }
+    return report;
+}
+
+static int left_ms(const struct child *c)
+{
+    double left_s = c->until_s - clock_s();
+    return left_s < 2e6 ? (int)(fmax(left_s, 0) * 1000) + 1 : INT32_MAX;
+}
+
+/* Values of all rows behind a report; 0 where there is no optimum. */
+static void report_duals(const struct child *c, bool optimal)
+{
+    struct milp_report report = {.kind = REPORT_DUALS};
+    milp_glpk_send(c->pipe, &report, sizeof report);
+    for (size_t r = 1; r <= c->milp->row_count; r++) {
+        double dual = optimal ? glp_get_row_dual(c->lp, (int)r) : 0;
+        milp_glpk_send(c->pipe, &dual, sizeof dual);
+    }
+}
+
+/* The variants, each from the basis of the one before: only bounds change, so that it stays dual
+ * feasible. Columns come back to their own bounds for the next one. */
+static void solve_variants(const struct child *c, glp_smcp *how)
+{
+    const struct milp_options *options = c->options;
+    how->meth = GLP_DUALP;
+    for (uint32_t v = 0; v < options->variant_count; v++) {
+        const struct milp_fixing *held = options->fixings + (size_t)v * options->fixed_count;
+        if (clock_s() >= c->until_s) return;
+        how->tm_lim = left_ms(c);
+        for (uint32_t k = 0; k < options->fixed_count; k++)
+            glp_set_col_bnds(c->lp, (int)held[k].column + 1, GLP_FX, held[k].value, held[k].value);
+        int code = glp_simplex(c->lp, how);
+        if (code == GLP_ETMLIM) return;
+        report_duals(c, code == 0 && glp_get_status(c->lp) == GLP_OPT);
+        for (uint32_t k = 0; k < options->fixed_count; k++) {
+            const struct milp_column *own = &c->milp->columns[held[k].column];
+            glp_set_col_bnds(c->lp, (int)held[k].column + 1, milp_glpk_bounds(own->low, own->high), own->low, own->high);
+        }
+    }
+}
+
+/* The linear program alone. */
+_Noreturn static void relax(struct child *c)
+{
+    struct milp_report end = {.kind = REPORT_END, .status = MILP_STOPPED};
+    glp_smcp how;
+    glp_init_smcp(&how);
+    how.msg_lev = GLP_MSG_OFF;
+    how.tm_lim = left_ms(c);
+    glp_adv_basis(c->lp, 0);
+    int code = glp_simplex(c->lp, &how), status = glp_get_status(c->lp);
+    if (code == 0 && status == GLP_OPT) {
+        struct milp_report bound = {.kind = REPORT_BOUND, .bound = glp_get_obj_val(c->lp)};
+        milp_glpk_send(c->pipe, &bound, sizeof bound);
+        report_duals(c, true);
+        solve_variants(c, &how);
+        end.status = MILP_OPTIMAL;
+    } else if (code == 0 && status == GLP_NOFEAS) {
+        end.status = MILP_INFEASIBLE;
+    }
+    milp_glpk_send(c->pipe, &end, sizeof end);
+    _exit(0);
+}
+
+/* --- listing --------------------------------------------------------------------------------- */
+
+_Noreturn static void list(struct child *c)
+{
+    struct milp_glpk_listing listing = {c->lp, c->options, c->pipe, c->until_s, 0};
+    struct milp_report report = {.kind = REPORT_END, .status = milp_glpk_list(&listing), .bound = c->bound};
+    report.nodes = listing.nodes;
+    milp_glpk_send(c->pipe, &report, sizeof report);
+    _exit(0);
+}
+
+/* --- minimising ------------------------------------------------------------------------------ */
+
+/* GLPK's code; `plain`: without what its internal checks fail in. */
+static int minimise(struct child *c, bool plain)
+{
+    const struct milp_options *options = c->options;
+    glp_iocp how;
+    glp_init_iocp(&how);
+    how.msg_lev = GLP_MSG_OFF;
+    how.br_tech = GLP_BR_PCH; /* pseudo-costs: best on the adjacency formulation */
+    how.presolve = plain || options->incumbent ? GLP_OFF : GLP_ON;
+    how.cb_func = on_tree;
+    how.cb_info = c;
+    how.tm_lim = left_ms(c);
+    if (options->cuts && !plain) how.gmi_cuts = how.mir_cuts = how.cov_cuts = how.clq_cuts = GLP_ON;
+    c->plainer = how.presolve == GLP_ON || how.clq_cuts == GLP_ON;
+    int code = 0;
+    if (how.presolve == GLP_OFF) { /* without the presolver GLPK wants an optimal basis of the LP */
+        glp_smcp first;
+        glp_init_smcp(&first);
+        first.msg_lev = GLP_MSG_OFF;
+        first.tm_lim = how.tm_lim;
+        glp_adv_basis(c->lp, 0);
+        code = glp_simplex(c->lp, &first);
+        if (code == 0 && glp_get_status(c->lp) == GLP_NOFEAS) code = GLP_ENOPFS;
+    }
+    return code == 0 ? glp_intopt(c->lp, &how) : code;
+}
+
+_Noreturn void milp_glpk_child(const struct milp *milp, const struct milp_options *options, int pipe)
+{
+    static struct child c; /* survives the jump */
+    c = (struct child){.milp = milp, .options = options, .pipe = pipe, .bound = -HUGE_VAL,
+                       .until_s = clock_s() + options->limit_s};
+    c.x = calloc(milp->column_count + 1, sizeof *c.x);
+    if (!c.x) _exit(3);
+    volatile bool again = false;
+    if (setjmp(c.gave_up) != 0) { /* after an error GLPK can only begin anew */
+        again = true;
+        glp_free_env();
+        c.handed_in = false;
+    }
+    hook(&c);
+    c.lp = load(milp);
+    if (options->relaxed) relax(&c);
+    if (options->listed) list(&c);
+    int code = minimise(&c, again);
+    int status = glp_mip_status(c.lp);
+    if (code != GLP_ENOPFS && (status == GLP_OPT || status == GLP_FEAS)) {
+        for (size_t k = 1; k <= milp->column_count; k++) c.x[k] = glp_mip_col_val(c.lp, (int)k);
+        report_solution(&c);
+    }
+    struct milp_report report = ending(&c, code, status);
+    milp_glpk_send(pipe, &report, sizeof report);
+    _exit(0);
+}
+
+/* --- files ----------------------------------------------------------------------------------- */
+
+enum status milp_glpk_write(const struct milp *milp, enum milp_file kind, const char *path,
+                            struct error *err)
+{
+    if (milp->err.status) return error_set(err, milp->err.status, "%s", milp->err.text);
+    char temporary[4096];
+    int length = snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
+    if (length >= (int)sizeof temporary)
+        return error_set(err, STATUS_LIMIT, "the name of a file is too long (limit is %zu bytes)",
+                         sizeof temporary);
+    pid_t pid = fork();
+    if (pid < 0) return error_io(err, "cannot start a process to write '%s'", path);
+    if (pid == 0) {
+        struct child c = {.pipe = -1};
+        hook(&c);
+        glp_prob *lp = load(milp);
+        errno = 0;
+        int code = kind == MILP_LP ? glp_write_lp(lp, NULL, temporary)
+                                   : glp_write_mps(lp, GLP_MPS_FILE, NULL, temporary);
+        _exit(code == 0 ? 0 : 100 + (errno > 0 && errno < 100 ? errno : 0));
+    }
+    int ended = 0;
+    while (waitpid(pid, &ended, 0) < 0 && errno == EINTR) {}
+    if (WIFEXITED(ended) && WEXITSTATUS(ended) == 0 && rename(temporary, path) == 0) return STATUS_OK;
+    if (WIFEXITED(ended) && WEXITSTATUS(ended) >= 100) errno = WEXITSTATUS(ended) - 100;
+    error_io(err, "cannot write '%s'", path);
+    unlink(temporary);
+    return err->status;
+}

@@ -1,0 +1,27 @@
+/* What the files that call GLPK share, all of them in the child process of milp_solve.c. */
+#ifndef SPILLWAY_PLANNER_MILP_GLPK_H
+#define SPILLWAY_PLANNER_MILP_GLPK_H
+
+#include <glpk.h>
+
+#include "planner/solve/milp/milp_model.h"
+
+/* To the parent; ends the process when nobody reads any more. */
+void milp_glpk_send(int pipe, const void *data, size_t length);
+
+/* GLPK's word for such bounds. */
+int milp_glpk_bounds(double low, double high);
+
+/* A program whose listed columns are 0 or 1; what it is asked is in `options` (planner/solve/milp/milp.h). */
+struct milp_glpk_listing {
+    glp_prob *lp;
+    const struct milp_options *options;
+    int pipe;       /* for the settings */
+    double until_s; /* on the clock of base/process/progress.h */
+    uint64_t nodes; /* out */
+};
+
+/* MILP_INFEASIBLE: all are told; MILP_STOPPED: there may be others. */
+enum milp_status milp_glpk_list(struct milp_glpk_listing *listing);
+
+#endif

@@ -1,0 +1,200 @@
+/*
+ * GLPK in a child, and this process at the other end of a pipe with the clock.
+ *
+ *     parent                              child
+ *     fork ------------------------------> load, solve
+ *     poll(pipe, what is left) <---------- BOUND, SOLUTION x, BOUND, ...
+ *     past the limit: SIGKILL              END or FAILED
+ *
+ * The limit that the child gets is ours; what it may take longer, inside one LP, is `grace_s`.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/process/progress.h"
+#include "planner/solve/milp/milp_model.h"
+
+static const double grace_s = 0.1;
+
+struct reading {
+    int pipe;
+    double until_s;
+    bool late, ended; /* the clock ran out; the child closed its end */
+};
+
+/* All `length` bytes, or false: late, or ended. */
+static bool receive(struct reading *r, void *data, size_t length)
+{
+    char *at = data;
+    while (length > 0) {
+        double left = r->until_s - clock_s();
+        struct pollfd wait = {.fd = r->pipe, .events = POLLIN};
+        int wait_ms = left > 1e6 ? 1000000000 : left > 0 ? (int)(left * 1000) + 1 : 0;
+        int ready = poll(&wait, 1, wait_ms);
+        if (ready < 0 && errno == EINTR) continue;
+        if (ready == 0) {
+            r->late = clock_s() >= r->until_s;
+            if (r->late) return false;
+            continue;
+        }
+        ssize_t got = read(r->pipe, at, length);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) {
+            r->ended = true;
+            return false;
+        }
+        at += got;
+        length -= (size_t)got;
+    }
+    return true;
+}
+
+/* One more setting. False when it did not come whole, or memory ended. */
+static bool receive_setting(const struct milp_options *options, struct reading *r, double value,
+                            struct milp_result *result, struct error *err)
+{
+    size_t length = options->listed_count;
+    assert(result->setting_count < options->list_max);
+    if (!result->settings) result->settings = alloc_zeroed(options->list_max * length + 1, 1);
+    if (!result->setting_values) result->setting_values = alloc_zeroed(options->list_max, sizeof(double));
+    if (!result->settings || !result->setting_values) {
+        error_memory(err, "settings", options->list_max * length);
+        return false;
+    }
+    if (!receive(r, result->settings + result->setting_count * length, length)) return false;
+    result->setting_values[result->setting_count++] = value;
+    return true;
+}
+
+/* Returns whether the child came to an end of its own that it told. */
+static bool follow(const struct milp *milp, const struct milp_options *options, struct reading *r,
+                   struct milp_result *result, double *x, struct error *err)
+{
+    struct milp_report report;
+    size_t sets = 1 + (size_t)options->variant_count, rows = milp->row_count;
+    while (receive(r, &report, sizeof report)) {
+        if (report.nodes > result->nodes) result->nodes = report.nodes;
+        switch (report.kind) {
+        case REPORT_BOUND:
+            result->bound = report.bound;
+            result->bounded = true;
+            break;
+        case REPORT_SOLUTION:
+            if (!receive(r, x, milp->column_count * sizeof *x)) return false;
+            if (!milp_result_take(milp, x, result, err)) {
+                error_set(err, STATUS_DEVICE, "GLPK's solution breaks its own rows");
+                return true;
+            }
+            break;
+        case REPORT_DUALS:
+            assert(result->dual_count < sets);
+            if (!result->duals) result->duals = alloc_zeroed(sets * rows + 1, sizeof *result->duals);
+            if (!result->duals) {
+                error_memory(err, "the duals of a program", sets * rows * sizeof *result->duals);
+                return true;
+            }
+            if (!receive(r, result->duals + result->dual_count * rows, rows * sizeof *result->duals))
+                return false; /* half of them: not counted */
+            result->dual_count++;
+            break;
+        case REPORT_SETTING:
+            if (!receive_setting(options, r, report.bound, result, err)) return err->status != STATUS_OK;
+            break;
+        case REPORT_END:
+            result->status = report.status;
+            return true;
+        case REPORT_FAILED:
+            error_set(err, STATUS_DEVICE, "%s", report.text);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void become_glpk(const struct milp *milp, const struct milp_options *options, int pipe, pid_t parent)
+{
+    signal(SIGINT, SIG_IGN); /* the parent decides */
+    signal(SIGPIPE, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(3);
+    int nowhere = open("/dev/null", O_WRONLY);
+    if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0 || dup2(nowhere, STDERR_FILENO) < 0) _exit(3);
+    milp_glpk_child(milp, options, pipe);
+}
+
+static enum status solve_glpk(const struct milp *milp, const struct milp_options *options,
+                              struct milp_result *result, struct error *err)
+{
+    int ends[2];
+    double *x = alloc_zeroed(milp->column_count + 1, sizeof *x);
+    if (!x) return error_memory(err, "a solution", milp->column_count * sizeof *x);
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        error_io(err, "cannot start GLPK");
+        free(x);
+        return err->status;
+    }
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        become_glpk(milp, options, ends[1], parent);
+    }
+    close(ends[1]);
+    if (pid < 0) {
+        error_io(err, "cannot start GLPK");
+    } else {
+        struct reading r = {.pipe = ends[0], .until_s = clock_s() + options->limit_s + grace_s};
+        bool told = follow(milp, options, &r, result, x, err);
+        int ended = 0;
+        if (!told && r.late) {
+            kill(pid, SIGKILL);
+            result->killed = true;
+        }
+        while (waitpid(pid, &ended, 0) < 0 && errno == EINTR) {}
+        if (!told && !r.late && WIFSIGNALED(ended))
+            error_set(err, STATUS_DEVICE, "GLPK was ended by signal %d (%s)", WTERMSIG(ended),
+                      strsignal(WTERMSIG(ended)));
+        else if (!told && !r.late)
+            error_set(err, STATUS_DEVICE, "GLPK ended without an answer (exit code %d)", WEXITSTATUS(ended));
+    }
+    close(ends[0]);
+    free(x);
+    if (result->dual_count == 0) {
+        free(result->duals);
+        result->duals = NULL;
+    }
+    return err->status;
+}
+
+enum status milp_solve(const struct milp *milp, const struct milp_options *options,
+                       struct milp_result *result, struct error *err)
+{
+    *result = (struct milp_result){.status = MILP_STOPPED};
+    if (milp->err.status) return error_set(err, milp->err.status, "%s", milp->err.text);
+    if (options->incumbent && !milp_result_take(milp, options->incumbent, result, err))
+        return error_set(err, STATUS_CHECK, "the solution to start from breaks a row or a bound");
+    if (err->status) return err->status;
+    if (!(options->limit_s > 0)) return STATUS_OK;
+    double started = clock_s();
+    bool glpk = !options->solver || strcmp(options->solver, "glpk") == 0;
+    enum status status = glpk ? solve_glpk(milp, options, result, err)
+                              : milp_program_solve(milp, options, result, err);
+    result->seconds = clock_s() - started;
+    if (options->relaxed || options->listed) return err->status;
+    if (!status && result->status == MILP_OPTIMAL && !result->found)
+        return error_set(err, STATUS_DEVICE, "the solver says 'optimal' and has no solution");
+    if (result->status == MILP_OPTIMAL) {
+        result->bound = result->value;
+        result->bounded = true;
+    }
+    return err->status;
+}

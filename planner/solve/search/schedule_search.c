@@ -1,0 +1,461 @@
+/*
+ * The anytime search; see schedule_search.h.
+ *
+ * What each iteration does depends on its number and the seed alone, but for sweeps under a limit of time,
+ * which cool down within it. The first ones are list
+ * schedules over a range of priorities, without and with a look at every device; then they take turns:
+ *
+ *     beam     whole schedules, four times as wide in each round, as far as memory and time go
+ *     passes   list schedules under perturbed priorities, those of the best or equal ones. Much noise
+ *              lets some jobs run ahead: in step they all want copies at the same time, at the start
+ *              above all, when forward passes have little to hide them behind
+ *     ends     the last tasks of the best schedule made anew
+ *
+ * Three iterations of a small instance go to narrow layers (layer_search.h): a beam with bounds for the rest of the schedule.
+ *
+ * Where copies leave a gap after the first list schedules, and tasks are many, it is sweeps instead
+ * (sweep_search.h), from the best of them on. Worsenings are taken at first, and less and less of them as
+ * the iterations, or the time, come to an end (simulated annealing).
+ *
+ * Priorities count in mean computations of a task; which one suits an instance is not known before,
+ * so each round tries another, and the best so far every second time. The same goes for the guides
+ * (set_up_guide.h).
+ */
+#include "planner/solve/search/schedule_search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/process/progress.h"
+#include "base/random.h"
+#include "base/size.h"
+#include "planner/solve/exact/branch_bound.h"
+#include "planner/solve/exact/layer_search.h"
+#include "planner/solve/search/list_baseline.h"
+#include "planner/solve/search/list_search.h"
+#include "planner/solve/search/sweep_search.h"
+
+/* In mean computations. */
+static const double priorities[] = {0.8, 51.2, 3.2, 12.8, 51.2, 0.2, 0.05};
+
+/* Where a bridge is shared: the worth of its ticks (list_rule.thrift). */
+static const double thrifts[] = {1, 0, 4, 0.3};
+
+enum { PASSES = 120, ENDS = 12, WIDTH_MAX = 512 };
+/* Ends of so few tasks go to branch and bound, with so many nodes where all tasks are few. */
+enum { EXACT_TASKS = 14, EXACT_NODES = 3000, SMALL_TASKS = 64, SMALL_NODES = 20000 };
+
+/* The iterations that make layers, where all tasks are few: of which width, and with which share of fitting. */
+enum { LAYERS_COUNT = 3, LAYERS_NODES = 800 /* by the width */ };
+static const size_t layers_bytes = 64 << 20;
+/* With all rounds of fitting prices and 500 labels the first of them took 3 s to 30 s of a processor for 45 tasks on
+ * two classes of devices; so it took all the time of a short search. */
+static const struct {
+    uint32_t at, width;
+    double fit_share;
+} layers[LAYERS_COUNT] = {{40, 60, 0.04}, {150, 500, 0.04}, {400, 4000, 1}};
+
+/* Candidates of one run: a tenth of a second. */
+static const double work_max = 2e7;
+static const double end_work = 1e6; /* of making an end anew */
+static const double first_noise = 0.35;
+static const double quick_work = 2e7; /* tasks by jobs: LRTF is then done whatever the time */
+static const double opening_share = 0.2; /* of the time, where sweeps are to follow */
+
+/* Staggered list schedules: the longest lead, in chains; the priority as above. */
+static const struct {
+    double lead, priority;
+} staggerings[] = {{0.7, 3.2}, {0.5, 3.2}, {1, 0.8}};
+
+/* Sweeps: from which gap on; in mean computations; in the unit of sweep_rule. */
+static const double sweep_gap = 0.01;
+static const double sharpness_first = 0.2, sharpness_last = 0.06; /* smaller as it cools */
+static const double sharpness_few = 0.16;
+static const double heat_per_sweep = 0.001, heat_min = 0.02, heat_max = 0.3;
+enum { MANY_SWEEPS = 60, REACH_MANY = 32, REACH_FEW = 12 };
+
+struct search {
+    const struct instance *in;
+    const struct instance_bounds *bounds;
+    const struct schedule_search_options *options;
+    struct list_search *list;
+    struct dispatch_step *steps, *trial; /* the best; being made */
+    int64_t value, bound;
+    double mean;          /* computation of a task */
+    double best_priority; /* of what made the best */
+    double *weights, *best_weights; /* (job_count) of priorities: of this run, of what made the best */
+    uint32_t best_softness;
+    double best_thrift;
+    bool best_every;
+    bool copies;          /* without any, slack tells partial schedules apart too late for beams */
+    struct sweep_search *sweep; /* NULL: not begun */
+    uint32_t sweep_first;       /* the iteration that was the first sweep */
+    double started_s, sweep_started_s, sweep_s; /* all; the first sweep; and what it took */
+    double *leads;        /* (job_count) */
+    bool many;            /* tasks, with copies, for a makespan: what staggered jobs and sweeps are for */
+    uint32_t width_max;
+    uint32_t iteration;
+};
+
+static bool finished(const struct search *s)
+{
+    const atomic_bool *stop = s->options->stop;
+    return s->value <= s->bound || clock_s() >= s->options->until_s ||
+           (stop && atomic_load_explicit(stop, memory_order_relaxed));
+}
+
+/* --- orders ---------------------------------------------------------------------------------- */
+
+struct timed {
+    int64_t start;
+    struct dispatch_step step;
+    uint32_t at;
+};
+
+static int compare_timed(const void *a, const void *b)
+{
+    const struct timed *x = a, *y = b;
+    if (x->start != y->start) return x->start < y->start ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* The same schedule with its steps in the order of their starts. */
+static enum status sort_steps(const struct instance *in, struct dispatch_step *steps, struct error *err)
+{
+    struct dispatch *d = NULL;
+    struct timed *timed = alloc_zeroed(in->task_count, sizeof *timed);
+    if (!timed) return error_memory(err, "an order", in->task_count * sizeof *timed);
+    if (!dispatch_create(in, &d, err)) {
+        for (uint32_t t = 0; t < in->task_count; t++)
+            timed[t] = (struct timed){dispatch_put(d, steps[t].job, steps[t].device), steps[t], t};
+        qsort(timed, in->task_count, sizeof *timed, compare_timed);
+        for (uint32_t t = 0; t < in->task_count; t++) steps[t] = timed[t].step;
+    }
+    dispatch_destroy(d);
+    free(timed);
+    return err->status;
+}
+
+static enum status keep(struct search *s, int64_t value, struct error *err)
+{
+    if (value >= s->value) return STATUS_OK;
+    s->value = value;
+    memcpy(s->steps, s->trial, s->in->task_count * sizeof *s->steps);
+    return sort_steps(s->in, s->steps, err);
+}
+
+/* --- iterations ------------------------------------------------------------------------------ */
+
+static double work_of(const struct search *s, const struct list_rule *rule)
+{
+    double devices = rule->every_device ? 1.0 + s->in->device_count : 1;
+    if (rule->thrift > 0) devices += (double)s->in->device_count * s->in->device_count;
+    return (double)s->in->task_count * rule->width * s->in->job_count * devices;
+}
+
+static enum status try_rule(struct search *s, const struct list_rule *rule, uint32_t fixed,
+                            struct error *err)
+{
+    int64_t value;
+    if (fixed > 0) memcpy(s->trial, s->steps, fixed * sizeof *s->trial);
+    int64_t below = s->value;
+    if (!list_search_run(s->list, rule, fixed, below, s->options->until_s, s->trial, &value))
+        return STATUS_OK;
+    s->best_priority = rule->priority;
+    s->best_softness = rule->softness;
+    s->best_thrift = rule->thrift;
+    memcpy(s->best_weights, s->weights, s->in->job_count * sizeof *s->weights);
+    s->best_every = rule->every_device;
+    return keep(s, value, err);
+}
+
+static double random_priority(const struct search *s, uint64_t draw)
+{
+    if (draw % 2) return s->best_priority;
+    return priorities[draw / 2 % ARRAY_COUNT(priorities)] * s->mean;
+}
+
+/* Which guide. Without copies the bound's duals say it all. */
+static uint32_t random_softness(const struct search *s, uint64_t draw)
+{
+    return !s->copies ? 0 : draw % 2 ? s->best_softness : draw / 2 % 8 == 0 ? 0 : 1 + (uint32_t)(draw / 16 % 2);
+}
+
+/* How much the bytes over a shared bridge count. */
+static double random_thrift(const struct search *s, uint64_t draw)
+{
+    if (s->in->bridge_bytes_per_tick == 0) return 0;
+    return draw % 2 ? s->best_thrift : thrifts[draw / 2 % ARRAY_COUNT(thrifts)];
+}
+
+/* 1 to 0.01: much reorders jobs of different lengths, little only equal ones. */
+static double random_noise(uint64_t draw)
+{
+    return ldexp(1, -(int)(draw / 16 % 8));
+}
+
+/* The weights of this run: those of the best, or all 1, changed by up to `noise`. */
+static void perturb(struct search *s, bool best, double noise, uint64_t seed)
+{
+    for (uint32_t i = 0; i < s->in->job_count; i++)
+        s->weights[i] = (best ? s->best_weights[i] : 1) * (1 + noise * (2 * random_unit(seed, i) - 1));
+}
+
+/* Make the last tasks of the best schedule anew. */
+static enum status remake_end(struct search *s, uint64_t draw, struct error *err)
+{
+    uint32_t n = s->in->task_count;
+    uint32_t open = 2 + (uint32_t)pow(n, random_unit(draw, 1)); /* of any order of magnitude */
+    if (open > n) open = n;
+    if (open <= EXACT_TASKS && branch_bound_takes(s->in)) {
+        struct branch_bound_options limits = {.fixed = n - open,
+                                              .nodes_max = n <= SMALL_TASKS ? SMALL_NODES : EXACT_NODES,
+                                              .until_s = s->options->until_s, .memory_bytes = 1 << 20};
+        struct branch_bound_result result;
+        int64_t value = s->value;
+        memcpy(s->trial, s->steps, n * sizeof *s->trial);
+        if (branch_bound_run(s->in, s->bounds, &limits, s->trial, &value, &result, err))
+            return err->status;
+        return keep(s, value, err);
+    }
+    struct list_rule rule = {.width = s->copies || draw / 256 % 2 ? 4 : 1,
+                             .softness = random_softness(s, draw / 4096),
+                             .priority = random_priority(s, draw / 8), .weights = s->weights,
+                             .thrift = random_thrift(s, draw >> 32),
+                             .every_device = draw / 4 % 2};
+    perturb(s, draw / 1024 % 2, random_noise(draw), draw);
+    double share = (double)open / n;
+    while (rule.width > 1 && rule.width < s->width_max && work_of(s, &rule) * share < end_work)
+        rule.width *= 2;
+    if (rule.width > s->width_max) rule.width = s->width_max;
+    return try_rule(s, &rule, n - open, err);
+}
+
+/* --- sweeps ---------------------------------------------------------------------------------- */
+
+/* Where little is left to gain, ends and beams find it sooner. */
+static bool sweeps_pay(const struct search *s)
+{
+    return s->many && (double)(s->value - s->bound) > sweep_gap * (double)s->bound;
+}
+
+/* How many sweeps there will be, known once the first has been made: as many as there are iterations left,
+ * unless the time ends before. */
+static double sweeps_most(const struct search *s, bool *timed)
+{
+    double most = (double)(s->options->iterations - s->sweep_first);
+    double affordable = (s->options->until_s - s->sweep_started_s) / s->sweep_s;
+    *timed = affordable < most;
+    return *timed ? affordable : most;
+}
+
+static enum status begin_sweeps(struct search *s, struct error *err)
+{
+    s->sweep_first = s->iteration;
+    s->sweep_started_s = clock_s();
+    if (sweep_search_create(s->in, &s->sweep, err)) return err->status;
+    sweep_search_begin(s->sweep, s->steps);
+    return STATUS_OK;
+}
+
+/*
+ * The first sweep takes improvements alone. It shows how many there is time for, which decides how warm
+ * the next ones begin; from there they cool down.
+ */
+static enum status run_sweep(struct search *s, uint64_t draw, struct error *err)
+{
+    if (!s->sweep && begin_sweeps(s, err)) return err->status;
+    bool first = s->iteration == s->sweep_first, many = false, timed;
+    double warm = 0, done = 0;
+    if (!first) {
+        double most = sweeps_most(s, &timed);
+        done = (s->iteration - s->sweep_first) / most;
+        if (timed)
+            done = (clock_s() - s->sweep_started_s) / (s->options->until_s - s->sweep_started_s);
+        done = fmin(done, 1);
+        warm = fmin(fmax(most * heat_per_sweep, heat_min), heat_max) * (1 - done);
+        many = most >= MANY_SWEEPS;
+    }
+    double sharp = many ? sharpness_first + (sharpness_last - sharpness_first) * done : sharpness_few;
+    struct sweep_rule rule = {.reach = many ? REACH_MANY : REACH_FEW, .sharpness = sharp * s->mean,
+                              .temperature = warm, .seed = draw};
+    int64_t value = sweep_search_run(s->sweep, &rule, s->options->until_s);
+    if (first) s->sweep_s = clock_s() - s->sweep_started_s;
+    if (value >= s->value) return STATUS_OK;
+    memcpy(s->trial, sweep_search_order(s->sweep), s->in->task_count * sizeof *s->trial);
+    return keep(s, value, err);
+}
+
+/* --- the first list schedules ---------------------------------------------------------------- */
+
+/*
+ * Jobs far ahead of others. Where forward passes hide their copies badly, behind each other, it pays that
+ * backward passes of some jobs run beside the forward passes of others as soon as they can; jobs that
+ * start together are in step for ever. Three in ten have no lead: something must be left for the end.
+ */
+static void stagger(struct search *s, double most, uint64_t draw)
+{
+    for (uint32_t i = 0; i < s->in->job_count; i++)
+        s->leads[i] = most * fmax(0, (random_unit(draw, i) - 0.3) / 0.7);
+}
+
+/* One of the list schedules that come first. */
+static enum status open(struct search *s, uint64_t draw, struct error *err)
+{
+    struct list_rule rule = {.width = 1, .weights = s->weights};
+    uint32_t k = s->iteration;
+    if (s->many && k < ARRAY_COUNT(staggerings)) {
+        perturb(s, false, 0, draw);
+        stagger(s, staggerings[k].lead, draw);
+        rule.leads = s->leads;
+        rule.idling = 4;
+        rule.priority = staggerings[k].priority * s->mean;
+        rule.softness = 1;
+        return try_rule(s, &rule, 0, err);
+    }
+    if (s->many) k -= (uint32_t)ARRAY_COUNT(staggerings);
+    perturb(s, false, s->copies && k % 2 ? first_noise : 0, draw);
+    rule.priority = priorities[k % ARRAY_COUNT(priorities)] * s->mean;
+    rule.every_device = s->in->class_count > 1 ? k % 4 > 0 : k >= ARRAY_COUNT(priorities);
+    rule.patient = s->in->class_count > 1 && k % 4 == 3;
+    if (s->in->bridge_bytes_per_tick > 0) rule.thrift = thrifts[k % ARRAY_COUNT(thrifts)];
+    rule.softness = !s->copies ? 0 : k > 4 && k % 3 == 2 ? 2 : 1;
+    return work_of(s, &rule) <= work_max ? try_rule(s, &rule, 0, err) : STATUS_OK;
+}
+
+/* Returns the layers that this iteration makes; LAYERS_COUNT: none. */
+static uint32_t layers_of(const struct search *s)
+{
+    uint32_t which = 0;
+    if (!s->copies || s->in->task_count > SMALL_TASKS || !layer_search_takes(s->in)) return LAYERS_COUNT;
+    while (which < LAYERS_COUNT && layers[which].at != s->iteration) which++;
+    return which;
+}
+
+static enum status make_layers(struct search *s, uint32_t which, struct error *err)
+{
+    uint32_t width = layers[which].width;
+    struct layer_search_options limits = {.until_s = s->options->until_s, .width = width, .width_max = width,
+                                          .memory_bytes = layers_bytes, .fit_share = layers[which].fit_share,
+                                          .nodes_max = (uint64_t)LAYERS_NODES * width};
+    struct layer_search_result result;
+    int64_t value = s->value;
+    memcpy(s->trial, s->steps, s->in->task_count * sizeof *s->trial);
+    if (layer_search_run(s->in, s->bounds, &limits, s->trial, &value, &result, err)) return err->status;
+    return keep(s, value, err);
+}
+
+static enum status iterate(struct search *s, struct error *err)
+{
+    uint32_t first = 2 * ARRAY_COUNT(priorities), k = s->iteration;
+    if (s->many) first += (uint32_t)ARRAY_COUNT(staggerings);
+    uint64_t draw = random_u64(s->options->seed, k);
+    double noise = random_noise(draw);
+    bool late = clock_s() - s->started_s > opening_share * (s->options->until_s - s->started_s);
+    if (s->sweep || ((k == first || (k < first && late)) && sweeps_pay(s))) return run_sweep(s, draw, err);
+    if (k < first) return open(s, draw, err);
+    struct list_rule rule = {.width = 1, .weights = s->weights};
+    uint32_t which = layers_of(s);
+    if (which < LAYERS_COUNT) return make_layers(s, which, err);
+    uint32_t round = (k - first) / (1 + PASSES + ENDS), turn = (k - first) % (1 + PASSES + ENDS);
+    if (turn > PASSES) return remake_end(s, draw, err);
+    rule.priority = random_priority(s, draw);
+    rule.softness = random_softness(s, draw / 4096);
+    rule.thrift = random_thrift(s, draw >> 32);
+    rule.every_device = (s->copies && draw / 128 % 2) || (s->in->class_count > 1 && draw / 128 % 4);
+    rule.patient = s->in->class_count > 1 && draw / 2048 % 4 == 0;
+    if (turn == 0 && s->copies) {
+        for (uint32_t r = 0; r <= round && rule.width < s->width_max; r++) rule.width *= 4;
+        if (rule.width > s->width_max) rule.width = s->width_max;
+        rule.every_device = s->best_every;
+        if (round % 4 < 3) {
+            rule.priority = s->best_priority;
+            rule.softness = s->best_softness;
+            rule.thrift = s->best_thrift;
+        }
+        if (round % 2 == 0) noise = 0;
+    }
+    perturb(s, draw / 1024 % 4 > 0, noise, draw);
+    while (rule.width > 1 && work_of(s, &rule) > work_max) rule.width /= 2;
+    if (work_of(s, &rule) > work_max) rule.every_device = false;
+    return try_rule(s, &rule, 0, err);
+}
+
+static enum status baselines(struct search *s, struct error *err)
+{
+    int64_t value;
+    bool quick = (double)s->in->task_count * s->in->job_count <= quick_work;
+    double until_s = quick ? HUGE_VAL : s->options->until_s;
+    s->value = INT64_MAX;
+    if (!quick && (list_baseline_whole(s->in, s->trial, &value, err) || keep(s, value, err)))
+        return err->status;
+    if (list_baseline_lrtf(s->in, until_s, s->trial, &value, err) || keep(s, value, err)) return err->status;
+    if (s->value > s->bound &&
+        (list_baseline_hydra(s->in, until_s, s->trial, &value, err) || keep(s, value, err)))
+        return err->status;
+    return STATUS_OK;
+}
+
+/* As wide as 64 MiB of nodes and one run of the cheapest kind allow. */
+static uint32_t widest(const struct instance *in)
+{
+    double tasks = in->task_count, width = (64 << 20) / 12.0 / tasks;
+    if (work_max / tasks / in->job_count < width) width = work_max / tasks / in->job_count;
+    return width < 1 ? 1 : width > WIDTH_MAX ? WIDTH_MAX : (uint32_t)width;
+}
+
+static bool has_copies(const struct instance *in)
+{
+    for (uint32_t u = 0; u < in->unit_count; u++)
+        if (in->units[u].in > 0 || in->units[u].out > 0) return true;
+    return false;
+}
+
+bool schedule_search_sweeps(const struct instance *in)
+{
+    return in->task_count > SMALL_TASKS && in->objective == OBJECTIVE_MAKESPAN && has_copies(in);
+}
+
+enum status schedule_search(const struct instance *in, const struct instance_bounds *bounds,
+                            const struct schedule_search_options *options, struct dispatch_step *steps,
+                            int64_t *value, uint32_t *iterations, struct error *err)
+{
+    struct search s = {.in = in, .bounds = bounds, .options = options, .steps = steps, .started_s = clock_s(),
+                       .bound = instance_bounds_best(bounds), .width_max = widest(in)};
+    s.trial = alloc_zeroed(in->task_count, sizeof *s.trial);
+    s.weights = alloc_zeroed(in->job_count, sizeof *s.weights);
+    s.best_weights = alloc_zeroed(in->job_count, sizeof *s.best_weights);
+    s.leads = alloc_zeroed(in->job_count, sizeof *s.leads);
+    if (!s.trial || !s.weights || !s.best_weights || !s.leads) {
+        error_memory(err, "a search", in->task_count * sizeof *s.trial);
+        goto out;
+    }
+    s.copies = has_copies(in);
+    for (uint32_t u = 0; u < in->unit_count; u++)
+        s.mean += (double)instance_compute_min(in, u) * in->jobs[in->units[u].job].repeat;
+    s.mean /= in->task_count;
+    s.many = schedule_search_sweeps(in);
+    s.best_priority = s.mean;
+    perturb(&s, false, 0, 0);
+    memcpy(s.best_weights, s.weights, in->job_count * sizeof *s.weights);
+    s.iteration = options->made;
+    if (options->made > 0) s.value = *value;
+    else if (baselines(&s, err)) goto out;
+    if (options->iterations == 0 || finished(&s)) goto done;
+    if (list_search_create(in, bounds, s.width_max, &s.list, err)) goto out;
+    for (; s.iteration < options->iterations && !finished(&s); s.iteration++)
+        if (iterate(&s, err)) goto out;
+done:
+    *value = s.value;
+    *iterations = s.iteration;
+out:
+    list_search_destroy(s.list);
+    sweep_search_destroy(s.sweep);
+    free(s.leads);
+    free(s.trial);
+    free(s.weights);
+    free(s.best_weights);
+    return err->status;
+}

@@ -1,0 +1,33 @@
+/*
+ * What set-ups are to be expected: the duals of a *soft* assignment, as a guide for list schedules.
+ *
+ * The assignment bound (instance_bound.h) matches every unit with the follower that suits it best, as if any
+ * unit could be had at any time; its duals then see no difficulty in a unit that few others leave room for.
+ * A list schedule chooses between the few jobs that are ready. With a softness T the least cost over all
+ * followers becomes -T log of the mean of exp(-cost / T): a compromise between the least and the mean,
+ * in which units that suit few others cost more. The less a candidate costs beyond that, the better its
+ * place is used. These are no bounds.
+ *
+ * Source: Sinkhorn's iteration on entropic optimal transport; Cuturi, "Sinkhorn distances", 2013.
+ */
+#ifndef SPILLWAY_PLANNER_SET_UP_GUIDE_H
+#define SPILLWAY_PLANNER_SET_UP_GUIDE_H
+
+#include "planner/solve/bounds/instance_bound.h"
+
+/* Between the starts of a unit j and one of unit k behind it row[j] + column[k] ticks are expected. */
+struct set_up_guide {
+    double *row, *column; /* (unit_count) */
+    double row_start;     /* in front of a device's first task */
+};
+
+/*
+ * softness: in mean computations of a unit; 0: the duals of `bounds` as they are. Zeroed before; release
+ * it with set_up_guide_release(). Costs are taken between at most some hundred units of the instance and
+ * all others: 30 ms. Errors: STATUS_NO_MEMORY.
+ */
+MUST_CHECK enum status set_up_guide_make(const struct instance *in, const struct instance_bounds *bounds,
+                                         double softness, struct set_up_guide *out, struct error *err);
+void set_up_guide_release(struct set_up_guide *guide);
+
+#endif

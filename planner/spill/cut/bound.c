@@ -1,0 +1,466 @@
+/*
+ * Four bounds that need no solver.
+ *
+ *   area    all computation, each layer at the speed of the fastest device for it, spread evenly over the
+ *           devices, and by the faster of the ways that there are of listing its kernels: that of jobs that
+ *           compute on one device at a time, whose logits are made in pieces, and those of jobs that are
+ *           spread, whose tensor groups pad the words and whose optimizers step in one kernel.
+ *           Recomputation is not counted: another plan might not need it. What the host's
+ *           processor may do (optimizers, embeddings) is shared so that all end together.
+ *   chain   a job's minibatches follow each other: the longest job alone, on one device at a time. A job that is
+ *           spread can be sooner.
+ *   link    (where states are in host memory first, planner/plan_charges.h) every state must reach a device once and come back once; where the processor may update,
+ *           only the parameters and as many gradients. And a job whose state exceeds
+ *           all device memory together must, in each minibatch after the first, fetch at least the
+ *           excess again, for each minibatch touches all of it; as much must go back. All of this
+ *           crosses the links out of host memory: either direction with what they pass in one, and both
+ *           together with what they pass in both, of which a simplex link has its bandwidth once.
+ *
+ *   storage  states that all memory together, the host's and the devices', has no room for are on
+ *           storage: they must be read once, and as every update changes all of a state, as much must
+ *           be written. A job whose state alone exceeds all memory reads and writes the excess in
+ *           each minibatch.
+ *
+ * The rate of the links is that of a tree: a link passes no more than its own bandwidth and no more
+ * than what lies behind it. Paths that share a link farther from the host than one that they do
+ * not share are summed as if they did not, which can only raise the rate: the bound stays valid.
+ */
+#include "planner/spill/cut/bound.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/extreme.h"
+#include "models/cost/cost.h"
+#include "models/job/evaluation.h"
+#include "models/job/memory.h"
+#include "models/job/parallel_work.h"
+#include "planner/plan_charges.h"
+#include "planner/plan_work.h"
+
+/* --- links ----------------------------------------------------------------------------------- */
+
+/* What a link passes in one direction, or in both together. */
+static double link_rate(const struct hardware_link *link, bool both)
+{
+    return link->bandwidth.value * (both && link->duplex ? 2 : 1);
+}
+
+/* Bandwidth through the links at depth `depth` and behind it, for the devices of group[] whose path
+ * agrees so far with device `leader`'s. */
+static double rate_behind(const struct hardware *hw, uint32_t leader, uint32_t depth, bool both)
+{
+    const struct hardware_device *lead = &hw->devices[leader];
+    if (depth >= lead->path_count) return 0;
+    double rate = link_rate(&hw->links[lead->path[depth]], both);
+    if (depth + 1 == lead->path_count) return rate;
+    double behind = 0;
+    for (uint32_t d = leader; d < hw->device_count; d++) {
+        const struct hardware_device *device = &hw->devices[d];
+        if (device->path_count <= depth || device->path[depth] != lead->path[depth]) continue;
+        bool counted = false; /* an earlier device of this group leads its branch */
+        for (uint32_t i = leader; i < d && !counted; i++)
+            counted = hw->devices[i].path_count > depth + 1 && device->path_count > depth + 1 &&
+                      hw->devices[i].path[depth] == lead->path[depth] &&
+                      hw->devices[i].path[depth + 1] == device->path[depth + 1];
+        if (!counted && device->path_count > depth + 1) behind += rate_behind(hw, d, depth + 1, both);
+        else if (device->path_count == depth + 1) behind += rate;
+    }
+    return behind < rate ? behind : rate;
+}
+
+/* The same of devices [first, end), which agree so far, where each branch is in one piece and the links of branches ascend:
+ * then no device need be compared with all others. False: they do not, and nothing is known. */
+static bool rate_of_run(const struct hardware *hw, uint32_t first, uint32_t end, uint32_t depth, bool both, double *out)
+{
+    const struct hardware_device *lead = &hw->devices[first];
+    double rate = link_rate(&hw->links[lead->path[depth]], both), behind = 0;
+    *out = rate;
+    for (uint32_t d = first, next; d < end; d = next) {
+        const struct hardware_device *device = &hw->devices[d];
+        next = d + 1;
+        if (device->path_count == depth + 1) {
+            behind += rate;
+            continue;
+        }
+        uint32_t link = device->path[depth + 1];
+        double branch;
+        while (next < end && hw->devices[next].path_count > depth + 1 && hw->devices[next].path[depth + 1] == link) next++;
+        if (next < end && hw->devices[next].path_count > depth + 1 && hw->devices[next].path[depth + 1] < link) return false;
+        if (next < end && hw->devices[next].path_count == depth + 1) return false;
+        if (!rate_of_run(hw, d, next, depth + 1, both, &branch)) return false;
+        behind += branch;
+    }
+    if (lead->path_count > depth + 1 && behind < rate) *out = behind;
+    return true;
+}
+
+static bool host_rate_of_runs(const struct hardware *hw, bool both, double *out)
+{
+    *out = 0;
+    for (uint32_t d = 0, next; d < hw->device_count; d = next) {
+        double branch;
+        if (hw->devices[d].path_count == 0) return false;
+        uint32_t link = hw->devices[d].path[0];
+        for (next = d + 1; next < hw->device_count && hw->devices[next].path_count > 0 && hw->devices[next].path[0] == link;)
+            next++;
+        if (next < hw->device_count && hw->devices[next].path_count > 0 && hw->devices[next].path[0] < link) return false;
+        if (!rate_of_run(hw, d, next, 0, both, &branch)) return false;
+        *out += branch;
+    }
+    return true;
+}
+
+static double host_rate(const struct hardware *hw, bool both)
+{
+    double rate = 0;
+    if (host_rate_of_runs(hw, both, &rate)) return rate;
+    rate = 0;
+    for (uint32_t d = 0; d < hw->device_count; d++) {
+        bool counted = false;
+        for (uint32_t i = 0; i < d && !counted; i++)
+            counted = hw->devices[i].path_count > 0 && hw->devices[d].path_count > 0 &&
+                      hw->devices[i].path[0] == hw->devices[d].path[0];
+        if (!counted) rate += rate_behind(hw, d, 0, both);
+    }
+    return rate;
+}
+
+double bound_host_rate(const struct hardware *hw)
+{
+    return host_rate(hw, false);
+}
+
+/* Bytes of a layer's weights as passes read them, or of all its state, without padding. */
+static double layer_bytes(const struct job *job, uint64_t layer, bool whole)
+{
+    struct tensor_spec specs[LAYER_TENSORS_MAX];
+    uint32_t count = network_layer_shapes(&job->network, layer, specs);
+    double moments = (double)(optimizer_moments(job->optimizer.kind) *
+                              precision_bytes(job->optimizer.moments));
+    double bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool rounded = precision_halves_weight(job->precision, specs[i].matrix);
+        double weight = (double)precision_bytes(rounded ? PRECISION_BF16 : PRECISION_FP32);
+        double master = rounded ? (double)precision_bytes(PRECISION_FP32) : 0;
+        bytes += (double)specs[i].elements * (weight + (whole ? master + moments : 0));
+    }
+    return bytes;
+}
+
+/* What a device must hold of a job at some time in each minibatch. Where the host's processor may
+ * update, of an embedding only the token table of a tied head. */
+static double touched_bytes(const struct job *job, bool cpu)
+{
+    double bytes = 0;
+    bool updated_here = !cpu || !job_can_use_cpu(job);
+    for (uint64_t l = 0; l < job->network.layer_count; l++)
+        if (updated_here || l > 0 || !job_slices(job))
+            bytes += layer_bytes(job, l, updated_here);
+    double table = !updated_here && job_slices(job) && job_has_table(job)
+                       ? (double)job_table_bytes(job) : 0;
+    return bytes + table;
+}
+
+/* *bytes: in each direction; *rate: at which these, or those of both directions, cross the links. */
+static double link_bound(const struct hardware *hw, const struct job_set *jobs, bool cpu,
+                         double *bytes, double *rate)
+{
+    double memory = 0, moved = 0;
+    for (uint32_t d = 0; d < hw->device_count; d++) memory += (double)hw->devices[d].memory_bytes;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        const struct job *job = &jobs->jobs[j];
+        double state = touched_bytes(job, cpu);
+        double again = state > memory ? state - memory : 0;
+        moved += (plan_charges_count(hw) ? state : again) + again * (double)(job->minibatches - 1);
+    }
+    *bytes = moved;
+    double one = host_rate(hw, false), both = host_rate(hw, true);
+    bool together = both < 2 * one;
+    *rate = together ? both : one;
+    return one > 0 ? moved / *rate * (together ? 2 : 1) : 0;
+}
+
+/* --- storage --------------------------------------------------------------------------------- */
+
+/* Of jobs that memory does not hold alone: others may be in it one after the other. *bytes: in each direction. */
+static double storage_bound(const struct hardware *hw, const struct job_set *jobs, double *bytes)
+{
+    double memory = hw->host_bytes.value, states = 0, again = 0;
+    *bytes = 0;
+    if (!hardware_has_storage(hw)) return 0;
+    for (uint32_t d = 0; d < hw->device_count; d++) memory += (double)hw->devices[d].memory_bytes;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        const struct job *job = &jobs->jobs[j];
+        double state = touched_bytes(job, false);
+        if (state <= memory) continue;
+        states += state;
+        again += (state - memory) * (double)(job->minibatches - 1);
+    }
+    *bytes = states > memory ? states - memory + again : 0;
+    double share = *bytes / hardware_host_count(hw); /* of each node's storage, at the best */
+    double each = share / cost_storage_bandwidth(hw, STORAGE_READ);
+    double other = share / cost_storage_bandwidth(hw, STORAGE_WRITE);
+    double both = 2 * share / hardware_storage_rate(hw);
+    if (other > each) each = other;
+    return both > each ? both : each;
+}
+
+/* --- computation ----------------------------------------------------------------------------- */
+
+/* Seconds of computation: what only devices can do, and what they or the host's processor can. */
+struct parts {
+    double device, movable, movable_on_cpu;
+};
+
+static double pass_s(const struct hardware *hw, uint32_t device, const struct job *job,
+                     uint64_t layer, enum plan_pass pass, uint32_t how)
+{
+    struct work_item items[PLAN_WORK_ITEMS_MAX];
+    uint32_t count = plan_work_items(job, layer, 1, pass, UNIT_KEEP | how, 0, 0, items);
+    return cost_device_s(hw, device, items, count);
+}
+
+/* Where a job clips, its embedding's rows are gathered beside both devices and processor. */
+static bool gathers_apart(const struct job *job, uint64_t layer)
+{
+    return layer == 0 && job_clips(job) && job_slices(job);
+}
+
+/* As though all hosts' processors did it together. */
+static double processors_s(const struct hardware *hw, const struct job *job, uint64_t layer, enum plan_pass pass)
+{
+    return pass_s(hw, hardware_cpu(hw), job, layer, pass, 0) / hardware_host_count(hw);
+}
+
+/* The same of a held-out minibatch: forward passes. */
+static struct parts held_out_parts(const struct hardware *hw, uint32_t device,
+                                   const struct job *job, bool cpu)
+{
+    struct parts parts = {0};
+    for (uint64_t l = 0; l < job->network.layer_count; l++) {
+        double seconds = pass_s(hw, device, job, l, PLAN_EVALUATE, 0);
+        if (gathers_apart(job, l)) continue;
+        if (cpu && l == 0 && job_slices(job)) {
+            parts.movable += seconds;
+            parts.movable_on_cpu += processors_s(hw, job, l, PLAN_EVALUATE);
+        } else {
+            parts.device += seconds;
+        }
+    }
+    return parts;
+}
+
+/* Without recomputation, on a device of one type. */
+static struct parts minibatch_parts(const struct hardware *hw, uint32_t device,
+                                    const struct job *job, bool cpu)
+{
+    struct parts parts = {0};
+    uint64_t layers = job->network.layer_count;
+    for (uint64_t l = 0; l < layers; l++) {
+        bool last = l + 1 == layers, rows = l == 0 && !last && job_slices(job);
+        bool apart = gathers_apart(job, l);
+        double forward = last || apart ? 0 : pass_s(hw, device, job, l, PLAN_FORWARD, 0);
+        double back = pass_s(hw, device, job, l, last ? PLAN_LOSS : PLAN_BACKWARD, 0);
+        double update = pass_s(hw, device, job, l, PLAN_UPDATE, 0);
+        if (!cpu) {
+            parts.device += forward + back;
+        } else if (rows) {
+            parts.movable += forward + back;
+            parts.movable_on_cpu += (apart ? 0 : processors_s(hw, job, l, PLAN_FORWARD)) +
+                                    processors_s(hw, job, l, PLAN_BACKWARD);
+        } else {
+            parts.device += forward + back - update;
+            parts.movable += update;
+            parts.movable_on_cpu += processors_s(hw, job, l, PLAN_UPDATE);
+        }
+    }
+    return parts;
+}
+
+/* The least time of `devices` and the processor for these parts, however the movable one is shared:
+ * when both end together, or the processor takes all of it and still ends first. */
+static double shared_s(struct parts p, uint32_t devices)
+{
+    double sum = p.movable + devices * p.movable_on_cpu;
+    double moved = sum > 0 ? (p.device + p.movable) / sum : 0;
+    if (moved > 1) moved = 1;
+    return (p.device + (1 - moved) * p.movable) / devices;
+}
+
+static void add_parts(struct parts *sum, struct parts part, double times)
+{
+    sum->device += part.device * times;
+    sum->movable += part.movable * times;
+    sum->movable_on_cpu += part.movable_on_cpu * times;
+}
+
+/* --- computation in any plan ------------------------------------------------------------------ */
+
+/* The kernels of a pass over a layer of a job that is spread, of all microbatches; `padded`: words are a multiple of 8. */
+static double spread_s(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer,
+                       enum parallel_pass pass, bool padded)
+{
+    enum { PADDED_TO = 8 };
+    struct work_item items[PARALLEL_WORK_MAX];
+    struct job own = *job;
+    own.parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B};
+    memset(own.compression, 0, sizeof own.compression);
+    if (padded) own.network.vocabulary = (job->network.vocabulary + PADDED_TO - 1) / PADDED_TO * PADDED_TO;
+    uint32_t count = parallel_work(&own, (struct parallel_layers){layer, 1}, pass, items);
+    return (double)job->microbatches * cost_device_s(hw, device, items, count);
+}
+
+static double spread_passes_s(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer)
+{
+    double best = HUGE_VAL;
+    for (int padded = 0; padded < 2; padded++)
+        best = min_s(best, spread_s(hw, device, job, layer, PARALLEL_FORWARD, padded) +
+                               spread_s(hw, device, job, layer, PARALLEL_BACKWARD, padded));
+    return best;
+}
+
+/* One step over all parameters, on a device or the host's processor. */
+static double one_step_s(const struct hardware *hw, uint32_t device, const struct job *job)
+{
+    const struct work_item step = {.kernel = optimizer_kernel(job_state_format(job)), .count = 1,
+                                   .m = network_parameters(&job->network), .n = job->precision != PRECISION_FP32};
+    if (job->network.family == NETWORK_PROFILE) return 0;
+    return cost_device_s(hw, device, &step, 1);
+}
+
+/* Passes over a layer without its update, as one device at a time has them. */
+static double own_passes_s(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer)
+{
+    bool last = layer + 1 == job->network.layer_count;
+    double forward = last || gathers_apart(job, layer) ? 0 : pass_s(hw, device, job, layer, PLAN_FORWARD, 0);
+    return forward + pass_s(hw, device, job, layer, last ? PLAN_LOSS : PLAN_BACKWARD, 0) -
+           pass_s(hw, device, job, layer, PLAN_UPDATE, 0);
+}
+
+/* Returns seconds of a minibatch's passes over a layer on a device of one type; adds those of its update to *update_s. */
+static double passes_of_type(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer, double *update_s)
+{
+    double own = own_passes_s(hw, device, job, layer);
+    *update_s += pass_s(hw, device, job, layer, PLAN_UPDATE, 0);
+    return job_clips(job) ? own : min_s(own, spread_passes_s(hw, device, job, layer));
+}
+
+/* Parts of a minibatch in any plan: each layer on the type, and by the list of kernels, that is the fastest. */
+static struct parts least_parts(const struct hardware *hw, const struct job *job, bool cpu)
+{
+    struct parts parts = {0};
+    double updates_s[DEVICE_TYPES_MAX] = {0}, update_s = HUGE_VAL, host_s = 0;
+    for (uint64_t l = 0, end; l < job->network.layer_count; l = end) {
+        double best = HUGE_VAL;
+        bool seen[DEVICE_TYPES_MAX] = {false}, embedding = l == 0 && job->network.layer_count > 1 && job_slices(job);
+        end = network_alike_end(&job->network, l);
+        if (l + 1 < job->network.layer_count && end == job->network.layer_count) end--; /* the last has the loss */
+        for (uint32_t d = 0; d < hw->device_count; d++) {
+            uint32_t type = hw->devices[d].type;
+            double layer_update_s = 0;
+            if (seen[type]) continue;
+            seen[type] = true;
+            best = min_s(best, passes_of_type(hw, d, job, l, &layer_update_s));
+            updates_s[type] += (double)(end - l) * layer_update_s;
+        }
+        *(cpu && embedding ? &parts.movable : &parts.device) += (double)(end - l) * best;
+        if (!cpu) continue;
+        host_s += (double)(end - l) * processors_s(hw, job, l, PLAN_UPDATE);
+        if (embedding)
+            parts.movable_on_cpu += (gathers_apart(job, l) ? 0 : processors_s(hw, job, l, PLAN_FORWARD)) +
+                                    processors_s(hw, job, l, PLAN_BACKWARD) - processors_s(hw, job, l, PLAN_UPDATE);
+    }
+    for (uint32_t d = 0; d < hw->device_count; d++)
+        update_s = min_s(update_s, min_s(updates_s[hw->devices[d].type], one_step_s(hw, d, job)));
+    *(cpu ? &parts.movable : &parts.device) += update_s;
+    if (cpu) parts.movable_on_cpu += min_s(host_s, one_step_s(hw, hardware_cpu(hw), job) / hardware_host_count(hw));
+    return parts;
+}
+
+/* All of a job in any plan; held-out minibatches, which jobs that are spread do not have, on the fastest type for them. */
+static struct parts least_job_parts(const struct hardware *hw, const struct job *job, bool cpu)
+{
+    bool movable = cpu && job_can_use_cpu(job);
+    double held_out = (double)evaluation_count(job) * (double)job->evaluation.minibatches;
+    struct parts parts = {0}, best = {0};
+    add_parts(&parts, least_parts(hw, job, movable), (double)job->minibatches);
+    for (uint32_t d = 0; held_out > 0 && d < hw->device_count; d++) {
+        if (d > 0 && hw->devices[d].type == hw->devices[d - 1].type) continue;
+        struct parts of = held_out_parts(hw, d, job, movable);
+        if (d == 0 || of.device + of.movable < best.device + best.movable) best = of;
+    }
+    if (held_out > 0) add_parts(&parts, best, held_out);
+    return parts;
+}
+
+/* --- on one device at a time ------------------------------------------------------------------- */
+
+/* All of a job, on the device type that is the fastest for it. */
+static struct parts job_parts(const struct hardware *hw, const struct job *job, bool cpu)
+{
+    struct parts best = {0};
+    bool some = false;
+    for (uint32_t type = 0; type < hw->type_count; type++) {
+        uint32_t device = 0;
+        while (device < hw->device_count && hw->devices[device].type != type) device++;
+        if (device == hw->device_count) continue;
+        bool movable = cpu && job_can_use_cpu(job);
+        double held_out = (double)evaluation_count(job) * (double)job->evaluation.minibatches;
+        struct parts parts = {0};
+        add_parts(&parts, minibatch_parts(hw, device, job, movable), (double)job->minibatches);
+        if (held_out > 0)
+            add_parts(&parts, held_out_parts(hw, device, job, movable), held_out);
+        if (some && parts.device + parts.movable >= best.device + best.movable) continue;
+        best = parts;
+        some = true;
+    }
+    return best;
+}
+
+void bound_makespan(const struct hardware *hw, const struct job_set *jobs, bool cpu,
+                    struct bound *out)
+{
+    struct parts all = {0};
+    double chain = 0, moved = 0;
+    uint32_t longest = 0;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        struct parts parts = job_parts(hw, &jobs->jobs[j], cpu);
+        double alone = shared_s(parts, 1);
+        add_parts(&all, least_job_parts(hw, &jobs->jobs[j], cpu), 1);
+        if (alone > chain) {
+            chain = alone;
+            longest = j;
+        }
+    }
+    double area = shared_s(all, hw->device_count);
+    double bytes_per_s = 0, link = link_bound(hw, jobs, cpu, &moved, &bytes_per_s);
+    double stored = 0, storage = storage_bound(hw, jobs, &stored);
+    double any_s = max_s(area, max_s(link, storage));
+    char text[QUANTITY_TEXT_BYTES], rate[QUANTITY_TEXT_BYTES];
+    if (storage > area && storage > chain && storage > link) {
+        *out = (struct bound){.seconds = storage, .any_s = any_s, .kind = BOUND_STORAGE};
+        snprintf(out->text, sizeof out->text,
+                 "at least %s must be read from storage and as much written, at %s in all",
+                 quantity_text(stored, DIMENSION_BYTES, text),
+                 quantity_text(hardware_host_count(hw) * hardware_storage_rate(hw), DIMENSION_BYTES_PER_S, rate));
+    } else if (link > area && link > chain) {
+        *out = (struct bound){.seconds = link, .any_s = any_s, .kind = BOUND_LINK};
+        snprintf(out->text, sizeof out->text,
+                 "at least %s must cross the links of host memory in each direction, at %s in all",
+                 quantity_text(moved, DIMENSION_BYTES, text),
+                 quantity_text(bytes_per_s, DIMENSION_BYTES_PER_S, rate));
+    } else if (chain > area) {
+        *out = (struct bound){.seconds = chain, .any_s = any_s, .kind = BOUND_CHAIN};
+        snprintf(out->text, sizeof out->text,
+                 "on one device at a time the minibatches of job '%.80s' follow each other: %s of computation",
+                 jobs->jobs[longest].name, quantity_text(chain, DIMENSION_SECONDS, text));
+    } else {
+        *out = (struct bound){.seconds = area, .any_s = any_s, .kind = BOUND_AREA};
+        snprintf(out->text, sizeof out->text, "%s of computation on %u device%s%s",
+                 quantity_text(area * hw->device_count, DIMENSION_SECONDS, text), hw->device_count,
+                 hw->device_count == 1 ? "" : "s",
+                 all.movable > 0 ? ", optimizers shared with the host's processor" : "");
+    }
+}

@@ -1,0 +1,26 @@
+/*
+ * Lower bounds on the makespan of any plan for these jobs on this machine, whatever its shards,
+ * policy and layout, under the durations of models/cost/cost.h. All but the chain's hold for jobs that are spread over
+ * devices as well.
+ */
+#ifndef SPILLWAY_PLANNER_BOUND_H
+#define SPILLWAY_PLANNER_BOUND_H
+
+#include "planner/spill/cut/footprint.h"
+
+struct bound {
+    double seconds; /* of plans that compute each job on one device at a time */
+    double any_s;   /* of every plan, those of jobs that are spread over devices among them; at most `seconds` */
+    uint32_t kind;  /* enum plan_bound_kind, of `seconds`; only BOUND_CHAIN may be above any_s */
+    char text[256];
+};
+
+/* The largest of area, chain, link and storage (see bound.c); any_s is the same without the chain. `cpu`: the host's processor may have optimizers
+ * (hardware_has_cpu()). */
+void bound_makespan(const struct hardware *hardware, const struct job_set *jobs, bool cpu,
+                    struct bound *out);
+
+/* Bytes per second at which all devices together can receive from (or send to) host memory. */
+double bound_host_rate(const struct hardware *hardware);
+
+#endif

@@ -1,0 +1,69 @@
+/* See homes.h. Graham's rule: within a third of the best sharing of the work. */
+#include "planner/spill/cut/homes.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "models/job/memory.h"
+
+struct work {
+    double seconds;
+    uint32_t job;
+};
+
+struct node {
+    double seconds;    /* of its jobs */
+    double bytes;      /* likewise */
+    uint32_t devices;  /* used; 0: none of the jobs can be there */
+};
+
+static int compare_work(const void *left, const void *right)
+{
+    const struct work *a = left, *b = right;
+    if (a->seconds < b->seconds || a->seconds > b->seconds) return a->seconds > b->seconds ? -1 : 1;
+    return a->job < b->job ? -1 : 1;
+}
+
+/* The node that ends first with so much more, of those with room for it if there is one; the lowest of several. */
+static uint32_t soonest(const struct node *nodes, uint32_t count, const struct work *work, double bytes, double room)
+{
+    uint32_t best = UINT32_MAX;
+    bool best_fits = false;
+    double best_s = 0;
+    for (uint32_t n = 0; n < count; n++) {
+        if (nodes[n].devices == 0) continue;
+        bool fits = nodes[n].bytes + bytes <= room;
+        double end_s = (nodes[n].seconds + work->seconds) / nodes[n].devices;
+        if (best != UINT32_MAX && (fits == best_fits ? !(end_s < best_s) : !fits)) continue;
+        best = n;
+        best_fits = fits;
+        best_s = end_s;
+    }
+    return best;
+}
+
+enum status homes_choose(const struct hardware *hardware, uint32_t devices, const struct job_set *jobs,
+                         const double *seconds, uint32_t *homes, struct error *err)
+{
+    uint32_t count = hardware_host_count(hardware);
+    double room = hardware_of_host(hardware, hardware->host_bytes.value +
+                                                 hardware->storage.capacity_bytes.value);
+    struct node *nodes = alloc_zeroed(count, sizeof *nodes);
+    struct work *works = alloc_zeroed(jobs->count, sizeof *works);
+    enum status status = STATUS_OK;
+    if (!nodes || !works) status = error_memory(err, "the nodes of jobs", count * sizeof *nodes);
+    for (uint32_t d = 0; !status && d < devices; d++) nodes[hardware->devices[d].host].devices++;
+    for (uint32_t j = 0; !status && j < jobs->count; j++) works[j] = (struct work){seconds[j], j};
+    if (!status && jobs->count > 1) qsort(works, jobs->count, sizeof *works, compare_work);
+    for (uint32_t i = 0; !status && i < jobs->count; i++) {
+        const struct job *job = &jobs->jobs[works[i].job];
+        double bytes = (double)job_state(job, 0, job->network.layer_count).bytes;
+        uint32_t home = soonest(nodes, count, &works[i], bytes, room);
+        nodes[home].seconds += works[i].seconds;
+        nodes[home].bytes += bytes;
+        homes[works[i].job] = home;
+    }
+    free(nodes);
+    free(works);
+    return status;
+}

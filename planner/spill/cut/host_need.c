@@ -1,0 +1,120 @@
+/* See host_need.h. */
+#include "planner/spill/cut/host_need.h"
+
+#include <inttypes.h>
+
+#include "base/extreme.h"
+#include "base/size.h"
+#include "base/text/quantity.h"
+#include "base/try.h"
+#include "models/job/host_files.h"
+#include "models/job/memory.h"
+#include "planner/spill/cut/partition_storage.h"
+
+static enum status no_memory(struct error *err)
+{
+    return error_memory(err, "counting host memory", 1);
+}
+
+static void add(struct host_need *need, uint64_t bytes)
+{
+    need->others += bytes;
+    need->buffers += bytes > 0;
+}
+
+static bool is_embedding(const struct job *job, const struct plan_shard *shard)
+{
+    return shard->first_layer == 0 && job_has_embedding(job);
+}
+
+/* Scratch of an embedding whose passes run on the host's processor; of evaluations too. */
+static void add_workspaces(const struct job *job, const struct footprint *f, struct host_need *need)
+{
+    add(need, f->workspace_bytes[UNIT_FORWARD][UNIT_KEEP]);
+    add(need, f->workspace_bytes[UNIT_BACKWARD][UNIT_KEEP]);
+    if (job->evaluation.every > 0) add(need, f->workspace_bytes[UNIT_FORWARD][UNIT_KEEP]);
+}
+
+/* What there is of a job as a whole. */
+static void add_whole(const struct job *job, struct host_need *need)
+{
+    add(need, job_batch_bytes(job));
+    add(need, sizeof(double));
+    if (job_has_table(job)) add(need, job_table_gradient_bytes(job));
+    if (job->evaluation.every > 0) add(need, sizeof(double));
+    if (job_clips(job)) add(need, memory_tensor_count(&job->network, 0, job->network.layer_count) * sizeof(double));
+}
+
+enum status host_need_add(const struct job_set *jobs, struct footprints *footprints, const struct partition *p,
+                          uint32_t j, struct host_need *need, struct error *err)
+{
+    const struct job *job = &jobs->jobs[j];
+    uint64_t gradients[GRADIENT_TURNS] = {0};
+    uint32_t first = p->job_first_shard[j], end = p->job_first_shard[j + 1];
+    add_whole(job, need);
+    for (uint32_t s = first; s < end; s++) {
+        const struct footprint *f = footprint_of(footprints, j, p->shards[s].first_layer, p->shards[s].layer_count);
+        if (!f) return no_memory(err);
+        need->states += f->state_bytes;
+        need->buffers++;
+        add(need, f->input_bytes);
+        add(need, f->input_bytes);
+        if (job->keep_best) add(need, f->gradient_bytes);
+        if (job_clips(job)) add(need, f->gradient_bytes); /* its gradient */
+        if (is_embedding(job, &p->shards[s])) {
+            if (p->on_cpu[s]) add_workspaces(job, f, need);
+            continue;
+        }
+        uint64_t *gradient = &gradients[(s - first) % GRADIENT_TURNS];
+        if (p->on_cpu[s] && !job_clips(job)) *gradient = max_u64(*gradient, f->gradient_bytes);
+        uint32_t activations = partition_activations(p, s);
+        if (plan_activations_spill(activations) && s + 1 < end) add(need, f->kept_bytes[activations]);
+    }
+    for (uint32_t i = 0; i < GRADIENT_TURNS; i++) add(need, gradients[i]);
+    return STATUS_OK;
+}
+
+bool host_states_exceed(const struct hardware *hardware, const struct job_set *jobs, uint32_t hosts)
+{
+    double states = 0;
+    for (uint32_t j = 0; j < jobs->count; j++)
+        states += (double)job_state(&jobs->jobs[j], 0, jobs->jobs[j].network.layer_count).bytes;
+    return states > hosts * (double)hardware_host_bytes(hardware);
+}
+
+/* --- turns ------------------------------------------------------------------------------------ */
+
+static enum status too_large(const struct hardware *hardware, const struct job *job, uint64_t need, struct error *err)
+{
+    char text[3][QUANTITY_TEXT_BYTES];
+    uint64_t have = hardware_host_bytes(hardware);
+    return error_set(err, STATUS_INFEASIBLE,
+                     "job '%s' alone needs %s of host memory and %s has %s: %s are missing (%" PRIu64 " bytes; expected "
+                     "more host memory, or storage for its states: --storage-memory and --storage-rate)",
+                     job->name, quantity_text((double)need, DIMENSION_BYTES, text[0]),
+                     hardware_host_count(hardware) > 1 ? "each of the machine's nodes" : "the machine",
+                     quantity_text((double)have, DIMENSION_BYTES, text[1]),
+                     quantity_text((double)(need - have), DIMENSION_BYTES, text[2]), need - have);
+}
+
+enum status host_take_turns(const struct hardware *hardware, const struct job_set *jobs, struct footprints *footprints,
+                            struct partition *partition, struct error *err)
+{
+    void *need, *open_s, *close_s;
+    TRY(arena_array(&partition->arena, jobs->count, sizeof *partition->host.need, &need, err));
+    TRY(arena_array(&partition->arena, jobs->count, sizeof *partition->host.open_s, &open_s, err));
+    TRY(arena_array(&partition->arena, jobs->count, sizeof *partition->host.close_s, &close_s, err));
+    struct partition_host host = {.need = need, .open_s = open_s, .close_s = close_s,
+                                  .room = hardware_host_bytes(hardware) / PLAN_HOST_ALIGNMENT * PLAN_HOST_ALIGNMENT};
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        const struct job *job = &jobs->jobs[j];
+        struct host_need own = {0};
+        TRY(host_need_add(jobs, footprints, partition, j, &own, err));
+        host.need[j] = size_align(own.states + own.others + own.buffers * (PLAN_HOST_ALIGNMENT - 1), PLAN_HOST_ALIGNMENT);
+        if (host.need[j] > host.room) return too_large(hardware, job, host.need[j], err);
+        host.open_s[j] = host_file_open_s(hardware, job, 0, job->network.layer_count);
+        host.close_s[j] = host_file_close_s(hardware, job, 0, job->network.layer_count);
+    }
+    partition->host = host;
+    return STATUS_OK;
+}

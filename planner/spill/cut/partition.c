@@ -1,0 +1,154 @@
+/*
+ * What both ways of cutting need: how much edges, scratch and host memory jobs take whatever the
+ * cut, and what to say when nothing fits. The message names the layer that lacks least, for that is
+ * the one that a slightly larger device would hold.
+ */
+#include "planner/spill/cut/partition_cutter.h"
+
+#include <string.h>
+
+#include "models/job/memory.h"
+#include "planner/spill/cut/homes.h"
+#include "planner/spill/cut/host_need.h"
+
+static uint64_t smallest_device(const struct hardware *hardware)
+{
+    uint64_t bytes = UINT64_MAX;
+    for (uint32_t d = 0; d < hardware->device_count; d++)
+        if (hardware->devices[d].memory_bytes < bytes) bytes = hardware->devices[d].memory_bytes;
+    return bytes;
+}
+
+/* Four boundaries of the widest layer, batch and loss: more than any unit has at once. */
+static uint64_t edge_bytes_of(const struct job *job)
+{
+    uint64_t widest = 0;
+    uint64_t layers = network_is_listed(&job->network) ? job->network.layer_count : 1;
+    for (uint64_t layer = 0; layer < layers; layer++)
+        widest = max_u64(widest, memory_boundary_bytes(&job->network, layer, job_samples(job),
+                                                       job->sequence, job->precision));
+    return 4 * padded(widest) + padded(job_batch_bytes(job)) + padded(sizeof(double));
+}
+
+double cutter_host_bytes(const struct job *job)
+{
+    uint64_t layers = job->network.layer_count;
+    uint64_t bytes = job_state(job, 0, layers).bytes;
+    if (job_has_table(job)) bytes += job_table_gradient_bytes(job);
+    if (job->keep_best) bytes += memory_parameter_bytes(&job->network, 0, layers);
+    if (job_clips(job)) bytes += memory_parameter_bytes(&job->network, 0, layers); /* all gradients */
+    return (double)bytes + 2.0 * (double)layers *
+                               (double)memory_boundary_bytes(&job->network, 0, job_samples(job),
+                                                             job->sequence, job->precision);
+}
+
+uint64_t cutter_table_bytes(const struct job *job)
+{
+    return padded(job_table_bytes(job)) + padded(job_table_gradient_bytes(job));
+}
+
+void cutter_note_fixed(struct cutter *cutter, uint64_t taken)
+{
+    const struct job_set *jobs = cutter->jobs;
+    uint32_t job = 0; /* tables are most of what every cut takes: the job with the largest */
+    for (uint32_t j = 0; j < jobs->count; j++)
+        if (job_has_table(&jobs->jobs[j]) &&
+            cutter_table_bytes(&jobs->jobs[j]) == cutter->table_bytes) {
+            job = j;
+            break;
+        }
+    cutter_note_failure(cutter, job, jobs->jobs[job].network.layer_count - 1,
+                        taken - cutter->capacity);
+}
+
+uint64_t cutter_workspace(const struct footprint *f, const struct job *job, bool last, uint32_t how)
+{
+    if (last) return padded(f->workspace_bytes[UNIT_LOSS][how]);
+    uint64_t bytes = max_u64(f->workspace_bytes[UNIT_FORWARD][how],
+                             f->workspace_bytes[UNIT_BACKWARD][how]);
+    /* evaluations keep nothing, whatever is done with the training's activations */
+    if (job->evaluation.every > 0) bytes = max_u64(bytes, f->workspace_bytes[UNIT_FORWARD][0]);
+    return padded(bytes);
+}
+
+void cutter_note_failure(struct cutter *cutter, uint32_t job, uint64_t layer, uint64_t missing)
+{
+    if (missing < cutter->missing_bytes) {
+        cutter->failed_job = job;
+        cutter->failed_layer = layer;
+        cutter->missing_bytes = missing;
+    }
+}
+
+enum status cutter_out_of_memory(struct error *err)
+{
+    return error_memory(err, "the table of shard sizes", 1);
+}
+
+enum status partition_allocate(const struct job_set *jobs, struct partition *out,
+                               struct error *err)
+{
+    size_t layers = 0;
+    for (uint32_t j = 0; j < jobs->count; j++) layers += jobs->jobs[j].network.layer_count;
+    struct {
+        size_t count, size;
+        void *out;
+    } arrays[] = {
+        {layers, sizeof *out->shards, &out->shards},
+        {jobs->count + 1u, sizeof *out->job_first_shard, &out->job_first_shard},
+        {jobs->count, sizeof *out->slice_rows, &out->slice_rows},
+        {layers, sizeof *out->keep_offset, &out->keep_offset},
+        {layers, sizeof *out->state_offset, &out->state_offset},
+        {layers, sizeof *out->shard_device, &out->shard_device},
+        {layers, sizeof *out->on_cpu, &out->on_cpu},
+        {layers, sizeof *out->persistent, &out->persistent},
+        {layers, sizeof *out->kept, &out->kept},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(arrays); i++) {
+        void *array;
+        enum status status =
+            arena_array(&out->arena, arrays[i].count, arrays[i].size, &array, err);
+        if (status) return status;
+        memcpy(arrays[i].out, &array, sizeof array);
+    }
+    return STATUS_OK;
+}
+
+struct cutter cutter_make(const struct hardware *hardware, const struct job_set *jobs,
+                          struct footprints *footprints, const struct planner_options *options,
+                          bool interleaved)
+{
+    struct cutter cutter = {.hardware = hardware,
+                            .jobs = jobs,
+                            .footprints = footprints,
+                            .options = options,
+                            .interleaved = interleaved,
+                            .hosts = interleaved ? homes_count(hardware, jobs) : 1,
+                            .host_devices =
+                                interleaved ? hardware_most_on_host(hardware, 0, hardware->device_count) : 1,
+                            .capacity = smallest_device(hardware),
+                            .contention = 1,
+                            .shares_cpu = strcmp(hardware->backend, "host") == 0,
+                            .missing_bytes = UINT64_MAX};
+    const struct compute_profile *profile = hardware_profile(hardware, 0);
+    if (profile && profile->interference.copy_reference_rate.value > 0)
+        cutter.copy_slows_s = profile->interference.compute_by_copy.value /
+                              profile->interference.copy_reference_rate.value;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        const struct job *job = &jobs->jobs[j];
+        if (footprint_twin(footprints, j) == j)
+            cutter.edge_bytes = max_u64(cutter.edge_bytes, edge_bytes_of(job));
+        if (job_has_table(job))
+            cutter.table_bytes = max_u64(cutter.table_bytes, cutter_table_bytes(job));
+        cutter.host_fixed_bytes += cutter_host_bytes(job);
+    }
+    cutter.turns = options->host == HOST_TURNS ||
+                   (!hardware_has_storage(hardware) && host_states_exceed(hardware, jobs, cutter.hosts));
+    return cutter;
+}
+
+void partition_release(struct partition *partition)
+{
+    arena_release(&partition->arena);
+    *partition = (struct partition){0};
+}

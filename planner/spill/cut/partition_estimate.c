@@ -1,0 +1,259 @@
+/*
+ * Two clocks. Among jobs that take turns there is always another unit to fill a gap, so the units of a
+ * minibatch just add up, each with the largest of its parts. A job that is alone on its device has
+ * nothing to fill gaps with: a shard's parameters come in again only when its update is out, and a
+ * region is free again when what was in it has left. With few, large shards these gaps are most of a
+ * minibatch, so its units are put on the lanes of a device one behind the other, as schedule.c will:
+ *
+ *     in       | in 1 |      | in 2 |in 2'|           ...
+ *     compute         |  1   |      |    2    |   1'  | ...
+ *     out                                     | out 2 | out 1 |
+ *
+ * The estimate is what the third minibatch adds to the second.
+ */
+#include "planner/spill/cut/partition_estimate.h"
+
+#include <string.h>
+
+#include "models/cost/cost.h"
+
+/* What a unit computes and copies. */
+struct load {
+    double compute_s;
+    uint64_t in_bytes, out_bytes;
+};
+
+struct shard_load {
+    struct load forward, backward; /* the loss is a backward pass without a forward pass */
+    double cpu_s;
+};
+
+uint32_t estimate_place(const struct job *job, uint32_t place)
+{
+    return job_clips(job) ? PLACE_CPU : place;
+}
+
+bool estimate_uses_cpu(const struct job *job, uint32_t place)
+{
+    return estimate_place(job, place) != PLACE_DEVICE && job_can_use_cpu(job);
+}
+
+/* Of an embedding's way back, and what follows it. */
+static double embedding_back_s(const struct job *job, const struct footprint *f)
+{
+    return f->cpu_backward_s + (job_clips(job) ? f->cpu_norm_s + f->cpu_update_s : 0);
+}
+
+bool estimate_embedding_on_cpu(const struct job *job, uint32_t place)
+{
+    return estimate_uses_cpu(job, place) && job_slices(job);
+}
+
+static void add(struct load *sum, const struct load *load)
+{
+    sum->compute_s += load->compute_s;
+    sum->in_bytes += load->in_bytes;
+    sum->out_bytes += load->out_bytes;
+}
+
+/* Seconds of a unit that computes while copies in and out of others go on. */
+static double unit_s(const struct cutter *cutter, const struct candidate *c, const struct load *load)
+{
+    uint64_t in_bytes = load->in_bytes, out_bytes = load->out_bytes;
+    double in = in_bytes ? cost_copy_s(cutter->hardware, 0, COPY_H2D, in_bytes) : 0;
+    double out = out_bytes ? cost_copy_s(cutter->hardware, 0, COPY_D2H, out_bytes) : 0;
+    in *= cutter->contention;
+    out *= cutter->contention;
+    if (c->region_count == 1) return in + load->compute_s + out;
+    double compute = load->compute_s + cutter->copy_slows_s * (double)(in_bytes + out_bytes);
+    return c->region_count == 2 ? max_s(compute, in + out) : max_s(compute, max_s(in, out));
+}
+
+/* enum plan_activations of a shard of a cut. */
+static uint32_t activations_of(const struct candidate *c, const struct job_cut *cut, uint32_t s)
+{
+    return cut->kept[s] ? partition_kept_way(c->activations) : c->activations;
+}
+
+static struct shard_load load_of(const struct candidate *c, const struct job *job,
+                                 const struct plan_shard *shard, const struct footprint *f,
+                                 uint32_t activations, bool on_cpu, bool persistent)
+{
+    bool last = is_last(job, shard->first_layer, shard->layer_count);
+    uint64_t spilled =
+        plan_activations_spill(activations) && !last ? f->kept_bytes[activations] : 0;
+    /* to the host go the state or, in its place, the gradient of the parameters */
+    uint64_t in = persistent ? 0 : on_cpu ? f->weight_bytes : f->state_bytes;
+    uint64_t out = persistent ? 0 : on_cpu ? f->gradient_bytes : f->state_bytes;
+    bool has_table = last && job_has_table(job);
+    uint64_t table = has_table ? job_table_bytes(job) : 0;
+    uint64_t table_gradient = has_table ? job_table_gradient_bytes(job) : 0;
+    double backward = last ? f->loss_s[c->loss_inputs] : f->backward_s[activations];
+    struct shard_load load = {
+        .backward = {.compute_s = backward - (on_cpu ? f->update_s : 0),
+                     .in_bytes = in + table + f->input_bytes + f->output_bytes + spilled,
+                     .out_bytes = out + table_gradient + f->input_bytes},
+        .cpu_s = on_cpu ? f->cpu_update_s + f->cpu_norm_s : 0};
+    if (!last)
+        load.forward = (struct load){
+            .compute_s = f->forward_s,
+            .in_bytes = (persistent ? 0 : f->weight_bytes) + f->input_bytes,
+            .out_bytes = f->output_bytes + spilled};
+    return load;
+}
+
+struct seconds estimate_shard(const struct cutter *cutter, const struct candidate *c, uint32_t job,
+                              const struct plan_shard *shard, const struct footprint *f, bool on_cpu)
+{
+    const struct job *of = &cutter->jobs->jobs[job];
+    if (on_cpu && shard->first_layer == 0 && job_has_embedding(of))
+        return (struct seconds){.cpu = f->cpu_forward_s + embedding_back_s(of, f)};
+    struct shard_load load = load_of(c, of, shard, f, c->activations, on_cpu, false);
+    return (struct seconds){
+        .device = unit_s(cutter, c, &load.forward) + unit_s(cutter, c, &load.backward),
+        .cpu = load.cpu_s};
+}
+
+/* --- a job alone ------------------------------------------------------------------------------ */
+
+/* When each lane is free. */
+struct lanes {
+    double h2d, compute, d2h, cpu;
+    double region[REGIONS_MAX];
+    uint32_t turn;
+    double *ready; /* per shard: its update is in host memory */
+};
+
+static bool is_alone(const struct cutter *cutter, const struct candidate *c)
+{
+    return (!cutter->interleaved || cutter->jobs->count == 1) && c->region_count > 1;
+}
+
+static double copied_s(const struct cutter *cutter, enum copy_direction direction, uint64_t bytes)
+{
+    return bytes ? cost_copy_s(cutter->hardware, 0, direction, bytes) * cutter->contention : 0;
+}
+
+/* What a unit leaves for the next one stays on the device, but for what comes from or goes to an
+ * embedding of the host's processor. */
+static void leave_here(struct shard_load *load, const struct footprint *f, bool last, bool to_host)
+{
+    load->backward.in_bytes -= last ? f->input_bytes : f->output_bytes;
+    load->backward.out_bytes -= f->input_bytes;
+    if (!last) load->forward.in_bytes -= f->input_bytes;
+    if (!to_host) return;
+    load->backward.out_bytes += f->input_bytes;
+    *(last ? &load->backward.in_bytes : &load->forward.in_bytes) += f->input_bytes;
+}
+
+/* A unit of shard `s`; `state_s` is when what it fetches is in host memory. */
+static void run_unit(const struct cutter *cutter, const struct candidate *c, struct lanes *lanes,
+                     const struct load *load, uint32_t s, double state_s, bool persistent,
+                     bool updates, double cpu_s)
+{
+    double in = copied_s(cutter, COPY_H2D, load->in_bytes);
+    double out = copied_s(cutter, COPY_D2H, load->out_bytes);
+    double compute =
+        load->compute_s + cutter->copy_slows_s * (double)(load->in_bytes + load->out_bytes);
+    double *region = &lanes->region[lanes->turn % c->region_count];
+    double in_start = lanes->h2d;
+    if (!persistent) in_start = max_s(in_start, max_s(*region, state_s));
+    lanes->h2d = in_start + in;
+    lanes->compute = max_s(lanes->compute, lanes->h2d) + compute;
+    lanes->d2h = max_s(lanes->d2h, lanes->compute) + out;
+    if (updates) lanes->ready[s] = lanes->d2h;
+    if (updates && cpu_s > 0)
+        lanes->ready[s] = lanes->cpu = max_s(lanes->cpu, lanes->d2h) + cpu_s;
+    if (persistent) return;
+    *region = lanes->d2h;
+    lanes->turn++;
+}
+
+static enum status run_minibatch(const struct cutter *cutter, const struct candidate *c,
+                                 uint32_t job, const struct job_cut *cut, struct lanes *lanes,
+                                 struct error *err)
+{
+    const struct job *of = &cutter->jobs->jobs[job];
+    for (uint32_t u = 0; u < 2 * cut->count; u++) {
+        bool back = u >= cut->count;
+        uint32_t s = back ? 2 * cut->count - 1 - u : u;
+        const struct plan_shard *shard = &cut->shards[s];
+        const struct footprint *f =
+            footprint_of(cutter->footprints, job, shard->first_layer, shard->layer_count);
+        if (!f) return cutter_out_of_memory(err);
+        bool last = s + 1 == cut->count, on_cpu = cut->on_cpu[s] && !cut->persistent[s];
+        if (last && !back) continue; /* the loss is forward and backward in one */
+        if (on_cpu && s == 0 && job_has_embedding(of)) {
+            double seconds = back ? embedding_back_s(of, f) : f->cpu_forward_s;
+            lanes->cpu = max_s(lanes->cpu, back ? lanes->d2h : lanes->ready[0]) +
+                         (cutter->shares_cpu ? 0 : seconds);
+            if (back) lanes->ready[0] = lanes->cpu;
+            else lanes->compute = max_s(lanes->compute, lanes->cpu);
+            continue;
+        }
+        struct shard_load load =
+            load_of(c, of, shard, f, activations_of(c, cut, s), on_cpu, cut->persistent[s]);
+        leave_here(&load, f, last,
+                   s == 1 && job_has_embedding(of) && cut->on_cpu[0] && !cut->persistent[0]);
+        double state = last ? max_s(lanes->ready[s], lanes->ready[0]) : lanes->ready[s];
+        run_unit(cutter, c, lanes, back ? &load.backward : &load.forward, s, state,
+                 cut->persistent[s], back, cutter->shares_cpu ? 0 : load.cpu_s);
+    }
+    return STATUS_OK;
+}
+
+static enum status minibatch_alone(const struct cutter *cutter, const struct candidate *c,
+                                   uint32_t job, const struct job_cut *cut, double *out,
+                                   struct error *err)
+{
+    struct lanes lanes = {.ready = cut->ready_s};
+    double before = 0;
+    memset(cut->ready_s, 0, cut->count * sizeof *cut->ready_s);
+    for (uint32_t minibatch = 0; minibatch < 3; minibatch++) {
+        before = lanes.compute;
+        enum status status = run_minibatch(cutter, c, job, cut, &lanes, err);
+        if (status) return status;
+    }
+    *out = lanes.compute - before;
+    return STATUS_OK;
+}
+
+/* --- all passes ------------------------------------------------------------------------------- */
+
+enum status estimate_minibatch(const struct cutter *cutter, const struct candidate *c, uint32_t job,
+                               const struct job_cut *cut, struct seconds *out, struct error *err)
+{
+    const struct job *of = &cutter->jobs->jobs[job];
+    uint32_t units = 2 * cut->count;
+    struct load together = {0};
+    *out = (struct seconds){0};
+    for (uint32_t u = 0; u < units; u++) {
+        bool back = u >= cut->count;
+        uint32_t s = back ? units - 1 - u : u;
+        const struct plan_shard *shard = &cut->shards[s];
+        const struct footprint *f =
+            footprint_of(cutter->footprints, job, shard->first_layer, shard->layer_count);
+        if (!f) return cutter_out_of_memory(err);
+        bool on_cpu = cut->on_cpu[s] && !cut->persistent[s];
+        if (on_cpu && s == 0 && job_has_embedding(of)) {
+            out->cpu += back ? embedding_back_s(of, f) : f->cpu_forward_s;
+            continue;
+        }
+        struct shard_load load =
+            load_of(c, of, shard, f, activations_of(c, cut, s), on_cpu, cut->persistent[s]);
+        if (back) out->cpu += load.cpu_s;
+        add(&together, back ? &load.backward : &load.forward);
+        if (cut->persistent[s]) continue;
+        out->device += unit_s(cutter, c, &together);
+        together = (struct load){0};
+    }
+    out->device += unit_s(cutter, c, &together);
+    return is_alone(cutter, c) ? minibatch_alone(cutter, c, job, cut, &out->device, err)
+                               : STATUS_OK;
+}
+
+double estimate_together(const struct cutter *cutter, struct seconds s)
+{
+    if (cutter->shares_cpu) return s.device + s.cpu;
+    return max_s(s.device, s.cpu * cutter->host_devices);
+}

@@ -1,0 +1,350 @@
+/*
+ * See partition_job.h. Balanced cuts minimise, over all ways to part a job's layers,
+ *
+ *     sum of t_i + e * (2 T * shards + sum of t_i^2 / T)
+ *
+ * with t_i the estimate of shard i (partition_estimate.h), T the sum of them of the greedy cut and e =
+ * `tie`. Each term is a sum over shards, so it is one dynamic programme. Those behind e are a few
+ * millionths of the first and decide between cuts of equal time: fewer shards before even ones, for the
+ * second sum is T at most. Where the device computes all the time, cuts into single layers would be even,
+ * and as long as any other by this estimate; the copies that they add are hidden, but not free.
+ *
+ * Layers of one kind make many cuts of equal time: greedy shards of 5, 5 and 2 blocks become shards of 4,
+ * for which a smaller region is enough, and what that frees may keep states on the device.
+ *
+ * The sum knows nothing of gaps between units, nor of what the processor does meanwhile, and a balanced
+ * cut is taken only if the estimate of the whole minibatch, which does, is not longer.
+ */
+#include "planner/spill/cut/partition_job.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/try.h"
+#include "models/job/memory.h"
+#include "planner/spill/cut/boundaries.h"
+
+static const double tie = 1e-6;
+
+uint64_t partition_region_need(const struct footprint *f, const struct job *job, bool last, uint32_t activations,
+                               uint32_t place)
+{
+    uint64_t pair = padded(f->weight_bytes) + padded(f->gradient_bytes), need = padded(f->state_bytes);
+    if (estimate_uses_cpu(job, place))
+        need = estimate_place(job, place) == PLACE_CPU ? pair : max_u64(pair, need);
+    if (!last && plan_activations_spill(activations)) need += padded(f->kept_bytes[activations]);
+    return need;
+}
+
+uint32_t partition_unit_way(const struct candidate *c, const struct job *job, bool last)
+{
+    bool out = estimate_place(job, c->place) == PLACE_CPU && job_can_use_cpu(job);
+    return partition_way(c->activations, c->loss_inputs, last) | (out ? UNIT_GRADIENTS_OUT : 0);
+}
+
+static uint64_t slice_row_bytes(const struct job *job)
+{
+    return memory_state_rows(&job->network, 1, job_state_format(job)).bytes +
+           (job_has_table(job) ? job->network.width * sizeof(float) : 0);
+}
+
+/* State and gradient of a slice each start on a boundary. */
+enum { SLICE_PADDING = 2 * ARENA_ALIGNMENT };
+
+/* Rows of the embedding that fit a region, or 0 when not even one does; all of them if possible. */
+static uint64_t slice_rows_for(const struct job *job, uint64_t region_bytes)
+{
+    if (region_bytes <= SLICE_PADDING) return 0;
+    uint64_t rows = (region_bytes - SLICE_PADDING) / slice_row_bytes(job);
+    uint64_t all = job_embedding_rows(job);
+    if (rows >= all) return all;
+    uint64_t slices = rows ? (all + rows - 1) / rows : 0;
+    return slices ? (all + slices - 1) / slices : 0; /* even slices */
+}
+
+/* State and, of a table that a head reads, its gradient. */
+static uint64_t embedding_bytes(const struct job *job, const struct footprint *f)
+{
+    return padded(f->state_bytes) +
+           (job_has_table(job) ? padded(job_table_gradient_bytes(job)) : 0);
+}
+
+uint64_t partition_embedding_need(const struct footprint *f, const struct job *job, uint32_t place)
+{
+    if (estimate_embedding_on_cpu(job, place)) return 0;
+    return job_slices(job) ? padded(SLICE_PADDING + slice_row_bytes(job)) : embedding_bytes(job, f);
+}
+
+/* Add a shard at the end of the cut. */
+static void append_shard(const struct cutter *cutter, const struct candidate *c, uint32_t j,
+                         uint64_t first, uint64_t count, const struct footprint *f,
+                         struct job_cut *cut)
+{
+    const struct job *job = &cutter->jobs->jobs[j];
+    bool embedding = first == 0 && job_has_embedding(job);
+    bool on_cpu = embedding ? estimate_embedding_on_cpu(job, c->place)
+                            : partition_unit_way(c, job, false) & UNIT_GRADIENTS_OUT;
+    uint32_t way = embedding ? 0 : partition_unit_way(c, job, is_last(job, first, count));
+    struct plan_shard shard = {.job = j,
+                               .first_layer = first,
+                               .layer_count = count,
+                               .inputs_only = way & UNIT_INPUTS};
+    struct seconds seconds = estimate_shard(cutter, c, j, &shard, f, on_cpu);
+    cut->minibatch.device += seconds.device;
+    cut->minibatch.cpu += seconds.cpu;
+    cut->on_cpu[cut->count] = on_cpu;
+    cut->persistent[cut->count] = cut->kept[cut->count] = false;
+    cut->shards[cut->count++] = shard;
+}
+
+/* Give the processor as many of the last shards as shorten the minibatch. */
+static enum status share_updates(const struct cutter *cutter, const struct candidate *c, uint32_t j,
+                                 struct job_cut *cut, struct error *err)
+{
+    const struct job *job = &cutter->jobs->jobs[j];
+    if (estimate_place(job, c->place) != PLACE_SPLIT || !job_can_use_cpu(job)) return STATUS_OK;
+    struct seconds best = cut->minibatch, sum = cut->minibatch;
+    uint32_t best_first = cut->count, least = job_has_embedding(job) ? 1 : 0;
+    for (uint32_t s = cut->count; s-- > least;) {
+        const struct plan_shard *shard = &cut->shards[s];
+        const struct footprint *f =
+            footprint_of(cutter->footprints, j, shard->first_layer, shard->layer_count);
+        if (!f) return cutter_out_of_memory(err);
+        struct seconds here = estimate_shard(cutter, c, j, shard, f, false);
+        struct seconds there = estimate_shard(cutter, c, j, shard, f, true);
+        sum.device += there.device - here.device;
+        sum.cpu += there.cpu;
+        if (estimate_together(cutter, sum) >= estimate_together(cutter, best)) continue;
+        best = sum;
+        best_first = s;
+    }
+    for (uint32_t s = best_first; s < cut->count; s++) cut->on_cpu[s] = true;
+    cut->minibatch = best;
+    return STATUS_OK;
+}
+
+/* --- what a shard needs ------------------------------------------------------------------------ */
+
+/* Bytes of a shard of these layers, which are not an embedding. */
+struct shard_need {
+    uint64_t region, workspace, keep, spilled;
+};
+
+static enum status need_of(const struct cutter *cutter, const struct candidate *c, uint32_t j,
+                           uint64_t first, uint64_t count, struct shard_need *out, struct error *err)
+{
+    const struct job *job = &cutter->jobs->jobs[j];
+    const struct footprint *f = footprint_of(cutter->footprints, j, first, count);
+    if (!f) return cutter_out_of_memory(err);
+    bool last = is_last(job, first, count);
+    *out = (struct shard_need){
+        .region = partition_region_need(f, job, last, c->activations, c->place),
+        .workspace = cutter_workspace(f, job, last, partition_unit_way(c, job, last))};
+    if (plan_activations_stay(c->activations) && !last) out->keep = padded(f->kept_bytes[c->activations]);
+    if (plan_activations_spill(c->activations) && !last) out->spilled = f->kept_bytes[c->activations];
+    return STATUS_OK;
+}
+
+/* Layers of a shard at most, as many shards are asked for. */
+static uint64_t most_layers(const struct cutter *cutter, const struct job *job)
+{
+    uint64_t layers = job->network.layer_count;
+    if (cutter->options->shards <= 1) return layers;
+    uint64_t parts = cutter->options->shards - (job_has_embedding(job) ? 1 : 0);
+    uint64_t whole = layers - (job_has_embedding(job) ? 1 : 0);
+    return parts ? (whole + parts - 1) / parts : whole;
+}
+
+/* --- cuts -------------------------------------------------------------------------------------- */
+
+/* A cut with nothing but the embedding, if there is one. *fits false: it does not. */
+static enum status begin(const struct cutter *cutter, const struct candidate *c, uint32_t j,
+                         uint64_t room, struct job_cut *cut, bool *fits, struct error *err)
+{
+    const struct job *job = &cutter->jobs->jobs[j];
+    *fits = true;
+    cut->count = 0;
+    cut->workspace_bytes = cut->keep_bytes = cut->spilled_bytes = cut->persistent_bytes = 0;
+    cut->slice_rows = 0;
+    cut->minibatch = (struct seconds){0};
+    if (!job_has_embedding(job)) return STATUS_OK;
+    const struct footprint *f = footprint_of(cutter->footprints, j, 0, 1);
+    if (!f) return cutter_out_of_memory(err);
+    uint64_t need = embedding_bytes(job, f), workspace = cutter_workspace(f, job, false, UNIT_KEEP);
+    if (estimate_embedding_on_cpu(job, c->place)) {
+        workspace = 0;
+    } else if (job_slices(job)) {
+        cut->slice_rows = slice_rows_for(job, c->region_bytes);
+        *fits = cut->slice_rows > 0 && workspace <= room;
+        if (cut->slice_rows == job_embedding_rows(job) && need <= c->region_bytes) cut->slice_rows = 0;
+    } else {
+        *fits = need <= c->region_bytes && workspace <= room;
+    }
+    if (!*fits) return STATUS_OK;
+    cut->workspace_bytes = workspace;
+    append_shard(cutter, c, j, 0, 1, f, cut);
+    return STATUS_OK;
+}
+
+/* One more shard. */
+static enum status add_layers(const struct cutter *cutter, const struct candidate *c, uint32_t j,
+                              uint64_t first, uint64_t count, struct job_cut *cut, struct error *err)
+{
+    struct shard_need need;
+    TRY(need_of(cutter, c, j, first, count, &need, err));
+    const struct footprint *f = footprint_of(cutter->footprints, j, first, count);
+    if (!f) return cutter_out_of_memory(err);
+    cut->workspace_bytes = max_u64(cut->workspace_bytes, need.workspace);
+    cut->keep_bytes += need.keep;
+    cut->spilled_bytes += need.spilled;
+    append_shard(cutter, c, j, first, count, f, cut);
+    return STATUS_OK;
+}
+
+/* What is decided when all shards are there. */
+static enum status finish(const struct cutter *cutter, const struct candidate *c, uint32_t j,
+                          struct job_cut *cut, struct error *err)
+{
+    TRY(share_updates(cutter, c, j, cut, err));
+    return estimate_minibatch(cutter, c, j, cut, &cut->minibatch, err);
+}
+
+enum status partition_cut_greedy(const struct cutter *cutter, const struct candidate *c, uint32_t j,
+                                 uint64_t room, struct job_cut *cut, bool *fits, struct error *err)
+{
+    const struct job *job = &cutter->jobs->jobs[j];
+    uint64_t layers = job->network.layer_count, most = most_layers(cutter, job);
+    TRY(begin(cutter, c, j, room, cut, fits, err));
+    for (uint64_t first = cut->count, count; first < layers && *fits; first += count) {
+        for (count = 0; first + count < layers && count < most; count++) {
+            struct shard_need need;
+            TRY(need_of(cutter, c, j, first, count + 1, &need, err));
+            uint64_t workspace = max_u64(cut->workspace_bytes, need.workspace);
+            if (need.region > c->region_bytes || workspace + cut->keep_bytes + need.keep > room) break;
+        }
+        *fits = count > 0;
+        if (*fits) TRY(add_layers(cutter, c, j, first, count, cut, err));
+    }
+    return *fits ? finish(cutter, c, j, cut, err) : STATUS_OK;
+}
+
+/* --- balanced ---------------------------------------------------------------------------------- */
+
+struct balancing {
+    const struct cutter *cutter;
+    const struct candidate *candidate;
+    const struct partition_room *room;
+    uint32_t job;
+    uint64_t skipped; /* layers of the embedding */
+    double greedy_s;  /* of the greedy cut's shards that are not an embedding, added up */
+};
+
+/* Seconds of a shard: of the processor's, only what the devices lack meanwhile. */
+static enum status shard_s(const struct balancing *b, uint64_t first, uint64_t count, double *out,
+                           struct error *err)
+{
+    const struct candidate *c = b->candidate;
+    const struct plan_shard shard = {.job = b->job, .first_layer = first, .layer_count = count};
+    const struct footprint *f = footprint_of(b->cutter->footprints, b->job, first, count);
+    if (!f) return cutter_out_of_memory(err);
+    bool on_cpu = partition_unit_way(c, &b->cutter->jobs->jobs[b->job], false) & UNIT_GRADIENTS_OUT;
+    struct seconds s = estimate_shard(b->cutter, c, b->job, &shard, f, on_cpu);
+    *out = b->cutter->shares_cpu ? s.device + s.cpu : s.device;
+    return STATUS_OK;
+}
+
+static enum status part_of(void *context, uint64_t first, uint64_t count, struct boundaries_part *out,
+                           struct error *err)
+{
+    const struct balancing *b = context;
+    const struct candidate *c = b->candidate;
+    struct shard_need need;
+    first += b->skipped;
+    TRY(need_of(b->cutter, c, b->job, first, count, &need, err));
+    double seconds;
+    TRY(shard_s(b, first, count, &seconds, err));
+    bool stays = plan_activations_stay(c->activations);
+    *out = (struct boundaries_part){
+        .fits = need.region <= c->region_bytes && need.workspace + b->room->keep_bytes <= b->room->bytes,
+        .cost = seconds + tie * (2 * b->greedy_s + seconds * seconds / b->greedy_s),
+        .workspace_bytes = stays ? need.workspace : 0, /* else it fits, and that is all */
+        .keep_bytes = b->room->copies * need.keep};
+    return STATUS_OK;
+}
+
+/* Cut at these boundaries. */
+static enum status cut_at(const struct cutter *cutter, const struct candidate *c, uint32_t j,
+                          uint64_t room, const uint64_t *counts, uint32_t count, struct job_cut *cut,
+                          struct error *err)
+{
+    bool fits;
+    TRY(begin(cutter, c, j, room, cut, &fits, err));
+    uint64_t first = cut->count;
+    for (uint32_t i = 0; i < count; i++) {
+        TRY(add_layers(cutter, c, j, first, counts[i], cut, err));
+        first += counts[i];
+    }
+    return finish(cutter, c, j, cut, err);
+}
+
+enum status partition_cut_balanced(const struct cutter *cutter, const struct candidate *c, uint32_t j,
+                                   const struct partition_room *room, struct job_cut *cut,
+                                   struct error *err)
+{
+    const struct job *job = &cutter->jobs->jobs[j];
+    struct balancing balancing = {.cutter = cutter,
+                                  .candidate = c,
+                                  .room = room,
+                                  .job = j,
+                                  .skipped = job_has_embedding(job) ? 1 : 0};
+    uint64_t layers = job->network.layer_count - balancing.skipped;
+    struct seconds greedy = cut->minibatch;
+    uint32_t count = 0;
+    bool found = false, stays = plan_activations_stay(c->activations);
+    for (uint32_t i = (uint32_t)balancing.skipped; i < cut->count; i++) {
+        const struct plan_shard *shard = &cut->shards[i];
+        double seconds;
+        TRY(shard_s(&balancing, shard->first_layer, shard->layer_count, &seconds, err));
+        balancing.greedy_s += seconds;
+    }
+    if (!(balancing.greedy_s > 0)) return STATUS_OK;
+    TRY(begin(cutter, c, j, room->bytes, cut, &found, err));
+    const struct boundaries_problem problem = {
+        .part = part_of,
+        .context = &balancing,
+        .layers = layers,
+        .most = most_layers(cutter, job),
+        .memory_bytes = room->bytes,
+        .workspace_bytes = stays ? max_u64(room->workspace_bytes, cut->workspace_bytes) : 0};
+    uint64_t *counts = alloc_zeroed(layers, sizeof *counts);
+    if (!counts) return error_memory(err, "boundaries of shards", layers * sizeof *counts);
+    if (boundaries_best(&problem, counts, &count, &found, err)) goto out;
+    if (found && cut_at(cutter, c, j, room->bytes, counts, count, cut, err)) goto out;
+    if ((!found || estimate_longer(estimate_together(cutter, cut->minibatch),
+                                   estimate_together(cutter, greedy))) &&
+        partition_cut_greedy(cutter, c, j, room->bytes, cut, &found, err)) {}
+out:
+    free(counts);
+    return err->status;
+}
+
+enum status partition_region_used(const struct cutter *cutter, const struct candidate *c, uint32_t j,
+                                  const struct job_cut *cut, uint64_t *bytes, struct error *err)
+{
+    const struct job *job = &cutter->jobs->jobs[j];
+    *bytes = 4 * ARENA_ALIGNMENT;
+    for (uint32_t s = 0; s < cut->count; s++) {
+        const struct plan_shard *shard = &cut->shards[s];
+        const struct footprint *f =
+            footprint_of(cutter->footprints, j, shard->first_layer, shard->layer_count);
+        if (!f) return cutter_out_of_memory(err);
+        bool last = is_last(job, shard->first_layer, shard->layer_count);
+        uint64_t need = partition_region_need(f, job, last, c->activations, c->place);
+        if (s == 0 && job_has_embedding(job))
+            need = estimate_embedding_on_cpu(job, c->place) ? 0
+                   : cut->slice_rows ? cut->slice_rows * slice_row_bytes(job) + 2 * ARENA_ALIGNMENT
+                                     : embedding_bytes(job, f);
+        *bytes = max_u64(*bytes, padded(need));
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,251 @@
+/*
+ * Stages that stay: each job is cut into one stage per device, balanced by time, and as many jobs as
+ * fit sit on the devices at once.
+ *
+ * A stage must hold its state (and, if there is room, its activations or the inputs of its layers)
+ * times the number of seats, beside the scratch of whatever runs. The number of seats is tried from
+ * the largest down; with the same number, the way of treating activations that takes the least time
+ * is taken: that of all stages where one job runs at a time, else that of the longest. The embedding
+ * is a shard of its own and shares the first device with the first stage.
+ */
+#include "planner/spill/cut/partition_cutter.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* The stages of a job on D devices, balanced: least largest stage time among the contiguous cuts
+ * whose stages fit, by dynamic programming over (stages, layers). */
+struct stage_problem {
+    struct cutter *cutter;
+    uint32_t job;
+    uint32_t activations;
+    bool loss_inputs; /* the last stage holds only the inputs of layers */
+    uint32_t seats;
+    uint64_t room;
+    bool by_lack; /* look for the cut that lacks least instead: what to say when none fits */
+};
+
+static uint64_t seat_need(const struct stage_problem *p, const struct footprint *f, bool last)
+{
+    return padded(f->state_bytes) + (last ? 0 : padded(f->kept_bytes[p->activations]));
+}
+
+static double stage_s(const struct stage_problem *p, const struct footprint *f, bool last)
+{
+    return last ? f->loss_s[p->loss_inputs] : f->forward_s + f->backward_s[p->activations];
+}
+
+/* Bytes that a stage of layers [first, first + count) on the first or another device lacks. */
+static enum status stage_lacks(const struct stage_problem *p, uint64_t first, uint64_t count,
+                               bool with_embedding, uint64_t *lacks, double *seconds,
+                               struct error *err)
+{
+    const struct job *job = &p->cutter->jobs->jobs[p->job];
+    const struct footprint *f = footprint_of(p->cutter->footprints, p->job, first, count);
+    if (!f) return cutter_out_of_memory(err);
+    bool last = is_last(job, first, count);
+    uint32_t how = partition_way(p->activations, p->loss_inputs, last);
+    uint64_t need = p->seats * seat_need(p, f, last) + cutter_workspace(f, job, last, how);
+    *seconds = stage_s(p, f, last);
+    if (with_embedding) {
+        const struct footprint *e = footprint_of(p->cutter->footprints, p->job, 0, 1);
+        if (!e) return cutter_out_of_memory(err);
+        need += p->seats * padded(e->state_bytes);
+        *seconds += stage_s(p, e, false);
+    }
+    *lacks = need > p->room ? need - p->room : 0;
+    return STATUS_OK;
+}
+
+/* ends[k] is the layer behind stage k; *fits false when no cut fits. */
+static enum status cut_stages(const struct stage_problem *p, uint64_t first, uint64_t layers,
+                              uint32_t stages, uint64_t *ends, bool *fits, struct error *err)
+{
+    size_t width = (size_t)layers + 1;
+    double *best = calloc((stages + 1u) * width, sizeof *best);
+    uint64_t *from = calloc((stages + 1u) * width, sizeof *from);
+    enum status status = best && from ? STATUS_OK : cutter_out_of_memory(err);
+    bool embedding = job_has_embedding(&p->cutter->jobs->jobs[p->job]);
+    *fits = false;
+    for (size_t i = 0; best && i < (stages + 1u) * width; i++) best[i] = HUGE_VAL;
+    if (!status) best[0] = 0; /* no stages, no layers */
+    for (uint32_t k = 1; k <= stages && !status; k++) {
+        for (uint64_t end = k; end <= layers && !status; end++) {
+            if (k == stages && end < layers) continue;
+            for (uint64_t start = end; start-- > k - 1 && !status;) {
+                double before = best[(k - 1) * width + start], seconds = 0;
+                uint64_t lacks = 0;
+                status = stage_lacks(p, first + start, end - start, embedding && k == 1, &lacks,
+                                     &seconds, err);
+                if (status) break;
+                if (lacks > 0 && !p->by_lack) break; /* longer stages lack more */
+                if (p->by_lack) seconds = (double)lacks;
+                if (before >= HUGE_VAL) continue;
+                double worst = max_s(before, seconds);
+                if (worst < best[k * width + end]) {
+                    best[k * width + end] = worst;
+                    from[k * width + end] = start;
+                }
+            }
+        }
+    }
+    if (!status && best[stages * width + layers] < HUGE_VAL) {
+        *fits = true;
+        uint64_t end = layers;
+        for (uint32_t k = stages; k > 0; k--) {
+            ends[k - 1] = first + end;
+            end = from[k * width + end];
+            if (p->by_lack && best[k * width + ends[k - 1] - first] > best[(k - 1) * width + end])
+                cutter_note_failure(p->cutter, p->job, first + end,
+                                    (uint64_t)best[stages * width + layers]);
+        }
+    }
+    free(best);
+    free(from);
+    return status;
+}
+
+/* A shard of p->job on a device, its state at `seat` bytes; `f`: its footprint. */
+static void place_shard(const struct stage_problem *p, const struct footprint *f, uint64_t start, uint64_t end,
+                        uint32_t device, uint64_t seat, struct partition *out)
+{
+    const struct job *job = &p->cutter->jobs->jobs[p->job];
+    uint32_t s = out->shard_count++;
+    bool last = end == job->network.layer_count, embedding = start == 0 && job_has_embedding(job);
+    uint32_t way = embedding ? UNIT_KEEP : partition_way(p->activations, p->loss_inputs, last);
+    out->shards[s] = (struct plan_shard){.job = p->job, .first_layer = start, .layer_count = end - start,
+                                         .inputs_only = way & UNIT_INPUTS};
+    out->shard_device[s] = device;
+    out->persistent[s] = true;
+    out->state_offset[s] = seat;
+    out->keep_offset[s] = seat + padded(f->state_bytes);
+    out->workspace_bytes = max_u64(out->workspace_bytes, cutter_workspace(f, job, last, way));
+}
+
+/* The stages of p->job, which end in front of the layers `ends`; an embedding shares its device with the first of them. */
+static enum status place_job(const struct stage_problem *p, uint64_t first, uint32_t stages, const uint64_t *ends,
+                             struct partition *out, struct error *err)
+{
+    const struct job *job = &p->cutter->jobs->jobs[p->job];
+    uint64_t seat = 0;
+    double stage = 0, longest = 0, sum = 0;
+    out->job_first_shard[p->job] = out->shard_count;
+    for (uint32_t k = first ? 0 : 1; k <= stages; k++) {
+        uint64_t start = k == 0 ? 0 : k == 1 ? first : ends[k - 2];
+        uint64_t end = k == 0 ? 1 : ends[k - 1];
+        const struct footprint *f = footprint_of(p->cutter->footprints, p->job, start, end - start);
+        if (!f) return cutter_out_of_memory(err);
+        bool last = end == job->network.layer_count;
+        if (k != 1 || !first) seat = 0;
+        place_shard(p, f, start, end, k ? k - 1 : 0, seat, out);
+        stage = (k == 1 ? stage : 0) + stage_s(p, f, last);
+        longest = max_s(longest, stage);
+        sum += stage_s(p, f, last);
+        seat += k == 0 ? padded(f->state_bytes) : seat_need(p, f, last);
+        out->keep_bytes = max_u64(out->keep_bytes, seat);
+    }
+    out->objective_s += (p->seats == 1 ? sum : longest) * (double)job->minibatches;
+    return STATUS_OK;
+}
+
+/* Place the shards of all jobs for this many seats; *fits false when some job does not. */
+static enum status try_seats(struct cutter *cutter, uint32_t seats, uint32_t activations,
+                             bool loss_inputs, struct partition *out, uint64_t *ends, bool *fits,
+                             struct error *err)
+{
+    uint32_t edges = 4; /* both directions of two neighbours */
+    uint64_t taken = edges * cutter->edge_bytes + seats * out->region_bytes;
+    *fits = false;
+    out->shard_count = 0;
+    out->workspace_bytes = out->keep_bytes = 0;
+    out->objective_s = 0;
+    if (taken > cutter->capacity) {
+        cutter_note_fixed(cutter, taken);
+        return STATUS_OK;
+    }
+    struct stage_problem p = {.cutter = cutter,
+                              .activations = activations,
+                              .loss_inputs = loss_inputs,
+                              .seats = seats,
+                              .room = cutter->capacity - taken};
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        const struct job *job = &cutter->jobs->jobs[j];
+        uint64_t first = job_has_embedding(job) ? 1 : 0;
+        uint64_t layers = job->network.layer_count - first;
+        uint32_t stages = cutter->hardware->device_count;
+        bool job_fits;
+        if (stages > layers) stages = (uint32_t)layers;
+        p.job = j;
+        enum status status = cut_stages(&p, first, layers, stages, ends, &job_fits, err);
+        if (!status && !job_fits) {
+            p.by_lack = true;
+            return cut_stages(&p, first, layers, stages, ends, &job_fits, err);
+        }
+        if (!status) status = place_job(&p, first, stages, ends, out, err);
+        if (status) return status;
+    }
+    out->job_first_shard[cutter->jobs->count] = out->shard_count;
+    out->edge_bytes = cutter->edge_bytes;
+    out->edge_count = edges;
+    out->activations = activations;
+    out->seat_count = out->region_count = seats;
+    *fits = out->workspace_bytes + seats * out->keep_bytes <= p.room;
+    if (!*fits)
+        cutter_note_failure(cutter, 0, 0, out->workspace_bytes + seats * out->keep_bytes - p.room);
+    return STATUS_OK;
+}
+
+enum status partition_resident(const struct hardware *hardware, const struct job_set *jobs,
+                               struct footprints *footprints,
+                               const struct planner_options *options, uint32_t seats_max,
+                               struct partition *out, struct error *err)
+{
+    struct cutter cutter = cutter_make(hardware, jobs, footprints, options, true);
+    struct partition made = {.resident = true, .contention = 1}, trial = made;
+    if (options->activations != PLANNER_AUTO && plan_activations_spill(options->activations))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "activations of resident shards cannot be spilled (expected keep, "
+                         "keep-inputs or recompute)");
+    uint64_t *ends = calloc(hardware->device_count, sizeof *ends);
+    enum status status = ends ? partition_allocate(jobs, &made, err) : cutter_out_of_memory(err);
+    if (!status) status = partition_allocate(jobs, &trial, err);
+    bool found = false;
+    made.region_bytes = trial.region_bytes = cutter.table_bytes; /* of a seat */
+    uint32_t seats = seats_max < jobs->count ? seats_max : jobs->count;
+    for (; seats > 0 && !found && !status; seats--) {
+        const uint32_t modes[] = {ACTIVATIONS_KEEP, ACTIVATIONS_RECOMPUTE, ACTIVATIONS_KEEP_INPUTS};
+        cutter.missing_bytes = UINT64_MAX; /* what the least demanding attempt lacks */
+        for (size_t way = 0; way < ARRAY_COUNT(modes) * 2 && !status; way++) {
+            uint32_t mode = modes[way / 2];
+            bool fits;
+            if (options->activations != PLANNER_AUTO && options->activations != mode) continue;
+            if (!cutter_may_hold(&cutter, way % 2)) continue;
+            status = try_seats(&cutter, seats, mode, way % 2, &trial, ends, &fits, err);
+            if (status || !fits || (found && trial.objective_s >= made.objective_s)) continue;
+            struct partition swap = made;
+            made = trial;
+            trial = swap;
+            found = true;
+        }
+    }
+    free(ends);
+    partition_release(&trial);
+    if (!status && !found) {
+        const struct job *job = &jobs->jobs[cutter.failed_job];
+        char missing[QUANTITY_TEXT_BYTES];
+        if (options->missing_bytes) *options->missing_bytes = cutter.missing_bytes;
+        status = error_set(err, STATUS_INFEASIBLE,
+                           "job '%s' does not fit %" PRIu32 " devices without spilling: the stage "
+                           "that begins with layer %" PRIu64 " lacks %s (%" PRIu64 " bytes)",
+                           job->name, hardware->device_count, cutter.failed_layer,
+                           quantity_text((double)cutter.missing_bytes, DIMENSION_BYTES, missing),
+                           cutter.missing_bytes);
+    }
+    if (status) {
+        partition_release(&made);
+        return status;
+    }
+    *out = made;
+    return STATUS_OK;
+}

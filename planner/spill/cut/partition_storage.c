@@ -1,0 +1,240 @@
+/*
+ * Choosing the states that live on storage.
+ *
+ * A state on storage costs what it is moved: storage is one more link, shared by all devices, and
+ * the time that it is busy is what the choice makes small.
+ *
+ * Per byte of host memory that it frees, a streamed shard moves 7/3 bytes in each minibatch of its
+ * job (with AdamW: parameters in; state in and out), the last shard 2, an embedding with a tied head
+ * 8/3, a persistent shard 2 in all. So the shards are sorted by seconds per byte, and taken until
+ * there is room; then those that turn out to be superfluous are given back. Shards of equal cost are
+ * taken in an order that spreads them over their job, so that what is read can come while its
+ * neighbours compute:
+ *
+ *     position by the golden ratio:   0 . . 3 . 1 . . 4 . 2 . . 5      (numbers: taken when)
+ *
+ * How much room is missing is estimated from above (host_need.h). An embedding whose passes run on the host's processor
+ * stays: they go to single rows of it, and storage would have to move all of it for that.
+ *
+ * So do the states of a job that keeps the weights of its best evaluation: a KEEP copies them, whole.
+ * And those of a job that clips, whose updates wait for the last gradient: they would have to be read
+ * once more for them.
+ *
+ * The arena of staged states takes room itself, for the largest shard on storage. With less and less
+ * turns of it there is more room; four let reading, copying, updating and writing go on side by side.
+ *
+ * This is a greedy knapsack: its loss against the best choice is less than the cost of one shard.
+ */
+#include "planner/spill/cut/partition_storage.h"
+
+#include <stdlib.h>
+
+#include "base/extreme.h"
+#include "base/size.h"
+#include "base/text/quantity.h"
+#include "models/cost/cost.h"
+#include "models/job/memory.h"
+#include "planner/spill/cut/homes.h"
+#include "planner/spill/cut/host_need.h"
+
+enum { TURNS_MOST = 4, TURNS_LEAST = 2, BLOCK = 4096 };
+
+struct candidate {
+    uint32_t shard, order;
+    uint64_t bytes;           /* of its state */
+    uint64_t transient, held; /* what it takes of the arena */
+    double cost_s;            /* seconds of storage per byte, all minibatches */
+};
+
+struct chooser {
+    const struct hardware *hardware;
+    const struct job_set *jobs;
+    struct footprints *footprints;
+    struct partition *p;
+    uint32_t devices; /* of hosts that have jobs */
+    struct candidate *candidates;
+    uint32_t count;
+};
+
+static uint64_t blocks(uint64_t bytes) { return size_align(bytes, BLOCK); }
+
+static const struct footprint *footprint_at(const struct chooser *c, uint32_t shard)
+{
+    const struct plan_shard *s = &c->p->shards[shard];
+    return footprint_of(c->footprints, s->job, s->first_layer, s->layer_count);
+}
+
+static bool is_embedding(const struct chooser *c, uint32_t shard)
+{
+    const struct plan_shard *s = &c->p->shards[shard];
+    return s->first_layer == 0 && job_has_embedding(&c->jobs->jobs[s->job]);
+}
+
+static enum status no_memory(struct error *err)
+{
+    return error_memory(err, "choosing states for storage", 1);
+}
+
+/* --- candidates ------------------------------------------------------------------------------- */
+
+struct storage_traffic storage_traffic_of(const struct partition *p, const struct job *job,
+                                          const struct footprint *f, uint32_t shard)
+{
+    const struct plan_shard *s = &p->shards[shard];
+    bool last = s->first_layer + s->layer_count == job->network.layer_count;
+    if (!storage_has(p, shard) || p->persistent[shard]) return (struct storage_traffic){0};
+    return (struct storage_traffic){.forward_read = last ? 0 : f->weight_bytes,
+                                    .back_read = f->state_bytes,
+                                    .back_written = f->state_bytes};
+}
+
+static double cost_of(const struct chooser *c, uint32_t shard, const struct footprint *f)
+{
+    const struct plan_shard *s = &c->p->shards[shard];
+    const struct job *job = &c->jobs->jobs[s->job];
+    bool last = s->first_layer + s->layer_count == job->network.layer_count;
+    double read = (double)f->state_bytes + (last ? 0 : (double)f->weight_bytes);
+    double written = (double)f->state_bytes, times = (double)job->minibatches;
+    if (is_embedding(c, shard) && job_has_table(job)) read += (double)job_table_bytes(job);
+    if (c->p->persistent[shard]) { /* once in and once out */
+        read = written;
+        times = 1;
+    }
+    double seconds = read / cost_storage_bandwidth(c->hardware, STORAGE_READ) +
+                     written / cost_storage_bandwidth(c->hardware, STORAGE_WRITE);
+    return seconds * times / (double)f->state_bytes;
+}
+
+static enum status add_candidate(struct chooser *c, uint32_t shard, struct error *err)
+{
+    const struct partition *p = c->p;
+    uint32_t j = p->shards[shard].job;
+    const struct job *job = &c->jobs->jobs[j];
+    bool embedding = is_embedding(c, shard), on_cpu = p->on_cpu[shard];
+    const struct footprint *f = footprint_at(c, shard);
+    if (!f) return no_memory(err);
+    if ((embedding && on_cpu) || job->keep_best || job_clips(job) || f->state_bytes == 0)
+        return STATUS_OK;
+    uint64_t transient = on_cpu ? f->weight_bytes : f->state_bytes;
+    if (embedding && p->slice_rows[j] > 0)
+        transient =
+            memory_state_rows(&job->network, p->slice_rows[j], job_state_format(job)).bytes;
+    c->candidates[c->count++] = (struct candidate){
+        .shard = shard,
+        .order = (shard - p->job_first_shard[j]) * UINT32_C(2654435769), /* 2^32 / golden ratio */
+        .bytes = f->state_bytes,
+        .transient = blocks(transient),
+        .held = on_cpu ? blocks(f->state_bytes) : 0,
+        .cost_s = cost_of(c, shard, f)};
+    return STATUS_OK;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct candidate *a = left, *b = right;
+    if (a->cost_s < b->cost_s || a->cost_s > b->cost_s) return a->cost_s < b->cost_s ? -1 : 1;
+    if (a->order != b->order) return a->order < b->order ? -1 : 1;
+    return a->shard < b->shard ? -1 : 1; /* never equal */
+}
+
+/* --- choosing --------------------------------------------------------------------------------- */
+
+static void take(struct chooser *c, const struct candidate *candidate, uint64_t *stored)
+{
+    struct partition_storage *storage = &c->p->storage;
+    storage->stored[candidate->shard] = true;
+    storage->transient_bytes = max_u64(storage->transient_bytes, candidate->transient);
+    storage->held_bytes = max_u64(storage->held_bytes, candidate->held);
+    *stored += candidate->bytes;
+}
+
+static uint64_t arena_bytes(const struct chooser *c)
+{
+    return storage_device_bytes(c->p) * c->devices;
+}
+
+/* Take until `missing` bytes and the arena find room. *lacking: what is still missing. */
+static void choose(struct chooser *c, uint64_t missing, uint32_t turns, bool all, uint64_t *lacking)
+{
+    struct partition_storage *storage = &c->p->storage;
+    uint64_t stored = 0;
+    uint32_t taken = 0;
+    for (uint32_t s = 0; s < c->p->shard_count; s++) storage->stored[s] = false;
+    storage->transient_bytes = storage->held_bytes = 0;
+    storage->turns = turns;
+    while (taken < c->count && (all || stored < missing + arena_bytes(c)))
+        take(c, &c->candidates[taken++], &stored);
+    uint64_t wanted = missing + arena_bytes(c);
+    *lacking = stored < wanted ? wanted - stored : 0;
+    for (uint32_t i = taken; i-- > 0 && !all && *lacking == 0;) {
+        const struct candidate *candidate = &c->candidates[i];
+        if (stored - candidate->bytes < wanted) continue;
+        stored -= candidate->bytes;
+        storage->stored[candidate->shard] = false;
+    }
+    storage->stored_bytes = stored;
+}
+
+static enum status too_small(const char *what, uint64_t missing, struct error *err)
+{
+    char text[QUANTITY_TEXT_BYTES];
+    return error_set(err, STATUS_INFEASIBLE, "%s: %s are missing (%llu bytes)", what,
+                     quantity_text((double)missing, DIMENSION_BYTES, text),
+                     (unsigned long long)missing);
+}
+
+static enum status choose_all(struct chooser *c, const struct planner_options *options,
+                              struct error *err)
+{
+    struct host_need need = {0};
+    uint32_t hosts = c->p->resident      ? hardware_hosts_in_use(c->hardware)
+                     : c->p->interleaved ? homes_count(c->hardware, c->jobs) : 1;
+    c->devices = hosts * hardware_most_on_host(c->hardware, 0, c->hardware->device_count);
+    uint64_t have = hosts * hardware_host_bytes(c->hardware), lacking = 0;
+    uint64_t capacity = hosts * hardware_storage_bytes(c->hardware);
+    bool all = options->storage == STORAGE_ALL;
+    for (uint32_t j = 0; j < c->jobs->count; j++) {
+        enum status status = host_need_add(c->jobs, c->footprints, c->p, j, &need, err);
+        if (status) return status;
+    }
+    uint64_t wanted = need.states + need.others;
+    if (wanted <= have && !all) return STATUS_OK;
+    void *memory;
+    enum status status = arena_array(&c->p->arena, c->p->shard_count,
+                                     sizeof *c->p->storage.stored, &memory, err);
+    if (status) return status;
+    c->p->storage.stored = memory;
+    for (uint32_t s = 0; s < c->p->shard_count && !status; s++) status = add_candidate(c, s, err);
+    if (status) return status;
+    qsort(c->candidates, c->count, sizeof *c->candidates, compare);
+    uint64_t missing = wanted > have ? wanted - have : 0;
+    uint32_t turns = TURNS_MOST;
+    do choose(c, missing, turns, all, &lacking);
+    while (lacking > 0 && turns-- > TURNS_LEAST);
+    if (lacking > 0 && !all)
+        return too_small("host memory is too small even with states on storage", lacking, err);
+    if (c->p->storage.stored_bytes > capacity)
+        return too_small("storage is too small for the states that host memory has no room for",
+                         c->p->storage.stored_bytes - capacity, err);
+    return STATUS_OK;
+}
+
+enum status storage_choose(const struct hardware *hardware, const struct job_set *jobs,
+                           struct footprints *footprints, const struct planner_options *options,
+                           struct partition *partition, struct error *err)
+{
+    partition->storage = (struct partition_storage){.turns = 1};
+    if (options->storage == STORAGE_ALL && !hardware_has_storage(hardware))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "machine '%s' has no storage (measure it with --storage DIR, or give "
+                         "--storage-memory and --storage-rate)", hardware->name);
+    if (options->storage == STORAGE_NONE || !hardware_has_storage(hardware)) return STATUS_OK;
+    struct chooser c = {.hardware = hardware,
+                        .jobs = jobs,
+                        .footprints = footprints,
+                        .p = partition,
+                        .candidates = calloc(partition->shard_count + 1u, sizeof *c.candidates)};
+    enum status status = c.candidates ? choose_all(&c, options, err) : no_memory(err);
+    free(c.candidates);
+    return status;
+}

@@ -1,0 +1,504 @@
+/*
+ * Greedy maximal shards, for the best region size; if asked for, their boundaries then balanced.
+ *
+ * For a given region size G the arena is settled: k regions and the edges are taken off, what is
+ * left is workspace (and room for kept activations). A shard may grow while its state fits G and
+ * its scratch fits the workspace; the greedy cut has the fewest shards, because whatever fits, each
+ * part of it fits too. G itself trades: a large one makes few shards but leaves little workspace
+ * and long first copies. So some dozens of sizes between the smallest that any layer needs and all
+ * of the memory are tried, with two and three regions and each way of treating activations, in the
+ * shards that go back later and in the one with the loss, and the cut with the least estimated time
+ * (partition_estimate.h) is taken.
+ *
+ * The place of the optimizers is tried like the rest. On the device a region holds a shard's state,
+ * on the host's processor parameters and gradient. Split, it is cut as for the device, and of each
+ * job as many shards as balance both go to the processor, the last ones: their gradients are there
+ * first, and the first shards' parameters are wanted first. (Without moments, a state is less than
+ * parameters and gradient; then a region holds these.)
+ *
+ * Balanced boundaries (partition_job.h) are for the best candidate alone. The region shrinks to what they
+ * need, and what depends on the cut is chosen anew: what stays, and where updates are made.
+ *
+ * When nothing fits, the message says what is missing when each layer is a shard of its own and there
+ * is one region, and names the layer that needs most.
+ */
+#include "planner/spill/cut/partition_job.h"
+#include "planner/spill/cut/partition_kept.h"
+#include "planner/spill/cut/partition_persistent.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/try.h"
+#include "models/cost/cost.h"
+#include "planner/spill/cut/bound.h"
+
+enum { REGION_SIZES = 20 };
+
+/* --- all jobs at one candidate ----------------------------------------------------------------- */
+
+double partition_contention(const struct hardware *hardware, uint32_t busy_devices)
+{
+    struct hardware nodes = *hardware; /* up to the end of that of the last busy one */
+    nodes.device_count = busy_devices;
+    while (nodes.device_count < hardware->device_count &&
+           hardware->devices[nodes.device_count].host == hardware->devices[busy_devices - 1].host)
+        nodes.device_count++;
+    double wanted = 0, rate = bound_host_rate(&nodes);
+    for (uint32_t d = 0; d < busy_devices; d++)
+        wanted += cost_copy_bandwidth(hardware, d, COPY_H2D);
+    return rate > 0 && wanted > rate ? wanted / rate : 1;
+}
+
+/* Add a twin's shards, for job `j`. */
+static void copy_shards(struct partition *out, const struct job_cut *cut, uint32_t j)
+{
+    for (uint32_t i = 0; i < cut->count; i++) {
+        uint32_t s = out->shard_count++;
+        out->shards[s] = cut->shards[i];
+        out->shards[s].job = j;
+        out->persistent[s] = cut->persistent[i];
+        out->kept[s] = cut->kept[i];
+        out->on_cpu[s] = cut->on_cpu[i] && !cut->persistent[i];
+    }
+}
+
+/* What all jobs' cuts need, and what they send to host memory. */
+static void total(const struct cutter *cutter, const struct job_cut *cuts, uint64_t *workspace,
+                  uint64_t *keep, double *spilled)
+{
+    *workspace = *keep = 0;
+    *spilled = 0;
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        const struct job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
+        *workspace = max_u64(*workspace, cut->workspace_bytes);
+        *keep = cutter->interleaved ? *keep + cut->keep_bytes : max_u64(*keep, cut->keep_bytes);
+        *spilled += (double)cut->spilled_bytes;
+    }
+}
+
+/* How many jobs like the largest are in the memory of a host at the same time, up to one for each device that works. */
+static double jobs_at_a_time(const struct cutter *cutter, const struct job_cut *cuts, bool with_spilled)
+{
+    double largest = 1, host_bytes = (double)hardware_host_bytes(cutter->hardware);
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        double spilled = (double)cuts[footprint_twin(cutter->footprints, j)].spilled_bytes;
+        largest = max_s(largest, cutter_host_bytes(&cutter->jobs->jobs[j]) + (with_spilled ? spilled : 0));
+    }
+    return fmin(floor(host_bytes / largest), cutter->host_devices);
+}
+
+/* Do spilled activations leave room for all jobs; where these take turns, for one, and for one on each device if it is there
+ * without them? */
+static bool host_has_room(const struct cutter *cutter, const struct job_cut *cuts, double spilled)
+{
+    double host_bytes = cutter->hosts * (double)hardware_host_bytes(cutter->hardware);
+    if (!cutter->turns) return spilled + cutter->host_fixed_bytes <= host_bytes;
+    double with_spilled = jobs_at_a_time(cutter, cuts, true);
+    return with_spilled >= 1 && with_spilled >= jobs_at_a_time(cutter, cuts, false);
+}
+
+/* What the others leave to job `j` and those like it, of `bytes` for workspace and kept activations. */
+static struct partition_room room_of(const struct cutter *cutter, const struct job_cut *cuts, uint32_t j,
+                                     uint64_t bytes)
+{
+    struct partition_room room = {.bytes = bytes, .copies = cutter->interleaved ? 0 : 1};
+    for (uint32_t i = 0; i < cutter->jobs->count; i++) {
+        uint32_t twin = footprint_twin(cutter->footprints, i);
+        if (twin == j) {
+            room.copies += cutter->interleaved;
+            continue;
+        }
+        room.workspace_bytes = max_u64(room.workspace_bytes, cuts[twin].workspace_bytes);
+        if (cutter->interleaved) room.bytes -= cuts[twin].keep_bytes;
+        else room.keep_bytes = max_u64(room.keep_bytes, cuts[twin].keep_bytes);
+    }
+    return room;
+}
+
+/* Balance greedy cuts, job by job; the region becomes what they still need of it. */
+static enum status balance(const struct cutter *cutter, struct candidate *c, uint64_t room,
+                           struct job_cut *cuts, struct error *err)
+{
+    uint64_t region = 0, used;
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        if (footprint_twin(cutter->footprints, j) != j) continue;
+        const struct partition_room own = room_of(cutter, cuts, j, room);
+        TRY(partition_cut_balanced(cutter, c, j, &own, &cuts[j], err));
+        TRY(partition_region_used(cutter, c, j, &cuts[j], &used, err));
+        region = max_u64(region, used);
+    }
+    if (region < c->region_bytes) c->region_bytes = region;
+    return STATUS_OK;
+}
+
+/* Try a candidate, with its greedy cuts or balanced ones; *fits false when some job does not. Fills what
+ * it finds into `out`, whose arrays have room for every layer of every job. */
+static enum status try_candidate(struct cutter *cutter, const struct candidate *c, bool balanced,
+                                 struct partition *out, struct job_cut *cuts, bool *fits,
+                                 struct error *err)
+{
+    uint32_t edge_count = c->region_count + 1;
+    uint64_t taken = c->region_count * c->region_bytes + edge_count * cutter->edge_bytes +
+                     cutter->table_bytes;
+    *fits = false;
+    out->shard_count = 0;
+    out->workspace_bytes = out->keep_bytes = 0;
+    if (taken > cutter->capacity) return STATUS_OK;
+    uint64_t room = cutter->capacity - taken, workspace = 0, keep = 0, persistent = 0;
+    double spilled = 0;
+    struct seconds all = {0};
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        struct job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
+        if (footprint_twin(cutter->footprints, j) == j) {
+            bool job_fits;
+            enum status status = partition_cut_greedy(cutter, c, j, room, cut, &job_fits, err);
+            if (status || !job_fits) return status;
+        }
+    }
+    total(cutter, cuts, &workspace, &keep, &spilled);
+    if (workspace + keep > room) return STATUS_OK;
+    struct candidate fitted = *c;
+    if (balanced) {
+        if (balance(cutter, &fitted, room, cuts, err)) return err->status;
+        room += c->region_count * (c->region_bytes - fitted.region_bytes);
+        total(cutter, cuts, &workspace, &keep, &spilled);
+        if (workspace + keep > room) return STATUS_OK;
+        c = &fitted;
+    }
+    if (c->keeps_first && kept_choose(cutter, c, cuts, room, 0, &workspace, &keep, err))
+        return err->status;
+    if (persistent_choose(cutter, c, cuts, room, keep, &workspace, err)) return err->status;
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        uint64_t bytes = cuts[footprint_twin(cutter->footprints, j)].persistent_bytes;
+        persistent = cutter->interleaved ? persistent + bytes : max_u64(persistent, bytes);
+    }
+    if (!c->keeps_first && kept_choose(cutter, c, cuts, room, persistent, &workspace, &keep, err))
+        return err->status;
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        const struct job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
+        out->job_first_shard[j] = out->shard_count;
+        out->slice_rows[j] = cut->slice_rows;
+        copy_shards(out, cut, j);
+        all.device += cut->minibatch.device * (double)cutter->jobs->jobs[j].minibatches;
+        all.cpu += cut->minibatch.cpu * (double)cutter->jobs->jobs[j].minibatches;
+    }
+    if (spilled > 0 && !host_has_room(cutter, cuts, spilled)) return STATUS_OK;
+    out->job_first_shard[cutter->jobs->count] = out->shard_count;
+    out->persistent_bytes = persistent;
+    out->workspace_bytes = workspace;
+    out->keep_bytes = keep;
+    out->edge_bytes = cutter->edge_bytes;
+    out->edge_count = edge_count;
+    out->table_bytes = cutter->table_bytes;
+    out->region_bytes = c->region_bytes;
+    out->region_count = c->region_count;
+    out->activations = c->activations;
+    out->objective_s = estimate_together(cutter, all);
+    *fits = true;
+    return STATUS_OK;
+}
+
+/* Where each shard's kept activations and persistent states lie: jobs behind each other when they
+ * interleave. */
+static void place_what_stays(const struct cutter *cutter, struct partition *out)
+{
+    uint64_t at = 0, state_at = 0;
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        if (!cutter->interleaved) at = state_at = 0;
+        for (uint32_t s = out->job_first_shard[j]; s < out->job_first_shard[j + 1]; s++) {
+            out->keep_offset[s] = at;
+            bool embedding = job_has_embedding(&cutter->jobs->jobs[j]) &&
+                             s == out->job_first_shard[j];
+            bool last = s + 1 == out->job_first_shard[j + 1];
+            uint32_t activations = partition_activations(out, s);
+            bool keeps = plan_activations_stay(activations) && !last && !embedding;
+            const struct footprint *f =
+                footprint_of(cutter->footprints, j, out->shards[s].first_layer,
+                             out->shards[s].layer_count);
+            if (!f) return; /* it was there when the cut was made */
+            out->state_offset[s] = state_at;
+            if (keeps) at += padded(f->kept_bytes[activations]);
+            if (out->persistent[s]) state_at += padded(f->state_bytes);
+        }
+    }
+}
+
+static void free_cuts(struct job_cut *cuts, uint32_t count)
+{
+    if (!cuts) return;
+    for (uint32_t j = 0; j < count; j++) {
+        free(cuts[j].shards);
+        free(cuts[j].on_cpu);
+        free(cuts[j].persistent);
+        free(cuts[j].kept);
+        free(cuts[j].ready_s);
+    }
+    free(cuts);
+}
+
+static struct job_cut *make_cuts(const struct job_set *jobs, struct footprints *footprints)
+{
+    struct job_cut *cuts = calloc(jobs->count ? jobs->count : 1, sizeof *cuts);
+    for (uint32_t j = 0; cuts && j < jobs->count; j++) {
+        if (footprint_twin(footprints, j) != j) continue;
+        cuts[j].shards = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].shards);
+        cuts[j].on_cpu = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].on_cpu);
+        cuts[j].persistent = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].persistent);
+        cuts[j].kept = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].kept);
+        cuts[j].ready_s = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].ready_s);
+        if (!cuts[j].shards || !cuts[j].on_cpu || !cuts[j].persistent || !cuts[j].kept ||
+            !cuts[j].ready_s) {
+            free_cuts(cuts, jobs->count);
+            return NULL;
+        }
+    }
+    return cuts;
+}
+
+/* Kept activations stay on a device, so they need a plan that uses one device only, and one order. */
+static bool mode_possible(const struct cutter *cutter, uint32_t activations)
+{
+    if (cutter->options->activations != PLANNER_AUTO &&
+        cutter->options->activations != activations)
+        return false;
+    return !plan_activations_stay(activations) ||
+           (!cutter->options->live && (cutter->hardware->device_count == 1 || !cutter->interleaved));
+}
+
+/* The processor's rate must be known, and some job must have an optimizer to give it. */
+static bool place_possible(const struct cutter *cutter, uint32_t place)
+{
+    if (cutter->options->optimizer != PLANNER_AUTO && cutter->options->optimizer != place)
+        return false;
+    if (place == PLACE_DEVICE) return true;
+    if (!hardware_has_cpu(cutter->hardware)) return false;
+    for (uint32_t j = 0; j < cutter->jobs->count; j++)
+        if (job_can_use_cpu(&cutter->jobs->jobs[j])) return true;
+    return cutter->options->optimizer == place;
+}
+
+/* Bytes of the region for a layer as a shard of its own. */
+static uint64_t layer_region(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations,
+                             uint32_t place)
+{
+    if (layer == 0 && job_has_embedding(job)) return partition_embedding_need(f, job, place);
+    return partition_region_need(f, job, is_last(job, layer, 1), activations, place);
+}
+
+/* The smallest region that every layer fits on its own (an embedding is cut as finely as needed). */
+static enum status least_region(const struct cutter *cutter, uint32_t activations, uint32_t place,
+                                uint64_t *bytes, struct error *err)
+{
+    *bytes = 4 * ARENA_ALIGNMENT;
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        const struct job *job = &cutter->jobs->jobs[j];
+        if (footprint_twin(cutter->footprints, j) != j) continue;
+        for (uint64_t l = 0; l < job->network.layer_count; l++) {
+            const struct footprint *f = footprint_of(cutter->footprints, j, l, 1);
+            if (!f) return cutter_out_of_memory(err);
+            *bytes = max_u64(*bytes, layer_region(job, l, f, activations, place));
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Bytes of workspace for a layer as a shard of its own. */
+static uint64_t layer_workspace(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations,
+                                bool loss_inputs, uint32_t place)
+{
+    const struct candidate c = {.activations = activations, .loss_inputs = loss_inputs, .place = place};
+    bool last = is_last(job, layer, 1), embedding = layer == 0 && job_has_embedding(job);
+    if (embedding && estimate_embedding_on_cpu(job, place)) return 0;
+    return cutter_workspace(f, job, last, embedding ? UNIT_KEEP : partition_unit_way(&c, job, last));
+}
+
+/* Bytes that a layer as a shard of its own keeps on the device. */
+static uint64_t layer_keep(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations)
+{
+    bool embedding = layer == 0 && job_has_embedding(job);
+    if (embedding || is_last(job, layer, 1) || !plan_activations_stay(activations)) return 0;
+    return padded(f->kept_bytes[activations]);
+}
+
+/* What is needed in one way of treating activations and optimizers, and the layer that needs most of it. */
+struct least {
+    uint64_t bytes, layer;
+    uint32_t job;
+};
+
+/* When each layer is a shard of its own. */
+static enum status least_need(const struct cutter *cutter, uint32_t activations, bool loss_inputs, uint32_t place,
+                              struct least *out, struct error *err)
+{
+    uint32_t regions = cutter->options->regions ? cutter->options->regions : 1;
+    uint64_t region = 0, workspace = 0, most = 0, keep = 0;
+    enum status status = least_region(cutter, activations, place, &region, err);
+    for (uint32_t j = 0; j < cutter->jobs->count && !status; j++) {
+        const struct job *of = &cutter->jobs->jobs[j];
+        uint64_t kept = 0;
+        for (uint64_t l = 0; l < of->network.layer_count; l++) {
+            const struct footprint *f = footprint_of(cutter->footprints, j, l, 1);
+            if (!f) return cutter_out_of_memory(err);
+            uint64_t own = layer_workspace(of, l, f, activations, loss_inputs, place);
+            uint64_t sum = own + regions * layer_region(of, l, f, activations, place) +
+                           (is_last(of, l, 1) && job_has_table(of) ? cutter_table_bytes(of) : 0);
+            workspace = max_u64(workspace, own);
+            kept += layer_keep(of, l, f, activations);
+            if (sum <= most) continue;
+            most = sum;
+            out->job = j;
+            out->layer = l;
+        }
+        keep = cutter->interleaved ? keep + kept : max_u64(keep, kept);
+    }
+    out->bytes = regions * region + (regions + 1) * cutter->edge_bytes + cutter->table_bytes + workspace + keep;
+    return status;
+}
+
+/* No memory would help: of what was asked for nothing is possible on these devices. */
+static enum status impossible(const struct cutter *cutter, struct error *err)
+{
+    uint32_t asked = cutter->options->activations;
+    if (asked < ACTIVATIONS_COUNT && !mode_possible(cutter, asked))
+        return error_set(err, STATUS_INFEASIBLE, "activations cannot stay on a device ('%s') where jobs %s (expected %s, or "
+                         "activations that move)", plan_activations_names[asked],
+                         cutter->options->live ? "are dispatched live" : "take turns on several devices",
+                         cutter->options->live ? "an order that is planned" : "one device");
+    return error_set(err, STATUS_INFEASIBLE, "the host's processor can update no job here (expected optimizers on devices)");
+}
+
+/* Nothing fits: by how much, at best. */
+static enum status infeasible(const struct cutter *cutter, struct error *err)
+{
+    struct least least = {.bytes = UINT64_MAX};
+    for (uint32_t way = 0; way < ACTIVATIONS_COUNT * PLACE_COUNT * 2; way++) {
+        struct least need = {0};
+        uint32_t mode = way / 2 / PLACE_COUNT, place = way / 2 % PLACE_COUNT;
+        if (!mode_possible(cutter, mode) || !place_possible(cutter, place) || !cutter_may_hold(cutter, way % 2))
+            continue;
+        TRY(least_need(cutter, mode, way % 2, place, &need, err));
+        if (need.bytes < least.bytes) least = need;
+    }
+    if (least.bytes == UINT64_MAX) return impossible(cutter, err);
+    uint64_t missing = least.bytes > cutter->capacity ? least.bytes - cutter->capacity : 1;
+    char device[QUANTITY_TEXT_BYTES], text[QUANTITY_TEXT_BYTES];
+    if (cutter->options->missing_bytes) *cutter->options->missing_bytes = missing;
+    return error_set(err, STATUS_INFEASIBLE,
+                     "job '%s' fits a device of %s at no sharding: with each layer a shard of its "
+                     "own, layer %" PRIu64 " of 0 to %" PRIu64 " the largest, %s are missing (%" PRIu64
+                     " bytes)",
+                     cutter->jobs->jobs[least.job].name,
+                     quantity_text((double)cutter->capacity, DIMENSION_BYTES, device), least.layer,
+                     cutter->jobs->jobs[least.job].network.layer_count - 1,
+                     quantity_text((double)missing, DIMENSION_BYTES, text), missing);
+}
+
+/* From all of the memory down to a 200th of it, in equal ratios; the least possible size last. */
+static uint64_t region_size(const struct cutter *cutter, uint32_t regions, uint32_t step,
+                            uint64_t least)
+{
+    double size = (double)(cutter->capacity / regions);
+    if (step == REGION_SIZES) return least;
+    for (uint32_t i = 0; i < step; i++) size /= 1.3216; /* 200^(1/19) */
+    return (uint64_t)size & ~(uint64_t)(ARENA_ALIGNMENT - 1);
+}
+
+/* The best cut so far and the candidate that it was made for; scratch of its kind. */
+struct search {
+    struct partition best, trial;
+    struct candidate candidate;
+    struct job_cut *cuts;
+    bool found;
+};
+
+/* The trial is the best now. */
+static enum status adopt(const struct cutter *cutter, const struct candidate *c, struct search *search,
+                         struct error *err)
+{
+    struct partition swap = search->best;
+    search->best = search->trial;
+    search->trial = swap;
+    search->candidate = *c;
+    search->found = true;
+    return search->trial.shards ? STATUS_OK : partition_allocate(cutter->jobs, &search->trial, err);
+}
+
+/* Try region sizes. */
+static enum status try_sizes(struct cutter *cutter, struct candidate c, struct search *search,
+                             struct error *err)
+{
+    uint64_t least = 0;
+    enum status status = least_region(cutter, c.activations, c.place, &least, err);
+    for (uint32_t step = 0; step <= REGION_SIZES && !status; step++) {
+        bool fits;
+        c.region_bytes = region_size(cutter, c.region_count, step, least);
+        status = try_candidate(cutter, &c, false, &search->trial, search->cuts, &fits, err);
+        if (status || !fits ||
+            (search->found && search->trial.objective_s >= search->best.objective_s))
+            continue;
+        status = adopt(cutter, &c, search, err);
+    }
+    return status;
+}
+
+/* The best candidate with balanced cuts, unless that is estimated to take longer. */
+static enum status try_balanced(struct cutter *cutter, struct search *search, struct error *err)
+{
+    bool fits;
+    const struct candidate c = search->candidate;
+    TRY(try_candidate(cutter, &c, true, &search->trial, search->cuts, &fits, err));
+    if (!fits || estimate_longer(search->trial.objective_s, search->best.objective_s)) return STATUS_OK;
+    return adopt(cutter, &c, search, err);
+}
+
+enum status partition_streamed(const struct hardware *hardware, const struct job_set *jobs,
+                               struct footprints *footprints,
+                               const struct planner_options *options, bool interleaved,
+                               struct partition *out, struct error *err)
+{
+    struct cutter cutter = cutter_make(hardware, jobs, footprints, options, interleaved);
+    uint32_t of_host = (jobs->count + cutter.hosts - 1) / cutter.hosts;
+    uint32_t busy = of_host < cutter.host_devices ? of_host : cutter.host_devices;
+    struct search search = {.cuts = make_cuts(jobs, footprints)};
+    cutter.contention = max_s(partition_contention(hardware, busy), options->contention);
+    enum status status = search.cuts ? partition_allocate(jobs, &search.trial, err)
+                                     : cutter_out_of_memory(err);
+    uint32_t first = options->regions ? options->regions : options->no_double_buffer ? 1 : 2;
+    uint32_t last = options->regions ? options->regions : options->no_double_buffer ? 1 : 3;
+    for (uint32_t attempt = 0; attempt < 2 && !search.found && !status; attempt++) {
+        if (attempt == 1) { /* better without double buffer than not at all */
+            if (options->regions || options->no_double_buffer) break;
+            first = last = 1;
+        }
+        for (uint32_t way = 0; way < ACTIVATIONS_COUNT * PLACE_COUNT * 4 && !status; way++) {
+            struct candidate c = {.activations = way / 4 / PLACE_COUNT,
+                                  .place = way / 4 % PLACE_COUNT,
+                                  .loss_inputs = way / 2 % 2,
+                                  .keeps_first = way % 2};
+            if (!mode_possible(&cutter, c.activations) || !place_possible(&cutter, c.place) ||
+                !cutter_may_hold(&cutter, c.loss_inputs) || (c.keeps_first && !kept_possible(&cutter, &c)))
+                continue;
+            for (c.region_count = first; c.region_count <= last && !status; c.region_count++)
+                status = try_sizes(&cutter, c, &search, err);
+        }
+    }
+    if (!status && search.found && options->cuts == CUTS_BALANCED)
+        status = try_balanced(&cutter, &search, err);
+    free_cuts(search.cuts, jobs->count);
+    partition_release(&search.trial);
+    if (!status && !search.found) status = infeasible(&cutter, err);
+    if (status) {
+        partition_release(&search.best);
+        return status;
+    }
+    search.best.seat_count = 1;
+    search.best.interleaved = interleaved && jobs->count > 1;
+    search.best.apart = options->live;
+    search.best.contention = cutter.contention;
+    place_what_stays(&cutter, &search.best);
+    *out = search.best;
+    return STATUS_OK;
+}

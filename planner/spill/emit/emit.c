@@ -1,0 +1,289 @@
+/*
+ * From "shard 3 of job 1, backward, on device 0" to copies, a computation and arena ranges.
+ *
+ * A unit is written once per (shard, pass) and variant (emit_pass.c): whether its input is already on the
+ * device because the job's previous unit ran there just before, and whether its output will be used there
+ * next. Where it is on another device to which there is a direct link, and the schedule says so, it is
+ * fetched from there, and has stayed in its edge until then.
+ *
+ * The slots of an instance are the unit's, moved to the region and edge whose turn it is. Regions
+ * and edges are taken in turn on each device; plan.h's rule 2 makes the next user of a region wait
+ * for the last one, which is all the synchronisation that double buffering needs.
+ */
+#include "planner/spill/emit/emit.h"
+
+#include <stdlib.h>
+
+#include "planner/spill/cut/partition_storage.h"
+#include "planner/spill/emit/emit_pass.h"
+#include "planner/spill/emit/emit_unit.h"
+
+/* Of a shard's pass: its origin, times these; its output stays, it is the last of its minibatch. */
+enum { VARIANT_STAYS = 2, VARIANT_ENDS = 1, VARIANTS_OF_ORIGIN = 4 };
+enum { UNIT_VARIANTS = ORIGINS * VARIANTS_OF_ORIGIN };
+
+/* --- units ----------------------------------------------------------------------------------- */
+
+static uint32_t shard_count_of(const struct emitter *e, uint32_t job)
+{
+    const uint32_t *first = e->partition->job_first_shard;
+    return first[job + 1] - first[job];
+}
+
+static struct shard_view view_of(struct emitter *e, uint32_t job, uint32_t shard,
+                                 enum plan_pass pass)
+{
+    const struct partition *p = e->partition;
+    uint32_t first = p->job_first_shard[job];
+    struct shard_view v = {.job = &e->plan->jobs.jobs[job],
+                           .job_index = job,
+                           .shard = shard,
+                           .global = first + shard,
+                           .shard_count = shard_count_of(e, job),
+                           .pass = pass,
+                           .resident = p->resident,
+                           .persistent = p->persistent[first + shard],
+                           .on_cpu = p->on_cpu[first + shard],
+                           .activations = partition_activations(p, first + shard),
+                           .slice_rows = shard == 0 ? p->slice_rows[job] : 0};
+    v.embedding = shard == 0 && job_has_embedding(v.job);
+    v.last = shard + 1 == v.shard_count;
+    v.footprint = footprint_of(e->footprints, job, p->shards[v.global].first_layer,
+                               p->shards[v.global].layer_count);
+    if (!v.footprint && !e->status)
+        e->status = error_memory(e->err, "the table of shard sizes", 1);
+    return v;
+}
+
+/* The unit of v's pass; PLAN_NONE when something is wrong. */
+static uint32_t write_unit(struct emitter *e, const struct shard_view *v, bool ends_minibatch)
+{
+    e->current = (struct unit_slots){.first_acquire = (uint32_t)e->acquire_count};
+    e->edge_used = e->region_used = 0;
+    plan_builder_unit_begin(e->builder, v->job_index, v->shard, v->pass, ends_minibatch);
+    emit_pass(e, v);
+    emit_turn_end(e);
+    uint32_t id = plan_builder_unit_end(e->builder);
+    if (e->status || id == PLAN_NONE) return id;
+    while (!e->status && e->slots_count <= id) {
+        e->status = array_reserve(&e->slots, &e->slots_capacity, e->slots_count, sizeof *e->slots,
+                                  PLAN_UNITS_MAX, "units", e->err);
+        if (!e->status) e->slots[e->slots_count++] = (struct unit_slots){0};
+    }
+    if (!e->status) e->slots[id] = e->current;
+    return id;
+}
+
+/* Is this the end of an evaluation after which weights are kept? */
+static bool keeps_behind(const struct emitter *e, const struct scheduled_unit *unit)
+{
+    return unit->ends && e->plan->jobs.jobs[unit->job].keep_best &&
+           unit_pass_of(shard_count_of(e, unit->job), unit->position) == PLAN_EVALUATE;
+}
+
+/* Is this the last backward pass of a minibatch whose updates follow? */
+static bool updates_behind(const struct emitter *e, const struct scheduled_unit *unit)
+{
+    return job_clips(&e->plan->jobs.jobs[unit->job]) &&
+           unit->position + 1 == unit_count_of(shard_count_of(e, unit->job));
+}
+
+/* The unit of a shard's pass in this variant, written when it is first needed. */
+static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, enum origin origin,
+                        bool stays)
+{
+    const struct partition *p = e->partition;
+    uint32_t first = p->job_first_shard[unit->job], shards = shard_count_of(e, unit->job);
+    uint32_t shard = unit_shard(shards, unit->position);
+    enum plan_pass pass = unit_pass_of(shards, unit->position);
+    bool ends = unit->ends && !keeps_behind(e, unit) && !updates_behind(e, unit);
+    uint32_t kind = pass == PLAN_FORWARD ? 0 : pass == PLAN_EVALUATE ? 2 : 1;
+    uint32_t variant = (uint32_t)origin * VARIANTS_OF_ORIGIN + (stays ? VARIANT_STAYS : 0) +
+                       (ends ? VARIANT_ENDS : 0);
+    uint32_t *id = &e->unit_ids[((size_t)(first + shard) * 3 + kind) * UNIT_VARIANTS + variant];
+    if (*id != PLAN_NONE) return *id;
+    struct shard_view v = view_of(e, unit->job, shard, pass);
+    if (e->status) return PLAN_NONE;
+    v.origin = origin;
+    v.stays = stays;
+    *id = write_unit(e, &v, ends);
+    return *id;
+}
+
+/* --- instances ------------------------------------------------------------------------------- */
+
+/* Whose turn it is on a device. */
+struct turns {
+    uint32_t edge, region, transient, held;
+};
+
+/* The slots of the unit there, in slot_scratch. */
+static void find_slots(struct emitter *e, uint32_t id, uint32_t device, uint32_t seat, struct turns turns)
+{
+    const struct partition *p = e->partition;
+    const struct unit_slots *slots = &e->slots[id];
+    while (!e->status && e->slot_scratch_capacity < slots->acquire_count)
+        e->status = array_reserve(&e->slot_scratch, &e->slot_scratch_capacity,
+                                  e->slot_scratch_capacity, sizeof *e->slot_scratch, PLAN_OPS_MAX,
+                                  "arena ranges of a unit", e->err);
+    if (e->status) return;
+    for (uint32_t i = 0; i < slots->acquire_count; i++) {
+        const struct acquire *a = &e->acquires[slots->first_acquire + i];
+        uint64_t base = 0;
+        if (a->area == AREA_EDGE) base = partition_edge(p, turns.edge);
+        if (a->area == AREA_KEEP) base = partition_keep(p, seat);
+        if (a->area == AREA_PERSISTENT) base = partition_persistent(p);
+        if (a->area == AREA_TABLE) base = partition_table(p);
+        if (a->area == AREA_REGION) base = partition_region(p, p->resident ? seat : turns.region + a->turn);
+        if (a->area == AREA_TRANSIENT) base = storage_transient(p, e->host_seat[device], turns.transient + a->turn);
+        if (a->area == AREA_HELD) base = storage_held(p, e->host_seat[device], turns.held + a->turn);
+        e->slot_scratch[i] = plan_builder_slot(e->builder, base + a->offset_bytes, a->bytes);
+    }
+}
+
+static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32_t seat)
+{
+    if (e->status || id == PLAN_NONE) return;
+    const struct unit_slots *slots = &e->slots[id];
+    find_slots(e, id, device, seat,
+               (struct turns){e->edge_turn[device], e->region_turn[device], e->transient_turn[device],
+                              e->held_turn[device]});
+    if (e->status) return;
+    plan_builder_instance(e->builder, id, device, e->slot_scratch, slots->acquire_count);
+    if (slots->uses_edge) e->edge_turn[device]++;
+    e->region_turn[device] += slots->region_turns;
+    e->transient_turn[device] += slots->transient_turns;
+    e->held_turn[device] += slots->held_turns;
+}
+
+/* Each unit on each device of its job's node, as if it were any region's turn: then whichever order they come in, one
+ * finds a region that the units in front of it have not. */
+static void add_choices(struct emitter *e, const uint32_t *last_device)
+{
+    const struct hardware *hardware = &e->plan->hardware;
+    for (uint32_t id = 0; id < e->slots_count; id++) {
+        const struct unit_slots *slots = &e->slots[id];
+        bool turns = slots->uses_edge || slots->region_turns + slots->transient_turns + slots->held_turns > 0;
+        uint32_t home = hardware->devices[last_device[e->plan->units[id].job]].host;
+        for (uint32_t d = 0; d < hardware->device_count; d++)
+            for (uint32_t t = 0; hardware->devices[d].host == home &&
+                                 t < (turns ? e->partition->region_count : 1) && !e->status; t++) {
+                find_slots(e, id, d, 0, (struct turns){t, t, t, t});
+                if (!e->status)
+                    plan_builder_choice(e->builder, id, d, e->slot_scratch, slots->acquire_count);
+            }
+    }
+}
+
+/* A unit of this pass for each shard of the job, before or after a scheduled one: of LOAD and STORE for those whose
+ * states stay, the last of others ends the minibatch if the scheduled one does. */
+static void add_beside(struct emitter *e, const struct scheduled_unit *unit, enum plan_pass pass)
+{
+    const struct partition *p = e->partition;
+    uint32_t first = p->job_first_shard[unit->job], count = shard_count_of(e, unit->job);
+    bool moves = pass == PLAN_LOAD || pass == PLAN_STORE, files = pass == PLAN_OPEN || pass == PLAN_CLOSE;
+    for (uint32_t s = 0; s < count; s++) {
+        if (moves && !p->persistent[first + s]) continue;
+        struct shard_view v = view_of(e, unit->job, s, pass);
+        if (e->status) return;
+        uint32_t id = write_unit(e, &v, !moves && !files && unit->ends && s + 1 == count);
+        add_instance(e, id, p->resident ? p->shard_device[first + s] : unit->device, unit->seat);
+    }
+}
+
+/* An embedding of the host's processor leaves and finds everything in host memory. */
+static bool on_host(const struct emitter *e, const struct scheduled_unit *unit)
+{
+    const struct partition *p = e->partition;
+    uint32_t first = p->job_first_shard[unit->job];
+    return unit_shard(shard_count_of(e, unit->job), unit->position) == 0 && p->on_cpu[first] &&
+           job_has_embedding(&e->plan->jobs.jobs[unit->job]);
+}
+
+/* Is the job's next unit the device's as well, with its input on the device? */
+static bool continues(const struct emitter *e, const struct schedule *schedule,
+                      const struct scheduled_unit *unit)
+{
+    if (unit->next_here == PLAN_NONE) return false;
+    const struct scheduled_unit *next = &schedule->units[unit->next_here];
+    return !e->partition->apart && !unit_begins(shard_count_of(e, unit->job), next->position) &&
+           !on_host(e, unit) && !on_host(e, next);
+}
+
+/* last_device: per job, filled in on the way. */
+static void emit_schedule(struct emitter *e, const struct schedule *schedule, bool *continued,
+                          uint32_t *last_device)
+{
+    for (uint32_t i = 0; i < schedule->count && !e->status; i++) {
+        const struct scheduled_unit *unit = &schedule->units[i];
+        bool here_out = continues(e, schedule, unit);
+        enum origin origin = unit->fetches  ? ORIGIN_PEER
+                             : continued[i] ? ORIGIN_HERE
+                                            : ORIGIN_HOST;
+        if (here_out) continued[unit->next_here] = true;
+        if (unit->first && plan_has_range(e->plan, unit->job)) add_beside(e, unit, PLAN_OPEN);
+        if (unit->first) add_beside(e, unit, PLAN_LOAD);
+        add_instance(e, unit_of(e, unit, origin, here_out || unit->fetched), unit->device, unit->seat);
+        if (unit->fetches && !e->status) plan_builder_peer(e->builder, last_device[unit->job]);
+        last_device[unit->job] = unit->device;
+        if (updates_behind(e, unit)) add_beside(e, unit, PLAN_UPDATE);
+        if (keeps_behind(e, unit)) add_beside(e, unit, PLAN_KEEP);
+        if (unit->last) add_beside(e, unit, PLAN_STORE);
+        if (unit->last && plan_has_range(e->plan, unit->job)) add_beside(e, unit, PLAN_CLOSE);
+    }
+}
+
+/* Staged states of a host's devices lie behind each other. */
+static void number_seats(struct emitter *e)
+{
+    uint32_t taken[DEVICES_MAX] = {0};
+    for (uint32_t d = 0; d < e->plan->hardware.device_count; d++)
+        e->host_seat[d] = taken[e->plan->hardware.devices[d].host]++;
+}
+
+enum status emit_plan(struct plan_builder *builder, struct footprints *footprints,
+                      const struct partition *partition, const struct schedule *schedule,
+                      struct error *err)
+{
+    const struct plan *plan = plan_builder_plan(builder);
+    struct emitter e = {.builder = builder,
+                        .plan = plan,
+                        .footprints = footprints,
+                        .partition = partition,
+                        .err = err};
+    size_t ids = (size_t)partition->shard_count * 3 * UNIT_VARIANTS;
+    uint32_t devices = plan->hardware.device_count;
+    bool *continued = calloc(schedule->count + 1u, sizeof *continued);
+    uint32_t *last_device = calloc(plan->jobs.count + 1u, sizeof *last_device);
+    e.unit_ids = malloc((ids + 1) * sizeof *e.unit_ids);
+    e.edge_turn = calloc(devices, sizeof *e.edge_turn);
+    e.region_turn = calloc(devices, sizeof *e.region_turn);
+    e.transient_turn = calloc(devices, sizeof *e.transient_turn);
+    e.held_turn = calloc(devices, sizeof *e.held_turn);
+    e.host_seat = calloc(devices, sizeof *e.host_seat);
+    if (!continued || !last_device || !e.unit_ids || !e.edge_turn || !e.region_turn ||
+        !e.transient_turn || !e.held_turn || !e.host_seat) {
+        e.status = error_memory(err, "the table of units", ids * sizeof *e.unit_ids);
+    } else {
+        number_seats(&e);
+        for (size_t i = 0; i < ids; i++) e.unit_ids[i] = PLAN_NONE;
+        for (uint32_t s = 0; s < partition->shard_count; s++)
+            plan_builder_shard(builder, partition->shards[s].job,
+                               partition->shards[s].first_layer,
+                               partition->shards[s].layer_count, partition->shards[s].inputs_only);
+        emit_schedule(&e, schedule, continued, last_device);
+        if (partition->apart) add_choices(&e, last_device);
+    }
+    free(continued);
+    free(last_device);
+    free(e.unit_ids);
+    free(e.slots);
+    free(e.acquires);
+    free(e.edge_turn);
+    free(e.region_turn);
+    free(e.transient_turn);
+    free(e.held_turn);
+    free(e.host_seat);
+    free(e.slot_scratch);
+    return e.status;
+}

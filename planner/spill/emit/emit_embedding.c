@@ -1,0 +1,139 @@
+/*
+ * An embedding that exceeds a region is cut into slices, each with a turn of its own: rows of the
+ * parameters (forward) or of parameters, moments and table gradient (backward) come in, are used
+ * and go out while the next slice comes in.
+ *
+ * Where the host's processor has a job's optimizer, both passes of its embedding run there and have no
+ * part in regions and edges.
+ */
+#include "planner/spill/emit/emit_embedding.h"
+
+#include "models/job/memory.h"
+#include "planner/spill/emit/emit_boundary.h"
+#include "planner/spill/emit/emit_state.h"
+#include "planner/spill/emit/emit_trained.h"
+
+/* --- in slices ----------------------------------------------------------------------------------- */
+
+/* Rows of slice k: [*first, *first + *count). */
+static uint32_t slice_range(const struct shard_view *v, uint32_t k, uint64_t *first,
+                            uint64_t *count)
+{
+    uint64_t rows = job_embedding_rows(v->job);
+    *first = k * v->slice_rows;
+    *count = rows - *first < v->slice_rows ? rows - *first : v->slice_rows;
+    return (uint32_t)((rows + v->slice_rows - 1) / v->slice_rows);
+}
+
+void emit_embedding_forward_sliced(struct emitter *e, const struct shard_view *v)
+{
+    uint64_t row = job_table_row_bytes(v->job), first, count;
+    uint32_t out = emit_boundary(e, v, BUFFER_BOUNDARY, 1, true, v->footprint->output_bytes);
+    uint32_t tokens = emit_boundary(e, v, BUFFER_BATCH, PLAN_NONE, true, job_batch_bytes(v->job));
+    uint32_t slices = slice_range(v, 0, &first, &count);
+    emit_fetch_batch(e, v);
+    for (uint32_t k = 0; k < slices; k++) {
+        slice_range(v, k, &first, &count);
+        uint32_t rows = emit_buffer(e, v, BUFFER_PARAMETERS, 0, 1 + k, true, count * row);
+        emit_fetch_state(e, v, 0, STAGED_TRANSIENT + k, first * row, rows, AREA_REGION, count * row);
+        emit_use(e, rows, ACCESS_READ | ACCESS_RELEASE);
+        emit_use(e, tokens, ACCESS_READ | (k + 1 == slices ? ACCESS_RELEASE : 0));
+        if (k == 0) emit_use_new(e, out, 0, AREA_EDGE, 0, v->footprint->output_bytes);
+        else emit_use(e, out, ACCESS_READ | ACCESS_WRITE);
+        emit_compute(e, v, v->pass, UNIT_FORWARD, true, k, first, count);
+        emit_turn_end(e);
+    }
+}
+
+void emit_embedding_backward_sliced(struct emitter *e, const struct shard_view *v)
+{
+    const struct footprint *f = v->footprint;
+    uint64_t row = v->job->network.width * sizeof(float), first, count; /* of a gradient */
+    const struct state_layout whole = job_state(v->job, 0, 1);
+    uint32_t last_part = STATE_PARTS - 1;
+    while (whole.parts[last_part].bytes == 0) last_part--;
+    uint32_t tokens = emit_boundary(e, v, BUFFER_BATCH, PLAN_NONE, true, job_batch_bytes(v->job));
+    uint32_t dx = emit_boundary(e, v, BUFFER_BOUNDARY_GRADIENT, 1, true, f->output_bytes);
+    uint32_t slices = slice_range(v, 0, &first, &count);
+    uint32_t host = emit_host_state(e, v, 0);
+    emit_fetch_batch(e, v);
+    emit_fetch_input(e, v, BUFFER_BOUNDARY_GRADIENT, 1, f->output_bytes, v->origin);
+    for (uint32_t k = 0; k < slices; k++) {
+        slice_range(v, k, &first, &count);
+        const struct state_layout slice =
+            memory_state_rows(&v->job->network, count, job_state_format(v->job));
+        uint64_t vocabulary = v->job->network.vocabulary;
+        uint32_t rows = emit_buffer(e, v, BUFFER_STATE, 0, 1 + k, true, slice.bytes);
+        uint32_t gradient = 0;
+        uint64_t gradient_rows = 0;
+        bool stored = emit_is_stored(e, v, 0);
+        uint32_t to = rows;
+        if (stored) to = emit_stage(e, v, 0, STAGED_TRANSIENT + k, AREA_TRANSIENT, slice.bytes);
+        if (!stored) emit_slot(e, AREA_REGION, 0, slice.bytes);
+        for (uint32_t part = 0; part <= last_part; part++)
+            if (slice.parts[part].bytes > 0)
+                emit_copy(e, stored ? STREAM_READ : STREAM_H2D, host,
+                          whole.parts[part].offset_bytes + first * whole.parts[part].row_bytes, 0, to,
+                          slice.parts[part].offset_bytes, part == 0 ? ACCESS_ACQUIRE : 0,
+                          slice.parts[part].bytes);
+        if (stored) {
+            emit_slot(e, AREA_REGION, 0, slice.bytes);
+            emit_copy(e, STREAM_H2D, to, 0, ACCESS_RELEASE, rows, 0, ACCESS_ACQUIRE, slice.bytes);
+        }
+        if (job_has_table(v->job) && first < vocabulary) {
+            gradient_rows = vocabulary - first < count ? vocabulary - first : count;
+            gradient = emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 1 + k, true,
+                                   gradient_rows * row);
+            emit_fetch(e, emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, 0), first * row,
+                       gradient, AREA_REGION, 0, gradient_rows * row);
+        }
+        uint32_t release = k + 1 == slices ? ACCESS_RELEASE : 0;
+        emit_use(e, rows, ACCESS_READ | ACCESS_WRITE);
+        emit_use(e, tokens, ACCESS_READ | release);
+        emit_use(e, dx, ACCESS_READ | release);
+        if (gradient_rows) emit_use(e, gradient, ACCESS_READ | ACCESS_RELEASE);
+        emit_compute(e, v, PLAN_BACKWARD, UNIT_BACKWARD, true, k, first, count);
+        uint32_t from = rows;
+        if (stored) {
+            from = emit_stage(e, v, 0, STAGED_TRANSIENT + k, AREA_TRANSIENT, slice.bytes);
+            emit_copy(e, STREAM_D2H, rows, 0, ACCESS_RELEASE, from, 0, ACCESS_ACQUIRE, slice.bytes);
+        }
+        for (uint32_t part = 0; part <= last_part; part++)
+            if (slice.parts[part].bytes > 0)
+                emit_copy(e, stored ? STREAM_WRITE : STREAM_D2H, from, slice.parts[part].offset_bytes,
+                          part == last_part ? ACCESS_RELEASE : 0, host,
+                          whole.parts[part].offset_bytes + first * whole.parts[part].row_bytes, 0,
+                          slice.parts[part].bytes);
+        emit_turn_end(e);
+    }
+}
+
+/* --- on the host's processor ------------------------------------------------------------------- */
+
+void emit_embedding_forward_cpu(struct emitter *e, const struct shard_view *v)
+{
+    emit_use(e, emit_host_state(e, v, 0), ACCESS_READ);
+    emit_use(e, emit_boundary(e, v, BUFFER_BATCH, PLAN_NONE, false, job_batch_bytes(v->job)),
+             ACCESS_READ);
+    emit_use(e, emit_boundary(e, v, BUFFER_BOUNDARY, 1, false, v->footprint->output_bytes),
+             ACCESS_WRITE);
+    emit_cpu(e, v, v->pass, v->footprint->workspace_bytes[UNIT_FORWARD][UNIT_KEEP]);
+}
+
+void emit_embedding_backward_cpu(struct emitter *e, const struct shard_view *v)
+{
+    bool clips = job_clips(v->job);
+    if (clips) emit_use(e, emit_host_gradient(e, v), ACCESS_WRITE);
+    else emit_use(e, emit_host_state(e, v, 0), ACCESS_READ | ACCESS_WRITE);
+    if (job_has_table(v->job))
+        emit_use(e, emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false,
+                                job_table_gradient_bytes(v->job)),
+                 ACCESS_READ);
+    emit_use(e, emit_boundary(e, v, BUFFER_BATCH, PLAN_NONE, false, job_batch_bytes(v->job)),
+             ACCESS_READ);
+    emit_use(e, emit_boundary(e, v, BUFFER_BOUNDARY_GRADIENT, 1, false, v->footprint->output_bytes),
+             ACCESS_READ);
+    uint32_t how = UNIT_KEEP | (clips ? UNIT_GRADIENTS_OUT : 0);
+    emit_cpu(e, v, PLAN_BACKWARD, v->footprint->workspace_bytes[UNIT_BACKWARD][how]);
+    if (clips) emit_norm(e, v);
+}

@@ -1,0 +1,289 @@
+/*
+ * A forward pass always sends its output to the host as well, for the backward pass starts from it; only
+ * the input of the loss and the gradients, used once, can skip the host.
+ *
+ *     streamed backward of shard s:
+ *       h2d  state of s            -> region
+ *       h2d  boundary s            -> edge          (the shard's input: recomputation starts there)
+ *       h2d  gradient s+1          -> edge          (unless it is here; or p2p from where it is)
+ *       compute backward              workspace, edge: gradient s
+ *       d2h  gradient s            -> host          (unless it is used here next)
+ *       d2h  state of s            -> host, region free
+ */
+#include "planner/spill/emit/emit_pass.h"
+
+#include "planner/spill/emit/emit_boundary.h"
+#include "planner/spill/emit/emit_embedding.h"
+#include "planner/spill/emit/emit_state.h"
+#include "planner/spill/emit/emit_trained.h"
+
+static uint32_t held_out_loss(struct emitter *e, const struct shard_view *v)
+{
+    return emit_buffer(e, v, BUFFER_LOSS, PLAN_NONE, 1, false, sizeof(double));
+}
+
+/* Is the head's table the embedding's own state, on the same device? */
+static bool table_is_here(const struct emitter *e, const struct shard_view *v)
+{
+    const struct partition *p = e->partition;
+    uint32_t first = p->job_first_shard[v->job_index];
+    return v->resident && p->shard_device[first] == p->shard_device[first + v->shard_count - 1];
+}
+
+static uint32_t activations_way(const struct emitter *e, const struct shard_view *v)
+{
+    if (v->last) return e->partition->shards[v->global].inputs_only ? UNIT_INPUTS : 0;
+    return v->embedding ? UNIT_KEEP : plan_activations_way(v->activations);
+}
+
+static enum area table_area(const struct shard_view *v)
+{
+    return v->resident ? AREA_REGION : AREA_TABLE;
+}
+
+/* By a loss: the head's table, the fetched one unless the embedding's is here. */
+static void use_table(struct emitter *e, const struct shard_view *v, bool here, uint32_t fetched)
+{
+    if (here) emit_use(e, emit_buffer(e, v, BUFFER_STATE, 0, 0, true, 0), ACCESS_READ);
+    else emit_use(e, fetched, ACCESS_READ | ACCESS_RELEASE);
+}
+
+/* A boundary or its gradient, made here. */
+static void use_new_boundary(struct emitter *e, const struct shard_view *v, uint32_t kind,
+                             uint32_t shard, uint64_t bytes)
+{
+    emit_use_new(e, emit_boundary(e, v, kind, shard, true, bytes), 0, AREA_EDGE, 0, bytes);
+}
+
+/* Next minibatch's tokens, on the host. */
+static void add_batch_op(struct emitter *e, const struct shard_view *v)
+{
+    uint64_t bytes = job_batch_bytes(v->job);
+    if (bytes == 0) return;
+    emit_use(e, emit_buffer(e, v, BUFFER_BATCH, PLAN_NONE, 0, false, bytes), ACCESS_WRITE);
+    emit_host(e, PLAN_BATCH);
+}
+
+/* Forward, of the training or of held-out data. */
+static void write_forward(struct emitter *e, const struct shard_view *v)
+{
+    const struct footprint *f = v->footprint;
+    bool trains = v->pass == PLAN_FORWARD;
+    /* the loss uses its input once; every other boundary is needed again by a backward pass */
+    bool to_host = !v->stays || (trains && v->shard + 2 < v->shard_count);
+    uint64_t kept_bytes = !trains || v->embedding ? 0 : f->kept_bytes[v->activations];
+    if (v->shard == 0) add_batch_op(e, v);
+    if (v->embedding && v->on_cpu) {
+        emit_embedding_forward_cpu(e, v);
+        return;
+    }
+    if (v->embedding && v->slice_rows) {
+        emit_embedding_forward_sliced(e, v);
+        emit_output(e, v, BUFFER_BOUNDARY, 1, f->output_bytes, to_host);
+        return;
+    }
+    uint32_t parameters = emit_fetch_parameters(e, v);
+    if (v->shard == 0) emit_fetch_batch(e, v);
+    else emit_fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->origin);
+
+    emit_use(e, parameters, ACCESS_READ | (v->persistent ? 0 : ACCESS_RELEASE));
+    if (v->shard == 0) emit_use_batch(e, v);
+    else emit_use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
+    use_new_boundary(e, v, BUFFER_BOUNDARY, v->shard + 1, f->output_bytes);
+    uint32_t acts = 0;
+    if (kept_bytes > 0) {
+        acts = emit_buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, true, kept_bytes);
+        emit_use_new(e, acts, 0, plan_activations_spill(v->activations) ? AREA_REGION : AREA_KEEP,
+                     e->partition->keep_offset[v->global], kept_bytes);
+    }
+    uint32_t how = trains || v->embedding ? activations_way(e, v) : 0;
+    emit_compute(e, v, v->pass, UNIT_FORWARD, how, 0, 0, 0);
+    emit_output(e, v, BUFFER_BOUNDARY, v->shard + 1, f->output_bytes, to_host);
+    if (kept_bytes > 0 && plan_activations_spill(v->activations))
+        emit_send(e, acts, ACCESS_RELEASE,
+                  emit_buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, false, kept_bytes), 0, kept_bytes);
+}
+
+static void write_loss(struct emitter *e, const struct shard_view *v)
+{
+    const struct footprint *f = v->footprint;
+    bool first = v->shard == 0; /* a profile in one shard: no boundaries */
+    bool table = job_has_table(v->job), text = job_batch_bytes(v->job) > 0;
+    bool table_here = table && table_is_here(e, v);
+    uint64_t gradient_bytes = table ? job_table_gradient_bytes(v->job) : 0;
+    uint32_t table_name = 0, gradient = 0, loss = 0;
+    /* A job alone has the table's area to itself, and can fetch the table while its state waits for a
+     * region; among others the area is what is waited for, and the table would hold the state up. */
+    bool state_first = e->partition->interleaved;
+    uint32_t state = state_first ? emit_fetch_trained(e, v) : 0;
+    if (table && !table_here) table_name = emit_fetch_table(e, v, table_area(v));
+    if (!state_first) state = emit_fetch_trained(e, v);
+    emit_fetch_batch(e, v);
+    if (!first) emit_fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->origin);
+
+    emit_use_trained(e, v, state);
+    emit_use_batch(e, v);
+    if (!first) {
+        emit_use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
+        use_new_boundary(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes);
+    }
+    if (text) {
+        loss = emit_buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, true, sizeof(double));
+        emit_use_new(e, loss, 0, AREA_EDGE, 0, sizeof(double));
+    }
+    if (table) {
+        use_table(e, v, table_here, table_name);
+        gradient = emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, true, gradient_bytes);
+        emit_use_new(e, gradient, 0, table_area(v), emit_padded(job_table_bytes(v->job)),
+                     gradient_bytes);
+    }
+    emit_compute(e, v, PLAN_LOSS, UNIT_LOSS,
+                 activations_way(e, v) | (v->on_cpu ? UNIT_GRADIENTS_OUT : 0), 0, 0, 0);
+    if (!first)
+        emit_output(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes, !v->stays);
+    if (text)
+        emit_send(e, loss, ACCESS_RELEASE,
+                  emit_buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, false, sizeof(double)), 0,
+                  sizeof(double));
+    if (table && !table_here)
+        emit_send(e, gradient, ACCESS_RELEASE,
+                  emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, gradient_bytes), 0,
+                  gradient_bytes);
+    if (!v->persistent) emit_send_trained(e, v, state);
+}
+
+/* Forward and loss of the last shard on held-out data; its scratch is that of a LOSS, less gradients. */
+static void write_evaluation(struct emitter *e, const struct shard_view *v)
+{
+    const struct footprint *f = v->footprint;
+    bool table = job_has_table(v->job), table_here = table && table_is_here(e, v);
+    uint32_t parameters = emit_fetch_parameters(e, v), table_name = 0;
+    if (table && !table_here) table_name = emit_fetch_table(e, v, table_area(v));
+    emit_fetch_batch(e, v);
+    emit_fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->origin);
+
+    emit_use(e, parameters, ACCESS_READ | (v->persistent ? 0 : ACCESS_RELEASE));
+    emit_use_batch(e, v);
+    emit_use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
+    uint32_t loss = emit_buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, true, sizeof(double));
+    emit_use_new(e, loss, 0, AREA_EDGE, 0, sizeof(double));
+    if (table) use_table(e, v, table_here, table_name);
+    emit_compute(e, v, PLAN_EVALUATE, UNIT_LOSS, activations_way(e, v) | UNIT_GRADIENTS_OUT, 0, 0, 0);
+    emit_send(e, loss, ACCESS_RELEASE, held_out_loss(e, v), 0, sizeof(double));
+}
+
+/* The values as they are behind an evaluation, in full. Those of a persistent shard are brought for it. */
+static void write_keep(struct emitter *e, const struct shard_view *v)
+{
+    uint32_t state = emit_host_state(e, v, v->shard);
+    if (v->persistent) emit_send(e, emit_device_state(e, v), 0, state, 0, v->footprint->value_bytes);
+    emit_use(e, state, ACCESS_READ);
+    emit_use(e, held_out_loss(e, v), ACCESS_READ);
+    emit_use(e, emit_buffer(e, v, BUFFER_KEPT, v->shard, 0, false, v->footprint->gradient_bytes),
+             ACCESS_WRITE);
+    emit_host(e, PLAN_KEEP);
+}
+
+static void write_backward(struct emitter *e, const struct shard_view *v)
+{
+    const struct footprint *f = v->footprint;
+    bool first = v->shard == 0;
+    uint64_t kept_bytes = v->embedding ? 0 : f->kept_bytes[v->activations];
+    bool table = v->embedding && job_has_table(v->job);
+    bool table_here = table && table_is_here(e, v);
+    uint64_t table_bytes = table ? job_table_gradient_bytes(v->job) : 0;
+    if (v->embedding && v->on_cpu) {
+        emit_embedding_backward_cpu(e, v);
+        return;
+    }
+    if (v->embedding && v->slice_rows) {
+        emit_embedding_backward_sliced(e, v);
+        return;
+    }
+    uint32_t state = emit_fetch_trained(e, v), acts = 0, gradient = 0;
+    if (table) {
+        gradient = emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, true, table_bytes);
+        if (!table_here)
+            emit_fetch(e, emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, table_bytes), 0,
+                       gradient, AREA_REGION, 0, table_bytes);
+    }
+    if (kept_bytes > 0) {
+        acts = emit_buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, true, kept_bytes);
+        if (plan_activations_spill(v->activations))
+            emit_fetch(e, emit_buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, false, kept_bytes), 0, acts,
+                       AREA_REGION, 0, kept_bytes);
+    }
+    if (v->embedding) emit_fetch_batch(e, v);
+    if (!first) emit_fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, ORIGIN_HOST);
+    emit_fetch_input(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard + 1, f->output_bytes, v->origin);
+
+    emit_use_trained(e, v, state);
+    if (table) emit_use(e, gradient, ACCESS_READ | ACCESS_RELEASE);
+    if (kept_bytes > 0) emit_use(e, acts, ACCESS_READ | ACCESS_RELEASE);
+    if (v->embedding) emit_use_batch(e, v);
+    if (!first) emit_use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
+    emit_use_input(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard + 1, f->output_bytes);
+    if (!first)
+        use_new_boundary(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes);
+    emit_compute(e, v, PLAN_BACKWARD, UNIT_BACKWARD,
+                 activations_way(e, v) | (v->on_cpu ? UNIT_GRADIENTS_OUT : 0), 0, 0, 0);
+    if (!first)
+        emit_output(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes, !v->stays);
+    if (!v->persistent)
+        emit_send_trained(e, v, state);
+    else if (table && !table_here) /* the head's device fetches the new table */
+        emit_return_state(e, v, 0, state, 0, job_table_bytes(v->job));
+}
+
+static void write_load(struct emitter *e, const struct shard_view *v)
+{
+    uint64_t bytes = v->footprint->state_bytes;
+    uint32_t from = emit_host_state(e, v, v->shard), flags = 0;
+    if (emit_is_stored(e, v, v->shard)) {
+        uint32_t staged = emit_stage(e, v, v->shard, STAGED_TRANSIENT, AREA_TRANSIENT, bytes);
+        emit_copy(e, STREAM_READ, from, 0, 0, staged, 0, ACCESS_ACQUIRE, bytes);
+        from = staged;
+        flags = ACCESS_RELEASE;
+    }
+    emit_slot(e, v->resident ? AREA_KEEP : AREA_PERSISTENT, e->partition->state_offset[v->global],
+              bytes);
+    emit_copy(e, STREAM_H2D, from, 0, flags, emit_device_state(e, v), 0, ACCESS_ACQUIRE, bytes);
+}
+
+static void write_store(struct emitter *e, const struct shard_view *v)
+{
+    emit_return_state(e, v, v->shard, emit_device_state(e, v), ACCESS_RELEASE,
+                      v->footprint->state_bytes);
+}
+
+/* Of a job that has a range of host memory. */
+static void write_open(struct emitter *e, const struct shard_view *v)
+{
+    emit_use(e, emit_host_state(e, v, v->shard), ACCESS_WRITE);
+    emit_files(e, PLAN_OPEN);
+}
+
+static void write_close(struct emitter *e, const struct shard_view *v)
+{
+    emit_use(e, emit_host_state(e, v, v->shard), ACCESS_READ);
+    if (v->job->keep_best)
+        emit_use(e, emit_buffer(e, v, BUFFER_KEPT, v->shard, 0, false, v->footprint->gradient_bytes), ACCESS_READ);
+    emit_files(e, PLAN_CLOSE);
+}
+
+void emit_pass(struct emitter *e, const struct shard_view *v)
+{
+    switch (v->pass) {
+    case PLAN_LOAD: write_load(e, v); break;
+    case PLAN_STORE: write_store(e, v); break;
+    case PLAN_LOSS: write_loss(e, v); break;
+    case PLAN_BACKWARD: write_backward(e, v); break;
+    case PLAN_UPDATE: emit_update(e, v); break;
+    case PLAN_KEEP: write_keep(e, v); break;
+    case PLAN_OPEN: write_open(e, v); break;
+    case PLAN_CLOSE: write_close(e, v); break;
+    default: /* forward, of the training or an evaluation */
+        if (v->pass == PLAN_EVALUATE && v->last) write_evaluation(e, v);
+        else write_forward(e, v);
+    }
+}

@@ -1,0 +1,93 @@
+/*
+ * Where the host's processor has the optimizer, the parameters come instead of the state, and
+ *
+ *       d2h  gradient of the parameters  -> host, in turn one of a few buffers of the job; region free
+ *       cpu  update                         state of s, on the host
+ *
+ * end the unit; the next forward pass of the shard then waits for that update. A state on storage is
+ * staged for longer then: what was read stays until it is updated and written. Where a job clips, a norm
+ * stands in place of the update, and units of updates alone follow the minibatch's last backward pass.
+ */
+#include "planner/spill/emit/emit_trained.h"
+
+#include "models/job/memory.h"
+#include "planner/spill/cut/partition_storage.h"
+#include "planner/spill/emit/emit_state.h"
+
+static uint32_t device_gradient(struct emitter *e, const struct shard_view *v)
+{
+    return emit_buffer(e, v, BUFFER_GRADIENT, v->shard, 0, true, v->footprint->gradient_bytes);
+}
+
+uint32_t emit_host_gradient(struct emitter *e, const struct shard_view *v)
+{
+    uint32_t variant = job_clips(v->job) ? v->shard : v->shard % GRADIENT_TURNS;
+    return emit_buffer(e, v, BUFFER_GRADIENT, PLAN_NONE, variant, false,
+                       v->footprint->gradient_bytes);
+}
+
+static uint32_t norms(struct emitter *e, const struct shard_view *v)
+{
+    const struct network *network = &v->job->network;
+    return emit_buffer(e, v, BUFFER_NORMS, PLAN_NONE, 0, false,
+                       memory_tensor_count(network, 0, network->layer_count) * sizeof(double));
+}
+
+void emit_norm(struct emitter *e, const struct shard_view *v)
+{
+    emit_use(e, emit_host_gradient(e, v), ACCESS_READ);
+    emit_use(e, norms(e, v), ACCESS_WRITE);
+    emit_cpu(e, v, PLAN_NORM, 0);
+}
+
+void emit_update(struct emitter *e, const struct shard_view *v)
+{
+    uint32_t home = emit_host_state(e, v, v->shard), updated = home;
+    uint64_t bytes = v->footprint->state_bytes;
+    bool stored = emit_is_stored(e, v, v->shard);
+    if (stored) updated = emit_buffer(e, v, BUFFER_STAGED, v->shard, STAGED_HELD, false, bytes);
+    emit_use(e, emit_host_gradient(e, v), ACCESS_READ);
+    if (job_clips(v->job)) emit_use(e, norms(e, v), ACCESS_READ);
+    emit_use(e, updated, ACCESS_READ | ACCESS_WRITE);
+    emit_cpu(e, v, PLAN_UPDATE, 0);
+    if (stored) emit_copy(e, STREAM_WRITE, updated, 0, ACCESS_RELEASE, home, 0, 0, bytes);
+}
+
+uint32_t emit_fetch_trained(struct emitter *e, const struct shard_view *v)
+{
+    const struct footprint *f = v->footprint;
+    uint32_t trained = v->on_cpu
+                         ? emit_buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true, f->weight_bytes)
+                         : emit_device_state(e, v);
+    if (v->persistent) return trained;
+    if (v->on_cpu && emit_is_stored(e, v, v->shard)) { /* held until it is updated */
+        uint32_t staged = emit_stage(e, v, v->shard, STAGED_HELD, AREA_HELD, f->state_bytes);
+        emit_copy(e, STREAM_READ, emit_host_state(e, v, v->shard), 0, 0, staged, 0, ACCESS_ACQUIRE,
+                  f->state_bytes);
+        emit_fetch(e, staged, 0, trained, AREA_REGION, 0, f->weight_bytes);
+    } else {
+        emit_fetch_state(e, v, v->shard, STAGED_TRANSIENT, 0, trained, AREA_REGION,
+                         v->on_cpu ? f->weight_bytes : f->state_bytes);
+    }
+    return trained;
+}
+
+void emit_use_trained(struct emitter *e, const struct shard_view *v, uint32_t trained)
+{
+    emit_use(e, trained, v->on_cpu ? ACCESS_READ | ACCESS_RELEASE : ACCESS_READ | ACCESS_WRITE);
+    if (v->on_cpu)
+        emit_use_new(e, device_gradient(e, v), 0, AREA_REGION, 0, v->footprint->gradient_bytes);
+}
+
+void emit_send_trained(struct emitter *e, const struct shard_view *v, uint32_t trained)
+{
+    const struct footprint *f = v->footprint;
+    if (!v->on_cpu) {
+        emit_return_state(e, v, v->shard, trained, ACCESS_RELEASE, f->state_bytes);
+        return;
+    }
+    uint32_t host = emit_host_gradient(e, v);
+    emit_send(e, device_gradient(e, v), ACCESS_RELEASE, host, 0, f->gradient_bytes);
+    if (job_clips(v->job)) emit_norm(e, v);
+    else emit_update(e, v);
+}

@@ -1,0 +1,30 @@
+/*
+ * Lower bounds on the makespan, by the planner's clock (placing.h), of any order of the units of one
+ * partition: how much better could another order be?
+ *
+ *   compute    all computation, recomputation included, evenly over the devices; before its first
+ *              unit a device waits for a copy in
+ *   in, out    all copies to (from) the devices, evenly over their lanes
+ *   regions    each unit of streamed state takes a region while it is copied in, computes and is
+ *              copied out
+ *   processor  all that the host's processor does
+ *   chain      one job by itself, as if all lanes were free for it: its units follow each other, and a
+ *              shard's next minibatch waits for its state, updated
+ *
+ * Where states stay on devices, each of them has its own shards: the sums are over these.
+ */
+#ifndef SPILLWAY_PLANNER_ORDER_BOUND_H
+#define SPILLWAY_PLANNER_ORDER_BOUND_H
+
+#include "planner/spill/order/unit_times.h"
+
+struct order_bound {
+    double seconds;
+    uint32_t kind; /* enum plan_order_kind */
+};
+
+/* Exact but for rounding. `one_device`: only device 0 is used. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status order_bound_make(const struct unit_times *times, bool one_device, struct order_bound *out,
+                                        struct error *err);
+
+#endif

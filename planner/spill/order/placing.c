@@ -1,0 +1,465 @@
+/* See placing.h. */
+#include "planner/spill/order/placing.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/extreme.h"
+#include "models/cost/cost.h"
+#include "models/job/evaluation.h"
+#include "models/job/memory.h"
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+static uint32_t next_device(const struct placing *p, uint32_t job)
+{
+    const struct partition *cut = p->times->partition;
+    if (!cut->resident) return PLAN_NONE;
+    uint32_t shard = unit_shard(job_shard_count(cut, job), p->jobs[job].position);
+    return cut->shard_device[cut->job_first_shard[job] + shard];
+}
+
+/* Seconds until a resident job is on its devices, which load side by side. */
+static double load_s(const struct placing *p, uint32_t job)
+{
+    const struct partition *cut = p->times->partition;
+    double slowest = 0, sum = 0;
+    uint32_t first = cut->job_first_shard[job];
+    for (uint32_t i = first; cut->resident && i < cut->job_first_shard[job + 1]; i++) {
+        bool another = i > first && cut->shard_device[i] != cut->shard_device[i - 1];
+        sum = (another ? 0 : sum) + shard_time(p->times, cut->shard_device[i], i)->load_s;
+        slowest = max_s(slowest, sum);
+    }
+    return slowest;
+}
+
+/* --- host memory ------------------------------------------------------------------------------ */
+
+static bool takes_turns(const struct placing *p) { return p->times->partition->host.need != NULL; }
+
+static uint32_t home_of(const struct placing *p, uint32_t job) { return p->homes ? p->homes[job] : 0; }
+
+/* When a job could be in host memory whose range is free from free_s on. */
+static double opened_s(const struct placing *p, uint32_t job, double free_s)
+{
+    return max_s(p->hosts[home_of(p, job)].file_free_s, free_s) + p->times->partition->host.open_s[job];
+}
+
+/* Which of the jobs without a range could have one now. Resident ones are given theirs in order (admit()). */
+static void look_for_ranges(struct placing *p)
+{
+    const struct partition *cut = p->times->partition;
+    uint64_t known = 0; /* jobs are often equal */
+    uint32_t known_home = PLAN_NONE;
+    bool found = false;
+    double ready = 0;
+    for (uint32_t j = 0; takes_turns(p) && !cut->resident && j < p->times->jobs->count; j++) {
+        struct placing_view *view = &p->view_jobs[j];
+        if (p->jobs[j].has_range || view->last_device != PLAN_NONE) continue;
+        if (cut->host.need[j] != known || home_of(p, j) != known_home)
+            found = host_ranges_find(&p->ranges, home_of(p, j), cut->host.need[j], &ready);
+        known = cut->host.need[j];
+        known_home = home_of(p, j);
+        view->admitted = found;
+        view->ready_s = found ? opened_s(p, j, ready) : 0;
+    }
+}
+
+/* Returns when the job is in host memory. */
+static double take_range(struct placing *p, uint32_t job)
+{
+    struct placing_host *host = &p->hosts[home_of(p, job)];
+    double ready;
+    p->jobs[job].has_range = true;
+    p->jobs[job].range_offset =
+        host_ranges_take(&p->ranges, home_of(p, job), p->times->partition->host.need[job], job, &ready);
+    return host->file_free_s = opened_s(p, job, ready);
+}
+
+void placing_take_range(struct placing *p, uint32_t job)
+{
+    const struct partition *cut = p->times->partition;
+    if (!takes_turns(p) || p->jobs[job].has_range) return;
+    assert(p->view_jobs[job].admitted);
+    double ready = p->view_jobs[job].ready_s = take_range(p, job);
+    for (uint32_t i = cut->job_first_shard[job]; i < cut->job_first_shard[job + 1]; i++) p->state_ready_s[i] = ready;
+    look_for_ranges(p);
+}
+
+/* The job has ended, all but for what is on its way to host memory, which is there at home_s. */
+static double give_range_back(struct placing *p, uint32_t job, double home_s)
+{
+    struct placing_host *host = &p->hosts[home_of(p, job)];
+    double horizon = HUGE_VAL;
+    for (uint32_t d = 0; d < p->device_count; d++) horizon = fmin(horizon, p->lanes[d].compute_free_s);
+    host->file_free_s = max_s(host->file_free_s, home_s) + p->times->partition->host.close_s[job];
+    host_ranges_give_back(&p->ranges, job, host->file_free_s, horizon);
+    return host->file_free_s;
+}
+
+void placing_set_homes(struct placing *p, const uint32_t *homes)
+{
+    p->homes = homes;
+    look_for_ranges(p);
+}
+
+/* --- seats ------------------------------------------------------------------------------------ */
+
+/* Give seats, and ranges of host memory, to the next jobs in order; `at` is when a seat became free. */
+static void admit(struct placing *p, double at)
+{
+    while (p->seats_free_count > 0 && p->next_admitted < p->times->jobs->count) {
+        uint32_t job = p->next_admitted;
+        double ready = 0;
+        if (takes_turns(p)) {
+            if (!host_ranges_find(&p->ranges, 0, p->times->partition->host.need[job], &ready)) return;
+            ready = take_range(p, job);
+        }
+        p->next_admitted++;
+        p->jobs[job].seat = p->seats_free[--p->seats_free_count];
+        p->view_jobs[job].admitted = true;
+        p->view_jobs[job].ready_s = max_s(at, ready) + load_s(p, job);
+    }
+}
+
+static void start_jobs(struct placing *p)
+{
+    const struct unit_times *t = p->times;
+    const struct partition *cut = t->partition;
+    for (uint32_t j = 0; j < t->jobs->count; j++) {
+        struct placing_view *job = &p->view_jobs[j];
+        const struct job *of = &t->jobs->jobs[j];
+        uint32_t shards = job_shard_count(cut, j), positions = unit_count_of(shards);
+        double minibatch_s = 0, held_out_s = 0;
+        for (uint32_t i = 0; i < positions; i++) minibatch_s += unit_time_at(t, 0, j, i)->compute_s;
+        for (uint32_t i = 0; i < shards; i++)
+            held_out_s += unit_time_at(t, 0, j, positions + i)->compute_s;
+        held_out_s *= (double)of->evaluation.minibatches * (double)evaluation_count(of);
+        *job = (struct placing_view){.remaining_s = minibatch_s * (double)of->minibatches + held_out_s,
+                                   .last_device = PLAN_NONE,
+                                   .next_device = next_device(p, j),
+                                   .admitted = !cut->resident};
+        if (job->remaining_s <= 0) job->remaining_s = 1e-12;
+    }
+    if (takes_turns(p)) host_ranges_begin(&p->ranges, hardware_host_count(t->hardware), cut->host.room);
+    look_for_ranges(p);
+    if (!cut->resident) return;
+    for (uint32_t seat = cut->seat_count; seat-- > 0;)
+        p->seats_free[p->seats_free_count++] = seat;
+    admit(p, 0);
+}
+
+/* --- placing a unit -------------------------------------------------------------------------- */
+
+/* The index of the shard that the job's next unit is about. */
+static uint32_t next_shard(const struct placing *p, uint32_t job)
+{
+    const struct partition *cut = p->times->partition;
+    return cut->job_first_shard[job] + unit_shard(job_shard_count(cut, job), p->jobs[job].position);
+}
+
+static struct placing_host *host_of(const struct placing *p, uint32_t device)
+{
+    return &p->hosts[p->times->hardware->devices[device].host];
+}
+
+/* When the next unit of a job would start on the host's processor, whose stream is free at free_s. */
+static double start_on_cpu(const struct placing *p, uint32_t job, double free_s)
+{
+    const struct placing_job *own = &p->jobs[job];
+    double ready = own->edge_ready_s;
+    if (unit_begins(job_shard_count(p->times->partition, job), own->position))
+        ready = max_s(p->view_jobs[job].ready_s, p->state_ready_s[next_shard(p, job)]);
+    return max_s(free_s, ready);
+}
+
+/* It runs there. Returns when it starts. */
+static double place_on_cpu(struct placing *p, uint32_t job, uint32_t device, const struct unit_time *time)
+{
+    struct placing_job *own = &p->jobs[job];
+    struct placing_host *host = host_of(p, device);
+    double *free_s = time->gathers ? &host->host_free_s : &host->cpu_free_s;
+    double start = start_on_cpu(p, job, *free_s), end = start + time->cpu_s;
+    *free_s = own->edge_ready_s = p->view_jobs[job].ready_s = end;
+    own->edge_turn = PLAN_NONE;
+    if (!unit_begins(job_shard_count(p->times->partition, job), own->position))
+        p->state_ready_s[next_shard(p, job)] = end;
+    return start;
+}
+
+/* When the states that the unit fetches are in host memory. */
+static double states_ready(const struct placing *p, uint32_t job)
+{
+    const struct partition *cut = p->times->partition;
+    uint32_t first = cut->job_first_shard[job], shard = next_shard(p, job);
+    double ready = p->state_ready_s[shard];
+    bool loss = shard + 1 == cut->job_first_shard[job + 1];
+    return loss ? max_s(ready, p->state_ready_s[first]) : ready; /* the token table */
+}
+
+/* Does a copy from device to device leave by a link that D2H copies cross? */
+static bool leaves_alike(const struct hardware *hardware, uint32_t from, uint32_t to)
+{
+    const struct p2p_route route = hardware_p2p_route(hardware, from, to);
+    const struct hardware_device *device = &hardware->devices[from];
+    for (uint32_t i = 0; i < route.up_count; i++)
+        for (uint32_t l = 0; l < device->path_count; l++)
+            if (route.links[i] == device->path[l]) return true;
+    return false;
+}
+
+/*
+ * Seconds of fetching the job's boundary or gradient straight from its last device; 0: it goes through
+ * host memory. What is fetched holds its edge there, so the edge's next turn must come later in plan
+ * order. A forward pass leaves its boundary to a backward pass as well and so sends it to the host in
+ * any case: over a link that both copies cross, fetching it costs another copy out and gains nothing.
+ */
+static double fetch_s(const struct placing *p, uint32_t job, uint32_t device)
+{
+    const struct hardware *hw = p->times->hardware;
+    const struct partition *cut = p->times->partition;
+    const struct placing_job *own = &p->jobs[job];
+    uint32_t shards = job_shard_count(cut, job), from = p->view_jobs[job].last_device;
+    if (cut->apart || own->edge_turn == PLAN_NONE || from == PLAN_NONE || unit_begins(shards, own->position) ||
+        !hardware_p2p_pair(hw, from, device) ||
+        p->lanes[from].edge_turn - own->edge_turn > cut->edge_count)
+        return 0;
+    enum plan_pass pass = unit_pass_of(shards, own->position);
+    uint32_t shard = unit_shard(shards, own->position) + (pass == PLAN_BACKWARD ? 1 : 0);
+    uint64_t layer = cut->shards[cut->job_first_shard[job] + shard].first_layer;
+    const struct job *of = &p->times->jobs->jobs[job];
+    uint64_t bytes =
+        memory_boundary_bytes(&of->network, layer - 1, job_samples(of), of->sequence, of->precision);
+    double direct_s = cost_p2p_s(hw, from, device, bytes);
+    double out_s = cost_copy_s(hw, from, COPY_D2H, bytes);
+    double through_s = out_s + cost_copy_s(hw, device, COPY_H2D, bytes);
+    bool sent_anyway = pass == PLAN_FORWARD && leaves_alike(hw, from, device);
+    return bytes > 0 && direct_s + (sent_anyway ? out_s : 0) < through_s ? direct_s : 0;
+}
+
+/* When a unit could begin on a device, and what that takes. */
+struct timing {
+    double read_end;   /* storage has read what it must */
+    double in_end;     /* all that takes a region is there ... */
+    double edge_ready; /* ... and so is the boundary */
+    double room;       /* what the unit makes has room */
+    double start;
+    bool region_used, edge_copied, fetched; /* the boundary: from the host, from another device */
+};
+
+static struct timing timing_of(const struct placing *p, uint32_t job, uint32_t device,
+                               const struct unit_time *time)
+{
+    const struct partition *cut = p->times->partition;
+    const struct placing_job *own = &p->jobs[job];
+    const struct placing_lane *lane = &p->lanes[device];
+    const struct placing_host *host = host_of(p, device);
+    bool begins = unit_begins(job_shard_count(cut, job), own->position);
+    bool here = !cut->apart && lane->last_job == job && p->view_jobs[job].last_device == device && !begins &&
+                !unit_time_at(p->times, device, job, own->position - 1)->cpu_alone;
+    double fetched = states_ready(p, job); /* in host memory */
+    double direct_s = fetch_s(p, job, device);
+    struct timing t = {
+        .region_used = !cut->persistent[next_shard(p, job)] || time->in_s > 0 || time->out_s > 0,
+        .edge_copied = !here && !begins && direct_s <= 0,
+        .fetched = direct_s > 0,
+        .read_end = host->read_free_s,
+        .in_end = fetched, /* with no region: everything is here */
+        .edge_ready = p->view_jobs[job].ready_s};
+    if (time->read_s > 0) fetched = t.read_end = max_s(host->read_free_s, fetched) + time->read_s;
+    if (t.region_used) {
+        uint32_t turn = lane->turn % cut->region_count;
+        double region = time->in_apart ? lane->region_left_s[turn] : lane->region_free_s[turn];
+        t.in_end = max_s(max_s(lane->h2d_free_s, region), fetched) + time->in_s;
+        if (time->out_s > 0) t.room = lane->region_left_s[turn];
+    }
+    if (t.fetched)
+        t.edge_ready = max_s(lane->p2p_free_s, p->view_jobs[job].ready_s) + direct_s;
+    if (t.edge_copied)
+        t.edge_ready = max_s(own->edge_ready_s, max_s(lane->h2d_free_s, t.in_end)) + time->edge_in_s;
+    t.start = max_s(max_s(lane->compute_free_s, t.room), max_s(t.in_end, t.edge_ready));
+    return t;
+}
+
+/* On a device. Returns when it starts to compute; *fetches: it has its input from another device. */
+static double place_on_device(struct placing *p, uint32_t job, uint32_t device,
+                              const struct unit_time *time, bool *fetches)
+{
+    const struct partition *cut = p->times->partition;
+    struct timing t = timing_of(p, job, device, time);
+    struct placing_lane *lane = &p->lanes[device];
+    struct placing_host *host = host_of(p, device);
+    double end = t.start + time->compute_s, left = end; /* its region */
+    *fetches = t.fetched;
+    if (t.fetched) lane->p2p_free_s = t.edge_ready;
+    p->jobs[job].edge_turn = lane->edge_turn++;
+    host->read_free_s = t.read_end;
+    lane->h2d_free_s = t.edge_copied ? t.edge_ready : max_s(lane->h2d_free_s, t.in_end);
+    lane->compute_free_s = end;
+    lane->d2h_free_s = max_s(lane->d2h_free_s, end) + time->edge_out_s;
+    p->jobs[job].edge_ready_s = lane->d2h_free_s;
+    if (time->out_s > 0) left = lane->d2h_free_s += time->out_s;
+    if (t.region_used) {
+        uint32_t turn = lane->turn++ % cut->region_count;
+        lane->region_left_s[turn] = left;
+        lane->region_free_s[turn] = time->out_apart ? end : left;
+    }
+    if (time->cpu_s > 0) host->cpu_free_s = max_s(host->cpu_free_s, lane->d2h_free_s) + time->cpu_s;
+    enum plan_pass pass = unit_pass_of(job_shard_count(cut, job), p->jobs[job].position);
+    double state_ready = time->cpu_s > 0 ? host->cpu_free_s : left;
+    if (time->write_s > 0)
+        state_ready = host->write_free_s = max_s(host->write_free_s, state_ready) + time->write_s;
+    if ((pass == PLAN_LOSS || pass == PLAN_BACKWARD) && !cut->resident)
+        p->state_ready_s[next_shard(p, job)] = state_ready;
+    p->view_jobs[job].ready_s = end;
+    p->makespan_s = max_s(p->makespan_s, max_s(left, host->write_free_s));
+    return t.start;
+}
+
+/* Behind the last backward pass of a job that clips: steps in the order of the shards. The job goes on as
+ * soon as the first has been made. */
+static void place_updates(struct placing *p, uint32_t job, uint32_t device)
+{
+    const struct partition *cut = p->times->partition;
+    struct placing_host *host = host_of(p, device);
+    for (uint32_t i = cut->job_first_shard[job]; i < cut->job_first_shard[job + 1]; i++)
+        p->state_ready_s[i] = host->cpu_free_s += shard_time(p->times, device, i)[TIMED_BACK].update_s;
+}
+
+/* The job's persistent shards come to its device. (A resident job's were there when it was admitted.) */
+static void load_states(struct placing *p, uint32_t job, uint32_t device)
+{
+    const struct partition *cut = p->times->partition;
+    struct placing_lane *lane = &p->lanes[device];
+    for (uint32_t i = cut->job_first_shard[job]; i < cut->job_first_shard[job + 1]; i++)
+        if (cut->persistent[i])
+            p->state_ready_s[i] = lane->h2d_free_s += shard_time(p->times, device, i)->load_s;
+}
+
+struct placing_wait placing_wait(const struct placing *p, uint32_t job, uint32_t device)
+{
+    const struct unit_time *time = unit_time_at(p->times, device, job, p->jobs[job].position);
+    if (time->cpu_alone) return (struct placing_wait){0};
+    const struct placing_lane *lane = &p->lanes[device];
+    struct timing t = timing_of(p, job, device, time);
+    double copied = (t.region_used ? time->in_s : 0) + (t.edge_copied ? time->edge_in_s : 0);
+    double h2d = (t.edge_copied ? t.edge_ready : t.in_end) - copied - lane->h2d_free_s;
+    return (struct placing_wait){.compute_s = t.start - lane->compute_free_s,
+                                 .h2d_s = copied > 0 ? max_s(h2d, 0) : 0};
+}
+
+double placing_put(struct placing *p, uint32_t job, uint32_t device, struct scheduled_unit *unit)
+{
+    const struct unit_times *t = p->times;
+    bool resident = t->partition->resident;
+    struct placing_view *j = &p->view_jobs[job];
+    struct placing_job *own = &p->jobs[job];
+    uint32_t position = own->position;
+    const struct unit_time *time = unit_time_at(t, device, job, position);
+    bool first = own->minibatch == 0 && position == 0;
+    if (first) placing_take_range(p, job);
+    if (first && !resident) load_states(p, job, device);
+    bool fetches = false;
+    double start = time->cpu_alone ? place_on_cpu(p, job, device, time)
+                                   : place_on_device(p, job, device, time, &fetches);
+    double end = j->ready_s;
+    if (job_clips(&t->jobs->jobs[job]) &&
+        position + 1 == unit_count_of(job_shard_count(t->partition, job)))
+        place_updates(p, job, device);
+
+    *unit = (struct scheduled_unit){
+        .job = job,
+        .position = position,
+        .device = device,
+        .seat = own->seat,
+        .next_here = PLAN_NONE,
+        .first = first,
+        .ends = position + 1 == unit_times_positions(t, job, own->minibatch),
+        .fetches = fetches};
+    own->position = unit->ends ? 0 : position + 1;
+    if (unit->ends) own->minibatch++;
+    j->last_device = device;
+    j->remaining_s -= time->compute_s;
+    unit->last = own->minibatch == t->jobs->jobs[job].minibatches;
+    if (unit->last) {
+        const struct placing_host *host = host_of(p, device);
+        double home = max_s(max_s(end, p->lanes[device].d2h_free_s), max_s(host->cpu_free_s, host->write_free_s));
+        j->remaining_s = 0;
+        if (takes_turns(p)) p->makespan_s = max_s(p->makespan_s, give_range_back(p, job, home));
+        look_for_ranges(p);
+        if (resident) {
+            p->seats_free[p->seats_free_count++] = own->seat;
+            admit(p, end);
+        }
+    } else {
+        if (j->remaining_s <= 0) j->remaining_s = 1e-12; /* rounding must not end it early */
+        j->next_device = next_device(p, job);
+    }
+    p->lanes[device].last_job = job;
+    p->makespan_s = max_s(p->makespan_s, max_s(end, host_of(p, device)->cpu_free_s));
+    return start;
+}
+
+/* --- states ---------------------------------------------------------------------------------- */
+
+/* One block for all arrays, so that a copy is one copy; with `memory` NULL, only its size. */
+static size_t lay_out(struct placing *p, char *memory)
+{
+    const struct partition *cut = p->times->partition;
+    uint32_t jobs = p->times->jobs->count;
+    size_t lanes = p->device_count * sizeof *p->lanes, views = jobs * sizeof *p->view_jobs;
+    size_t own = jobs * sizeof *p->jobs, states = cut->shard_count * sizeof *p->state_ready_s;
+    size_t hosts = hardware_host_count(p->times->hardware) * sizeof *p->hosts;
+    size_t seats = cut->seat_count * sizeof *p->seats_free;
+    size_t segments = cut->host.need ? host_ranges_most(hardware_host_count(p->times->hardware), jobs) *
+                                           sizeof *p->ranges.segments : 0;
+    if (!memory) return lanes + views + own + states + hosts + segments + seats;
+    p->lanes = (struct placing_lane *)memory; /* in falling order of alignment */
+    p->view_jobs = (struct placing_view *)(memory + lanes);
+    p->jobs = (struct placing_job *)(memory + lanes + views);
+    p->state_ready_s = (double *)(memory + lanes + views + own);
+    p->hosts = (struct placing_host *)(memory + lanes + views + own + states);
+    p->ranges.segments = (struct host_segment *)(memory + lanes + views + own + states + hosts);
+    p->seats_free = (uint32_t *)(memory + lanes + views + own + states + hosts + segments);
+    return 0;
+}
+
+enum status placing_create(const struct unit_times *times, bool one_device, struct placing **out,
+                           struct error *err)
+{
+    struct placing *p = calloc(1, sizeof *p);
+    *out = NULL;
+    if (!p) return error_memory(err, "the schedule", sizeof *p);
+    p->times = times;
+    p->device_count = one_device ? 1 : times->hardware->device_count;
+    p->bytes = lay_out(p, NULL);
+    p->memory = calloc(1, p->bytes + 1);
+    if (!p->memory) {
+        enum status status = error_memory(err, "the schedule", p->bytes);
+        free(p);
+        return status;
+    }
+    lay_out(p, p->memory);
+    for (uint32_t d = 0; d < p->device_count; d++) p->lanes[d].last_job = PLAN_NONE;
+    start_jobs(p);
+    *out = p;
+    return STATUS_OK;
+}
+
+void placing_destroy(struct placing *p)
+{
+    if (!p) return;
+    free(p->memory);
+    free(p);
+}
+
+void placing_copy(struct placing *to, const struct placing *from)
+{
+    void *memory = to->memory;
+    memcpy(memory, from->memory, from->bytes);
+    *to = *from;
+    to->memory = memory;
+    lay_out(to, memory);
+}

@@ -1,0 +1,510 @@
+/*
+ * A list scheduler: policies decide, placing.h keeps the clocks.
+ *
+ * A decision is made when a device's computation lane becomes free and some job is ready, at the
+ * earliest such time over all devices. Of what placing.h knows, a policy is shown what policy.h says.
+ * Jobs that a policy ranks are kept sorted (planner/spill/order/agenda.h); a policy that chooses looks at all of them.
+ *
+ * Streamed over several nodes, each job has one of them for a home (planner/spill/cut/homes.h): when devices of a node ask, only its
+ * jobs are shown as admitted, so that no policy need know of nodes.
+ *
+ * Where jobs take turns in host memory, those that it has no room for are not admitted. Which are changes when a job begins
+ * or ends, so that all are looked at again then.
+ *
+ * Cost per unit: O(log jobs + log devices) where the policy ranks jobs, else O(jobs + devices).
+ */
+#include "planner/spill/order/schedule.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/extreme.h"
+#include "base/try.h"
+#include "planner/policy/policy_ask.h"
+#include "planner/spill/cut/homes.h"
+#include "planner/spill/order/agenda.h"
+#include "planner/spill/order/placing.h"
+
+struct turn { /* of a device */
+    uint32_t cached; /* job chosen ahead; PLAN_NONE: none */
+    double not_before_s; /* the policy wanted to wait: nothing to decide earlier; HUGE_VAL: not until
+                            another placement changes something */
+};
+
+struct scheduler {
+    const struct policy *policy;
+    struct placing *placing;
+    struct turn *turns;            /* (device count) */
+    struct policy_session session;
+    struct policy_view view;
+    struct policy_job *jobs;       /* (job count), shown */
+    struct policy_device *devices; /* (device count), shown */
+    struct policy_cost *costs;     /* (job count, type count): of the next unit */
+    uint32_t *of_type;             /* (type count): a device that stands for its type; PLAN_NONE */
+    uint32_t *homes;               /* (job count); NULL: no job is bound to a node */
+    double *ready_s;               /* (host count), scratch, where they are */
+    struct tournament job_ready_s; /* when each job could be chosen; no homes, not resident, a policy that chooses */
+    struct arena arena;            /* of trees and queues */
+    bool resident;
+};
+
+/* --- what a policy sees ---------------------------------------------------------------------- */
+
+/* A job's next unit. All streamed state comes through regions, whatever its size. */
+static void show_unit(struct scheduler *s, uint32_t job)
+{
+    const struct unit_times *times = s->placing->times;
+    const struct partition *cut = times->partition;
+    struct policy_job *shown = &s->jobs[job];
+    uint32_t position = s->placing->jobs[job].position;
+    shown->shard = unit_shard(job_shard_count(cut, job), position);
+    bool stays = s->resident || cut->persistent[cut->job_first_shard[job] + shown->shard];
+    shown->memory = stays ? 0 : cut->region_bytes;
+    for (uint32_t type = 0; type < s->view.kind_count; type++) {
+        if (s->of_type[type] == PLAN_NONE) continue;
+        const struct unit_time *time = unit_time_at(times, s->of_type[type], job, position);
+        s->costs[(size_t)job * s->view.kind_count + type] =
+            (struct policy_cost){time->compute_s, time->in_s, time->out_s};
+    }
+}
+
+static uint32_t host_of(const struct scheduler *s, uint32_t device)
+{
+    return s->placing->times->hardware->devices[device].host;
+}
+
+/* What has changed of a job. */
+static void show_job(struct scheduler *s, uint32_t job)
+{
+    const struct placing_view *now = &s->placing->view_jobs[job];
+    struct policy_job *shown = &s->jobs[job];
+    shown->ready = now->ready_s;
+    shown->remaining = now->remaining_s;
+    shown->last_device = now->last_device;
+    shown->next_device = now->next_device;
+    shown->admitted = now->admitted && (!s->homes || s->homes[job] == host_of(s, s->view.device));
+    shown->taken = now->reserved;
+}
+
+static void show_first(struct scheduler *s)
+{
+    const struct unit_times *times = s->placing->times;
+    const struct partition *cut = times->partition;
+    for (uint32_t type = 0; type < s->view.kind_count; type++) s->of_type[type] = PLAN_NONE;
+    for (uint32_t d = 0; d < s->view.device_count; d++)
+        s->of_type[times->hardware->devices[d].type] = d;
+    for (uint32_t j = 0; j < s->view.job_count; j++) {
+        s->jobs[j] = (struct policy_job){.deadline = HUGE_VAL,
+                                         .weight = 1,
+                                         .next = s->costs + (size_t)j * s->view.kind_count};
+        show_unit(s, j);
+        show_job(s, j);
+    }
+    for (uint32_t d = 0; d < s->view.device_count; d++)
+        s->devices[d] = (struct policy_device){.memory = cut->region_count * cut->region_bytes,
+                                               .kind = times->hardware->devices[d].type,
+                                               .slots = 1,
+                                               .job = POLICY_NONE,
+                                               .shard = POLICY_NONE};
+}
+
+/* Which devices ask. Resident jobs have their devices: there, one is asked at a time. */
+static void show_devices(struct scheduler *s, uint32_t device)
+{
+    bool alone = s->resident || s->view.ahead, other = host_of(s, device) != host_of(s, s->view.device);
+    s->view.device = device;
+    for (uint32_t j = 0; s->homes && other && j < s->view.job_count; j++)
+        s->jobs[j].admitted = s->placing->view_jobs[j].admitted && s->homes[j] == host_of(s, device);
+    for (uint32_t d = 0; d < s->view.device_count; d++) {
+        double free_s = s->placing->lanes[d].compute_free_s;
+        s->devices[d].free = free_s;
+        s->devices[d].asks =
+            d == device || (!alone && s->turns[d].cached == PLAN_NONE && free_s <= s->view.now &&
+                            (!s->homes || host_of(s, d) == host_of(s, device)));
+    }
+}
+
+static enum status ask(struct scheduler *s, uint32_t device, struct policy_choice *choice, bool *waits,
+                       struct error *err)
+{
+    show_devices(s, device);
+    return policy_session_ask(&s->session, &s->view, choice, waits, err);
+}
+
+/* --- deciding -------------------------------------------------------------------------------- */
+
+/* Do jobs differ in where they may run? */
+static bool is_bound(const struct scheduler *s)
+{
+    return s->resident || s->homes;
+}
+
+/* When the job can be chosen; HUGE_VAL: when something else happens. */
+static double choosable_s(const struct placing_view *job)
+{
+    return job->admitted && !job->reserved && job->remaining_s > 0 ? job->ready_s : HUGE_VAL;
+}
+
+/* Where a device of the resident ones asks: the earliest time at which a job that may run there is ready. */
+static double earliest_ready(const struct scheduler *s, uint32_t device)
+{
+    double earliest = HUGE_VAL;
+    for (uint32_t j = 0; j < s->view.job_count; j++) {
+        const struct placing_view *job = &s->placing->view_jobs[j];
+        if (job->next_device == device) earliest = min_s(earliest, choosable_s(job));
+    }
+    return earliest;
+}
+
+/* By node: the earliest time at which some job that is at home there is ready. */
+static void find_ready(const struct scheduler *s)
+{
+    for (uint32_t h = 0; h < hardware_host_count(s->placing->times->hardware); h++) s->ready_s[h] = HUGE_VAL;
+    for (uint32_t j = 0; j < s->view.job_count; j++) {
+        const struct placing_view *job = &s->placing->view_jobs[j];
+        double *earliest = &s->ready_s[s->homes[j]];
+        *earliest = min_s(*earliest, choosable_s(job));
+    }
+}
+
+/* The next time after `now_s` at which a job becomes ready; HUGE_VAL: none will. */
+static double next_ready(const struct scheduler *s, double now_s)
+{
+    double next = HUGE_VAL;
+    for (uint32_t j = 0; j < s->view.job_count; j++) {
+        const struct placing_view *job = &s->placing->view_jobs[j];
+        if (job->admitted && job->remaining_s > 0 && job->ready_s > now_s && job->ready_s < next)
+            next = job->ready_s;
+    }
+    return next;
+}
+
+/* The device that can start something first, and when. PLAN_NONE: all wait for nothing. */
+static uint32_t next_decision(const struct scheduler *s, double *at)
+{
+    uint32_t best = PLAN_NONE;
+    double any = is_bound(s) ? 0 : tournament_least(&s->job_ready_s);
+    if (s->homes) find_ready(s);
+    *at = HUGE_VAL;
+    for (uint32_t d = 0; d < s->view.device_count; d++) {
+        const struct turn *turn = &s->turns[d];
+        double ready;
+        if (turn->cached != PLAN_NONE) ready = s->placing->view_jobs[turn->cached].ready_s;
+        else ready = s->resident ? earliest_ready(s, d) : s->homes ? s->ready_s[host_of(s, d)] : any;
+        double free_s = s->placing->lanes[d].compute_free_s;
+        double when = max_s(max_s(free_s, turn->not_before_s), ready);
+        if (when < *at) {
+            *at = when;
+            best = d;
+        }
+    }
+    return best;
+}
+
+/* The job was placed, or chosen ahead. */
+static void note_ready(struct scheduler *s, uint32_t job)
+{
+    if (!is_bound(s)) tournament_set(&s->job_ready_s, job, choosable_s(&s->placing->view_jobs[job]));
+}
+
+/* Do streamed jobs take turns in host memory? */
+static bool takes_turns(const struct scheduler *s)
+{
+    return s->placing->times->partition->host.need && !s->resident;
+}
+
+/* Has nothing changed of a job but by its own units? */
+static bool is_shown(const struct scheduler *s, uint32_t job)
+{
+    const struct placing_view *now = &s->placing->view_jobs[job];
+    const struct policy_job *shown = &s->jobs[job];
+    return !s->homes && shown->admitted == now->admitted && shown->taken == now->reserved &&
+           !(shown->ready < now->ready_s || shown->ready > now->ready_s);
+}
+
+/* A job was given a range of host memory, or gave it back: others may begin, or may not any more. */
+static void show_all(struct scheduler *s)
+{
+    for (uint32_t j = 0; takes_turns(s) && j < s->view.job_count; j++) {
+        if (is_shown(s, j)) continue;
+        show_job(s, j);
+        note_ready(s, j);
+    }
+}
+
+static void reserve(struct scheduler *s, uint32_t job, bool reserved)
+{
+    s->placing->view_jobs[job].reserved = s->jobs[job].taken = reserved;
+    if (reserved) placing_take_range(s->placing, job);
+    note_ready(s, job);
+    if (reserved) show_all(s);
+}
+
+/* Choose the device's next unit while its current one, of `own`, runs from start_s on. */
+static enum status choose_ahead(struct scheduler *s, uint32_t device, uint32_t own, double start_s,
+                                struct error *err)
+{
+    struct policy_choice choice;
+    bool waits;
+    s->view.now = start_s;
+    s->view.ahead = true;
+    s->jobs[own].ready = start_s; /* a candidate: it is done when this device is free */
+    enum status status = ask(s, device, &choice, &waits, err);
+    s->view.ahead = false;
+    show_job(s, own);
+    if (status || waits) return status;
+    s->turns[device].cached = choice.job;
+    reserve(s, choice.job, true);
+    return STATUS_OK;
+}
+
+/* The policy waits for something else to happen: for a unit to end. */
+static enum status wait(struct scheduler *s, struct error *err)
+{
+    double next = next_ready(s, s->view.now);
+    bool runs = next < HUGE_VAL;
+    for (uint32_t d = 0; d < s->view.device_count; d++) {
+        if (s->devices[d].asks) s->turns[d].not_before_s = next;
+        else runs = true; /* or is asked itself */
+    }
+    return runs ? STATUS_OK : policy_session_stuck(&s->session, &s->view, err);
+}
+
+/* The job's next unit goes to the device. Returns when it starts there. */
+static double put(struct scheduler *s, uint32_t job, uint32_t device, struct scheduled_unit *unit)
+{
+    uint32_t seated = s->placing->next_admitted;
+    double start = placing_put(s->placing, job, device, unit);
+    s->devices[device].job = job;
+    s->devices[device].shard = s->jobs[job].shard;
+    s->devices[device].free = s->placing->lanes[device].compute_free_s;
+    if (!unit->last) show_unit(s, job);
+    show_job(s, job);
+    while (seated < s->placing->next_admitted) show_job(s, seated++); /* the job's seat went to them */
+    return start;
+}
+
+/* --- policies that choose -------------------------------------------------------------------- */
+
+static enum status run(struct scheduler *s, struct schedule *out, struct error *err)
+{
+    enum status status = STATUS_OK;
+    if (!is_bound(s)) TRY(tournament_create(&s->arena, s->view.job_count, 0, &s->job_ready_s, err));
+    for (uint32_t left = out->count; left > 0 && !status;) {
+        uint32_t device = next_decision(s, &s->view.now);
+        if (device == PLAN_NONE) return policy_session_stuck(&s->session, &s->view, err);
+        struct turn *turn = &s->turns[device];
+        uint32_t job = turn->cached;
+        if (job != PLAN_NONE) {
+            turn->cached = PLAN_NONE;
+            reserve(s, job, false);
+        } else {
+            struct policy_choice choice;
+            bool waits;
+            status = ask(s, device, &choice, &waits, err);
+            if (!status && waits) status = wait(s, err);
+            if (status || waits) continue;
+            job = choice.job;
+            device = choice.device;
+        }
+        struct scheduled_unit *unit = &out->units[out->count - left--];
+        double start = put(s, job, device, unit);
+        note_ready(s, job);
+        if (unit->first || unit->last) show_all(s);
+        for (uint32_t d = 0; d < s->view.device_count; d++) /* may be asked again, from now on */
+            if (s->turns[d].not_before_s > s->view.now) s->turns[d].not_before_s = s->view.now;
+        if (s->policy->commit_ahead && left > 0) status = choose_ahead(s, device, job, start, err);
+    }
+    return status;
+}
+
+/* --- policies that rank ---------------------------------------------------------------------- */
+
+/* The devices that a job may run on. */
+static uint32_t group_of(const struct scheduler *s, uint32_t job)
+{
+    if (s->resident) return s->placing->view_jobs[job].next_device;
+    return s->homes ? s->homes[job] : 0;
+}
+
+static enum status make_agenda(struct scheduler *s, struct agenda *out, struct error *err)
+{
+    void *memory;
+    uint32_t groups = s->resident ? s->view.device_count
+                      : s->homes  ? hardware_host_count(s->placing->times->hardware)
+                                  : 1;
+    TRY(arena_array(&s->arena, s->view.device_count, sizeof(uint32_t), &memory, err));
+    uint32_t *of_device = memory;
+    for (uint32_t d = 0; d < s->view.device_count; d++) of_device[d] = s->resident ? d : s->homes ? host_of(s, d) : 0;
+    TRY(agenda_create(&s->arena, s->view.job_count, s->view.device_count, of_device, groups, out, err));
+    for (uint32_t j = 0; j < s->view.job_count; j++) {
+        const struct placing_view *job = &s->placing->view_jobs[j];
+        if (job->admitted && job->remaining_s > 0) agenda_add(out, j, group_of(s, j), job->ready_s);
+    }
+    return STATUS_OK;
+}
+
+/* The job of highest rank that is ready on the device. */
+static uint32_t highest(struct scheduler *s, struct agenda *agenda, uint32_t device)
+{
+    uint32_t group = agenda->group_of[device];
+    for (uint32_t j; (j = agenda_wake(agenda, group, s->view.now)) != AGENDA_NONE;) {
+        s->jobs[j].admitted = true; /* at home where the device asks */
+        agenda_rank(agenda, j, group, s->policy->rank(s->session.state, &s->view, j));
+    }
+    return agenda_take(agenda, group);
+}
+
+/* As policy_place() and policy_emptiest() say, where each device takes one unit at a time. */
+static uint32_t place_of(const struct scheduler *s, const struct agenda *agenda, uint32_t job, uint32_t device)
+{
+    uint32_t last = s->placing->view_jobs[job].last_device;
+    bool asks = !s->policy->emptiest && last != PLAN_NONE && agenda->group_of[last] == agenda->group_of[device] &&
+                agenda_free(agenda, last) <= s->view.now;
+    return asks ? last : device;
+}
+
+/* What run() does, for a policy that ranks: it always finds a job where some job is ready. */
+static enum status run_ranked(struct scheduler *s, struct schedule *out, struct error *err)
+{
+    struct agenda agenda;
+    TRY(make_agenda(s, &agenda, err));
+    for (uint32_t i = 0; i < out->count; i++) {
+        uint32_t seated = s->placing->next_admitted;
+        s->view.device = agenda_next(&agenda, &s->view.now);
+        if (s->view.device == AGENDA_NONE) return policy_session_stuck(&s->session, &s->view, err);
+        s->view.decision = s->session.decisions++;
+        uint32_t job = highest(s, &agenda, s->view.device), device = place_of(s, &agenda, job, s->view.device);
+        put(s, job, device, &out->units[i]);
+        agenda_set_free(&agenda, device, s->placing->lanes[device].compute_free_s);
+        if (!out->units[i].last) agenda_add(&agenda, job, group_of(s, job), s->placing->view_jobs[job].ready_s);
+        for (; seated < s->placing->next_admitted; seated++)
+            agenda_add(&agenda, seated, group_of(s, seated), s->placing->view_jobs[seated].ready_s);
+    }
+    return STATUS_OK;
+}
+
+/* --- homes ----------------------------------------------------------------------------------- */
+
+/* Where jobs are streamed over devices of several nodes. */
+static enum status find_homes(struct scheduler *s, struct error *err)
+{
+    const struct unit_times *times = s->placing->times;
+    uint32_t devices = s->placing->device_count, jobs = times->jobs->count;
+    if (s->resident || !homes_apply(times->hardware, devices)) return STATUS_OK;
+    double *seconds = calloc(jobs + 1u, sizeof *seconds);
+    s->homes = calloc(jobs + 1u, sizeof *s->homes);
+    s->ready_s = calloc(hardware_host_count(times->hardware), sizeof *s->ready_s);
+    enum status status = STATUS_OK;
+    if (!seconds || !s->homes || !s->ready_s) status = error_memory(err, "the schedule", jobs * sizeof *seconds);
+    for (uint32_t j = 0; !status && j < jobs; j++) seconds[j] = s->placing->view_jobs[j].remaining_s;
+    if (!status) status = homes_choose(times->hardware, devices, times->jobs, seconds, s->homes, err);
+    if (!status) placing_set_homes(s->placing, s->homes);
+    free(seconds);
+    return status;
+}
+
+/* --- public ---------------------------------------------------------------------------------- */
+
+enum status schedule_init(struct schedule *schedule, const struct unit_times *times,
+                          struct error *err)
+{
+    uint64_t count = 0;
+    *schedule = (struct schedule){0};
+    for (uint32_t j = 0; j < times->jobs->count; j++) {
+        count += unit_times_count(times, j);
+        if (count > PLAN_INSTANCES_MAX)
+            return error_set(err, STATUS_LIMIT, "more than %llu units in the schedule",
+                             (unsigned long long)PLAN_INSTANCES_MAX);
+    }
+    schedule->units = calloc(count + 1, sizeof *schedule->units);
+    if (!schedule->units) return error_memory(err, "the schedule", count * sizeof *schedule->units);
+    schedule->count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+enum status schedule_take_ranges(struct schedule *schedule, const struct placing *placing, struct error *err)
+{
+    uint32_t jobs = placing->times->jobs->count;
+    if (!placing->times->partition->host.need) return STATUS_OK;
+    free(schedule->ranges);
+    schedule->ranges = calloc(jobs + 1u, sizeof *schedule->ranges);
+    if (!schedule->ranges) return error_memory(err, "the schedule", jobs * sizeof *schedule->ranges);
+    for (uint32_t j = 0; j < jobs; j++) schedule->ranges[j] = placing->jobs[j].range_offset;
+    return STATUS_OK;
+}
+
+enum status schedule_link(struct schedule *schedule, uint32_t jobs, uint32_t devices,
+                          struct error *err)
+{
+    uint32_t *of_job = malloc(((size_t)jobs + devices) * sizeof *of_job);
+    if (!of_job) return error_memory(err, "the schedule", ((size_t)jobs + devices) * sizeof *of_job);
+    uint32_t *on_device = of_job + jobs;
+    for (uint32_t i = 0; i < jobs + devices; i++) of_job[i] = PLAN_NONE;
+    for (uint32_t i = schedule->count; i-- > 0;) {
+        struct scheduled_unit *unit = &schedule->units[i];
+        uint32_t next = of_job[unit->job];
+        unit->next_here = next == on_device[unit->device] ? next : PLAN_NONE;
+        unit->fetched = next != PLAN_NONE && schedule->units[next].fetches;
+        of_job[unit->job] = on_device[unit->device] = i;
+    }
+    free(of_job);
+    return STATUS_OK;
+}
+
+enum status schedule_make(const struct unit_times *times, const struct policy *policy,
+                          uint64_t seed, struct schedule *out, struct error *err)
+{
+    struct scheduler s = {.policy = policy, .resident = times->partition->resident};
+    enum status status = schedule_init(out, times, err);
+    if (!status) status = placing_create(times, policy->one_device, &s.placing, err);
+    if (!status) status = find_homes(&s, err);
+    if (status) goto out;
+    uint32_t devices = s.placing->device_count;
+    uint32_t jobs = times->jobs->count, types = times->hardware->type_count;
+    s.turns = calloc(devices, sizeof *s.turns);
+    s.devices = calloc(devices, sizeof *s.devices);
+    s.jobs = calloc(jobs + 1u, sizeof *s.jobs);
+    s.costs = calloc((size_t)jobs * types + 1, sizeof *s.costs);
+    s.of_type = calloc(types, sizeof *s.of_type);
+    if (!s.turns || !s.devices || !s.jobs || !s.costs || !s.of_type) {
+        status = error_memory(err, "the schedule", devices * sizeof *s.turns);
+        goto out;
+    }
+    for (uint32_t d = 0; d < devices; d++) s.turns[d].cached = PLAN_NONE;
+    s.view = (struct policy_view){.jobs = s.jobs,
+                                  .devices = s.devices,
+                                  .job_count = jobs,
+                                  .device_count = devices,
+                                  .kind_count = types,
+                                  .seed = seed};
+    show_first(&s);
+    show_devices(&s, 0);
+    status = policy_session_begin(&s.session, policy, &s.view, err);
+    bool ranks = !policy->choose && policy->rank && !policy->commit_ahead && !takes_turns(&s);
+    if (!status) status = (ranks ? run_ranked : run)(&s, out, err);
+    policy_session_end(&s.session);
+    if (status) goto out;
+    out->makespan_s = s.placing->makespan_s;
+    status = schedule_take_ranges(out, s.placing, err);
+    if (!status) status = schedule_link(out, times->jobs->count, devices, err);
+out:
+    free(s.turns);
+    free(s.devices);
+    free(s.jobs);
+    free(s.costs);
+    free(s.of_type);
+    free(s.homes);
+    free(s.ready_s);
+    arena_release(&s.arena);
+    placing_destroy(s.placing);
+    if (status) schedule_release(out);
+    return status;
+}
+
+void schedule_release(struct schedule *schedule)
+{
+    free(schedule->units);
+    free(schedule->ranges);
+    *schedule = (struct schedule){0};
+}

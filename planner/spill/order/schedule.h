@@ -1,0 +1,75 @@
+/*
+ * A schedule: which unit of which job on which device, in order.
+ *
+ * The units of a minibatch are numbered by position: 0 .. S-2 the forward passes, S-1 the loss,
+ * S .. 2S-2 the backward passes of shards S-2 .. 0. Where an evaluation follows, those of its first
+ * held-out minibatch are 2S-1 .. 3S-2, and so on. Updates of jobs that clip have no position: no policy
+ * decides about them, they follow the last backward pass.
+ */
+#ifndef SPILLWAY_PLANNER_SCHEDULE_H
+#define SPILLWAY_PLANNER_SCHEDULE_H
+
+#include "planner/policy/policy.h"
+#include "planner/spill/cut/partition.h"
+
+struct scheduled_unit {
+    uint32_t job;
+    uint32_t position;
+    uint32_t device;
+    uint32_t seat;    /* resident; else 0 */
+    uint32_t next_here; /* index of the job's next unit where that is this device's next as well;
+                           PLAN_NONE where something comes between, or it is elsewhere */
+    bool first, last; /* of its job */
+    bool ends;        /* the last of its minibatch */
+    bool fetches;     /* its input comes straight from the device of the job's unit before */
+    bool fetched;     /* likewise its output goes to the next */
+};
+
+struct schedule {
+    struct scheduled_unit *units;
+    uint32_t count;
+    double makespan_s; /* by the scheduler's clock */
+    uint64_t *ranges;  /* per job: where its range of host memory begins; NULL: jobs do not take turns there */
+};
+
+static inline uint32_t unit_count_of(uint32_t shards) { return 2 * shards - 1; }
+static inline enum plan_pass unit_pass_of(uint32_t shards, uint32_t position)
+{
+    if (position + 1 < shards) return PLAN_FORWARD;
+    if (position + 1 == shards) return PLAN_LOSS;
+    return position < unit_count_of(shards) ? PLAN_BACKWARD : PLAN_EVALUATE;
+}
+static inline uint32_t unit_shard(uint32_t shards, uint32_t position)
+{
+    if (position < shards) return position;
+    uint32_t count = unit_count_of(shards);
+    return position < count ? 2 * shards - 2 - position : (position - count) % shards;
+}
+/* Does it begin from a batch, rather than from what the position in front of it leaves? */
+static inline bool unit_begins(uint32_t shards, uint32_t position)
+{
+    return unit_shard(shards, position) == 0 && unit_pass_of(shards, position) != PLAN_BACKWARD;
+}
+
+struct unit_times;
+
+/* Drive a policy with estimated durations (unit_times.h). Errors: STATUS_NO_MEMORY, STATUS_LIMIT;
+ * STATUS_BAD_INPUT when the policy breaks a rule (policy_ask.h). */
+MUST_CHECK enum status schedule_make(const struct unit_times *times, const struct policy *policy,
+                                     uint64_t seed, struct schedule *out, struct error *err);
+
+/* Room for all units of the jobs. The same errors. */
+MUST_CHECK enum status schedule_init(struct schedule *schedule, const struct unit_times *times,
+                                     struct error *err);
+
+struct placing;
+
+/* When all is placed: the jobs' ranges of host memory, where they take turns there. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status schedule_take_ranges(struct schedule *schedule, const struct placing *placing, struct error *err);
+
+/* Fill in next_here and fetched. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status schedule_link(struct schedule *schedule, uint32_t jobs, uint32_t devices,
+                                     struct error *err);
+void schedule_release(struct schedule *schedule);
+
+#endif

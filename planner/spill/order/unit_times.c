@@ -1,0 +1,255 @@
+/* See unit_times.h. */
+#include "planner/spill/order/unit_times.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/extreme.h"
+#include "models/cost/cost.h"
+#include "models/job/evaluation.h"
+#include "planner/plan_charges.h"
+#include "planner/plan_work.h"
+#include "planner/spill/cut/partition_storage.h"
+
+static double copied_s(const struct unit_times *t, uint32_t device, enum copy_direction direction,
+                       uint64_t bytes)
+{
+    return bytes ? cost_copy_s(t->hardware, device, direction, bytes) * t->partition->contention
+                 : 0;
+}
+
+/* As long as there is as much to write as to read: neither has what both share to itself. */
+static double storage_s(const struct unit_times *t, enum storage_direction direction, uint64_t bytes)
+{
+    const struct hardware_storage *storage = &t->hardware->storage;
+    double contention = hardware_of_host(t->hardware, storage->read_rate.value + storage->write_rate.value) /
+                        hardware_storage_rate(t->hardware);
+    return cost_storage_s(t->hardware, direction, bytes) * max_s(contention, 1);
+}
+
+static double computed_s(const struct hardware *hardware, uint32_t device, const struct job *job,
+                         const struct plan_shard *shard, enum plan_pass pass, uint32_t how)
+{
+    struct work_item items[PLAN_WORK_ITEMS_MAX];
+    uint32_t count = plan_work_items(job, shard->first_layer, shard->layer_count, pass, how, 0, 0,
+                                     items);
+    return cost_work_s(hardware, device, items, count, NULL);
+}
+
+/* Of whom the times are: a shard on a device. */
+struct timed_shard {
+    const struct unit_times *t;
+    const struct plan_shard *shard;
+    const struct job *job;
+    const struct footprint *f;
+    uint32_t device, index, activations;
+    uint64_t spilled; /* activations that go to the host and come back */
+    uint64_t table;   /* a tied one's bytes, of the shard with the head */
+    bool last, streamed, on_cpu;
+};
+
+static struct timed_shard shard_of(const struct unit_times *t, const struct footprint *f, uint32_t device, uint32_t index)
+{
+    const struct partition *p = t->partition;
+    const struct plan_shard *shard = &p->shards[index];
+    const struct job *job = &t->jobs->jobs[shard->job];
+    bool last = shard->first_layer + shard->layer_count == job->network.layer_count;
+    uint32_t activations = partition_activations(p, index);
+    return (struct timed_shard){
+        .t = t, .shard = shard, .job = job, .f = f, .device = device, .index = index, .activations = activations,
+        .spilled = plan_activations_spill(activations) && !last ? f->kept_bytes[activations] : 0,
+        .table = last && job_has_table(job) ? job_table_bytes(job) : 0,
+        .last = last, .streamed = !p->persistent[index], .on_cpu = p->on_cpu[index],
+    };
+}
+
+/* The table of a tied head is the first shard's, and on the disk where that is. */
+static bool reads_table(const struct timed_shard *s)
+{
+    const struct partition *p = s->t->partition;
+    return s->table > 0 && !p->resident && storage_has(p, p->job_first_shard[s->shard->job]);
+}
+
+static void storage_times(const struct timed_shard *s, struct unit_time times[TIMED_PASSES])
+{
+    const struct partition *p = s->t->partition;
+    struct storage_traffic stored = storage_traffic_of(p, s->job, s->f, s->index);
+    if (s->streamed && storage_has(p, s->index)) {
+        times[0].read_s = storage_s(s->t, STORAGE_READ, stored.forward_read);
+        times[1].read_s = storage_s(s->t, STORAGE_READ, stored.back_read);
+        times[1].write_s = storage_s(s->t, STORAGE_WRITE, stored.back_written);
+    }
+    if (reads_table(s)) times[1].read_s += storage_s(s->t, STORAGE_READ, s->table);
+}
+
+/* An embedding that the host's processor looks up by itself. */
+static void embedding_times(const struct timed_shard *s, struct unit_time times[TIMED_PASSES])
+{
+    const struct footprint *f = s->f;
+    bool clips = job_clips(s->job);
+    times[0] = (struct unit_time){.cpu_alone = true, .gathers = clips, .cpu_s = f->cpu_forward_s};
+    times[1] = (struct unit_time){.cpu_alone = true,
+                                  .cpu_s = f->cpu_backward_s + f->cpu_norm_s,
+                                  .update_s = clips ? f->cpu_update_s : 0};
+    times[TIMED_EVALUATE] = times[0];
+}
+
+static void forward_times(const struct timed_shard *s, struct unit_time *time)
+{
+    const struct unit_times *t = s->t;
+    if (!s->last) {
+        time->compute_s = computed_s(t->hardware, s->device, s->job, s->shard, PLAN_FORWARD, 0);
+        time->in_s = s->streamed ? copied_s(t, s->device, COPY_H2D, s->f->weight_bytes) : 0;
+        time->edge_in_s = copied_s(t, s->device, COPY_H2D, s->f->input_bytes);
+        time->edge_out_s = copied_s(t, s->device, COPY_D2H, s->f->output_bytes);
+        time->out_s = copied_s(t, s->device, COPY_D2H, s->spilled);
+        time->out_apart = true;
+    }
+    bool charged = !s->streamed && plan_charges_count(t->hardware);
+    time->load_s = charged ? copied_s(t, s->device, COPY_H2D, s->f->state_bytes) : 0;
+    if (charged && storage_has(t->partition, s->index))
+        time->load_s += storage_s(t, STORAGE_READ, s->f->state_bytes);
+}
+
+/* What crosses the link for the states, where they are not on the device. */
+static void backward_copies(const struct timed_shard *s, struct unit_time *time)
+{
+    const struct footprint *f = s->f;
+    uint64_t in = !s->streamed ? 0 : s->on_cpu ? f->weight_bytes : f->state_bytes;
+    uint64_t out = !s->streamed ? 0 : s->on_cpu ? f->gradient_bytes : f->state_bytes;
+    time->in_s = copied_s(s->t, s->device, COPY_H2D, s->table + in + s->spilled);
+    time->in_apart = s->spilled > 0;
+    time->out_apart = s->on_cpu;
+    time->out_s = copied_s(s->t, s->device, COPY_D2H, (s->table > 0 ? job_table_gradient_bytes(s->job) : 0) + out);
+}
+
+/* With the loss, and the update. */
+static void backward_times(const struct timed_shard *s, struct unit_time *time)
+{
+    const struct footprint *f = s->f;
+    uint32_t how = partition_way(s->activations, s->shard->inputs_only, s->last) | (s->on_cpu ? UNIT_GRADIENTS_OUT : 0);
+    time->compute_s = computed_s(s->t->hardware, s->device, s->job, s->shard, s->last ? PLAN_LOSS : PLAN_BACKWARD, how);
+    if (job_clips(s->job)) {
+        time->cpu_s = f->cpu_norm_s;
+        time->update_s = f->cpu_update_s;
+    } else if (s->on_cpu) {
+        time->cpu_s = f->cpu_update_s;
+    }
+    if (!s->t->partition->resident) backward_copies(s, time);
+    time->edge_in_s = copied_s(s->t, s->device, COPY_H2D, s->last ? f->input_bytes : f->output_bytes);
+    time->edge_out_s = copied_s(s->t, s->device, COPY_D2H, f->input_bytes);
+}
+
+static void evaluation_times(const struct timed_shard *s, struct unit_time *time)
+{
+    const struct unit_times *t = s->t;
+    const struct partition *p = t->partition;
+    const struct footprint *f = s->f;
+    uint64_t in = (s->streamed ? f->weight_bytes : 0) + s->table;
+    *time = (struct unit_time){
+        .compute_s = computed_s(t->hardware, s->device, s->job, s->shard, PLAN_EVALUATE, 0),
+        .in_s = p->resident ? 0 : copied_s(t, s->device, COPY_H2D, in),
+        .edge_in_s = copied_s(t, s->device, COPY_H2D, f->input_bytes),
+        .edge_out_s = copied_s(t, s->device, COPY_D2H, f->output_bytes),
+    };
+    if (s->streamed && storage_has(p, s->index)) time->read_s = storage_s(t, STORAGE_READ, f->weight_bytes);
+    if (reads_table(s)) time->read_s += storage_s(t, STORAGE_READ, s->table);
+}
+
+static void shard_times(const struct unit_times *t, struct footprints *footprints, uint32_t device,
+                        uint32_t index, struct unit_time times[TIMED_PASSES])
+{
+    const struct plan_shard *shard = &t->partition->shards[index];
+    const struct footprint *f = footprint_of(footprints, shard->job, shard->first_layer, shard->layer_count);
+    if (!f) return; /* the caller's next allocation fails too; durations stay 0 */
+    struct timed_shard s = shard_of(t, f, device, index);
+    memset(times, 0, TIMED_PASSES * sizeof *times);
+    if (s.on_cpu && shard->first_layer == 0 && job_has_embedding(s.job)) {
+        embedding_times(&s, times);
+        return;
+    }
+    storage_times(&s, times);
+    forward_times(&s, &times[0]);
+    backward_times(&s, &times[1]);
+    if (s.job->evaluation.every > 0) evaluation_times(&s, &times[TIMED_EVALUATE]);
+}
+
+/* A device of each type stands for its type; jobs that are twins share durations. */
+static void fill_times(struct unit_times *t, struct footprints *footprints)
+{
+    const struct partition *p = t->partition;
+    size_t shards = p->shard_count;
+    for (uint32_t type = 0; type < t->hardware->type_count; type++) {
+        uint32_t device = 0;
+        while (device < t->hardware->device_count && t->hardware->devices[device].type != type)
+            device++;
+        if (device == t->hardware->device_count) continue;
+        for (uint32_t j = 0; j < t->jobs->count; j++) {
+            uint32_t twin = footprint_twin(footprints, j);
+            for (uint32_t i = p->job_first_shard[j]; i < p->job_first_shard[j + 1]; i++) {
+                struct unit_time *to =
+                    &t->of[(type * shards + i) * TIMED_PASSES];
+                uint32_t same = p->job_first_shard[twin] + (i - p->job_first_shard[j]);
+                if (twin == j) {
+                    shard_times(t, footprints, device, i, to);
+                } else {
+                    memcpy(to, &t->of[(type * shards + same) * TIMED_PASSES],
+                           TIMED_PASSES * sizeof *to);
+                }
+            }
+        }
+    }
+}
+
+/* By type, whatever their number: a machine has thousands of devices and a few types. `seen`: by type, zeroed. */
+static void find_kinds(struct unit_times *t, bool *seen)
+{
+    for (uint32_t d = 0; d < t->hardware->device_count; d++) {
+        uint32_t type = t->hardware->devices[d].type;
+        if (!seen[type]) t->kinds[t->kind_count++] = d;
+        seen[type] = true;
+    }
+}
+
+enum status unit_times_make(const struct hardware *hardware, const struct job_set *jobs,
+                            struct footprints *footprints, const struct partition *partition,
+                            struct unit_times *out, struct error *err)
+{
+    size_t count = (size_t)hardware->type_count * partition->shard_count * TIMED_PASSES;
+    *out = (struct unit_times){.hardware = hardware, .jobs = jobs, .partition = partition};
+    out->of = calloc(count + 1, sizeof *out->of);
+    out->kinds = calloc(hardware->type_count + (size_t)1, sizeof *out->kinds);
+    bool *seen = calloc(hardware->type_count + (size_t)1, sizeof *seen);
+    if (!out->of || !out->kinds || !seen) {
+        free(seen);
+        unit_times_release(out);
+        return error_memory(err, "the durations of units", count * sizeof *out->of);
+    }
+    find_kinds(out, seen);
+    free(seen);
+    fill_times(out, footprints);
+    return STATUS_OK;
+}
+
+void unit_times_release(struct unit_times *times)
+{
+    free(times->of);
+    free(times->kinds);
+    *times = (struct unit_times){0};
+}
+
+uint32_t unit_times_positions(const struct unit_times *times, uint32_t job, uint64_t minibatch)
+{
+    const struct job *of = &times->jobs->jobs[job];
+    uint32_t shards = job_shard_count(times->partition, job);
+    uint64_t held_out = evaluation_follows(of, minibatch) ? of->evaluation.minibatches * shards : 0;
+    return unit_count_of(shards) + (uint32_t)held_out;
+}
+
+uint64_t unit_times_count(const struct unit_times *times, uint32_t job)
+{
+    const struct job *of = &times->jobs->jobs[job];
+    uint32_t shards = job_shard_count(times->partition, job);
+    return of->minibatches * unit_count_of(shards) +
+           evaluation_count(of) * of->evaluation.minibatches * shards;
+}

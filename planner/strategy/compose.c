@@ -1,0 +1,551 @@
+/*
+ * Numbers of the parts are translated once, in tables for each part: its buffers, units, slots and gangs. Then
+ * instances are appended in *turns*, each some repetitions of a segment, or one instance, with the time at which it
+ * is expected to begin: a part's time is divided among its instances as what they compute, or copy, takes.
+ *
+ *     part 0     minibatches 1 2 3 4 5 6 7 8           turns  0 0 0 0 1 1 0 0 ...
+ *     part 1                         1 2 3 4
+ */
+#include "planner/strategy/compose.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/text/quantity.h"
+#include "base/tournament.h"
+#include "base/try.h"
+#include "models/cost/cost.h"
+#include "planner/check/plan_check.h"
+#include "planner/plan_hosts.h"
+#include "planner/walk/plan_build.h"
+
+enum { TURNS = 16 }; /* that a part takes while others run beside it */
+static const double shortest_s = 1e-9; /* of an instance, in front of the order */
+
+struct piece {
+    const struct compose_part *part;
+    const struct plan *plan;
+    uint32_t *buffers, *units, *gangs, *works; /* of the part: theirs in the whole */
+    uint64_t staged_base; /* where its staged buffers begin in the host's arena ... */
+    uint64_t range_base;  /* ... and its jobs' ranges of host memory */
+    double *unit_s;       /* what an instance of each takes (unit_seconds()) */
+    double all_s;         /* all instances, all repetitions */
+    bool uses_host;       /* has operations on the host's streams ... */
+    bool one_by_one;      /* ... beside another part that has: its instances take turns one by one */
+    /* the next turn: */
+    double done_s;        /* what instances in front of it take */
+    uint32_t segment, repeat, index;
+    /* those that wait for it, and for how many devices it waits: */
+    uint32_t *next_on;    /* per device: the next part that has it, or PLAN_NONE */
+    uint32_t follower, next_follower; /* the first part that follows this one; the next that follows the same */
+    uint32_t waits;       /* devices that an earlier part has, and the part that it follows */
+};
+
+struct composition {
+    struct plan_builder *builder;
+    struct plan *whole;
+    struct piece *pieces;
+    uint32_t count;
+    struct tournament next_s; /* per part: when its next turn is expected to begin; HUGE_VAL: it waits, or is written */
+    struct arena scratch;
+    struct error *err;
+};
+
+/* --- numbers -------------------------------------------------------------------------------- */
+
+static enum status take_table(struct composition *c, size_t count, uint32_t **out)
+{
+    void *memory;
+    TRY(arena_array(&c->scratch, count, sizeof **out, &memory, c->err));
+    *out = memory;
+    return STATUS_OK;
+}
+
+static enum status number_tables(struct composition *c, struct piece *p)
+{
+    const struct plan *plan = p->plan;
+    TRY(take_table(c, plan->buffer_count, &p->buffers));
+    TRY(take_table(c, plan->work_count, &p->works));
+    TRY(take_table(c, plan->unit_count, &p->units));
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        struct plan_buffer buffer = plan->buffers[b];
+        buffer.job = p->part->jobs[buffer.job];
+        p->buffers[b] = plan_builder_buffer(c->builder, &buffer);
+    }
+    for (uint32_t w = 0; w < plan->work_count; w++) {
+        const struct plan_work *work = &plan->works[w];
+        p->works[w] = plan_builder_work(c->builder, plan->items + work->first_item, work->item_count);
+    }
+    return STATUS_OK;
+}
+
+static enum status number_gangs(struct composition *c, struct piece *p)
+{
+    TRY(take_table(c, p->plan->gang_count, &p->gangs));
+    for (uint32_t g = 0; g < p->plan->gang_count; g++) {
+        const struct plan_gang *gang = &p->plan->gangs[g];
+        uint32_t *devices;
+        TRY(take_table(c, plan_gang_size(gang), &devices));
+        for (uint32_t i = 0; i < plan_gang_size(gang); i++)
+            devices[i] = p->part->devices[p->plan->gang_devices[gang->first + i]];
+        p->gangs[g] = plan_builder_gang(c->builder, gang->extents, devices);
+    }
+    return STATUS_OK;
+}
+
+static void write_op(struct composition *c, const struct piece *p, const struct plan_op *op,
+                     struct plan_access *accesses)
+{
+    struct plan_op own = *op;
+    assert(op->after_count == 0);
+    for (uint32_t a = 0; a < op->access_count; a++) {
+        accesses[a] = p->plan->accesses[op->first_access + a];
+        accesses[a].buffer = p->buffers[accesses[a].buffer];
+    }
+    if (op->kind == OP_COMPUTE && op->work != PLAN_NONE) own.work = p->works[op->work];
+    plan_builder_op(c->builder, &own, accesses, op->access_count, NULL, 0);
+}
+
+static enum status number_units(struct composition *c, struct piece *p)
+{
+    const struct plan *plan = p->plan;
+    struct plan_access *accesses;
+    uint32_t most = 1;
+    void *memory;
+    for (uint32_t o = 0; o < plan->op_count; o++) {
+        if (plan->ops[o].access_count > most) most = plan->ops[o].access_count;
+        p->uses_host |= plan_stream_is_host(plan->ops[o].stream);
+    }
+    TRY(arena_array(&c->scratch, most, sizeof *accesses, &memory, c->err));
+    accesses = memory;
+    for (uint32_t u = 0; u < plan->unit_count; u++) {
+        const struct plan_unit *unit = &plan->units[u];
+        plan_builder_unit_begin(c->builder, p->part->jobs[unit->job], unit->shard, (enum plan_pass)unit->pass,
+                                unit->ends_minibatch);
+        for (uint32_t o = 0; o < unit->op_count; o++) write_op(c, p, &plan->ops[unit->first_op + o], accesses);
+        p->units[u] = plan_builder_unit_end(c->builder);
+    }
+    return STATUS_OK;
+}
+
+/* --- jobs and leases ------------------------------------------------------------------------ */
+
+/* Shards are numbered job by job, whichever part has them. */
+static enum status take_jobs(struct composition *c)
+{
+    struct plan *whole = c->whole;
+    uint32_t *piece_of, *job_in;
+    TRY(take_table(c, whole->jobs.count, &piece_of));
+    TRY(take_table(c, whole->jobs.count, &job_in));
+    for (uint32_t i = 0; i < c->count; i++)
+        for (uint32_t k = 0; k < c->pieces[i].plan->jobs.count; k++) {
+            uint32_t j = c->pieces[i].part->jobs[k];
+            piece_of[j] = i;
+            job_in[j] = k;
+        }
+    for (uint32_t j = 0; j < whole->jobs.count; j++) {
+        const struct plan *part = c->pieces[piece_of[j]].plan;
+        uint32_t k = job_in[j];
+        whole->jobs.jobs[j].parallel = part->jobs.jobs[k].parallel;
+        whole->job_activations[j] = part->job_activations[k];
+        whole->job_lease[j] = piece_of[j];
+        for (uint32_t s = part->job_first_shard[k]; s < part->job_first_shard[k + 1]; s++)
+            plan_builder_shard(c->builder, j, part->shards[s].first_layer, part->shards[s].layer_count,
+                               part->shards[s].inputs_only);
+    }
+    return STATUS_OK;
+}
+
+/* Where some part's jobs take turns in host memory. */
+static enum status take_ranges(struct composition *c)
+{
+    struct plan *whole = c->whole;
+    void *memory;
+    bool any = false;
+    for (uint32_t i = 0; i < c->count; i++) any |= c->pieces[i].plan->host_ranges != NULL;
+    if (!any) return STATUS_OK;
+    TRY(arena_array(&whole->arena, whole->jobs.count, sizeof *whole->host_ranges, &memory, c->err));
+    whole->host_ranges = memory;
+    for (uint32_t i = 0; i < c->count; i++)
+        for (uint32_t k = 0; k < c->pieces[i].plan->jobs.count; k++) {
+            if (!plan_has_range(c->pieces[i].plan, k)) continue;
+            struct plan_host_range *range = &whole->host_ranges[c->pieces[i].part->jobs[k]];
+            *range = c->pieces[i].plan->host_ranges[k];
+            range->offset_bytes += c->pieces[i].range_base;
+        }
+    return STATUS_OK;
+}
+
+static enum status take_leases(struct composition *c)
+{
+    struct plan *whole = c->whole;
+    void *leases, *devices, *of_jobs;
+    size_t entries = 0;
+    for (uint32_t i = 0; i < c->count; i++) entries += c->pieces[i].plan->hardware.device_count;
+    TRY(arena_array(&whole->arena, c->count, sizeof *whole->leases, &leases, c->err));
+    TRY(arena_array(&whole->arena, entries, sizeof *whole->lease_devices, &devices, c->err));
+    TRY(arena_array(&whole->arena, whole->jobs.count, sizeof *whole->job_lease, &of_jobs, c->err));
+    whole->leases = leases;
+    whole->lease_devices = devices;
+    whole->job_lease = of_jobs;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const struct compose_part *part = c->pieces[i].part;
+        struct plan_lease *lease = &whole->leases[whole->lease_count++];
+        *lease = (struct plan_lease){.first_device = whole->lease_device_count,
+                                     .device_count = part->plan->hardware.device_count,
+                                     .follows = part->follows, .begin_s = part->begin_s, .end_s = part->end_s,
+                                     .restart_s = part->restart_s};
+        for (uint32_t d = 0; d < lease->device_count; d++)
+            whole->lease_devices[whole->lease_device_count++] = part->devices[d];
+    }
+    return STATUS_OK;
+}
+
+/* --- turns ---------------------------------------------------------------------------------- */
+
+/* What a unit computes on a device; what its copies take where it computes nothing. */
+static double unit_seconds(const struct plan *plan, const struct hardware *hardware, const struct plan_unit *unit,
+                           uint32_t device, bool copies)
+{
+    double computed_s = 0, copied_s = 0;
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
+        const struct plan_op *op = &plan->ops[o];
+        if (op->kind == OP_COMPUTE && op->stream == STREAM_COMPUTE && op->work != PLAN_NONE) {
+            const struct plan_work *work = &plan->works[op->work];
+            computed_s += cost_work_s(hardware, device, plan->items + work->first_item, work->item_count, NULL);
+        } else if (copies && op->kind == OP_COPY && (op->stream == STREAM_H2D || op->stream == STREAM_D2H)) {
+            copied_s += cost_copy_s(hardware, device, op->stream == STREAM_H2D ? COPY_H2D : COPY_D2H, op->bytes);
+        }
+    }
+    return computed_s > 0 ? computed_s : copied_s;
+}
+
+/* The first of the devices that an instance is on. */
+static uint32_t device_of(const struct piece *p, const struct plan_instance *instance)
+{
+    const struct plan *plan = p->plan;
+    return p->part->devices[instance->gang == PLAN_NONE ? instance->device
+                                                        : plan->gang_devices[plan->gangs[instance->gang].first]];
+}
+
+/* How the part's time is divided among its instances: jobs of different sizes take turns, or follow each other, and
+ * where each is when decides what the host's streams do next. */
+static enum status time_instances(struct composition *c, struct piece *p)
+{
+    const struct plan *plan = p->plan;
+    void *memory;
+    TRY(arena_array(&c->scratch, plan->unit_count, sizeof *p->unit_s, &memory, c->err));
+    p->unit_s = memory;
+    for (uint32_t u = 0; u < plan->unit_count; u++) p->unit_s[u] = -1;
+    for (uint32_t s = 0; s < plan->segment_count; s++)
+        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
+            const struct plan_instance *instance = &plan->instances[plan->segments[s].first_instance + i];
+            double *seconds = &p->unit_s[instance->unit];
+            if (*seconds < 0)
+                *seconds = shortest_s + unit_seconds(plan, &c->whole->hardware, &plan->units[instance->unit],
+                                                     device_of(p, instance), true);
+            p->all_s += plan->segments[s].repeat_count * *seconds;
+        }
+    return STATUS_OK;
+}
+
+static int compare_seconds(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* How many of `sorted` are less than `limit`; with `also`, as much. */
+static uint32_t count_below(const double *sorted, uint32_t count, double limit, bool also)
+{
+    uint32_t begin = 0;
+    while (begin < count) {
+        uint32_t middle = begin + (count - begin) / 2;
+        if (sorted[middle] < limit || (also && sorted[middle] <= limit)) begin = middle + 1;
+        else count = middle;
+    }
+    return begin;
+}
+
+/* Those that begin before a part ends, but for those that have ended when it begins, are beside it; itself included,
+ * unless it takes no time. */
+static enum status choose_turns(struct composition *c)
+{
+    double *begins, *ends;
+    void *memory;
+    uint32_t users = 0;
+    TRY(arena_array(&c->scratch, c->count, sizeof *begins, &memory, c->err));
+    begins = memory;
+    TRY(arena_array(&c->scratch, c->count, sizeof *ends, &memory, c->err));
+    ends = memory;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const struct piece *p = &c->pieces[i];
+        TRY(time_instances(c, &c->pieces[i]));
+        if (!p->uses_host || p->part->begin_s >= p->part->end_s) continue;
+        begins[users] = p->part->begin_s;
+        ends[users++] = p->part->end_s;
+    }
+    qsort(begins, users, sizeof *begins, compare_seconds);
+    qsort(ends, users, sizeof *ends, compare_seconds);
+    for (uint32_t i = 0; i < c->count; i++) {
+        const struct compose_part *part = c->pieces[i].part;
+        if (!c->pieces[i].uses_host || part->begin_s >= part->end_s) continue;
+        uint32_t beside = count_below(begins, users, part->end_s, false) - count_below(ends, users, part->begin_s, true);
+        c->pieces[i].one_by_one = beside > 1;
+    }
+    return STATUS_OK;
+}
+
+static bool is_written(const struct piece *p)
+{
+    return p->segment == p->plan->segment_count;
+}
+
+static double next_s(const struct piece *p)
+{
+    return p->part->begin_s + p->done_s / p->all_s * (p->part->end_s - p->part->begin_s);
+}
+
+static void write_instance(struct composition *c, const struct piece *p, const struct plan_instance *instance,
+                           uint32_t *slots)
+{
+    const struct plan_unit *unit = &p->plan->units[instance->unit];
+    uint32_t at = 0;
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+        for (uint32_t a = 0; a < p->plan->ops[o].access_count; a++) {
+            const struct plan_access *access = &p->plan->accesses[p->plan->ops[o].first_access + a];
+            if (!(access->flags & ACCESS_ACQUIRE)) continue;
+            const struct plan_slot *slot = &p->plan->slots[p->plan->layouts[instance->layout + at]];
+            uint64_t base = p->plan->buffers[access->buffer].on_device ? 0 : p->staged_base;
+            slots[at++] = plan_builder_slot(c->builder, base + slot->offset_bytes, slot->bytes);
+        }
+    if (instance->gang != PLAN_NONE)
+        plan_builder_gang_instance(c->builder, p->units[instance->unit], p->gangs[instance->gang], slots, at);
+    else
+        plan_builder_instance(c->builder, p->units[instance->unit], p->part->devices[instance->device], slots, at);
+    if (instance->peer == PLAN_NONE) return;
+    plan_builder_peer(c->builder, instance->gang != PLAN_NONE ? p->gangs[instance->peer]
+                                                              : p->part->devices[instance->peer]);
+}
+
+/* One instance; those that follow each other are a segment. */
+static void write_single(struct composition *c, struct piece *p, uint32_t *slots)
+{
+    const struct plan_segment *segment = &p->plan->segments[p->segment];
+    const struct plan_instance *instance = &p->plan->instances[segment->first_instance + p->index];
+    write_instance(c, p, instance, slots);
+    p->done_s += p->unit_s[instance->unit];
+    if (++p->index < segment->instance_count) return;
+    p->index = 0;
+    if (++p->repeat < segment->repeat_count) return;
+    p->repeat = 0;
+    p->segment++;
+}
+
+/* A part of a segment's repetitions. */
+static void write_turn(struct composition *c, struct piece *p, uint32_t *slots)
+{
+    const struct plan_segment *segment = &p->plan->segments[p->segment];
+    uint32_t repeats = (segment->repeat_count + TURNS - 1) / TURNS;
+    if (repeats > segment->repeat_count - p->repeat) repeats = segment->repeat_count - p->repeat;
+    plan_builder_segment(c->builder, 1); /* what singles left */
+    for (uint32_t i = 0; i < segment->instance_count; i++) {
+        const struct plan_instance *instance = &p->plan->instances[segment->first_instance + i];
+        write_instance(c, p, instance, slots);
+        p->done_s += repeats * p->unit_s[instance->unit];
+    }
+    plan_builder_segment(c->builder, repeats);
+    p->repeat += repeats;
+    if (p->repeat < segment->repeat_count) return;
+    p->repeat = 0;
+    p->segment++;
+}
+
+static void offer(struct composition *c, uint32_t index);
+
+static void stop_waiting(struct composition *c, uint32_t index)
+{
+    if (--c->pieces[index].waits == 0) offer(c, index);
+}
+
+static void end_piece(struct composition *c, const struct piece *p)
+{
+    for (uint32_t d = 0; d < p->plan->hardware.device_count; d++)
+        if (p->next_on[d] != PLAN_NONE) stop_waiting(c, p->next_on[d]);
+    for (uint32_t f = p->follower; f != PLAN_NONE; f = c->pieces[f].next_follower) stop_waiting(c, f);
+}
+
+/* The part may begin, goes on, or is written. */
+static void offer(struct composition *c, uint32_t index)
+{
+    struct piece *p = &c->pieces[index];
+    tournament_set(&c->next_s, index, is_written(p) ? HUGE_VAL : next_s(p));
+    if (is_written(p)) end_piece(c, p);
+}
+
+/* A part begins when those are written that it follows, or that have one of its devices before it. */
+static enum status line_up(struct composition *c)
+{
+    uint32_t *last_on;
+    TRY(take_table(c, c->whole->hardware.device_count, &last_on)); /* 1 + a part */
+    TRY(tournament_create(&c->scratch, c->count, HUGE_VAL, &c->next_s, c->err));
+    for (uint32_t i = 0; i < c->count; i++) c->pieces[i].follower = c->pieces[i].next_follower = PLAN_NONE;
+    for (uint32_t i = c->count; i-- > 0;) {
+        struct piece *p = &c->pieces[i];
+        uint32_t devices = p->plan->hardware.device_count;
+        TRY(take_table(c, devices, &p->next_on));
+        for (uint32_t d = 0; d < devices; d++) {
+            uint32_t *last = &last_on[p->part->devices[d]];
+            p->next_on[d] = *last > 0 ? *last - 1 : PLAN_NONE;
+            if (*last > 0) c->pieces[*last - 1].waits++;
+            *last = i + 1;
+        }
+        if (p->part->follows == PLAN_NONE) continue;
+        p->next_follower = c->pieces[p->part->follows].follower;
+        c->pieces[p->part->follows].follower = i;
+        p->waits++;
+    }
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->pieces[i].waits == 0) offer(c, i);
+    return STATUS_OK;
+}
+
+static enum status write_order(struct composition *c)
+{
+    uint32_t most = 1, *slots;
+    for (uint32_t i = 0; i < c->count; i++)
+        for (uint32_t u = 0; u < c->pieces[i].plan->unit_count; u++)
+            if (c->pieces[i].plan->units[u].acquire_count > most) most = c->pieces[i].plan->units[u].acquire_count;
+    TRY(take_table(c, most, &slots));
+    TRY(line_up(c));
+    while (tournament_least(&c->next_s) < HUGE_VAL) {
+        uint32_t index = tournament_first(&c->next_s, tournament_least(&c->next_s));
+        struct piece *p = &c->pieces[index];
+        (p->one_by_one ? write_single : write_turn)(c, p, slots);
+        offer(c, index);
+    }
+    plan_builder_segment(c->builder, 1);
+    return STATUS_OK;
+}
+
+/* --- estimate and bound --------------------------------------------------------------------- */
+
+/* What the devices of a part compute, without anything beside. */
+static void add_computing(const struct piece *p, const struct hardware *hardware, double *busy_s)
+{
+    const struct plan *plan = p->plan;
+    for (uint32_t s = 0; s < plan->segment_count; s++)
+        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
+            const struct plan_instance *instance = &plan->instances[plan->segments[s].first_instance + i];
+            const struct plan_unit *unit = &plan->units[instance->unit];
+            const struct plan_gang *gang = instance->gang == PLAN_NONE ? NULL : &plan->gangs[instance->gang];
+            for (uint32_t m = 0; m < (gang ? plan_gang_size(gang) : 1); m++) {
+                uint32_t device = p->part->devices[gang ? plan->gang_devices[gang->first + m] : instance->device];
+                busy_s[device] += plan->segments[s].repeat_count * unit_seconds(plan, hardware, unit, device, false);
+            }
+        }
+}
+
+static enum status describe(struct composition *c, const struct compose_options *options)
+{
+    struct plan *whole = c->whole;
+    char text[384], seconds[QUANTITY_TEXT_BYTES];
+    double *busy_s;
+    void *memory;
+    uint32_t busiest = 0;
+    const struct piece *longest = NULL;
+    TRY(arena_array(&c->scratch, whole->hardware.device_count, sizeof *busy_s, &memory, c->err));
+    busy_s = memory;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const struct piece *p = &c->pieces[i];
+        add_computing(p, &whole->hardware, busy_s);
+        if (p->part->end_s > whole->estimated_makespan_s) whole->estimated_makespan_s = p->part->end_s;
+        if (!longest || p->plan->lower_bound_s > longest->plan->lower_bound_s) longest = p;
+    }
+    for (uint32_t d = 1; d < whole->hardware.device_count; d++)
+        if (busy_s[d] > busy_s[busiest]) busiest = d;
+    if (busy_s[busiest] >= longest->plan->lower_bound_s) {
+        whole->lower_bound_s = busy_s[busiest];
+        whole->bound_kind = BOUND_AREA;
+        snprintf(text, sizeof text, "run like this, device %" PRIu32 " computes for %s", busiest,
+                 quantity_text(busy_s[busiest], DIMENSION_SECONDS, seconds));
+    } else {
+        whole->lower_bound_s = longest->plan->lower_bound_s;
+        whole->bound_kind = longest->plan->bound_kind;
+        snprintf(text, sizeof text, "%s and what shares its devices: %.200s",
+                 whole->jobs.jobs[longest->part->jobs[0]].name, longest->plan->bound_text);
+    }
+    if (whole->estimated_makespan_s < whole->lower_bound_s) whole->estimated_makespan_s = whole->lower_bound_s;
+    whole->seed = options->seed;
+    whole->order = options->order;
+    TRY(arena_string(&whole->arena, text, &whole->bound_text, c->err));
+    return arena_string(&whole->arena, options->policy, &whole->policy, c->err);
+}
+
+/* --- the whole ------------------------------------------------------------------------------ */
+
+/* `bytes` behind those of earlier parts on the hosts that the part is on. */
+static uint64_t base_of(const struct composition *c, const struct compose_part *part, uint64_t bytes, uint64_t *staged)
+{
+    const struct hardware_device *devices = c->whole->hardware.devices;
+    uint64_t base = 0;
+    uint32_t count = part->plan->hardware.device_count;
+    for (uint32_t d = 0; d < count; d++)
+        if (staged[devices[part->devices[d]].host] > base) base = staged[devices[part->devices[d]].host];
+    for (uint32_t d = 0; d < count; d++) staged[devices[part->devices[d]].host] = base + bytes;
+    return base;
+}
+
+static enum status compose(struct composition *c, const struct compose_part *parts,
+                           const struct compose_options *options)
+{
+    void *memory;
+    TRY(arena_array(&c->scratch, hardware_host_count(&c->whole->hardware), sizeof(uint64_t), &memory, c->err));
+    uint64_t *staged = memory;
+    TRY(arena_array(&c->scratch, hardware_host_count(&c->whole->hardware), sizeof(uint64_t), &memory, c->err));
+    uint64_t *ranges = memory;
+    TRY(arena_array(&c->scratch, c->count, sizeof *c->pieces, &memory, c->err));
+    c->pieces = memory;
+    for (uint32_t i = 0; i < c->count; i++) {
+        c->pieces[i].part = &parts[i];
+        c->pieces[i].plan = parts[i].plan;
+        uint64_t bytes = size_align(plan_staged_bytes(parts[i].plan), MEMORY_ALIGNMENT);
+        c->pieces[i].staged_base = base_of(c, &parts[i], bytes, staged);
+        bytes = size_align(plan_ranges_bytes(parts[i].plan), PLAN_HOST_ALIGNMENT);
+        c->pieces[i].range_base = base_of(c, &parts[i], bytes, ranges);
+    }
+    TRY(take_leases(c));
+    TRY(take_jobs(c));
+    TRY(take_ranges(c));
+    for (uint32_t i = 0; i < c->count; i++) TRY(number_gangs(c, &c->pieces[i]));
+    for (uint32_t i = 0; i < c->count; i++) {
+        TRY(number_tables(c, &c->pieces[i]));
+        TRY(number_units(c, &c->pieces[i]));
+    }
+    TRY(choose_turns(c));
+    TRY(write_order(c));
+    return describe(c, options);
+}
+
+enum status plan_compose(struct hardware *hardware, struct job_set *jobs, const struct compose_part *parts,
+                         uint32_t part_count, const struct compose_options *options, struct plan *out,
+                         struct error *err)
+{
+    struct composition c = {.count = part_count, .err = err};
+    assert(part_count > 0);
+    TRY(plan_builder_create(hardware, jobs, &c.builder, err));
+    c.whole = plan_builder_plan(c.builder);
+    enum status status = compose(&c, parts, options);
+    if (!status) status = plan_builder_finish(c.builder, out, err);
+    if (!status) status = plan_host_fits(out, err);
+    if (!status && plan_check(out, err)) status = error_add(err, "the planner made a plan that is wrong");
+    if (status) plan_release(out);
+    plan_builder_destroy(c.builder);
+    arena_release(&c.scratch);
+    return status;
+}

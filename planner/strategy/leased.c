@@ -1,0 +1,295 @@
+/*
+ * Jobs become groups, each with a list of devices, in the order of the file; each group is planned as a part of
+ * its own (planner/strategy/part.h), of one device in the best of several ways (planner/strategy/settle.h), and begins when its
+ * devices are free by the clock of these plans. Then they are made one (planner/strategy/compose.h).
+ */
+#include "planner/strategy/leased.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/extreme.h"
+#include "base/try.h"
+#include "planner/spill/cut/host_need.h"
+#include "planner/strategy/settle.h"
+#include "planner/strategy/compose.h"
+#include "planner/strategy/part.h"
+
+const char leased_policy[] = "leases";
+
+struct group {
+    struct part part;
+    uint32_t *jobs; /* what part.jobs is */
+    uint32_t job_count; /* that are there already */
+    bool spread;
+    struct plan plan;
+    double begin_s;
+};
+
+struct leasing {
+    const struct hardware *hardware;
+    const struct job_set *jobs;
+    const struct planner_options *options;
+    struct arena arena;
+    struct group *groups;
+    uint32_t count;
+    uint32_t *group_of;  /* per job */
+    uint32_t *last_of;   /* per device: 1 + the last group that has it; 0: none */
+    uint32_t *left;      /* devices for jobs that name none */
+    uint32_t left_count;
+    double *free_s;      /* per device */
+    struct part_hosts hosts; /* what is left of their memory */
+    struct error *err;
+};
+
+bool leased_applies(const struct hardware *hardware, const struct job_set *jobs)
+{
+    uint32_t spread = 0;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        if (jobs->jobs[j].devices) return true;
+        if (hardware->device_count > 1 && parallel_is_alone(hardware, &jobs->jobs[j])) return true;
+        spread += parallel_is_set(&jobs->jobs[j].parallel);
+    }
+    return spread > 0 && spread < jobs->count;
+}
+
+static enum status take(struct leasing *g, size_t count, uint32_t **out)
+{
+    void *memory;
+    TRY(arena_array(&g->arena, count, sizeof **out, &memory, g->err));
+    *out = memory;
+    return STATUS_OK;
+}
+
+/* --- devices -------------------------------------------------------------------------------- */
+
+static bool names_devices(const struct job *job)
+{
+    return job->devices || parallel_is_set(&job->parallel);
+}
+
+static uint64_t devices_of(const struct job *job)
+{
+    return job->devices ? job->device_count : parallel_devices(&job->parallel);
+}
+
+/* Of a job that names some. */
+static uint32_t device_of(const struct job *job, uint32_t i)
+{
+    return job->devices ? job->devices[i] : job->parallel.first_device + i;
+}
+
+static enum status check_devices(struct leasing *g, const struct job *job)
+{
+    uint32_t have = g->hardware->device_count;
+    if (!names_devices(job)) return STATUS_OK;
+    if (!job->devices && job->parallel.first_device + devices_of(job) > have)
+        return error_set(g->err, STATUS_BAD_INPUT,
+                         "job '%s' is spread over devices %" PRIu32 " to %" PRIu64 ", and machine '%s' has %" PRIu32,
+                         job->name, job->parallel.first_device, job->parallel.first_device + devices_of(job) - 1,
+                         g->hardware->name, have);
+    for (uint32_t i = 0; i < devices_of(job); i++)
+        if (device_of(job, i) >= have)
+            return error_set(g->err, STATUS_BAD_INPUT, "job '%s' names device %" PRIu32 ", and machine '%s' has %" PRIu32,
+                             job->name, device_of(job, i), g->hardware->name, have);
+    return STATUS_OK;
+}
+
+/* The devices that no job names; all where each is named. */
+static enum status find_left(struct leasing *g)
+{
+    uint32_t devices = g->hardware->device_count, *named;
+    TRY(take(g, devices, &named));
+    TRY(take(g, devices, &g->left));
+    for (uint32_t j = 0; j < g->jobs->count; j++) {
+        const struct job *job = &g->jobs->jobs[j];
+        for (uint32_t i = 0; names_devices(job) && i < devices_of(job); i++) named[device_of(job, i)] = 1;
+    }
+    for (uint32_t d = 0; d < devices; d++)
+        if (!named[d]) g->left[g->left_count++] = d;
+    if (g->left_count > 0) return STATUS_OK;
+    for (uint32_t d = 0; d < devices; d++) g->left[d] = d;
+    g->left_count = devices;
+    return STATUS_OK;
+}
+
+/* --- groups --------------------------------------------------------------------------------- */
+
+static bool same_devices(const struct part *part, const uint32_t *devices, uint32_t count)
+{
+    return part->device_count == count && memcmp(part->devices, devices, count * sizeof *devices) == 0;
+}
+
+/* The last group with one of these devices, if a job that is not spread can join it. */
+static struct group *group_to_join(struct leasing *g, const uint32_t *devices, uint32_t count)
+{
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < count; i++) last = max_u32(last, g->last_of[devices[i]]);
+    if (last == 0) return NULL;
+    struct group *group = &g->groups[last - 1];
+    return !group->spread && same_devices(&group->part, devices, count) ? group : NULL;
+}
+
+/* In the order in which it names them; borrowed, or the arena's. */
+static enum status devices_for(struct leasing *g, const struct job *job, const uint32_t **out, uint32_t *count)
+{
+    uint32_t *devices;
+    *out = job->devices ? job->devices : g->left;
+    *count = names_devices(job) ? (uint32_t)devices_of(job) : g->left_count;
+    if (job->devices || !names_devices(job)) return STATUS_OK;
+    TRY(take(g, *count, &devices));
+    for (uint32_t i = 0; i < *count; i++) devices[i] = device_of(job, i);
+    *out = devices;
+    return STATUS_OK;
+}
+
+static enum status find_group(struct leasing *g, uint32_t j)
+{
+    const struct job *job = &g->jobs->jobs[j];
+    bool spread = parallel_is_set(&job->parallel);
+    const uint32_t *devices;
+    uint32_t count;
+    TRY(devices_for(g, job, &devices, &count));
+    struct group *group = spread ? NULL : group_to_join(g, devices, count);
+    if (!group) {
+        group = &g->groups[g->count++];
+        group->spread = spread;
+        group->part = (struct part){.devices = devices, .device_count = count};
+        for (uint32_t i = 0; i < count; i++) g->last_of[devices[i]] = g->count;
+    }
+    group->part.job_count++;
+    g->group_of[j] = (uint32_t)(group - g->groups);
+    return STATUS_OK;
+}
+
+/* Jobs that name devices come first. */
+static enum status add_job(struct leasing *g, uint32_t j)
+{
+    struct group *group = &g->groups[g->group_of[j]];
+    if (!group->jobs) TRY(take(g, group->part.job_count, &group->jobs));
+    group->part.jobs = group->jobs;
+    group->jobs[group->job_count++] = j;
+    return STATUS_OK;
+}
+
+static enum status make_groups(struct leasing *g)
+{
+    uint32_t count = g->jobs->count;
+    for (uint32_t j = 0; j < count; j++) TRY(check_devices(g, &g->jobs->jobs[j]));
+    TRY(find_left(g));
+    TRY(take(g, count, &g->group_of));
+    TRY(take(g, g->hardware->device_count, &g->last_of));
+    for (uint32_t j = 0; j < count; j++)
+        if (names_devices(&g->jobs->jobs[j])) TRY(find_group(g, j));
+    for (uint32_t j = 0; j < count; j++)
+        if (!names_devices(&g->jobs->jobs[j])) TRY(find_group(g, j));
+    for (uint32_t j = 0; j < count; j++)
+        if (names_devices(&g->jobs->jobs[j])) TRY(add_job(g, j));
+    for (uint32_t j = 0; j < count; j++)
+        if (!names_devices(&g->jobs->jobs[j])) TRY(add_job(g, j));
+    return STATUS_OK;
+}
+
+/* --- plans ---------------------------------------------------------------------------------- */
+
+/* Devices of jobs that are not spread, each once. */
+static enum status busy_devices(struct leasing *g, uint32_t *busy)
+{
+    uint32_t *has_jobs;
+    TRY(take(g, g->hardware->device_count, &has_jobs));
+    *busy = 0;
+    for (uint32_t i = 0; i < g->count; i++)
+        for (uint32_t d = 0; !g->groups[i].spread && d < g->groups[i].part.device_count; d++) {
+            uint32_t *has = &has_jobs[g->groups[i].part.devices[d]];
+            *busy += *has == 0;
+            *has = 1;
+        }
+    return STATUS_OK;
+}
+
+static enum status plan_group(const struct leasing *g, struct group *group, const struct settle_company *company,
+                              double host_bytes)
+{
+    const struct planner_options plain = {.seed = g->options->seed, .activations = PLANNER_AUTO,
+                                          .optimizer = PLANNER_AUTO};
+    if (group->spread)
+        return part_plan(g->hardware, g->jobs->jobs, &group->part, NULL, host_bytes, &plain, &group->plan, g->err);
+    return settle_part(g->hardware, g->jobs->jobs, &group->part, company, host_bytes, g->options, &group->plan, g->err);
+}
+
+static enum status plan_groups(struct leasing *g)
+{
+    uint32_t busy;
+    TRY(busy_devices(g, &busy));
+    const struct settle_company company = settle_company(g->hardware, busy);
+    bool turns = host_states_exceed(g->hardware, g->jobs, hardware_host_count(g->hardware));
+    TRY(part_hosts_begin(&g->arena, g->hardware, &g->hosts, g->err));
+    for (uint32_t i = 0; i < g->count; i++) {
+        struct group *group = &g->groups[i];
+        double left = part_hosts_left(&g->hosts, &group->part);
+        if (turns && !group->spread) left /= g->count - i; /* each has its share, in which its jobs take turns */
+        TRY(plan_group(g, group, &company, left));
+        TRY(part_hosts_take(&g->hosts, &group->plan, g->err));
+        for (uint32_t d = 0; d < group->part.device_count; d++)
+            if (g->free_s[group->part.devices[d]] > group->begin_s)
+                group->begin_s = g->free_s[group->part.devices[d]];
+        for (uint32_t d = 0; d < group->part.device_count; d++)
+            g->free_s[group->part.devices[d]] = group->begin_s + group->plan.estimated_makespan_s;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_options(const struct planner_options *options, struct error *err)
+{
+    const char *what = options->instance ? "instance" : options->timetable ? "timetable" : NULL;
+    if (options->swap) what = "swapping of activations";
+    if (!what) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "jobs that have devices for themselves, and %s: they do not go together",
+                     what);
+}
+
+static enum status prepare(struct leasing *g)
+{
+    void *groups, *free_s;
+    TRY(check_options(g->options, g->err));
+    for (uint32_t j = 0; j < g->jobs->count; j++)
+        if (parallel_check(&g->jobs->jobs[j], g->err)) return error_add(g->err, "job '%s'", g->jobs->jobs[j].name);
+    TRY(arena_array(&g->arena, g->jobs->count, sizeof *g->groups, &groups, g->err));
+    TRY(arena_array(&g->arena, g->hardware->device_count, sizeof *g->free_s, &free_s, g->err));
+    g->groups = groups;
+    g->free_s = free_s;
+    TRY(make_groups(g));
+    return plan_groups(g);
+}
+
+enum status leased_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                        struct plan *out, struct error *err)
+{
+    struct leasing g = {.hardware = hardware, .jobs = jobs, .options = options, .err = err};
+    struct compose_part *parts = NULL;
+    enum status status = prepare(&g);
+    if (!status) {
+        parts = alloc_zeroed(g.count, sizeof *parts);
+        if (!parts) status = error_memory(err, "parts of a plan", g.count * sizeof *parts);
+    }
+    if (status) {
+        hardware_release(hardware);
+        job_set_release(jobs);
+    } else {
+        const struct compose_options how = {.policy = leased_policy, .seed = options->seed};
+        for (uint32_t i = 0; i < g.count; i++) {
+            const struct group *group = &g.groups[i];
+            parts[i] = (struct compose_part){.plan = &group->plan, .jobs = group->part.jobs,
+                                             .devices = group->part.devices, .follows = PLAN_NONE,
+                                             .begin_s = group->begin_s,
+                                             .end_s = group->begin_s + group->plan.estimated_makespan_s};
+        }
+        status = plan_compose(hardware, jobs, parts, g.count, &how, out, err);
+    }
+    for (uint32_t i = 0; i < g.count; i++) plan_release(&g.groups[i].plan);
+    free(parts);
+    arena_release(&g.arena);
+    return status;
+}

@@ -1,0 +1,40 @@
+/*
+ * Jobs that have devices for themselves while they run, as a plan with leases (planner/plan.h).
+ *
+ *     "jobs": [{"name": "a", "parallel": {"pipeline": 2}, "devices": [0, 1], ...},
+ *              {"name": "b", "parallel": {"data": 2}, "devices": [2, 3], ...},
+ *              {"name": "c", "parallel": {"data": 2}, "devices": [1, 2], ...},
+ *              {"name": "d", ...}, {"name": "e", ...}]
+ *
+ * A job that is spread has the devices that it names, or as many as it needs from its first one on. It begins when
+ * the jobs in front of it in the file have ended that have one of them: a and b side by side, c behind both. All
+ * its devices begin together (gang start).
+ *
+ * Jobs that are not spread, and follow each other in having the same devices, share these: their shards are
+ * streamed over them in the order of a policy, or stay on the device where it is one (planner/strategy/settle.h). Those that
+ * name none have the devices that no job names, or all where there are none left, behind the others: d and e have
+ * device 4 of a machine of five.
+ *
+ * A file is read like this where some job names devices, some are spread and some are not, or some are spread over a
+ * single device (parallel_is_alone()), on which they stay. Where all are spread over more and none names any, jobs on the
+ * same devices take turns by minibatches (planner/parallel/spread.h).
+ */
+#ifndef SPILLWAY_PLANNER_LEASED_H
+#define SPILLWAY_PLANNER_LEASED_H
+
+#include "planner/strategy/planner.h"
+
+bool leased_applies(const struct hardware *hardware, const struct job_set *jobs);
+
+/* The name of such plans' policy. */
+extern const char leased_policy[]; /* "leases" */
+
+/*
+ * Takes hardware and jobs over, also on failure. Options are those of the jobs that are not spread.
+ * Errors: those of planner_plan(); STATUS_BAD_INPUT for devices that the machine does not have, and for options
+ * that leases do not go with: instances, timetables, swapped activations.
+ */
+MUST_CHECK enum status leased_plan(struct hardware *hardware, struct job_set *jobs,
+                                   const struct planner_options *options, struct plan *out, struct error *err);
+
+#endif

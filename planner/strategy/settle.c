@@ -1,0 +1,554 @@
+/*
+ * What is made without settling comes first: its clock is to beat, and its lower bound holds for every plan. Plans of
+ * parts are made to be compared and thrown away; equal jobs on equal devices are planned once.
+ */
+#include "planner/strategy/settle.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/extreme.h"
+#include "base/hash.h"
+#include "base/size.h"
+#include "base/try.h"
+#include "planner/policy/policies.h"
+#include "planner/spill/cut/host_need.h"
+#include "planner/spill/cut/partition.h"
+#include "planner/strategy/leased.h"
+#include "planner/strategy/settle_divide.h"
+
+/* Divisions that are planned where some jobs are left over, of those that are looked at: as many numbers of settled
+ * devices, in equal steps. */
+enum { DIVISIONS_MAX = 3, DIVISIONS_SEEN = 64 };
+
+/* A plan of a part has to end that much earlier to be taken. */
+static const double gain_least = 1e-9;
+
+/* Over the lower bound: other ways to run the same jobs are not tried then. */
+static const double near_enough = 1.02;
+
+struct settling {
+    const struct hardware *hardware;
+    const struct job_set *jobs;
+    const struct planner_options *options;
+    struct footprints *footprints;
+    struct arena arena;
+    struct settle_times times;
+    uint32_t *like;         /* per job: the lowest that takes as long wherever it is */
+    uint32_t *kind_device;  /* per kind: the first device; device_count: there is none */
+    struct settled_part *parts; /* of one device, that are planned already */
+    uint32_t *slots;        /* 1 + a part, by hash; (slot_count), a power of two, at most half of them taken */
+    uint32_t slot_count;
+    uint32_t part_count;
+    struct settle_company company;
+    double part_bytes;      /* of host memory, for each part */
+    struct error *err;
+};
+
+/* Jobs of one device; what the best plan of these takes. */
+struct settled_part {
+    uint32_t *jobs; /* (count) */
+    uint32_t count, kind;
+    double estimate_s;
+    double host_bytes;
+};
+
+/* What is to be done instead of streaming everything. */
+struct choice {
+    const char *policy;     /* on the whole machine; NULL: none of these */
+    uint32_t *device;       /* where jobs settle; NULL: they do not */
+    double estimate_s;
+};
+
+/* --- what is asked for ----------------------------------------------------------------------- */
+
+bool settle_open(const struct planner_options *o)
+{
+    bool stays = o->activations == PLANNER_AUTO || plan_activations_stay(o->activations);
+    bool place = o->optimizer == PLANNER_AUTO || o->optimizer == PLACE_DEVICE;
+    return o->settle && !o->policy && !o->live && !o->instance && !o->timetable && !o->swap && stays && place &&
+           !o->mixed && o->storage == STORAGE_AUTO && o->cuts == CUTS_GREEDY && o->shards <= 1 && o->regions == 0 &&
+           !o->no_double_buffer && !o->no_persistence && o->last == LAST_AUTO;
+}
+
+bool settle_all_free(const struct job_set *jobs)
+{
+    for (uint32_t j = 0; j < jobs->count; j++)
+        if (parallel_is_set(&jobs->jobs[j].parallel) || jobs->jobs[j].devices) return false;
+    return true;
+}
+
+bool settle_applies(const struct job_set *jobs, const struct planner_options *options)
+{
+    return settle_all_free(jobs) && settle_open(options);
+}
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+static bool any_clips(const struct job *jobs, const struct part *part)
+{
+    for (uint32_t i = 0; i < part->job_count; i++)
+        if (job_clips(&jobs[part->jobs[i]])) return true;
+    return false;
+}
+
+struct settle_company settle_company(const struct hardware *hardware, uint32_t busy_devices)
+{
+    return (struct settle_company){busy_devices, busy_devices > 1 ? partition_contention(hardware, busy_devices) : 0};
+}
+
+/* Other devices copy at the same time, and the host's one processor has no time for all of their optimizers. */
+static struct planner_options options_beside(const struct part *part, bool clips, const struct settle_company *company,
+                                             const struct planner_options *options)
+{
+    struct planner_options own = *options;
+    own.settle = false;
+    if (company->busy_devices <= part->device_count) return own;
+    own.contention = company->contention;
+    if (own.optimizer == PLANNER_AUTO && !clips) own.optimizer = PLACE_DEVICE;
+    return own;
+}
+
+/* Ways to run jobs on a device, in the order in which they are tried. */
+static const struct way {
+    const struct policy *policy; /* NULL: streamed, as ever */
+    bool several;                /* for several jobs alone */
+} ways[] = {{&policy_model_parallel, false}, {&policy_shard_parallel, true}, {NULL, false}, {&policy_spill_sequential, true}};
+
+/* Jobs that clip need the host's processor, and states that stay have none. */
+static bool way_open(const struct way *way, uint32_t job_count, bool clips)
+{
+    bool stays = way->policy && way->policy->resident;
+    return !(way->several && job_count == 1) && !(stays && clips);
+}
+
+/* `trial` takes the place of *best where that is none or ends later; else it is released. */
+static void keep_earlier(struct plan *trial, struct plan *best, bool *found)
+{
+    if (*found && trial->estimated_makespan_s >= best->estimated_makespan_s) {
+        plan_release(trial);
+        return;
+    }
+    if (*found) plan_release(best);
+    *best = *trial;
+    *found = true;
+}
+
+/* The best way on one device, or one near the bound of all. Errors: of streaming where there is none. */
+static enum status best_way(const struct hardware *all, const struct job *from, const struct part *part,
+                            double host_bytes, struct planner_options *own, struct plan *out, struct error *err)
+{
+    bool clips = any_clips(from, part), found = false;
+    struct error streamed = {0};
+    for (size_t w = 0; w < ARRAY_COUNT(ways); w++) {
+        struct plan trial = {0};
+        struct error why = {0};
+        if (!way_open(&ways[w], part->job_count, clips)) continue;
+        if (found && out->estimated_makespan_s <= near_enough * out->lower_bound_s) break;
+        own->policy = ways[w].policy ? ways[w].policy->name : NULL;
+        enum status status = part_plan(all, from, part, NULL, host_bytes, own, &trial, &why);
+        if (status == STATUS_OK) keep_earlier(&trial, out, &found);
+        if (!ways[w].policy) streamed = why;
+        if (status == STATUS_OK || status == STATUS_INFEASIBLE) continue;
+        if (found) plan_release(out);
+        *err = why;
+        return status;
+    }
+    if (!found) *err = streamed;
+    return found ? STATUS_OK : STATUS_INFEASIBLE;
+}
+
+enum status settle_part(const struct hardware *all, const struct job *from, const struct part *part,
+                        const struct settle_company *company, double host_bytes, const struct planner_options *options,
+                        struct plan *out, struct error *err)
+{
+    if (!settle_open(options)) return part_plan(all, from, part, NULL, host_bytes, options, out, err);
+    struct planner_options own = options_beside(part, any_clips(from, part), company, options);
+    enum status status = part->device_count > 1 ? part_plan(all, from, part, NULL, host_bytes, &own, out, err)
+                                                : best_way(all, from, part, host_bytes, &own, out, err);
+    if (status != STATUS_INFEASIBLE) return status;
+    *err = (struct error){0}; /* the host's processor may have to have optimizers */
+    own = *options;
+    own.settle = false;
+    return part_plan(all, from, part, NULL, host_bytes, &own, out, err);
+}
+
+/* --- times of parts -------------------------------------------------------------------------- */
+
+static enum status take(struct settling *s, size_t count, size_t size, void *out)
+{
+    void *memory;
+    TRY(arena_array(&s->arena, count, size, &memory, s->err));
+    memcpy(out, &memory, sizeof memory);
+    return STATUS_OK;
+}
+
+/* Seconds of a part's best plan, and what it needs in host memory; infinite: none fits. */
+static enum status time_part(struct settling *s, const struct part *part, double *seconds, double *host_bytes)
+{
+    struct plan plan = {0};
+    struct error why = {0};
+    *seconds = HUGE_VAL;
+    *host_bytes = 0;
+    enum status status = settle_part(s->hardware, s->jobs->jobs, part, &s->company, s->part_bytes,
+                                     s->options, &plan, &why);
+    if (status == STATUS_INFEASIBLE) return STATUS_OK;
+    if (status) {
+        *s->err = why;
+        return status;
+    }
+    *seconds = plan.estimated_makespan_s;
+    *host_bytes = (double)plan_host_bytes(&plan);
+    plan_release(&plan);
+    return STATUS_OK;
+}
+
+static uint64_t hash_jobs(const struct settling *s, uint32_t kind, const uint32_t *jobs, uint32_t count)
+{
+    uint64_t hash = hash_bytes(HASH_BEGIN, &kind, sizeof kind);
+    for (uint32_t i = 0; i < count; i++) hash = hash_bytes(hash, &s->like[jobs[i]], sizeof *s->like);
+    return hash;
+}
+
+static bool same_jobs(const struct settling *s, const struct settled_part *a, const uint32_t *jobs, uint32_t count)
+{
+    if (a->count != count) return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (s->like[a->jobs[i]] != s->like[jobs[i]]) return false;
+    return true;
+}
+
+/* Of these jobs, ascending, on one device. */
+static enum status time_device(struct settling *s, uint32_t device, const uint32_t *jobs, uint32_t count,
+                               const struct settled_part **out)
+{
+    uint32_t kind = s->hardware->devices[device].type;
+    uint64_t slot = hash_jobs(s, kind, jobs, count) % s->slot_count;
+    for (; s->slots[slot] > 0; slot = (slot + 1) % s->slot_count) {
+        *out = &s->parts[s->slots[slot] - 1];
+        if ((*out)->kind == kind && same_jobs(s, *out, jobs, count)) return STATUS_OK;
+    }
+    struct settled_part *made = &s->parts[s->part_count];
+    *made = (struct settled_part){.count = count, .kind = kind};
+    TRY(take(s, count, sizeof *jobs, &made->jobs));
+    memcpy(made->jobs, jobs, count * sizeof *jobs);
+    const struct part part = {.jobs = jobs, .devices = &device, .job_count = count, .device_count = 1};
+    TRY(time_part(s, &part, &made->estimate_s, &made->host_bytes));
+    s->slots[slot] = ++s->part_count;
+    *out = made;
+    return STATUS_OK;
+}
+
+/* --- jobs alone ------------------------------------------------------------------------------ */
+
+/* All that the time of a job depends on, but for where it is. */
+struct likeness {
+    uint64_t minibatches, first_minibatch, held_out_every, held_out;
+    uint32_t twin, job;
+};
+
+static int compare_likeness(const void *left, const void *right)
+{
+    return memcmp(left, right, offsetof(struct likeness, job));
+}
+
+static int compare_likeness_and_job(const void *left, const void *right)
+{
+    const struct likeness *a = left, *b = right;
+    int order = compare_likeness(a, b);
+    return order ? order : a->job < b->job ? -1 : 1;
+}
+
+static enum status find_alike(struct settling *s)
+{
+    struct likeness *all;
+    uint32_t count = s->jobs->count;
+    TRY(take(s, count, sizeof *all, &all));
+    TRY(take(s, count, sizeof *s->like, &s->like));
+    for (uint32_t j = 0; j < count; j++) {
+        const struct job *job = &s->jobs->jobs[j];
+        all[j] = (struct likeness){.minibatches = job->minibatches, .first_minibatch = job->first_minibatch,
+                                   .held_out_every = job->evaluation.every, .held_out = job->evaluation.minibatches,
+                                   .twin = footprint_twin(s->footprints, j), .job = j};
+    }
+    qsort(all, count, sizeof *all, compare_likeness_and_job);
+    for (uint32_t i = 0; i < count; i++)
+        s->like[all[i].job] = i > 0 && compare_likeness(&all[i - 1], &all[i]) == 0 ? s->like[all[i - 1].job] : all[i].job;
+    return STATUS_OK;
+}
+
+/* What is remembered of devices and of parts: each job alone on each kind; each device of all divisions. */
+static enum status take_tables(struct settling *s)
+{
+    uint32_t devices = s->hardware->device_count, kinds = s->hardware->type_count;
+    size_t parts = (size_t)s->jobs->count * kinds + (size_t)(DIVISIONS_MAX + 1) * devices;
+    TRY(take(s, parts, sizeof *s->parts, &s->parts));
+    for (s->slot_count = 2; s->slot_count < 2 * parts;) s->slot_count *= 2;
+    TRY(take(s, s->slot_count, sizeof *s->slots, &s->slots));
+    TRY(take(s, kinds, sizeof *s->kind_device, &s->kind_device));
+    for (uint32_t k = 0; k < kinds; k++) s->kind_device[k] = devices;
+    for (uint32_t d = devices; d-- > 0;) s->kind_device[s->hardware->devices[d].type] = d;
+    return STATUS_OK;
+}
+
+/* *fits false: some job does so on no device alone. */
+static enum status time_jobs(struct settling *s, bool *fits)
+{
+    uint32_t jobs = s->jobs->count, devices = s->hardware->device_count, kinds = s->hardware->type_count;
+    uint32_t *kind, *longest;
+    double *alone;
+    TRY(take(s, (size_t)jobs * kinds, sizeof *alone, &alone));
+    TRY(take(s, devices, sizeof *kind, &kind));
+    TRY(take(s, jobs, sizeof *longest, &longest));
+    TRY(find_alike(s));
+    TRY(take_tables(s));
+    *fits = true;
+    for (uint32_t j = 0; j < jobs; j++) {
+        bool somewhere = false;
+        for (uint32_t k = 0; k < kinds; k++) {
+            const struct settled_part *part = NULL;
+            if (s->kind_device[k] < devices) TRY(time_device(s, s->kind_device[k], &j, 1, &part));
+            alone[(size_t)j * kinds + k] = part ? part->estimate_s : HUGE_VAL;
+            somewhere |= part && part->estimate_s < HUGE_VAL;
+        }
+        *fits &= somewhere;
+    }
+    for (uint32_t d = 0; d < devices; d++) kind[d] = s->hardware->devices[d].type;
+    s->times = (struct settle_times){.alone_s = alone, .kind = kind, .longest = longest, .job_count = jobs,
+                                     .device_count = devices, .kind_count = kinds};
+    if (*fits) settle_order(&s->times, longest);
+    return STATUS_OK;
+}
+
+/* --- divisions ------------------------------------------------------------------------------- */
+
+/* Jobs by device, ascending; those that are left come last. */
+struct shares {
+    uint32_t *jobs;  /* (job count) */
+    uint32_t *begin; /* (device count + 2): where each device's jobs begin, then those that are left, then the end */
+};
+
+static enum status share_out(struct settling *s, const uint32_t *device_of, struct shares *out)
+{
+    uint32_t jobs = s->jobs->count, devices = s->hardware->device_count;
+    TRY(take(s, jobs, sizeof *out->jobs, &out->jobs));
+    TRY(take(s, (size_t)devices + 2, sizeof *out->begin, &out->begin));
+    for (uint32_t j = 0; j < jobs; j++) out->begin[min_u32(device_of[j], devices)]++;
+    for (uint32_t d = 0; d <= devices; d++) out->begin[d + 1] += out->begin[d];
+    for (uint32_t j = jobs; j-- > 0;) out->jobs[--out->begin[min_u32(device_of[j], devices)]] = j;
+    return STATUS_OK;
+}
+
+/* By the plans of all its parts; infinite where one fits in no way, or host memory does not hold them together. */
+static enum status time_division(struct settling *s, const uint32_t *device_of, double *seconds)
+{
+    uint32_t devices = s->hardware->device_count, *left, left_devices = 0, count;
+    double host_bytes = 0, part_s, part_bytes;
+    struct shares shares;
+    TRY(share_out(s, device_of, &shares));
+    TRY(take(s, devices, sizeof *left, &left));
+    *seconds = 0;
+    for (uint32_t d = 0; d < devices; d++) {
+        const struct settled_part *part;
+        count = shares.begin[d + 1] - shares.begin[d];
+        if (count == 0) left[left_devices++] = d;
+        if (count == 0) continue;
+        TRY(time_device(s, d, shares.jobs + shares.begin[d], count, &part));
+        *seconds = max_s(*seconds, part->estimate_s);
+        host_bytes += part->host_bytes;
+    }
+    count = shares.begin[devices + 1] - shares.begin[devices];
+    if (count > 0) {
+        const struct part rest = {.jobs = shares.jobs + shares.begin[devices], .devices = left, .job_count = count,
+                                  .device_count = left_devices};
+        TRY(time_part(s, &rest, &part_s, &part_bytes));
+        *seconds = max_s(*seconds, part_s);
+        host_bytes += part_bytes;
+    }
+    if (host_bytes > s->hardware->host_bytes.value) *seconds = HUGE_VAL;
+    return STATUS_OK;
+}
+
+static enum status try_division(struct settling *s, const struct settle_division *division, struct choice *best)
+{
+    double seconds;
+    TRY(time_division(s, division->device, &seconds));
+    if (seconds >= best->estimate_s * (1 - gain_least)) return STATUS_OK;
+    *best = (struct choice){.estimate_s = seconds};
+    TRY(take(s, s->jobs->count, sizeof *best->device, &best->device));
+    memcpy(best->device, division->device, s->jobs->count * sizeof *best->device);
+    return STATUS_OK;
+}
+
+/* What a division may come to: what is left takes as much longer than alone as everything did, streamed. */
+static double outlook_s(const struct settle_division *division, double slowed)
+{
+    return max_s(division->settled_s, division->left_s * slowed);
+}
+
+/* A number of settled devices, and what it may come to. */
+struct prospect {
+    double outlook_s;
+    uint32_t settled;
+};
+
+static int compare_prospects(const void *left, const void *right)
+{
+    const struct prospect *a = left, *b = right;
+    if (a->outlook_s < b->outlook_s || a->outlook_s > b->outlook_s) return a->outlook_s < b->outlook_s ? -1 : 1;
+    return a->settled < b->settled ? -1 : 1;
+}
+
+/* Those with some jobs left, as many as the other devices and more; what promises most comes first. */
+static uint32_t find_prospects(const struct settling *s, double slowed, struct settle_division *division,
+                               struct prospect out[DIVISIONS_SEEN])
+{
+    uint32_t devices = s->hardware->device_count, steps = min_u32(devices - 1, DIVISIONS_SEEN), count = 0;
+    for (uint32_t i = 1; i <= steps; i++) {
+        uint32_t settled = (uint32_t)((uint64_t)i * (devices - 1) / steps);
+        settle_divide(&s->times, settled, division);
+        if (division->left_count <= devices - settled) continue;
+        out[count++] = (struct prospect){outlook_s(division, slowed), settled};
+    }
+    qsort(out, count, sizeof *out, compare_prospects);
+    return count;
+}
+
+/* All jobs settled; then with some left, in the order of what they may come to. */
+static enum status try_divisions(struct settling *s, struct choice *best)
+{
+    struct settle_division division = {0};
+    struct prospect prospects[DIVISIONS_SEEN];
+    uint32_t devices = s->hardware->device_count, tried = 0;
+    double slowed = max_s(1, best->estimate_s / settle_share_s(&s->times)), tried_s = 0;
+    TRY(take(s, s->jobs->count, sizeof *division.device, &division.device));
+    TRY(take(s, devices, sizeof *division.load_s, &division.load_s));
+    TRY(take(s, devices, sizeof *division.order, &division.order));
+    TRY(take(s, s->hardware->type_count, sizeof *division.kind_end, &division.kind_end));
+    settle_divide(&s->times, devices, &division);
+    if (division.settled_s < HUGE_VAL) TRY(try_division(s, &division, best));
+    uint32_t count = find_prospects(s, slowed, &division, prospects);
+    for (uint32_t i = 0; i < count && tried < DIVISIONS_MAX; i++) {
+        if (prospects[i].outlook_s >= best->estimate_s) return STATUS_OK;
+        if (prospects[i].outlook_s <= tried_s) continue; /* it promises no more than the one before */
+        tried_s = prospects[i].outlook_s;
+        tried++;
+        settle_divide(&s->times, prospects[i].settled, &division);
+        TRY(try_division(s, &division, best));
+    }
+    return STATUS_OK;
+}
+
+/* --- the whole machine ----------------------------------------------------------------------- */
+
+/* One device: other ways than streaming. Several: with the stages of several jobs resident on all of them. */
+static enum status try_policies(struct settling *s, struct choice *best)
+{
+    uint32_t *all, *devices, count = s->hardware->device_count;
+    TRY(take(s, s->jobs->count, sizeof *all, &all));
+    TRY(take(s, count, sizeof *devices, &devices));
+    for (uint32_t j = 0; j < s->jobs->count; j++) all[j] = j;
+    for (uint32_t d = 0; d < count; d++) devices[d] = d;
+    const struct part part = {.jobs = all, .devices = devices, .job_count = s->jobs->count, .device_count = count};
+    struct planner_options own = *s->options;
+    bool clips = any_clips(s->jobs->jobs, &part);
+    own.settle = false;
+    for (size_t w = 0; w < ARRAY_COUNT(ways); w++) {
+        const struct policy *policy = ways[w].policy;
+        struct plan plan = {0};
+        struct error why = {0};
+        if (!policy || !way_open(&ways[w], part.job_count, clips)) continue;
+        bool on_all = policy->resident && policy->seats_max > 1; /* the others have one device compute at a time */
+        if (count > 1 && !on_all) continue;
+        own.policy = policy->name;
+        enum status status = part_plan(s->hardware, s->jobs->jobs, &part, NULL, s->hardware->host_bytes.value, &own,
+                                       &plan, &why);
+        if (status == STATUS_INFEASIBLE) continue;
+        if (status) {
+            *s->err = why;
+            return status;
+        }
+        if (plan.estimated_makespan_s < best->estimate_s * (1 - gain_least))
+            *best = (struct choice){.policy = policy->name, .estimate_s = plan.estimated_makespan_s};
+        plan_release(&plan);
+    }
+    return STATUS_OK;
+}
+
+static enum status choose(struct settling *s, struct choice *best)
+{
+    bool fits;
+    TRY(try_policies(s, best));
+    if (s->hardware->device_count == 1) return STATUS_OK;
+    TRY(footprints_create(s->hardware, s->jobs, &s->footprints, s->err));
+    TRY(time_jobs(s, &fits));
+    return fits ? try_divisions(s, best) : STATUS_OK;
+}
+
+/* --- the plan -------------------------------------------------------------------------------- */
+
+/* As if the file had said so. */
+static enum status name_devices(struct job_set *jobs, const uint32_t *device, struct error *err)
+{
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        void *memory;
+        if (device[j] == SETTLED_NOWHERE) continue;
+        TRY(arena_array(&jobs->arena, 1, sizeof *device, &memory, err));
+        memcpy(memory, &device[j], sizeof *device);
+        jobs->jobs[j].devices = memory;
+        jobs->jobs[j].device_count = 1;
+    }
+    return STATUS_OK;
+}
+
+/* The machine and the jobs of `plan` in another plan, which takes its place, with its bound: that is of every plan. */
+static enum status plan_anew(struct plan *plan, const struct choice *choice, const struct planner_options *options,
+                             struct error *err)
+{
+    struct hardware hardware = plan->hardware;
+    struct job_set jobs = plan->jobs;
+    char text[512];
+    double bound_s = plan->lower_bound_s;
+    uint32_t kind = plan->bound_kind;
+    snprintf(text, sizeof text, "%s", plan->bound_text);
+    plan->hardware = (struct hardware){0};
+    plan->jobs = (struct job_set){0};
+    plan_release(plan);
+    *plan = (struct plan){0};
+    struct planner_options own = *options;
+    own.policy = choice->policy;
+    own.settle = choice->device != NULL;
+    if (choice->device && name_devices(&jobs, choice->device, err)) {
+        hardware_release(&hardware);
+        job_set_release(&jobs);
+        return err->status;
+    }
+    TRY(planner_plan(&hardware, &jobs, &own, plan, err));
+    if (!choice->device) return STATUS_OK;
+    plan->lower_bound_s = bound_s;
+    plan->bound_kind = kind;
+    return arena_string(&plan->arena, text, &plan->bound_text, err);
+}
+
+enum status settle_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                        struct plan *out, struct error *err)
+{
+    struct planner_options streamed = *options;
+    streamed.settle = false;
+    TRY(planner_plan(hardware, jobs, &streamed, out, err));
+    uint32_t busy = min_u32(out->jobs.count, out->hardware.device_count);
+    struct settling s = {.hardware = &out->hardware, .jobs = &out->jobs, .options = options,
+                         .company = settle_company(&out->hardware, busy), .err = err};
+    bool turns = host_states_exceed(s.hardware, s.jobs, hardware_host_count(s.hardware));
+    s.part_bytes = s.hardware->host_bytes.value / (turns ? busy : 1);
+    struct choice best = {.estimate_s = out->estimated_makespan_s};
+    enum status status = choose(&s, &best);
+    footprints_destroy(s.footprints);
+    if (!status && (best.policy || best.device)) status = plan_anew(out, &best, options, err);
+    arena_release(&s.arena);
+    if (status) plan_release(out);
+    return status;
+}

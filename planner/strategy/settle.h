@@ -1,0 +1,57 @@
+/*
+ * Jobs that stay: where no policy is asked for, and nothing about streaming, states need not move for longer than
+ * they must.
+ *
+ * On one device several policies are possible ways to run the same jobs: one streams them, interleaved; one has
+ * them one behind the other, with what fits staying for a job's whole run; others keep all of a job's state on the
+ * device, one job at a time or several. A part of one device (planner/strategy/part.h) takes the way that ends first, or
+ * one that ends near the lower bound.
+ *
+ * On several devices jobs are *settled*: each has one device from its first minibatch to its last, those of a
+ * device share it in one of these ways; or some are settled, and the others are streamed over the devices that are
+ * left. That is what a file says whose jobs name "devices" (planner/strategy/leased.h), and the plan is that of such a
+ * file. Streaming all over all devices balances better, settling copies less: with no more jobs than devices it
+ * wins nearly always, with twelve equal jobs on eight it would leave four of them idle half of the time.
+ *
+ * Divisions are found by the longest job first to the device that is free first (LPT: Graham, SIAM J. Appl. Math.
+ * 17, 1969), by the times of each job alone; with fewer settled devices they are filled up to an even share. The
+ * most promising are planned. All that is compared is the planner's own clock, with copies of streamed states as slow as
+ * they are when all devices that work copy at once; what stays is copied once each way, undisturbed.
+ */
+#ifndef SPILLWAY_PLANNER_SETTLE_H
+#define SPILLWAY_PLANNER_SETTLE_H
+
+#include "planner/strategy/part.h"
+
+/* Does no job say where or how it runs: named devices, parallelism? */
+bool settle_all_free(const struct job_set *jobs);
+
+/* Do these options leave it open how states stay? */
+bool settle_open(const struct planner_options *options);
+
+/* Are these jobs, of which none is spread or names devices, to be settled? */
+bool settle_applies(const struct job_set *jobs, const struct planner_options *options);
+
+/* How many of a machine's devices work at the same time, and how much longer copies take for that. */
+struct settle_company {
+    uint32_t busy_devices;
+    double contention;
+};
+struct settle_company settle_company(const struct hardware *hardware, uint32_t busy_devices);
+
+/*
+ * As part_plan() of a part whose jobs are not spread; of one device, in one of these ways, if the options leave that
+ * open. `company` is that of the whole machine.
+ */
+MUST_CHECK enum status settle_part(const struct hardware *all, const struct job *from, const struct part *part,
+                                   const struct settle_company *company, double host_bytes, const struct planner_options *options,
+                                   struct plan *out, struct error *err);
+
+/*
+ * As planner_plan(): what it makes without `settle`, or a plan that ends earlier by the planner's clock. The lower
+ * bound holds for every plan of these jobs, however they are divided.
+ */
+MUST_CHECK enum status settle_plan(struct hardware *hardware, struct job_set *jobs,
+                                   const struct planner_options *options, struct plan *out, struct error *err);
+
+#endif

@@ -1,0 +1,275 @@
+/*
+ * See plan_parts.h. What a buffer holds follows from its kind, and of states and workspaces from the tables by which they
+ * are laid out (models/job/memory.h; models/job/parallel_memory.h for jobs that are spread). Padding counts with what it pads:
+ * a state's with its weights, a workspace's with the rest of it.
+ *
+ * Cost: O(accesses of all instances of one repetition).
+ */
+#include "planner/walk/plan_parts.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "models/job/parallel_memory.h"
+#include "models/job/parallel_offload.h"
+
+const char *const plan_part_names[PART_COUNT] = {
+    [PART_WEIGHTS] = "weights",       [PART_MASTER] = "master weights", [PART_MOMENTS] = "optimizer",
+    [PART_GRADIENTS] = "gradients",   [PART_TABLES] = "token tables",   [PART_ACTIVATIONS] = "activations",
+    [PART_LOGITS] = "logits",         [PART_BOUNDARIES] = "boundaries", [PART_WORKSPACE] = "workspace",
+    [PART_STAGED] = "staged",         [PART_AHEAD] = "held ahead",
+};
+
+/* --- what a buffer holds ---------------------------------------------------------------------- */
+
+struct holds {
+    uint64_t bytes[PART_COUNT];
+};
+
+static struct holds all_of(enum plan_part part, uint64_t bytes)
+{
+    struct holds holds = {0};
+    holds.bytes[part] = bytes;
+    return holds;
+}
+
+static const struct plan_shard *shard_of(const struct plan *plan, const struct plan_buffer *b)
+{
+    return &plan->shards[plan->job_first_shard[b->job] + b->shard];
+}
+
+static uint64_t at_most(uint64_t bytes, uint64_t most) { return bytes < most ? bytes : most; }
+
+/* The rest are weights. */
+static struct holds state_of(uint64_t bytes, uint64_t master, uint64_t moments)
+{
+    struct holds holds = {0};
+    holds.bytes[PART_MOMENTS] = at_most(moments, bytes);
+    holds.bytes[PART_MASTER] = at_most(master, bytes - holds.bytes[PART_MOMENTS]);
+    holds.bytes[PART_WEIGHTS] = bytes - holds.bytes[PART_MOMENTS] - holds.bytes[PART_MASTER];
+    return holds;
+}
+
+/* Of a slice of an embedding as many rows as it has bytes for. */
+static struct holds state_alone(const struct job *job, const struct plan_shard *shard, uint64_t bytes)
+{
+    struct state_layout layout = job_state(job, shard->first_layer, shard->layer_count);
+    if (bytes < layout.bytes) {
+        uint64_t row = memory_state_rows(&job->network, 1, job_state_format(job)).bytes;
+        layout = memory_state_rows(&job->network, row > 0 ? bytes / row : 0, job_state_format(job));
+    }
+    return state_of(bytes, layout.parts[STATE_MASTER].bytes,
+                    layout.parts[STATE_FIRST].bytes + layout.parts[STATE_SECOND].bytes);
+}
+
+/* On a device or the host's share; `weights`: in one with the states. */
+static struct holds state_spread(const struct job *job, const struct plan_shard *shard, const struct plan_buffer *b)
+{
+    struct parallel_layers layers = {shard->first_layer, shard->layer_count};
+    struct rank_state have = b->on_device ? parallel_state(job, layers) : parallel_host_state(job, layers);
+    struct parameter_bytes each = parallel_parameter_bytes(job);
+    uint64_t master = each.weight < sizeof(float) && each.state > 0 ? have.state_bytes / each.state * sizeof(float) : 0;
+    return state_of(b->bytes, master, have.state_bytes - at_most(master, have.state_bytes));
+}
+
+static bool op_uses(const struct plan *plan, const struct plan_op *op, enum plan_buffer_kind kind)
+{
+    for (uint32_t a = 0; a < op->access_count; a++) {
+        const struct plan_buffer *b = &plan->buffers[plan->accesses[op->first_access + a].buffer];
+        if (b->kind == kind && b->on_device) return true;
+    }
+    return false;
+}
+
+static enum plan_part part_of_entry(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum plan_part part;
+    } parts[] = {
+        {"logits", PART_LOGITS},           {"gradients", PART_GRADIENTS}, {"sums", PART_GRADIENTS},
+        {"activations", PART_ACTIVATIONS}, {"keep", PART_ACTIVATIONS},    {"inputs", PART_ACTIVATIONS},
+        {"head", PART_ACTIVATIONS},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
+        if (strcmp(name, parts[i].name) == 0) return parts[i].part;
+    return PART_WORKSPACE;
+}
+
+/* By the table that the executor lays it out by. */
+static enum status workspace_alone(const struct plan *plan, const struct plan_op *op, const struct plan_buffer *b,
+                                   struct holds *out, struct error *err)
+{
+    const struct job *job = &plan->jobs.jobs[b->job];
+    const struct plan_shard *shard = shard_of(plan, b);
+    bool embedding = shard->first_layer == 0 && network_layer_kind(&job->network, 0) == LAYER_EMBEDDING;
+    enum unit_pass pass = op->pass == PLAN_LOSS ? UNIT_LOSS : op->pass == PLAN_BACKWARD ? UNIT_BACKWARD : UNIT_FORWARD;
+    uint32_t how = job_pass_way(job, shard->first_layer) | (shard->inputs_only ? UNIT_INPUTS : 0);
+    if (embedding || op_uses(plan, op, BUFFER_ACTIVATIONS)) how |= UNIT_KEEP;
+    if (op_uses(plan, op, BUFFER_GRADIENT)) how |= UNIT_GRADIENTS_OUT;
+    struct memory_table table;
+    struct arena arena = {0};
+    *out = all_of(PART_WORKSPACE, b->bytes);
+    enum status status =
+        memory_workspace(&job->network, shard->first_layer, shard->layer_count, pass, how,
+                         job_pass_samples(job, shard->first_layer), job->sequence, &arena, &table, err);
+    for (uint32_t e = 0; !status && table.bytes == b->bytes && e < table.count; e++) {
+        enum plan_part part = part_of_entry(table.entries[e].name);
+        out->bytes[PART_WORKSPACE] -= table.entries[e].bytes;
+        out->bytes[part] += table.entries[e].bytes;
+    }
+    arena_release(&arena);
+    return status;
+}
+
+/* What a buffer holds whichever operation it is there for. */
+static struct holds held_by(const struct plan *plan, const struct plan_buffer *b)
+{
+    const struct job *job = &plan->jobs.jobs[b->job];
+    switch ((enum plan_buffer_kind)b->kind) {
+    case BUFFER_STATE:
+    case BUFFER_STORED:
+        return parallel_is_set(&job->parallel) ? state_spread(job, shard_of(plan, b), b)
+                                               : state_alone(job, shard_of(plan, b), b->bytes);
+    case BUFFER_PARAMETERS:
+    case BUFFER_KEPT: return all_of(PART_WEIGHTS, b->bytes);
+    case BUFFER_GRADIENT:
+    case BUFFER_NORMS: return all_of(PART_GRADIENTS, b->bytes);
+    case BUFFER_TABLE:
+    case BUFFER_TABLE_GRADIENT: return all_of(PART_TABLES, b->bytes);
+    case BUFFER_ACTIVATIONS: return all_of(PART_ACTIVATIONS, b->bytes);
+    case BUFFER_WORKSPACE: return all_of(PART_WORKSPACE, b->bytes);
+    case BUFFER_STAGED: return all_of(PART_STAGED, b->bytes);
+    default: return all_of(PART_BOUNDARIES, b->bytes);
+    }
+}
+
+/* --- a device --------------------------------------------------------------------------------- */
+
+struct walk {
+    const struct plan *plan;
+    uint32_t device;
+    struct holds *live; /* per buffer: what it holds there now */
+    struct holds now;
+    uint64_t now_bytes, most_bytes;
+    struct plan_parts *out;
+};
+
+static void add(struct walk *w, uint32_t buffer, const struct holds *holds)
+{
+    for (uint32_t p = 0; p < PART_COUNT; p++) {
+        w->now.bytes[p] += holds->bytes[p] - w->live[buffer].bytes[p];
+        w->now_bytes += holds->bytes[p] - w->live[buffer].bytes[p];
+    }
+    w->live[buffer] = *holds;
+}
+
+static enum status begin_lives(struct walk *w, const struct plan_op *op, struct error *err)
+{
+    const struct plan *plan = w->plan;
+    for (uint32_t a = 0; a < op->access_count; a++) {
+        const struct plan_access *access = &plan->accesses[op->first_access + a];
+        const struct plan_buffer *b = &plan->buffers[access->buffer];
+        if (!(access->flags & ACCESS_ACQUIRE) || !b->on_device) continue;
+        struct holds holds = held_by(plan, b);
+        bool alone = !parallel_is_set(&plan->jobs.jobs[b->job].parallel);
+        if (b->kind == BUFFER_WORKSPACE && alone && op->kind == OP_COMPUTE &&
+            workspace_alone(plan, op, b, &holds, err))
+            return err->status;
+        add(w, access->buffer, &holds);
+    }
+    return STATUS_OK;
+}
+
+/* `peer`: the operation is another device's, which fetches from this one. */
+static void end_lives(struct walk *w, const struct plan_op *op, bool peer)
+{
+    static const struct holds nothing = {0};
+    for (uint32_t a = 0; a < op->access_count; a++) {
+        const struct plan_access *access = &w->plan->accesses[op->first_access + a];
+        bool fetched = op->stream == STREAM_P2P && a == 0;
+        if ((access->flags & ACCESS_RELEASE) && fetched == peer && w->plan->buffers[access->buffer].on_device)
+            add(w, access->buffer, &nothing);
+    }
+}
+
+static bool fetches_from(const struct plan *plan, const struct plan_instance *instance, uint32_t device)
+{
+    if (instance->peer == PLAN_NONE) return false;
+    if (instance->gang == PLAN_NONE) return instance->peer == device;
+    const struct plan_gang *gang = &plan->gangs[instance->peer];
+    for (uint32_t i = 0; i < plan_gang_size(gang); i++)
+        if (plan->gang_devices[gang->first + i] == device) return true;
+    return false;
+}
+
+static enum status walk_instance(struct walk *w, uint32_t i, struct error *err)
+{
+    const struct plan *plan = w->plan;
+    const struct plan_instance *instance = &plan->instances[i];
+    const struct plan_unit *unit = &plan->units[instance->unit];
+    bool here = plan_runs_on(plan, instance, w->device), peer = fetches_from(plan, instance, w->device);
+    for (uint32_t o = 0; (here || peer) && o < unit->op_count; o++) {
+        const struct plan_op *op = &plan->ops[unit->first_op + o];
+        if (here && begin_lives(w, op, err)) return err->status;
+        if (w->now_bytes > w->most_bytes) {
+            w->most_bytes = w->now_bytes;
+            memcpy(w->out->bytes, w->now.bytes, sizeof w->now.bytes);
+            w->out->instance = i;
+        }
+        if (here) end_lives(w, op, false);
+        if (peer) end_lives(w, op, true);
+    }
+    return STATUS_OK;
+}
+
+enum status plan_parts_of_device(const struct plan *plan, uint32_t device, struct plan_parts *out, struct error *err)
+{
+    struct walk walk = {.plan = plan, .device = device, .out = out};
+    *out = (struct plan_parts){.instance = PLAN_NONE};
+    walk.live = alloc_zeroed((size_t)plan->buffer_count + 1, sizeof *walk.live);
+    if (!walk.live) return error_memory(err, "what memory holds", plan->buffer_count * sizeof *walk.live);
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < plan_first_choice(plan) && !status; i++) status = walk_instance(&walk, i, err);
+    free(walk.live);
+    uint64_t all = plan_device_bytes(plan, device);
+    assert(walk.most_bytes <= all);
+    out->bytes[PART_AHEAD] = all - walk.most_bytes;
+    return status;
+}
+
+/* --- the host --------------------------------------------------------------------------------- */
+
+struct plan_parts plan_parts_of_host(const struct plan *plan)
+{
+    struct plan_parts parts = {.instance = PLAN_NONE};
+    for (uint32_t i = 0; i < plan->buffer_count; i++) {
+        const struct plan_buffer *b = &plan->buffers[i];
+        if (b->on_device || b->kind == BUFFER_STORED || b->kind == BUFFER_STAGED) continue;
+        struct holds holds = held_by(plan, b);
+        for (uint32_t p = 0; p < PART_COUNT; p++) parts.bytes[p] += holds.bytes[p] * plan_buffer_ranks(plan, b);
+    }
+    parts.bytes[PART_STAGED] = plan_staged_bytes(plan);
+    return parts;
+}
+
+/* --- words ------------------------------------------------------------------------------------ */
+
+const char *plan_parts_moment(const struct plan *plan, const struct plan_parts *parts, char text[PLAN_MOMENT_BYTES])
+{
+    if (parts->instance == PLAN_NONE) return "always";
+    const struct plan_unit *unit = &plan->units[plan->instances[parts->instance].unit];
+    const struct plan_shard *shard = &plan->shards[plan->job_first_shard[unit->job] + unit->shard];
+    uint64_t last = shard->first_layer + shard->layer_count - 1;
+    if (last == shard->first_layer)
+        snprintf(text, PLAN_MOMENT_BYTES, "%s of layer %" PRIu64, plan_pass_names[unit->pass], last);
+    else
+        snprintf(text, PLAN_MOMENT_BYTES, "%s of layers %" PRIu64 " to %" PRIu64, plan_pass_names[unit->pass],
+                 shard->first_layer, last);
+    return text;
+}

@@ -1,0 +1,43 @@
+/*
+ * Repetitions left out of a walk.
+ *
+ * Numbers and positions go on as if the plan had fewer of them, so that all records of the walk, whose times are
+ * numbers, stay as they are: what they say of operations in front of the cursor is the same, however many repetitions
+ * were left out before these. From the third repetition of a segment on, what an operation waits for is the same
+ * operations as one repetition before, those many numbers back, and others from before the segment or its first two
+ * repetitions: buffers and ranges that the segment uses have been used by all of its instances in their turn, and
+ * others have not been touched since.
+ */
+#include "planner/walk/plan_walk_state.h"
+
+struct plan_walk_place plan_walk_place(const struct plan_walk *walk)
+{
+    return (struct plan_walk_place){.segment = walk->at.segment, .repeat = walk->at.repeat, .index = walk->at.index,
+                                    .op = walk->at.op, .member = walk->at.member};
+}
+
+static void count_minibatches(struct plan_walk *w, const struct plan_segment *segment, uint32_t repeats)
+{
+    const struct plan *plan = w->plan;
+    for (uint32_t i = 0; i < segment->instance_count; i++) {
+        const struct plan_unit *unit = &plan->units[plan->instances[segment->first_instance + i].unit];
+        bool last = plan->job_first_shard[unit->job] + unit->shard + 1 == plan->job_first_shard[unit->job + 1];
+        if (unit->ends_minibatch) w->minibatches[unit->job] += repeats;
+        if (unit->pass == PLAN_EVALUATE && last) w->held_out[unit->job] += repeats;
+    }
+}
+
+void plan_walk_skip(struct plan_walk *walk, uint32_t repeats)
+{
+    const struct plan *plan = walk->plan;
+    assert(!walk->open && walk->at.segment < plan->segment_count);
+    const struct plan_segment *segment = &plan->segments[walk->at.segment];
+    assert(walk->at.repeat >= 2 && repeats < segment->repeat_count - walk->at.repeat);
+    count_minibatches(walk, segment, repeats);
+    for (uint32_t s = walk->at.segment + 1; walk->ops_before && s < plan->segment_count; s++) {
+        walk->segment_positions[s] -= (uint64_t)repeats * segment->instance_count;
+        walk->segment_numbers[s] -= repeats * segment_ops(walk, walk->at.segment);
+    }
+    walk->at.repeat += repeats;
+    walk->skipped = true;
+}

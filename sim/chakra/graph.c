@@ -1,0 +1,427 @@
+/*
+ * The loop of sim.c without a plan: all nodes are there from the beginning, and a node says itself who waits
+ * for it.
+ *
+ *     loop:  settle   rates and speeds, once
+ *            pop      the next event: a latency is over, and a flow begins; or a node has ended, its queue
+ *                     begins the next that is ready, and what waited for it becomes ready
+ *
+ * Nodes that take no time end where they become ready. A list of those that are still to be looked at stands
+ * in for recursion: chains of them may be as long as the trace. The list and the queues' are one array of
+ * links, for a node is in one of them at most.
+ */
+#include "sim/chakra/graph.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/process/progress.h"
+#include "models/cost/cost.h"
+#include "planner/plan.h"
+#include "sim/engine/take.h"
+#include "sim/limit.h"
+#include "sim/network/flow.h"
+#include "sim/network/interference.h"
+#include "sim/network/machine.h"
+
+enum event_kind { EVENT_END, EVENT_FLOW }; /* the order of what happens at the same time */
+
+enum { PROGRESS_NODES = 1 << 17 };
+
+struct list {
+    uint32_t first, last; /* SIM_GRAPH_NONE: empty */
+};
+
+struct lane {
+    struct list ready;
+    uint32_t running;     /* node, or SIM_GRAPH_NONE */
+    bool copies, slowed, in_latency;
+    uint32_t path;        /* of the copy under way */
+    uint32_t device;      /* hardware_cpu() where there is none */
+    double latency_s, rate;
+    double volume, start_s;
+    uint64_t span;
+};
+
+struct run {
+    const struct sim_graph *graph;
+    const struct hardware *hardware;
+    const struct sim_graph_options *options;
+    struct trace *trace;
+    struct arena arena;
+    struct lane *lanes;        /* by queue */
+    uint32_t *links;           /* by node: the next of its list */
+    struct list ended;         /* nodes that have just ended */
+    uint32_t *path_lanes;
+    struct sim_path *paths;
+    uint32_t first_p2p_path, path_count;
+    struct sim_flows *flows;
+    struct sim_interference *interference;
+    struct sim_queue *queue;   /* owners: lanes, then bundles of flows */
+    struct sim_stream_use *uses;
+    bool slowed, flows_changed, slowing_changed;
+    double now_s;
+    uint64_t done, begun, events, spans;
+};
+
+/* --- lists ---------------------------------------------------------------------------------- */
+
+static void push(struct run *run, struct list *list, uint32_t node)
+{
+    run->links[node] = SIM_GRAPH_NONE;
+    if (list->first == SIM_GRAPH_NONE) list->first = node;
+    else run->links[list->last] = node;
+    list->last = node;
+}
+
+static uint32_t pop(struct run *run, struct list *list)
+{
+    uint32_t node = list->first;
+    if (node != SIM_GRAPH_NONE) list->first = run->links[node];
+    return node;
+}
+
+/* --- beginnings ----------------------------------------------------------------------------- */
+
+static void begin_flow(struct run *run, struct lane *lane)
+{
+    lane->in_latency = false;
+    sim_flows_begin(run->flows, lane->path, lane->volume, run->graph->nodes[lane->running].bytes,
+                    sim_order(EVENT_END, lane->span), run->now_s);
+    run->flows_changed = true;
+    if (!lane->slowed) return;
+    sim_interference_copies_changed(run->interference, lane->device);
+    run->slowing_changed = true;
+}
+
+static void begin_copy(struct run *run, struct lane *lane, uint32_t owner, const struct sim_graph_node *node)
+{
+    if (run->graph->queues[owner].kind == STREAM_P2P) {
+        const struct sim_graph_pair *pair = &run->graph->pairs[node->pair];
+        lane->path = run->first_p2p_path + node->pair;
+        lane->latency_s = cost_p2p_latency_s(run->hardware, pair->from, pair->to);
+        lane->rate = run->paths[lane->path].cap_bytes_per_s;
+    }
+    double latency_s = fmin(lane->latency_s, node->seconds);
+    lane->volume = (node->seconds - latency_s) * lane->rate;
+    lane->in_latency = latency_s > 0;
+    if (lane->in_latency)
+        sim_queue_set(run->queue, owner, run->now_s + latency_s, sim_order(EVENT_FLOW, lane->span));
+    else
+        begin_flow(run, lane);
+}
+
+/* The queue's next node, if it can begin. */
+static void begin_next(struct run *run, uint32_t owner)
+{
+    struct lane *lane = &run->lanes[owner];
+    if (lane->running != SIM_GRAPH_NONE) return;
+    lane->running = pop(run, &lane->ready);
+    if (lane->running == SIM_GRAPH_NONE) return;
+    const struct sim_graph_node *node = &run->graph->nodes[lane->running];
+    lane->start_s = run->now_s;
+    lane->span = run->begun++;
+    if (lane->copies) {
+        begin_copy(run, lane, owner, node);
+    } else if (lane->slowed) {
+        sim_interference_compute(run->interference, lane->device, owner, node->seconds,
+                                 sim_order(EVENT_END, lane->span), run->now_s);
+        run->slowing_changed = true;
+    } else {
+        sim_queue_set(run->queue, owner, run->now_s + node->seconds, sim_order(EVENT_END, lane->span));
+    }
+}
+
+static void become_ready(struct run *run, uint32_t node)
+{
+    uint32_t queue = run->graph->nodes[node].queue;
+    if (queue == SIM_GRAPH_NONE) {
+        push(run, &run->ended, node);
+        return;
+    }
+    push(run, &run->lanes[queue].ready, node);
+    begin_next(run, queue);
+}
+
+/* --- ends ----------------------------------------------------------------------------------- */
+
+/* Nodes that have ended, and those of no time behind them. */
+static void go_on(struct run *run)
+{
+    const struct sim_graph *graph = run->graph;
+    for (uint32_t n; (n = pop(run, &run->ended)) != SIM_GRAPH_NONE;) {
+        const struct sim_graph_node *node = &graph->nodes[n];
+        run->done++;
+        for (uint32_t i = 0; i < node->next_count; i++) {
+            uint32_t next = graph->next[node->first_next + i];
+            assert(graph->nodes[next].waits > 0);
+            if (--graph->nodes[next].waits == 0) become_ready(run, next);
+        }
+    }
+}
+
+static void record_span(struct run *run, uint32_t owner)
+{
+    const struct lane *lane = &run->lanes[owner];
+    const struct sim_graph_node *node = &run->graph->nodes[lane->running];
+    uint32_t kind = run->graph->queues[owner].kind;
+    bool joins = (kind == STREAM_GROUP || kind == STREAM_DATA) && node->bytes > 0;
+    run->trace->spans[run->spans++] = (struct trace_span){
+        .start_s = lane->start_s,
+        .end_s = run->now_s,
+        .number = lane->span,
+        .bytes = lane->copies || joins ? node->bytes : 0,
+        .stream = owner,
+        .kind = lane->copies ? OP_COPY : joins ? OP_COLLECTIVE : OP_COMPUTE,
+    };
+}
+
+static void end_node(struct run *run, uint32_t owner)
+{
+    struct lane *lane = &run->lanes[owner];
+    if (lane->slowed) {
+        if (lane->copies) sim_interference_copies_changed(run->interference, lane->device);
+        else sim_interference_computed(run->interference, lane->device);
+        run->slowing_changed = true;
+    }
+    run->uses[owner].busy_s += run->now_s - lane->start_s;
+    run->uses[owner].operations++;
+    if (run->options->record_spans) record_span(run, owner);
+    push(run, &run->ended, lane->running);
+    lane->running = SIM_GRAPH_NONE;
+    begin_next(run, owner);
+    go_on(run);
+}
+
+static void take_event(struct run *run, const struct sim_event *event)
+{
+    uint32_t owner = event->owner;
+    if (owner >= run->graph->queue_count) {
+        uint32_t bundle = owner - run->graph->queue_count;
+        owner = run->path_lanes[sim_flows_finish(run->flows, bundle, run->now_s)];
+        run->flows_changed = true;
+    } else if (run->lanes[owner].in_latency) {
+        begin_flow(run, &run->lanes[owner]);
+        return;
+    }
+    end_node(run, owner);
+}
+
+static void settle(struct run *run)
+{
+    const struct sim_rate *changed = NULL;
+    uint32_t changed_count = 0;
+    if (run->slowing_changed) sim_interference_settle_caps(run->interference);
+    if (run->flows_changed || run->slowing_changed)
+        changed_count = sim_flows_settle(run->flows, run->now_s, &changed);
+    if (run->slowing_changed || (run->slowed && changed_count > 0))
+        sim_interference_settle_speeds(run->interference, changed, changed_count, run->now_s);
+    run->flows_changed = run->slowing_changed = false;
+}
+
+static void report_progress(const struct run *run)
+{
+    if (run->options->on_progress)
+        run->options->on_progress(run->options->context, (double)run->done, (double)run->graph->node_count);
+}
+
+static void run_events(struct run *run)
+{
+    uint64_t next_report = PROGRESS_NODES;
+    for (uint32_t n = 0; n < run->graph->node_count; n++)
+        if (run->graph->nodes[n].waits == 0) become_ready(run, n);
+    go_on(run);
+    for (struct sim_event event;;) {
+        settle(run);
+        if (!sim_queue_pop(run->queue, &event)) break;
+        run->now_s = event.time_s;
+        run->events++;
+        take_event(run, &event);
+        if (run->done < next_report) continue;
+        report_progress(run);
+        next_report += PROGRESS_NODES;
+    }
+}
+
+/* --- the machine ---------------------------------------------------------------------------- */
+
+static void fill_lane(struct run *run, uint32_t q)
+{
+    const struct sim_graph_queue *queue = &run->graph->queues[q];
+    struct lane *lane = &run->lanes[q];
+    uint32_t cpu = hardware_cpu(run->hardware);
+    bool host = queue->device == PLAN_NONE, joins = queue->kind == STREAM_GROUP || queue->kind == STREAM_DATA;
+    bool out = queue->kind == STREAM_D2H || queue->kind == STREAM_WRITE;
+    *lane = (struct lane){.ready = {SIM_GRAPH_NONE, SIM_GRAPH_NONE},
+                          .running = SIM_GRAPH_NONE,
+                          .copies = plan_stream_copies(queue->kind),
+                          .device = host ? cpu : queue->device};
+    if (queue->kind == STREAM_READ || queue->kind == STREAM_WRITE) lane->latency_s = run->hardware->storage.latency.value;
+    else if (queue->kind != STREAM_HOST && !joins) lane->slowed = sim_interference_affects(run->interference, lane->device);
+    run->slowed |= lane->slowed;
+    if (!lane->copies || queue->kind == STREAM_P2P) return;
+    lane->path = (lane->device + queue->host) * 2 + out; /* storage's stand where the processors' would */
+    lane->rate = run->paths[lane->path].cap_bytes_per_s;
+    run->path_lanes[lane->path] = q;
+    if (!host) lane->latency_s = cost_copy_latency_s(run->hardware, lane->device, out ? COPY_D2H : COPY_H2D);
+}
+
+/* The lane of each device that fetches, for the paths of pairs. */
+static void fill_p2p_lanes(struct run *run)
+{
+    for (uint32_t q = 0; q < run->graph->queue_count; q++) {
+        if (run->graph->queues[q].kind != STREAM_P2P) continue;
+        for (uint32_t i = 0; i < run->graph->pair_count; i++)
+            if (run->graph->pairs[i].to == run->graph->queues[q].device)
+                run->path_lanes[run->first_p2p_path + i] = q;
+    }
+}
+
+static enum status create_flows(struct run *run, struct error *err)
+{
+    enum status status = STATUS_OK;
+    const struct hardware *hardware = run->hardware;
+    uint32_t storage = hardware_storage_count(hardware);
+    uint32_t link_count = hardware->link_count + storage, queues = run->graph->queue_count;
+    run->first_p2p_path = (hardware->device_count + storage) * 2;
+    run->path_count = run->first_p2p_path + run->graph->pair_count;
+    struct sim_link *links = sim_take(&run->arena, link_count, sizeof *links, &status, err);
+    uint32_t *devices = sim_take(&run->arena, run->path_count, sizeof *devices, &status, err);
+    run->paths = sim_take(&run->arena, run->path_count, sizeof *run->paths, &status, err);
+    run->path_lanes = sim_take(&run->arena, run->path_count, sizeof *run->path_lanes, &status, err);
+    if (status != STATUS_OK) return status;
+    sim_machine_links(hardware, links);
+    sim_machine_paths(hardware, run->interference, links, 1, run->paths);
+    if (storage > 0) sim_machine_storage(hardware, links, run->paths);
+    for (uint32_t p = 0; p < run->first_p2p_path; p++)
+        devices[p] = p / 2 < hardware->device_count ? p / 2 : hardware_cpu(hardware);
+    for (uint32_t i = 0; i < run->graph->pair_count; i++) {
+        const struct sim_graph_pair *pair = &run->graph->pairs[i];
+        status = sim_machine_p2p_path(&run->arena, hardware, run->interference, links, pair->from, pair->to,
+                                      hardware_cpu(hardware) + 1 + i, &run->paths[run->first_p2p_path + i], err);
+        if (status != STATUS_OK) return status;
+        devices[run->first_p2p_path + i] = pair->to;
+    }
+    const struct sim_flows_setup setup = {
+        .links = links, .link_count = link_count, .paths = run->paths, .path_count = run->path_count};
+    status = sim_flows_create(&run->arena, &setup, &run->flows, err);
+    uint32_t bundles = status == STATUS_OK ? sim_flows_bundle_count(run->flows) : 0;
+    if (status == STATUS_OK) status = sim_queue_create(&run->arena, queues + bundles, &run->queue, err);
+    uint32_t *owners = sim_take(&run->arena, bundles, sizeof *owners, &status, err);
+    if (status != STATUS_OK) return status;
+    for (uint32_t b = 0; b < bundles; b++) owners[b] = queues + b;
+    sim_flows_attach(run->flows, run->queue, owners);
+    return sim_interference_attach(run->interference, &run->arena, run->flows, run->queue, devices,
+                                   run->path_count, err);
+}
+
+static enum status create_trace(struct run *run, struct error *err)
+{
+    enum status status = STATUS_OK;
+    struct trace *trace = run->trace;
+    const char *prefix = strcmp(run->hardware->backend, "cuda") == 0 ? "gpu" : "dev";
+    uint32_t spans = run->options->record_spans ? run->graph->node_count : 0;
+    trace->source = TRACE_PREDICTED;
+    trace->policy = "trace";
+    trace->streams = sim_take(&trace->arena, run->graph->queue_count, sizeof *trace->streams, &status, err);
+    uint32_t hosts = hardware_host_count(run->hardware);
+    trace->places = sim_take(&trace->arena, run->hardware->device_count + hosts, sizeof *trace->places, &status, err);
+    trace->jobs = sim_take(&trace->arena, 1, sizeof *trace->jobs, &status, err);
+    trace->spans = sim_take(&trace->arena, spans, sizeof *trace->spans, &status, err);
+    if (status == STATUS_OK) status = arena_string(&trace->arena, run->hardware->name, &trace->hardware, err);
+    if (status == STATUS_OK) status = arena_string(&trace->arena, run->graph->name, &trace->jobs[0].name, err);
+    if (status != STATUS_OK) return status;
+    trace->job_count = 1;
+    trace->stream_count = run->graph->queue_count;
+    trace->place_count = run->hardware->device_count + hosts;
+    trace->more_hosts = hosts - 1;
+    for (uint32_t h = 0; h < hosts && status == STATUS_OK; h++) status = trace_name_host(trace, h, err);
+    for (uint32_t q = 0; q < trace->stream_count && status == STATUS_OK; q++) {
+        trace->streams[q].device = run->graph->queues[q].device;
+        trace->streams[q].host = run->graph->queues[q].host;
+        trace->streams[q].kind = run->graph->queues[q].kind;
+        status = arena_string(&trace->arena, run->graph->queues[q].name, &trace->streams[q].name, err);
+    }
+    for (uint32_t d = 0; d < run->hardware->device_count && status == STATUS_OK; d++) {
+        char text[32];
+        snprintf(text, sizeof text, "%s%" PRIu32, prefix, d);
+        trace->places[1 + d].capacity_bytes = run->hardware->devices[d].memory_bytes;
+        status = arena_string(&trace->arena, text, &trace->places[1 + d].name, err);
+    }
+    return status;
+}
+
+static enum status create(struct run *run, struct error *err)
+{
+    enum status status = STATUS_OK;
+    run->lanes = sim_take(&run->arena, run->graph->queue_count, sizeof *run->lanes, &status, err);
+    run->uses = sim_take(&run->arena, run->graph->queue_count, sizeof *run->uses, &status, err);
+    run->links = sim_take(&run->arena, run->graph->node_count, sizeof *run->links, &status, err);
+    if (status == STATUS_OK)
+        status = sim_interference_create(&run->arena, run->hardware, &run->interference, err);
+    if (status == STATUS_OK) status = create_flows(run, err);
+    if (status == STATUS_OK) status = create_trace(run, err);
+    if (status != STATUS_OK) return status;
+    for (uint32_t q = 0; q < run->graph->queue_count; q++) fill_lane(run, q);
+    fill_p2p_lanes(run);
+    return STATUS_OK;
+}
+
+/* --- public --------------------------------------------------------------------------------- */
+
+static enum status fill_result(struct run *run, struct sim_result *result, struct error *err)
+{
+    enum status status = STATUS_OK;
+    struct trace *trace = run->trace;
+    uint32_t links = run->hardware->link_count + hardware_storage_count(run->hardware);
+    result->streams = sim_take(&result->arena, trace->stream_count, sizeof *result->streams, &status, err);
+    result->links = sim_take(&result->arena, links, sizeof *result->links, &status, err);
+    if (status != STATUS_OK) return status;
+    memcpy(result->streams, run->uses, trace->stream_count * sizeof *result->streams);
+    if (sim_flows_uses(run->flows, result->links, err) != STATUS_OK) return err->status;
+    result->makespan_s = run->now_s;
+    result->operations = run->done;
+    result->events = run->events;
+    result->memory_bytes = sizeof *run + run->arena.total_bytes;
+    trace->makespan_s = trace->jobs[0].end_s = run->now_s;
+    trace->complete = true;
+    trace->span_count = run->spans;
+    trace_finish(trace);
+    char text[SIM_LIMIT_TEXT_BYTES];
+    sim_limit_text(run->hardware, result, trace, text);
+    return arena_string(&result->arena, text, &result->binds, err);
+}
+
+/* A node of a circle, or behind one. */
+static uint32_t find_waiting(const struct sim_graph *graph)
+{
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        if (graph->nodes[n].waits > 0) return n;
+    return SIM_GRAPH_NONE;
+}
+
+enum status sim_graph_run(struct sim_graph *graph, const struct sim_graph_options *options,
+                          struct sim_result *result, struct trace *trace, uint32_t *never, struct error *err)
+{
+    struct run run = {.graph = graph,
+                      .hardware = graph->hardware,
+                      .options = options,
+                      .trace = trace,
+                      .ended = {SIM_GRAPH_NONE, SIM_GRAPH_NONE}};
+    enum status status = create(&run, err);
+    if (status == STATUS_OK) {
+        double begun_s = clock_s();
+        run_events(&run);
+        result->wall_s = clock_s() - begun_s;
+        *never = find_waiting(graph);
+        assert((*never == SIM_GRAPH_NONE) == (run.done == graph->node_count));
+        if (*never == SIM_GRAPH_NONE) {
+            status = fill_result(&run, result, err);
+            report_progress(&run);
+        }
+    }
+    arena_release(&run.arena);
+    return status;
+}

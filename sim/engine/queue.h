@@ -1,0 +1,114 @@
+/*
+ * The event queue: at most one entry per owner, in a total order that no tie can upset.
+ *
+ * Entries are ordered by (time, order). An owner is a small number (a stream, a class of flows); its
+ * entry can be set, moved both ways and removed at any time. Owners whose entries change together
+ * should be neighbours in a block. The same structure serves for other growing quantities than
+ * time, such as bytes served to a flow.
+ */
+#ifndef SPILLWAY_SIM_QUEUE_H
+#define SPILLWAY_SIM_QUEUE_H
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "sim/engine/words.h"
+
+struct sim_queue;
+
+struct sim_event {
+    double time_s;
+    uint64_t order; /* see sim_order() */
+    uint32_t owner;
+};
+
+/* What goes first among equal times: the smaller kind, then the smaller number. */
+enum { SIM_ORDER_NUMBER_BITS = 60 };
+static inline uint64_t sim_order(uint32_t kind, uint64_t number)
+{
+    assert(kind < 16);
+    assert(number < (uint64_t)1 << SIM_ORDER_NUMBER_BITS);
+    return (uint64_t)kind << SIM_ORDER_NUMBER_BITS | number;
+}
+
+/* Owners are played in blocks of neighbours, the first of each against those of other blocks. */
+enum { SIM_QUEUE_BLOCK = 8 };
+
+/* Room for one entry of each owner in [0, owner_count). Lives as long as `arena`; allocates nothing
+ * afterwards. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status sim_queue_create(struct arena *arena, uint32_t owner_count,
+                                        struct sim_queue **out, struct error *err);
+
+/* Put the owner's entry where it belongs, whether it has one already or not. `time_s` is finite and
+ * not before the last entry popped. O(1); what it moves is found out by sim_queue_first(). */
+static inline void sim_queue_set(struct sim_queue *queue, uint32_t owner, double time_s, uint64_t order);
+
+/* Nothing happens when the owner has no entry. O(1). */
+void sim_queue_remove(struct sim_queue *queue, uint32_t owner);
+
+/* The owner's entry, which there is. */
+struct sim_event sim_queue_entry(const struct sim_queue *queue, uint32_t owner);
+
+/* The first entry; false when there is none. O(log owners) for each block of owners set since. */
+bool sim_queue_first(struct sim_queue *queue, struct sim_event *out);
+bool sim_queue_pop(struct sim_queue *queue, struct sim_event *out);
+
+bool sim_queue_empty(struct sim_queue *queue);
+
+/* All times become earlier by `seconds`: another zero is chosen. O(owners). */
+void sim_queue_shift(struct sim_queue *queue, double seconds);
+
+/* What there is in it, orders less `first_order`. O(owners). */
+void sim_queue_write(const struct sim_queue *queue, uint64_t first_order, struct sim_words *out);
+
+/* --- sim_queue_set() is called too often to be a call; the rest of this is for queue.c ---------- */
+
+enum { SIM_QUEUE_NOTED_MAX = 4 };
+
+struct sim_queue {
+    uint64_t *times;       /* by owner, of whole blocks: keys, see sim_queue_key() */
+    uint64_t *orders;      /* likewise */
+    uint64_t *node_times;  /* winners: of all in [1], of the blocks from [leaf_count] on ... */
+    uint32_t *node_owners; /* ... and who they are */
+    uint32_t leaf_count;   /* blocks, a power of two */
+    uint32_t owner_count;
+    uint32_t noted[SIM_QUEUE_NOTED_MAX]; /* blocks that have changed */
+    uint32_t noted_count;
+    double floor_s;        /* the last time popped */
+};
+
+void sim_queue_play_noted(struct sim_queue *queue);
+
+/* An integer that compares like the double it comes from: the bits of a positive one do, those of a
+ * negative one when inverted. */
+static inline uint64_t sim_queue_key(double time_s)
+{
+    uint64_t bits;
+    time_s += 0.0; /* -0 is 0 */
+    memcpy(&bits, &time_s, sizeof bits);
+    return bits ^ ((uint64_t)((int64_t)bits >> 63) | UINT64_C(1) << 63);
+}
+
+static inline void sim_queue_note(struct sim_queue *queue, uint32_t block)
+{
+    for (uint32_t i = 0; i < queue->noted_count; i++)
+        if (queue->noted[i] == block) return;
+    if (queue->noted_count == SIM_QUEUE_NOTED_MAX) sim_queue_play_noted(queue);
+    queue->noted[queue->noted_count++] = block;
+}
+
+static inline void sim_queue_set(struct sim_queue *queue, uint32_t owner, double time_s, uint64_t order)
+{
+    assert(owner < queue->owner_count);
+    assert(time_s >= queue->floor_s);
+    assert(time_s < INFINITY);
+    queue->times[owner] = sim_queue_key(time_s);
+    queue->orders[owner] = order;
+    sim_queue_note(queue, owner / SIM_QUEUE_BLOCK);
+}
+
+#endif

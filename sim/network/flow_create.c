@@ -1,0 +1,212 @@
+/* See flow_state.h. Which classes are of a star is share.c's to say; whether its flows are few enough, and
+ * their caps are never changed, is found out here; whether they are a crowd where they are too many, by
+ * flow_crowds.c. */
+#include "sim/network/flow_state.h"
+
+#include <math.h>
+
+#include "sim/engine/take.h"
+
+static void copy_hops(struct sim_flows *flows, const struct sim_flows_setup *setup)
+{
+    uint32_t used = 0;
+    for (uint32_t p = 0; p < setup->path_count; p++) {
+        flows->paths[p].first_link = used;
+        flows->paths[p].link_count = setup->paths[p].hop_count;
+        const uint32_t *lanes;
+        flows->paths[p].has_own_lanes = sim_share_own_lanes(flows->share, p, &lanes) > 0;
+        for (uint32_t h = 0; h < setup->paths[p].hop_count; h++) {
+            const struct sim_crossing crossing = sim_path_crossing(&setup->paths[p], h);
+            flows->path_links[used] = crossing.hop.link;
+            flows->path_weights[used] = crossing.weight;
+            /* What crosses a simplex link several times at once, a staged copy or a ring, goes out as often as in. */
+            bool both = crossing.weight > 1 && !setup->links[crossing.hop.link].duplex;
+            flows->path_directions[used++] = both ? PATH_BOTH_WAYS : (uint8_t)crossing.hop.direction;
+        }
+    }
+}
+
+/* The flows of all paths, in their order. */
+static void fill_flows(struct sim_flows *flows, const struct sim_flows_setup *setup)
+{
+    uint32_t flow = 0;
+    for (uint32_t p = 0; p < setup->path_count; p++)
+        for (uint32_t i = 0; i < setup->paths[p].flow_limit; i++)
+            flows->flows[flow++] = (struct flow_state){
+                .path = p, .class = sim_share_class(flows->share, p), .star = NO_STAR};
+}
+
+/* --- stars ----------------------------------------------------------------------------------- */
+
+/* A class of up to so many flows that shares with nobody is a star without a lane. More are better kept in
+ * a queue. */
+enum { ALONE_MAX = 8 };
+
+/* Per lane of a star, and behind those per class. */
+struct candidate {
+    uint32_t flow_count;
+    uint32_t alike_count; /* these, and what they stand for: that a class is kept in one way whoever is simulated */
+    uint32_t priority; /* of all of them */
+    bool refused;
+    uint32_t star; /* its number, once it has one */
+};
+
+/* Caps of paths in groups may be set; a trunk and lanes of a path's own are two things to be full. */
+static bool fits_star(const struct sim_flows *flows, const struct sim_path *path, uint32_t class,
+                      bool has_own_lanes)
+{
+    double trunk = sim_share_limits(flows->share, class).trunk_bytes_per_s;
+    return path->group == SIM_NO_GROUP && (trunk == INFINITY || !has_own_lanes);
+}
+
+/* NULL: the class shares several lanes. */
+static struct candidate *candidate_of(const struct sim_flows *flows, uint32_t class,
+                                      struct candidate *candidates)
+{
+    const struct sim_share_limits limits = sim_share_limits(flows->share, class);
+    if (limits.alone) return &candidates[flows->link_count * 2 + class];
+    return limits.star != SIM_NO_STAR ? &candidates[limits.star] : NULL;
+}
+
+static void count_candidates(const struct sim_flows *flows, const struct sim_flows_setup *setup,
+                             struct candidate *candidates)
+{
+    for (uint32_t p = 0; p < setup->path_count; p++) {
+        uint32_t class = sim_share_class(flows->share, p);
+        struct candidate *candidate = candidate_of(flows, class, candidates);
+        if (!candidate) continue;
+        bool alone = sim_share_limits(flows->share, class).alone;
+        uint32_t most = alone ? ALONE_MAX : SIM_STAR_FLOWS_MAX;
+        candidate->flow_count += setup->paths[p].flow_limit;
+        if (setup->paths[p].times > 1 && alone) candidate->alike_count += setup->paths[p].times;
+        else candidate->alike_count += setup->paths[p].flow_limit;
+        if (candidate->flow_count == setup->paths[p].flow_limit) candidate->priority = setup->paths[p].priority;
+        candidate->refused |= candidate->alike_count > most || candidate->priority != setup->paths[p].priority ||
+                              !fits_star(flows, &setup->paths[p], class, flows->paths[p].has_own_lanes);
+    }
+}
+
+static void place_flow(struct sim_flows *flows, uint32_t index, struct sim_star_arm *arms, struct candidate *candidate)
+{
+    struct flow_state *flow = &flows->flows[index];
+    const struct sim_share_limits limits = sim_share_limits(flows->share, flow->class);
+    struct sim_star_arm *arm = &arms[flow->class];
+    struct sim_star *star = &flows->stars[candidate->star];
+    flow->star = candidate->star;
+    flow->member = candidate->flow_count++;
+    arm->cap = sim_share_base_cap(flows->share, flow->class);
+    arm->trunk = limits.trunk_bytes_per_s;
+    arm->places |= UINT64_C(1) << flow->member;
+    star->bytes_per_s = limits.alone ? INFINITY : limits.star_bytes_per_s;
+    star->flows[flow->member].flow = index;
+    star->flows[flow->member].path = flow->path;
+    flows->star_lanes[flow->star] = limits.star; /* SIM_NO_STAR where it is alone */
+}
+
+static enum status create_stars(struct arena *arena, struct sim_flows *flows,
+                                const struct sim_flows_setup *setup, struct error *err)
+{
+    struct arena scratch = {0};
+    enum status status = STATUS_OK;
+    uint32_t count = flows->link_count * 2 + flows->class_count;
+    struct candidate *candidates = sim_take(&scratch, count, sizeof *candidates, &status, err);
+    if (status == STATUS_OK) count_candidates(flows, setup, candidates);
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        candidates[i].refused |= candidates[i].flow_count == 0;
+        candidates[i].star = candidates[i].refused ? NO_STAR : flows->star_count++;
+    }
+    struct sim_star_arm *arms = sim_take(&scratch, flows->class_count, sizeof *arms, &status, err);
+    flows->stars = sim_take_lines(arena, flows->star_count, sizeof *flows->stars, &status, err);
+    flows->touched_stars = sim_take(arena, flows->star_count, sizeof(uint32_t), &status, err);
+    flows->star_lanes = sim_take(arena, flows->star_count, sizeof(uint32_t), &status, err);
+    flows->star_places = sim_take_lines(arena, flows->flow_count, sizeof *flows->star_places, &status, err);
+    for (uint32_t i = 0, used = 0; i < count && status == STATUS_OK; i++) {
+        if (candidates[i].refused) continue;
+        struct sim_star *star = &flows->stars[candidates[i].star];
+        star->flows = &flows->star_places[used];
+        used += candidates[i].flow_count;
+        candidates[i].flow_count = 0;
+        flows->star_place_count = used;
+    }
+    for (uint32_t f = 0; f < flows->flow_count && status == STATUS_OK; f++) {
+        struct candidate *candidate = candidate_of(flows, flows->flows[f].class, candidates);
+        if (candidate && !candidate->refused) place_flow(flows, f, arms, candidate);
+    }
+    for (uint32_t p = 0; p < flows->path_count && status == STATUS_OK; p++)
+        flows->paths[p].arm = arms[sim_share_class(flows->share, p)];
+    arena_release(&scratch);
+    return status;
+}
+
+/* --- clocks ---------------------------------------------------------------------------------- */
+
+static enum status create_clocks(struct arena *arena, struct sim_flows *flows, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t f = 0; f < flows->flow_count; f++)
+        flows->classes[flows->flows[f].class].flow_count += flows->flows[f].star == NO_STAR;
+    uint32_t used = 0;
+    for (uint32_t c = 0; c < flows->class_count && status == STATUS_OK; c++) {
+        struct class_clock *class = &flows->classes[c];
+        if (class->flow_count == 0) continue; /* of a star or a crowd */
+        class->full_rate = sim_share_base_cap(flows->share, c) * SIM_FULL;
+        class->first_member = used;
+        used += class->flow_count;
+        status = sim_queue_create(arena, class->flow_count, &class->ends, err);
+        class->flow_count = 0;
+        class->bundle = flows->bundle_count++;
+        flows->bundle_classes[class->bundle] = c;
+    }
+    for (uint32_t f = 0; f < flows->flow_count && status == STATUS_OK; f++) {
+        struct class_clock *class = &flows->classes[flows->flows[f].class];
+        if (flows->flows[f].star != NO_STAR) continue;
+        flows->flows[f].member = class->flow_count;
+        flows->members[class->first_member + class->flow_count++] = f;
+    }
+    for (uint32_t c = 0; c < flows->class_count; c++) flows->classes[c].flow_count = 0;
+    return status;
+}
+
+/* --- all of it ------------------------------------------------------------------------------- */
+
+enum status sim_flows_create(struct arena *arena, const struct sim_flows_setup *setup,
+                             struct sim_flows **out, struct error *err)
+{
+    struct sim_share *share;
+    enum status status = sim_share_create(arena, setup->links, setup->link_count, setup->paths,
+                                          setup->path_count, &share, err);
+    if (status != STATUS_OK) return status;
+    uint32_t hops = 0, flow_count = 0;
+    for (uint32_t p = 0; p < setup->path_count; p++) {
+        hops += setup->paths[p].hop_count;
+        flow_count += setup->paths[p].flow_limit;
+    }
+    struct sim_flows *flows = sim_take(arena, 1, sizeof *flows, &status, err);
+    if (status != STATUS_OK) return status;
+    flows->share = share;
+    flows->class_count = sim_share_class_count(share);
+    flows->flow_count = flow_count;
+    flows->path_count = setup->path_count;
+    flows->link_count = setup->link_count;
+    flows->classes = sim_take(arena, flows->class_count, sizeof *flows->classes, &status, err);
+    flows->flows = sim_take(arena, flow_count, sizeof *flows->flows, &status, err);
+    flows->paths = sim_take_lines(arena, flows->path_count, sizeof *flows->paths, &status, err);
+    flows->full_from_s = sim_take(arena, flow_count, sizeof *flows->full_from_s, &status, err);
+    flows->links = sim_take(arena, flows->link_count, sizeof *flows->links, &status, err);
+    flows->lanes = sim_take(arena, (size_t)flows->link_count * 2, sizeof *flows->lanes, &status, err);
+    flows->members = sim_take(arena, flow_count, sizeof *flows->members, &status, err);
+    flows->path_links = sim_take(arena, hops, sizeof *flows->path_links, &status, err);
+    flows->path_directions = sim_take(arena, hops, sizeof *flows->path_directions, &status, err);
+    flows->path_weights = sim_take(arena, hops, sizeof *flows->path_weights, &status, err);
+    if (status != STATUS_OK) return status;
+    copy_hops(flows, setup);
+    fill_flows(flows, setup);
+    status = create_stars(arena, flows, setup, err);
+    if (status == STATUS_OK) status = sim_flow_crowds_create(arena, flows, setup, err);
+    flows->bundle_count = flows->star_count + flows->crowd_count;
+    flows->bundle_classes =
+        sim_take(arena, flows->bundle_count + flows->class_count, sizeof(uint32_t), &status, err);
+    if (status == STATUS_OK) status = create_clocks(arena, flows, err);
+    if (status == STATUS_OK) *out = flows;
+    return status;
+}

@@ -1,0 +1,172 @@
+/*
+ * Which flows are of a crowd (crowd.h): those of classes that share one lane, with classes that share no other either,
+ * where they are too many for a star, all of one priority, with caps that are never changed.
+ */
+#include "sim/network/flow_state.h"
+
+#include <math.h>
+
+#include "sim/engine/take.h"
+
+/* Per lane. */
+struct meeting {
+    uint32_t flow_count, class_count;
+    uint32_t priority; /* of all of them */
+    uint32_t first_class; /* in `classes` of the finder */
+    uint32_t crowd; /* its number, once it has one */
+    bool refused;
+};
+
+struct finder {
+    struct sim_flows *flows;
+    const struct sim_flows_setup *setup;
+    struct meeting *meetings; /* by lane */
+    uint32_t *class_flows;    /* by class: flows of all its paths */
+    uint32_t *class_arms;     /* by class: its arm, of those of all crowds */
+    uint32_t *classes;        /* those of each meeting, one after the other */
+};
+
+/* NULL: the class meets others in several lanes or none, or is of a star. */
+static struct meeting *meeting_of(const struct finder *f, uint32_t flow)
+{
+    const struct flow_state *state = &f->flows->flows[flow];
+    if (state->star != NO_STAR) return NULL;
+    uint32_t lane = sim_share_limits(f->flows->share, state->class).star;
+    return lane == SIM_NO_STAR ? NULL : &f->meetings[lane];
+}
+
+static void count_flows(struct finder *f)
+{
+    for (uint32_t i = 0; i < f->flows->flow_count; i++) {
+        struct meeting *meeting = meeting_of(f, i);
+        if (!meeting) continue;
+        const struct flow_state *flow = &f->flows->flows[i];
+        const struct sim_path *path = &f->setup->paths[flow->path];
+        if (meeting->flow_count++ == 0) meeting->priority = path->priority;
+        meeting->class_count += f->class_flows[flow->class]++ == 0;
+        meeting->refused |= path->group != SIM_NO_GROUP || path->priority != meeting->priority;
+    }
+}
+
+/* The classes of each meeting, in their order. */
+static void list_classes(struct finder *f)
+{
+    uint32_t lanes = 2 * f->flows->link_count;
+    for (uint32_t l = 0, used = 0; l < lanes; l++) {
+        f->meetings[l].first_class = used;
+        used += f->meetings[l].class_count;
+        f->meetings[l].class_count = 0;
+    }
+    for (uint32_t c = 0; c < f->flows->class_count; c++) {
+        if (f->class_flows[c] == 0) continue;
+        struct meeting *meeting = &f->meetings[sim_share_limits(f->flows->share, c).star];
+        f->classes[meeting->first_class + meeting->class_count++] = c;
+    }
+}
+
+static void fill_arms(const struct finder *f, const struct meeting *meeting, struct sim_crowd_arm *arms)
+{
+    for (uint32_t i = 0; i < meeting->class_count; i++) {
+        uint32_t class = f->classes[meeting->first_class + i];
+        arms[i] = (struct sim_crowd_arm){.cap = sim_share_base_cap(f->flows->share, class),
+                                         .trunk = sim_share_limits(f->flows->share, class).trunk_bytes_per_s,
+                                         .flow_limit = f->class_flows[class]};
+    }
+}
+
+/* Numbers crowds, and counts what they have; `arms`: scratch. */
+static void choose_crowds(struct finder *f, struct sim_crowd_arm *arms)
+{
+    struct sim_flows *flows = f->flows;
+    for (uint32_t l = 0; l < 2 * flows->link_count; l++) {
+        struct meeting *meeting = &f->meetings[l];
+        meeting->refused |= meeting->flow_count <= SIM_STAR_FLOWS_MAX;
+        if (!meeting->refused) fill_arms(f, meeting, arms);
+        if (meeting->refused || !sim_crowd_suits(arms, meeting->class_count)) {
+            meeting->refused = true;
+            continue;
+        }
+        meeting->crowd = flows->crowd_count++;
+        flows->crowd_arm_count += meeting->class_count;
+        flows->crowd_place_count += meeting->flow_count;
+    }
+}
+
+static enum status make_crowd(struct finder *f, struct arena *arena, uint32_t lane, uint32_t *arm, uint32_t *place,
+                              struct error *err)
+{
+    struct sim_flows *flows = f->flows;
+    const struct meeting *meeting = &f->meetings[lane];
+    struct sim_crowd *crowd = &flows->crowds[meeting->crowd];
+    const uint32_t *classes = &f->classes[meeting->first_class];
+    *crowd = (struct sim_crowd){.bytes_per_s = sim_share_limits(flows->share, classes[0]).star_bytes_per_s,
+                                .arms = &flows->crowd_arms[*arm],
+                                .arm_count = meeting->class_count,
+                                .flows = &flows->crowd_flows[*place]};
+    fill_arms(f, meeting, crowd->arms);
+    flows->crowd_lanes[meeting->crowd] = lane;
+    for (uint32_t i = 0; i < meeting->class_count; i++) {
+        f->class_arms[classes[i]] = *arm + i;
+        flows->crowd_arm_classes[*arm + i] = classes[i];
+    }
+    *arm += meeting->class_count;
+    *place += meeting->flow_count;
+    return sim_crowd_init(crowd, arena, err);
+}
+
+/* `taken`, by arm: zeroed. */
+static void place_flows(const struct finder *f, uint32_t *taken)
+{
+    struct sim_flows *flows = f->flows;
+    for (uint32_t i = 0; i < flows->flow_count; i++) {
+        const struct meeting *meeting = meeting_of(f, i);
+        if (!meeting || meeting->refused) continue;
+        const struct sim_crowd *crowd = &flows->crowds[meeting->crowd];
+        uint32_t arm = f->class_arms[flows->flows[i].class];
+        uint32_t place = flows->crowd_arms[arm].first_place + taken[arm]++;
+        flows->flows[i].member = place;
+        flows->flows[i].star = flows->star_count + meeting->crowd;
+        flows->crowd_flow_indexes[(uint32_t)(crowd->flows - flows->crowd_flows) + place] = i;
+    }
+}
+
+static enum status make_crowds(struct finder *f, struct arena *arena, struct arena *scratch, struct error *err)
+{
+    struct sim_flows *flows = f->flows;
+    enum status status = STATUS_OK;
+    uint32_t arm = 0, place = 0;
+    uint32_t *taken = sim_take(scratch, flows->crowd_arm_count, sizeof *taken, &status, err);
+    flows->crowds = sim_take(arena, flows->crowd_count, sizeof *flows->crowds, &status, err);
+    flows->crowd_lanes = sim_take(arena, flows->crowd_count, sizeof *flows->crowd_lanes, &status, err);
+    flows->touched_crowds = sim_take(arena, flows->crowd_count, sizeof *flows->touched_crowds, &status, err);
+    flows->crowd_arms = sim_take(arena, flows->crowd_arm_count, sizeof *flows->crowd_arms, &status, err);
+    flows->crowd_arm_classes = sim_take(arena, flows->crowd_arm_count, sizeof *flows->crowd_arm_classes, &status, err);
+    flows->crowd_flows = sim_take(arena, flows->crowd_place_count, sizeof *flows->crowd_flows, &status, err);
+    flows->crowd_flow_indexes = sim_take(arena, flows->crowd_place_count, sizeof *flows->crowd_flow_indexes, &status, err);
+    for (uint32_t l = 0; status == STATUS_OK && l < 2 * flows->link_count; l++)
+        if (!f->meetings[l].refused) status = make_crowd(f, arena, l, &arm, &place, err);
+    if (status == STATUS_OK) place_flows(f, taken);
+    return status;
+}
+
+enum status sim_flow_crowds_create(struct arena *arena, struct sim_flows *flows, const struct sim_flows_setup *setup,
+                                   struct error *err)
+{
+    struct arena scratch = {0};
+    enum status status = STATUS_OK;
+    struct finder f = {.flows = flows, .setup = setup};
+    if (flows->flow_count <= SIM_STAR_FLOWS_MAX) return STATUS_OK;
+    f.meetings = sim_take(&scratch, 2 * (size_t)flows->link_count, sizeof *f.meetings, &status, err);
+    f.class_flows = sim_take(&scratch, flows->class_count, sizeof *f.class_flows, &status, err);
+    f.class_arms = sim_take(&scratch, flows->class_count, sizeof *f.class_arms, &status, err);
+    f.classes = sim_take(&scratch, flows->class_count, sizeof *f.classes, &status, err);
+    struct sim_crowd_arm *arms = sim_take(&scratch, flows->class_count, sizeof *arms, &status, err);
+    if (status == STATUS_OK) {
+        count_flows(&f);
+        list_classes(&f);
+        choose_crowds(&f, arms);
+    }
+    if (status == STATUS_OK && flows->crowd_count > 0) status = make_crowds(&f, arena, &scratch, err);
+    arena_release(&scratch);
+    return status;
+}

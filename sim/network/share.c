@@ -1,0 +1,410 @@
+/*
+ * Who gets how much of which link, again and again, a few hundred nanoseconds each time.
+ *
+ * Every start and end of a copy may change the rate of every other copy that is under way. Solved
+ * naively, all flows over all links, that is the whole cost of a simulation. Three observations
+ * make it small; each is exact.
+ *
+ * 1. Links that cannot limit anybody are left out, paths that are alike are one class, and a class
+ *    of n flows is rated like one flow of weight n (outline.c).
+ *
+ * 2. A change travels only over contended lanes: those where the caps of all flows together exceed
+ *    the bandwidth, now or when they were last rated. Where no lane on the path is contended the
+ *    rate is the cap, and nobody else notices.
+ *
+ * 3. A class that no other class shares a lane with is rated by itself: the lowest of its cap and
+ *    bandwidth / flows. Where groups of devices do not contend with each other, that is every class.
+ *
+ * What is left is rated by progressive filling. All rates of the component rise together from zero.
+ * The level at which lane l would be full is (what is left of l) / (flows not yet fixed on l). The
+ * lowest such level, over all lanes, is reached first - unless some class reaches its cap before:
+ * those classes are fixed at their caps and the levels computed anew (fixing a class below a lane's
+ * level never lowers that level, so all of them can be fixed in one round). Otherwise the flows on
+ * that lane are fixed at the level. Rounds end when every class is fixed.
+ *
+ *     two lanes, A 10 and B 9; flows x on A, y on A and B, z on B and B's cap-2 flow w
+ *     levels: A 10/2 = 5, B 9/3 = 3; w has cap 2 < 3: fix w = 2
+ *     levels: A 5, B (9-2)/2 = 3.5: fix y = z = 3.5;  A (10-3.5)/1 = 6.5: fix x = 6.5
+ *
+ * Rounding: what is left of a lane is a difference and may come out a little low; the level never
+ * falls from round to round in exact arithmetic, so it is kept from falling, which also keeps rates
+ * positive.
+ *
+ * Demands are summed anew from the few classes of a lane whenever one of them changes, rather than
+ * kept up to date by differences: no drift, the state depends on the counts alone.
+ *
+ * Weights. A collective (collective_flow.h) is one flow over all lanes that its messages cross, several at
+ * once on some: it takes its rate of a lane `weight` times over. Then what a lane's level is divided by is
+ * the sum of weights instead of the number of flows; all of the above holds as it stands.
+ *
+ * Priorities. Filling goes over the component once for each, with what the one before has left. A lane of which that is
+ * as little as rounding makes has nothing left, so that a flow is either held up or goes at a rate that means something.
+ *
+ * Left out: bandwidths that fall with the number of flows (TCP); PCIe and copy engines do not show it.
+ *
+ * Source: Bertsekas and Gallager, Data Networks, 2nd ed., sec. 6.5.2 (progressive filling); the lazy
+ * re-rating of components as in SimGrid's maxmin solver.
+ */
+#include "sim/network/share_state.h"
+
+#include <assert.h>
+#include <math.h>
+
+/* --- what a change touches ------------------------------------------------------------------ */
+
+/* The class's flows or cap have changed. */
+static void touch(struct sim_share *share, uint32_t index)
+{
+    struct rate_class *class = &share->classes[index];
+    double part = class->flow_count > 1 ? class->trunk / class->flow_count : class->trunk;
+    class->limit = class->cap < part ? class->cap : part;
+    if (class->touched) return;
+    class->touched = true;
+    share->touched[share->touched_count++] = index;
+}
+
+static void join(struct sim_share *share, uint32_t class)
+{
+    if (share->classes[class].mark == share->round) return;
+    share->classes[class].mark = share->round;
+    share->changed[share->changed_count++].class = class;
+}
+
+static void sum_demand(const struct sim_share *share, struct lane *lane)
+{
+    const uint32_t *classes = &share->lane_classes[lane->first_class];
+    const double *weights = &share->lane_weights[lane->first_class];
+    lane->demand = 0;
+    for (uint32_t i = 0; i < lane->class_count; i++) {
+        const struct rate_class *class = &share->classes[classes[i]];
+        lane->demand += class->limit * class->flow_count * weights[i];
+    }
+}
+
+/* The touched classes and all that contended lanes connect them with. */
+static void collect_component(struct sim_share *share)
+{
+    share->round++;
+    share->component_lane_count = 0;
+    share->component_first = share->changed_count;
+    for (uint32_t i = 0; i < share->touched_count; i++) {
+        struct rate_class *class = &share->classes[share->touched[i]];
+        class->touched = false;
+        join(share, share->touched[i]);
+        for (uint32_t k = 0; k < class->lane_count; k++)
+            sum_demand(share, &share->lanes[share->class_lanes[class->first_lane + k]]);
+    }
+    share->touched_count = 0;
+
+    for (uint32_t i = share->component_first; i < share->changed_count; i++) {
+        const struct rate_class *class = &share->classes[share->changed[i].class];
+        for (uint32_t k = 0; k < class->lane_count; k++) {
+            uint32_t index = share->class_lanes[class->first_lane + k];
+            struct lane *lane = &share->lanes[index];
+            bool was_contended = lane->contended;
+            lane->contended = lane->demand > lane->bytes_per_s;
+            if (lane->mark == share->round || !(was_contended || lane->contended)) continue;
+            lane->mark = share->round;
+            share->component_lanes[share->component_lane_count++] = index;
+            for (uint32_t c = 0; c < lane->class_count; c++) {
+                uint32_t neighbour = share->lane_classes[lane->first_class + c];
+                if (share->classes[neighbour].flow_count > 0) join(share, neighbour);
+            }
+        }
+    }
+}
+
+/* --- progressive filling -------------------------------------------------------------------- */
+
+static uint32_t begin_filling(struct sim_share *share, uint32_t priority)
+{
+    uint32_t unfixed = 0;
+    for (uint32_t i = 0; i < share->component_lane_count; i++) {
+        struct lane *lane = &share->lanes[share->component_lanes[i]];
+        if (priority == 0) lane->left = lane->bytes_per_s;
+        else if (lane->left < lane->bytes_per_s * (1 - SIM_FULL)) lane->left = 0;
+        lane->unfixed = 0;
+        lane->unfixed_weight = 0;
+    }
+    for (uint32_t i = share->component_first; i < share->changed_count; i++) {
+        struct rate_class *class = &share->classes[share->changed[i].class];
+        class->fixed = class->flow_count == 0 || class->priority != priority;
+        if (class->fixed) continue;
+        unfixed++;
+        for (uint32_t k = 0; k < class->lane_count; k++) {
+            struct lane *lane = &share->lanes[share->class_lanes[class->first_lane + k]];
+            if (lane->mark != share->round) continue;
+            lane->unfixed += class->flow_count;
+            lane->unfixed_weight += class->flow_count * share->class_weights[class->first_lane + k];
+        }
+    }
+    return unfixed;
+}
+
+/* The lowest level at which a lane of the component is full; its index, or NO_LANE when none is. */
+static uint32_t lowest_lane(const struct sim_share *share, double *level)
+{
+    uint32_t lowest = NO_LANE;
+    *level = INFINITY;
+    for (uint32_t i = 0; i < share->component_lane_count; i++) {
+        const struct lane *lane = &share->lanes[share->component_lanes[i]];
+        if (lane->unfixed == 0 || lane->left >= *level * lane->unfixed_weight) continue;
+        *level = lane->left / lane->unfixed_weight;
+        lowest = share->component_lanes[i];
+    }
+    return lowest;
+}
+
+static void fix(struct sim_share *share, struct rate_class *class, double rate)
+{
+    class->rate = rate;
+    class->fixed = true;
+    for (uint32_t k = 0; k < class->lane_count; k++) {
+        struct lane *lane = &share->lanes[share->class_lanes[class->first_lane + k]];
+        if (lane->mark != share->round) continue;
+        double weight = class->flow_count * share->class_weights[class->first_lane + k];
+        lane->left -= rate * weight;
+        lane->unfixed -= class->flow_count;
+        lane->unfixed_weight -= weight;
+    }
+}
+
+/* Fix the classes whose limits are not above `level`; how many. */
+static uint32_t fix_capped(struct sim_share *share, double level)
+{
+    uint32_t count = 0;
+    for (uint32_t i = share->component_first; i < share->changed_count; i++) {
+        struct rate_class *class = &share->classes[share->changed[i].class];
+        if (class->fixed || class->limit > level) continue;
+        fix(share, class, class->limit);
+        count++;
+    }
+    return count;
+}
+
+static uint32_t fix_lane(struct sim_share *share, const struct lane *lane, double level)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < lane->class_count; i++) {
+        struct rate_class *class = &share->classes[share->lane_classes[lane->first_class + i]];
+        if (class->fixed || class->flow_count == 0) continue;
+        fix(share, class, level);
+        count++;
+    }
+    return count;
+}
+
+static void fill_component(struct sim_share *share, uint32_t priority)
+{
+    uint32_t unfixed = begin_filling(share, priority);
+    double reached = 0;
+    while (unfixed > 0) {
+        double level;
+        uint32_t lane = lowest_lane(share, &level);
+        if (level < reached) level = reached;
+        reached = level;
+        uint32_t count = fix_capped(share, level);
+        if (count == 0) count = fix_lane(share, &share->lanes[lane], level);
+        assert(count > 0);
+        unfixed -= count;
+    }
+}
+
+/* --- full or not ---------------------------------------------------------------------------- */
+
+static void note_load(struct sim_share *share, uint32_t index, double load)
+{
+    struct lane *lane = &share->lanes[index];
+    bool full = load >= lane->bytes_per_s * SIM_FULL;
+    if (full == lane->full) return;
+    lane->full = full;
+    share->turned[share->turned_count++] = index;
+}
+
+/* Of lanes that the class alone crosses: the narrowest, and others as narrow but for rounding. */
+static inline void note_private(struct sim_share *share, struct rate_class *class)
+{
+    bool full = class->rate * class->flow_count >= class->trunk_full;
+    if (full == class->filled) return;
+    class->filled = full;
+    const uint32_t *lanes = &share->private_lanes[class->first_private];
+    for (uint32_t k = 0; k < class->private_count; k++)
+        note_load(share, lanes[k], class->rate * class->flow_count);
+}
+
+static double sum_load(const struct sim_share *share, const struct lane *lane)
+{
+    const uint32_t *classes = &share->lane_classes[lane->first_class];
+    const double *weights = &share->lane_weights[lane->first_class];
+    double load = 0;
+    for (uint32_t i = 0; i < lane->class_count; i++) {
+        const struct rate_class *class = &share->classes[classes[i]];
+        if (class->flow_count > 0) load += class->rate * class->flow_count * weights[i];
+    }
+    return load;
+}
+
+/* In the order of their numbers: what is found does not depend on which of several flows began first. */
+static void sort_touched(struct sim_share *share)
+{
+    for (uint32_t i = 1; i < share->touched_count; i++) {
+        uint32_t class = share->touched[i], at = i;
+        for (; at > 0 && share->touched[at - 1] > class; at--) share->touched[at] = share->touched[at - 1];
+        share->touched[at] = class;
+    }
+}
+
+static void solve_component(struct sim_share *share)
+{
+    sort_touched(share);
+    collect_component(share);
+    if (share->component_lane_count > 0)
+        for (uint32_t priority = 0; priority < share->priority_count; priority++) fill_component(share, priority);
+    else
+        for (uint32_t i = share->component_first; i < share->changed_count; i++)
+            share->classes[share->changed[i].class].rate = share->classes[share->changed[i].class].limit;
+
+    for (uint32_t i = share->component_first; i < share->changed_count; i++) {
+        struct rate_class *class = &share->classes[share->changed[i].class];
+        note_private(share, class);
+        for (uint32_t k = 0; k < class->lane_count; k++) {
+            uint32_t index = share->class_lanes[class->first_lane + k];
+            struct lane *lane = &share->lanes[index];
+            if (lane->summed == share->round) continue;
+            lane->summed = share->round;
+            note_load(share, index, sum_load(share, lane));
+        }
+    }
+}
+
+/* --- classes that share with nobody --------------------------------------------------------- */
+
+/* The usual case on machines whose groups of devices do not contend with each other. False, and
+ * nothing is done, when some touched class shares a lane with another class. */
+static bool solve_sole(struct sim_share *share)
+{
+    for (uint32_t i = 0; i < share->touched_count; i++)
+        if (share->classes[share->touched[i]].lane_count > 0) return false;
+    for (uint32_t i = 0; i < share->touched_count; i++) {
+        struct rate_class *class = &share->classes[share->touched[i]];
+        share->changed[share->changed_count++].class = share->touched[i];
+        class->touched = false;
+        class->rate = class->limit;
+        note_private(share, class);
+    }
+    share->touched_count = 0;
+    return true;
+}
+
+/* --- public --------------------------------------------------------------------------------- */
+
+uint32_t sim_share_class_count(const struct sim_share *share)
+{
+    return share->class_count;
+}
+
+uint32_t sim_share_class(const struct sim_share *share, uint32_t path)
+{
+    assert(path < share->path_count);
+    return share->paths[path].class;
+}
+
+struct sim_share_limits sim_share_limits(const struct sim_share *share, uint32_t class)
+{
+    assert(class < share->class_count);
+    const struct rate_class *c = &share->classes[class];
+    return (struct sim_share_limits){.star = c->star,
+                                     .alone = c->lane_count == 0,
+                                     .star_bytes_per_s = c->star == NO_LANE ? 0 : share->lanes[c->star].bytes_per_s,
+                                     .trunk_bytes_per_s = c->trunk,
+                                     .full_lanes = &share->private_lanes[c->first_private],
+                                     .full_lane_count = c->private_count};
+}
+
+double sim_share_base_cap(const struct sim_share *share, uint32_t class)
+{
+    assert(class < share->class_count);
+    return share->classes[class].base_cap;
+}
+
+void sim_share_add(struct sim_share *share, uint32_t class)
+{
+    assert(class < share->class_count);
+    share->classes[class].flow_count++;
+    touch(share, class);
+}
+
+void sim_share_remove(struct sim_share *share, uint32_t class)
+{
+    assert(class < share->class_count);
+    assert(share->classes[class].flow_count > 0);
+    share->classes[class].flow_count--;
+    touch(share, class);
+}
+
+void sim_share_set_cap(struct sim_share *share, uint32_t class, double cap_bytes_per_s)
+{
+    assert(class < share->class_count);
+    assert(isfinite(cap_bytes_per_s));
+    assert(cap_bytes_per_s > 0);
+    share->classes[class].cap = fmin(cap_bytes_per_s, share->classes[class].base_cap);
+    touch(share, class);
+}
+
+uint32_t sim_share_flows(const struct sim_share *share, uint32_t class)
+{
+    assert(class < share->class_count);
+    return share->classes[class].flow_count;
+}
+
+uint32_t sim_share_solve(struct sim_share *share, const struct sim_rate **changed)
+{
+    share->turned_count = share->changed_count = 0;
+    if (!solve_sole(share)) solve_component(share);
+    for (uint32_t i = 0; i < share->changed_count; i++)
+        share->changed[i].bytes_per_s = share->classes[share->changed[i].class].rate;
+    *changed = share->changed;
+    return share->changed_count;
+}
+
+double sim_share_rate(const struct sim_share *share, uint32_t class)
+{
+    assert(class < share->class_count);
+    return share->classes[class].rate;
+}
+
+uint32_t sim_share_turned(const struct sim_share *share, const uint32_t **lanes)
+{
+    *lanes = share->turned;
+    return share->turned_count;
+}
+
+uint32_t sim_share_own_lanes(const struct sim_share *share, uint32_t path, const uint32_t **lanes)
+{
+    assert(path < share->path_count);
+    *lanes = &share->own_lanes[share->paths[path].first_own];
+    return share->paths[path].own_count;
+}
+
+bool sim_share_full(const struct sim_share *share, uint32_t lane)
+{
+    assert(lane < share->lane_count);
+    return share->lanes[lane].full;
+}
+
+void sim_share_write(const struct sim_share *share, struct sim_words *out)
+{
+    assert(share->touched_count == 0);
+    for (uint32_t c = 0; c < share->class_count; c++) {
+        const struct rate_class *class = &share->classes[c];
+        sim_words_put(out, (uint64_t)class->flow_count << 1 | class->filled);
+        sim_words_put_real(out, class->cap);
+        sim_words_put_real(out, class->limit);
+        sim_words_put_real(out, class->rate);
+    }
+    for (uint32_t l = 0; l < share->lane_count; l++) {
+        const struct lane *lane = &share->lanes[l];
+        sim_words_put(out, (uint64_t)lane->contended << 1 | lane->full);
+        sim_words_put_real(out, lane->demand);
+    }
+}

@@ -1,0 +1,152 @@
+/*
+ * The rows of models of all groups are one array. A group of a shape needs as many places as models of its kinds
+ * fit at most; that over its devices is largest for one of the shapes, and so many places for each device are
+ * enough for every layout.
+ */
+#include "sim/placement/draft.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* By the first stage's memory. */
+static uint32_t room(const struct serving_cuts *cuts, struct serving_shape shape)
+{
+    uint32_t most = 0;
+    uint64_t least_bytes = UINT64_MAX;
+    for (uint32_t m = 0; m < cuts->in->model_count; m++) {
+        const struct stage_cut *cut = serving_cut(cuts, shape, cuts->in->models[m].kind);
+        if (!cut) continue;
+        most++;
+        if (cut->stage_bytes[0] < least_bytes) least_bytes = cut->stage_bytes[0];
+    }
+    uint64_t count = least_bytes > 0 && most > 0 ? cuts->in->device_bytes / least_bytes : most;
+    return count < most ? (uint32_t)count : most;
+}
+
+enum status draft_rooms(struct arena *arena, const struct serving_cuts *cuts, const uint32_t **out,
+                        struct error *err)
+{
+    void *memory;
+    if (arena_array(arena, cuts->shape_count, sizeof **out, &memory, err)) return err->status;
+    uint32_t *rooms = memory;
+    for (uint32_t s = 0; s < cuts->shape_count; s++) rooms[s] = room(cuts, cuts->shapes[s]);
+    *out = rooms;
+    return STATUS_OK;
+}
+
+enum status draft_make(struct arena *arena, const struct serving_cuts *cuts, const uint32_t *rooms,
+                       struct draft *out, struct error *err)
+{
+    uint32_t devices = cuts->in->device_count, places = 0;
+    void *groups, *used, *first, *models;
+    for (uint32_t s = 0; s < cuts->shape_count; s++) {
+        uint32_t size = serving_shape_devices(cuts->shapes[s]), each = (rooms[s] + size - 1) / size;
+        if (size <= devices && each > places) places = each;
+    }
+    if (arena_array(arena, devices, sizeof *out->placement.groups, &groups, err) ||
+        arena_array(arena, devices, sizeof *out->used_bytes, &used, err) ||
+        arena_array(arena, devices, sizeof *out->first_stage, &first, err) ||
+        arena_array(arena, (size_t)devices * places, sizeof *out->models, &models, err))
+        return err->status;
+    *out = (struct draft){.cuts = cuts, .rooms = rooms, .placement = {groups, 0}, .used_bytes = used,
+                          .first_stage = first, .models = models};
+    return STATUS_OK;
+}
+
+static uint32_t shape_number(const struct serving_cuts *cuts, struct serving_shape shape)
+{
+    uint32_t s = 0;
+    while (s < cuts->shape_count && !serving_shape_same(cuts->shapes[s], shape)) s++;
+    assert(s < cuts->shape_count);
+    return s;
+}
+
+void draft_lay_out(struct draft *draft, const struct serving_shape *shapes, uint32_t count)
+{
+    uint32_t stage = 0, devices = 0, *next = draft->models;
+    for (uint32_t g = 0; g < count; g++) {
+        draft->placement.groups[g] = (struct serving_group){shapes[g], next, 0};
+        draft->first_stage[g] = stage;
+        next += draft->rooms[shape_number(draft->cuts, shapes[g])];
+        stage += shapes[g].pipeline;
+        devices += serving_shape_devices(shapes[g]);
+    }
+    assert(devices <= draft->cuts->in->device_count);
+    draft->placement.group_count = count;
+    memset(draft->used_bytes, 0, stage * sizeof *draft->used_bytes);
+}
+
+void draft_copy(struct draft *to, const struct draft *from)
+{
+    for (uint32_t g = 0; g < from->placement.group_count; g++) {
+        const struct serving_group *group = &from->placement.groups[g];
+        uint32_t *row = to->models + (group->models - from->models);
+        memcpy(row, group->models, group->model_count * sizeof *row);
+        to->placement.groups[g] = (struct serving_group){group->shape, row, group->model_count};
+    }
+    to->placement.group_count = from->placement.group_count;
+    memcpy(to->first_stage, from->first_stage, from->placement.group_count * sizeof *from->first_stage);
+    memcpy(to->used_bytes, from->used_bytes, from->cuts->in->device_count * sizeof *from->used_bytes);
+    to->attained = from->attained;
+    to->strain = from->strain;
+}
+
+/* Where the model is in the group, or would be. */
+static uint32_t find(const struct serving_group *group, uint32_t model)
+{
+    uint32_t low = 0, high = group->model_count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (group->models[middle] < model)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static const struct stage_cut *cut_of(const struct draft *draft, uint32_t group, uint32_t model)
+{
+    return serving_cut(draft->cuts, draft->placement.groups[group].shape, draft->cuts->in->models[model].kind);
+}
+
+bool draft_has(const struct draft *draft, uint32_t group, uint32_t model)
+{
+    const struct serving_group *one = &draft->placement.groups[group];
+    uint32_t at = find(one, model);
+    return at < one->model_count && one->models[at] == model;
+}
+
+bool draft_fits(const struct draft *draft, uint32_t group, uint32_t model)
+{
+    const struct stage_cut *cut = cut_of(draft, group, model);
+    if (!cut || draft_has(draft, group, model)) return false;
+    for (uint32_t s = 0; s < draft->placement.groups[group].shape.pipeline; s++)
+        if (draft->used_bytes[draft->first_stage[group] + s] + cut->stage_bytes[s] > draft->cuts->in->device_bytes)
+            return false;
+    return true;
+}
+
+void draft_put(struct draft *draft, uint32_t group, uint32_t model)
+{
+    struct serving_group *one = &draft->placement.groups[group];
+    const struct stage_cut *cut = cut_of(draft, group, model);
+    uint32_t at = find(one, model);
+    memmove(&one->models[at + 1], &one->models[at], (one->model_count - at) * sizeof *one->models);
+    one->models[at] = model;
+    one->model_count++;
+    for (uint32_t s = 0; s < one->shape.pipeline; s++)
+        draft->used_bytes[draft->first_stage[group] + s] += cut->stage_bytes[s];
+}
+
+uint32_t draft_take(struct draft *draft, uint32_t group, uint32_t at)
+{
+    struct serving_group *one = &draft->placement.groups[group];
+    uint32_t model = one->models[at];
+    const struct stage_cut *cut = cut_of(draft, group, model);
+    one->model_count--;
+    memmove(&one->models[at], &one->models[at + 1], (one->model_count - at) * sizeof *one->models);
+    for (uint32_t s = 0; s < one->shape.pipeline; s++)
+        draft->used_bytes[draft->first_stage[group] + s] -= cut->stage_bytes[s];
+    return model;
+}

@@ -1,0 +1,392 @@
+/* Drafts grow and shrink replica by replica; each is judged by a simulation of all requests. */
+#include "sim/placement/placement_search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "base/size.h"
+#include "sim/placement/regroup.h"
+
+/* Greedy placements of many replicas add several between two simulations: these many in all at most. */
+enum { GREEDY_ROUNDS_MAX = 256 };
+/* How many of the greedy placements are searched from, and which part of the simulations is for choosing among
+ * them. */
+enum { SEARCHED_DRAFTS = 4 };
+#define CHOOSING_SHARE 0.25
+/* Pairs of shapes that are tried beside each other, and how the devices are divided between them. */
+enum { MIXED_PAIRS = 4, MIXED_PARTS = 4, MIXED_DRAFTS = MIXED_PAIRS * (MIXED_PARTS - 1) };
+/* One change in so many divides devices anew. */
+enum { REGROUP_ONE_IN = 8 };
+
+struct searcher {
+    const struct serving_cuts *cuts;
+    const struct traffic *traffic;
+    const struct placement_search_options *options;
+    struct server *server;
+    struct serve_result result; /* of the last simulation */
+    const uint32_t *rooms;
+    const struct serving_shape *shapes; /* that groups may have; those of cuts, or the one that is asked for */
+    uint32_t shape_count;
+    struct serving_shape *layout; /* scratch: one for each device */
+    uint64_t simulations, drawn;
+    struct error *err;
+};
+
+static uint64_t draw(struct searcher *s, uint64_t bound)
+{
+    return random_below(s->options->seed, s->drawn++, bound);
+}
+
+static enum status judge(struct searcher *s, struct draft *draft)
+{
+    const struct serve_options options = {0};
+    s->simulations++;
+    if (server_run(s->server, &draft->placement, s->traffic, &options, &s->result, s->err)) return s->err->status;
+    draft->attained = s->result.attained;
+    draft->strain = s->result.strain;
+    return STATUS_OK;
+}
+
+static bool worse(const struct draft *a, const struct draft *b)
+{
+    return a->attained != b->attained ? a->attained < b->attained : a->strain > b->strain;
+}
+
+/* --- greedy ---------------------------------------------------------------------------------- */
+
+struct failing {
+    uint32_t model, requests;
+};
+
+static int by_failing(const void *a, const void *b)
+{
+    const struct failing *x = a, *y = b;
+    if (x->requests != y->requests) return x->requests > y->requests ? -1 : 1;
+    return (x->model > y->model) - (x->model < y->model);
+}
+
+/* The group with room for the model that has least to do for its devices, by the last simulation and what was
+ * put there since (each replica taken for a request of its own); group_count: none. */
+static uint32_t idlest(const struct searcher *s, const struct draft *draft, const double *added_s, uint32_t model)
+{
+    uint32_t best = draft->placement.group_count;
+    double best_s = 0;
+    for (uint32_t g = 0; g < draft->placement.group_count; g++) {
+        double busy_s = (s->result.groups[g].busy_s + added_s[g]) /
+                        serving_shape_devices(draft->placement.groups[g].shape);
+        if (best < draft->placement.group_count && busy_s >= best_s) continue;
+        if (!draft_fits(draft, g, model)) continue;
+        best = g;
+        best_s = busy_s;
+    }
+    return best;
+}
+
+/* Up to `most` replicas; how many there were. */
+static uint32_t add_replicas(const struct searcher *s, struct draft *draft, struct failing *failing, double *added_s,
+                             uint32_t most)
+{
+    uint32_t models = s->cuts->in->model_count, added = 0;
+    memset(added_s, 0, draft->placement.group_count * sizeof *added_s);
+    for (uint32_t m = 0; m < models; m++)
+        failing[m] = (struct failing){m, s->result.models[m].requests - s->result.models[m].attained};
+    qsort(failing, models, sizeof *failing, by_failing);
+    for (uint32_t i = 0; i < models && added < most && failing[i].requests > 0; i++) {
+        uint32_t group = idlest(s, draft, added_s, failing[i].model);
+        if (group == draft->placement.group_count) continue;
+        draft_put(draft, group, failing[i].model);
+        added_s[group] += failing[i].requests * serving_cut(s->cuts, draft->placement.groups[group].shape,
+                                                             s->cuts->in->models[failing[i].model].kind)->latency_s;
+        added++;
+    }
+    return added;
+}
+
+/* From what is in the draft on until nothing more fits or fails; the best on the way is in `best`. */
+static enum status fill(struct searcher *s, struct arena *scratch, struct draft *draft, struct draft *best)
+{
+    uint32_t models = s->cuts->in->model_count, groups = draft->placement.group_count;
+    void *failing, *added_s;
+    if (arena_array(scratch, models, sizeof(struct failing), &failing, s->err) ||
+        arena_array(scratch, groups, sizeof(double), &added_s, s->err) || judge(s, draft))
+        return s->err->status;
+    uint64_t most = ((uint64_t)models * groups + GREEDY_ROUNDS_MAX - 1) / GREEDY_ROUNDS_MAX;
+    draft_copy(best, draft);
+    while (add_replicas(s, draft, failing, added_s, (uint32_t)most) > 0) {
+        if (judge(s, draft)) return s->err->status;
+        if (!worse(draft, best)) draft_copy(best, draft);
+    }
+    return STATUS_OK;
+}
+
+/* --- search ---------------------------------------------------------------------------------- */
+
+/* A replica, all alike; false: there is none. */
+static bool draw_replica(struct searcher *s, const struct draft *draft, uint32_t *group, uint32_t *at)
+{
+    uint64_t count = 0, chosen;
+    for (uint32_t g = 0; g < draft->placement.group_count; g++) count += draft->placement.groups[g].model_count;
+    if (count == 0) return false;
+    chosen = draw(s, count);
+    for (*group = 0; chosen >= draft->placement.groups[*group].model_count; (*group)++)
+        chosen -= draft->placement.groups[*group].model_count;
+    *at = (uint32_t)chosen;
+    return true;
+}
+
+/* Fill a group with models in an order by chance, until a few in a row find no room. */
+static void refill(struct searcher *s, struct draft *draft, uint32_t group)
+{
+    enum { MISSES_MAX = 8 };
+    for (uint32_t misses = 0; misses < MISSES_MAX;) {
+        uint32_t model = (uint32_t)draw(s, s->cuts->in->model_count);
+        if (draft_fits(draft, group, model))
+            draft_put(draft, group, model);
+        else
+            misses++;
+    }
+}
+
+/* Exchange, move or replace: a change of what is on the groups. */
+static void change_models(struct searcher *s, struct draft *draft)
+{
+    uint32_t from, at, other, other_at;
+    if (!draw_replica(s, draft, &from, &at)) return;
+    uint32_t model = draft_take(draft, from, at);
+    switch (draw(s, 3)) {
+    case 0: /* exchange */
+        if (!draw_replica(s, draft, &other, &other_at) || other == from) break;
+        uint32_t second = draft_take(draft, other, other_at);
+        if (draft_fits(draft, other, model) && draft_fits(draft, from, second)) {
+            draft_put(draft, other, model);
+            draft_put(draft, from, second);
+            return;
+        }
+        draft_put(draft, other, second);
+        break;
+    case 1: /* move */
+        other = (uint32_t)draw(s, draft->placement.group_count);
+        if (other == from || !draft_fits(draft, other, model)) break;
+        draft_put(draft, other, model);
+        refill(s, draft, from);
+        return;
+    default: /* replace */
+        refill(s, draft, from);
+        return;
+    }
+    draft_put(draft, from, model);
+}
+
+static struct serving_shape draw_shape(struct searcher *s) { return s->shapes[draw(s, s->shape_count)]; }
+
+/* A change of the groups: devices of one or two of them divided anew. */
+static void change_groups(struct searcher *s, const struct draft *from, struct draft *to)
+{
+    uint32_t groups = from->placement.group_count;
+    struct regroup_choice choice = {.first = (uint32_t)draw(s, groups)};
+    choice.second = draw(s, 2) ? (uint32_t)draw(s, groups) : choice.first;
+    choice.shape = draw_shape(s);
+    choice.rest = draw_shape(s);
+    choice.offset = (uint32_t)draw(s, s->cuts->in->device_count);
+    for (uint32_t g = regroup(from, &choice, s->layout, to); g < to->placement.group_count; g++) refill(s, to, g);
+}
+
+static void change(struct searcher *s, const struct draft *from, struct draft *to)
+{
+    if (s->shape_count > 1 && draw(s, REGROUP_ONE_IN) == 0) {
+        change_groups(s, from, to);
+        return;
+    }
+    draft_copy(to, from);
+    change_models(s, to);
+}
+
+static enum status improve(struct searcher *s, struct arena *scratch, struct draft *best, uint64_t simulations)
+{
+    struct draft now, next;
+    if (best->placement.group_count == 0) return STATUS_OK;
+    if (draft_make(scratch, s->cuts, s->rooms, &now, s->err) ||
+        draft_make(scratch, s->cuts, s->rooms, &next, s->err))
+        return s->err->status;
+    draft_copy(&now, best);
+    for (uint64_t i = 0; i < simulations; i++) {
+        change(s, &now, &next);
+        if (judge(s, &next)) return s->err->status;
+        if (worse(&next, &now)) continue;
+        struct draft kept = now;
+        now = next;
+        next = kept;
+        if (worse(best, &now)) draft_copy(best, &now);
+        if (s->options->on_progress)
+            s->options->on_progress(s->options->context, (double)i, (double)simulations);
+    }
+    return STATUS_OK;
+}
+
+static int best_first(const void *a, const void *b)
+{
+    const struct draft *x = a, *y = b;
+    return worse(x, y) - worse(y, x);
+}
+
+/* --- where the search begins ----------------------------------------------------------------- */
+
+/* The greedy placement on the groups of s->layout. */
+static enum status begin_with(struct searcher *s, struct arena *arena, uint32_t groups, struct draft *out)
+{
+    struct arena scratch = {0};
+    struct draft draft;
+    enum status status = draft_make(arena, s->cuts, s->rooms, out, s->err);
+    if (!status) status = draft_make(&scratch, s->cuts, s->rooms, &draft, s->err);
+    if (!status) {
+        draft_lay_out(&draft, s->layout, groups);
+        status = fill(s, &scratch, &draft, out);
+    }
+    arena_release(&scratch);
+    return status;
+}
+
+/* Two shapes beside each other, and what they would attain if each model had the better of the two. */
+struct pair {
+    uint32_t first, second;
+    uint64_t hope;
+};
+
+static int most_hope(const void *a, const void *b)
+{
+    const struct pair *x = a, *y = b;
+    if (x->hope != y->hope) return x->hope > y->hope ? -1 : 1;
+    return x->first != y->first ? (x->first > y->first) - (x->first < y->first)
+                                : (x->second > y->second) - (x->second < y->second);
+}
+
+/* `attained`: (shape_count, model_count) by the greedy placements. *count are more than each shape alone. */
+static enum status list_pairs(const struct searcher *s, struct arena *scratch, const uint32_t *attained,
+                              const struct draft *even, struct pair **out, uint32_t *count)
+{
+    uint32_t models = s->cuts->in->model_count, best = 0;
+    void *memory;
+    *count = 0;
+    if (arena_array(scratch, (size_t)s->shape_count * s->shape_count, sizeof **out, &memory, s->err))
+        return s->err->status;
+    *out = memory;
+    for (uint32_t i = 0; i < s->shape_count; i++) best = even[i].attained > best ? even[i].attained : best;
+    for (uint32_t i = 0; i < s->shape_count; i++)
+        for (uint32_t j = i + 1; j < s->shape_count; j++) {
+            const uint32_t *a = &attained[(size_t)i * models], *b = &attained[(size_t)j * models];
+            struct pair pair = {i, j, 0};
+            for (uint32_t m = 0; m < models; m++) pair.hope += a[m] > b[m] ? a[m] : b[m];
+            if (pair.hope > best) (*out)[(*count)++] = pair;
+        }
+    if (*count > 0) qsort(*out, *count, sizeof **out, most_hope);
+    if (*count > MIXED_PAIRS) *count = MIXED_PAIRS;
+    return STATUS_OK;
+}
+
+static enum status begin_pair(struct searcher *s, struct arena *arena, const struct pair *pair, struct draft *drafts,
+                              uint32_t *count)
+{
+    uint32_t devices = s->cuts->in->device_count;
+    for (uint32_t part = 1; part < MIXED_PARTS; part++) {
+        uint32_t first = (uint32_t)((uint64_t)devices * part / MIXED_PARTS);
+        uint32_t groups = regroup_even(s->shapes[pair->first], first, s->layout);
+        groups += regroup_even(s->shapes[pair->second], devices - first, &s->layout[groups]);
+        if (begin_with(s, arena, groups, &drafts[(*count)++])) return s->err->status;
+    }
+    return STATUS_OK;
+}
+
+/* All groups of one shape, for each; then two shapes beside each other, where both together may do more. */
+static enum status begin_all(struct searcher *s, struct arena *arena, struct arena *scratch, struct draft *drafts,
+                             uint32_t *count)
+{
+    uint32_t models = s->cuts->in->model_count, pair_count, *attained;
+    struct pair *pairs;
+    void *memory;
+    if (arena_array(scratch, (size_t)s->shape_count * models, sizeof *attained, &memory, s->err))
+        return s->err->status;
+    attained = memory;
+    for (*count = 0; *count < s->shape_count; (*count)++) {
+        uint32_t groups = regroup_even(s->shapes[*count], s->cuts->in->device_count, s->layout);
+        if (begin_with(s, arena, groups, &drafts[*count]) || judge(s, &drafts[*count])) return s->err->status;
+        for (uint32_t m = 0; m < models; m++) attained[*count * models + m] = s->result.models[m].attained;
+    }
+    if (list_pairs(s, scratch, attained, drafts, &pairs, &pair_count)) return s->err->status;
+    for (uint32_t p = 0; p < pair_count; p++)
+        if (begin_pair(s, arena, &pairs[p], drafts, count)) return s->err->status;
+    return STATUS_OK;
+}
+
+static enum status run(struct searcher *s, struct arena *arena, struct arena *scratch, struct placement_found *out)
+{
+    uint32_t devices = s->cuts->in->device_count, count = 0;
+    void *layout, *memory;
+    if (server_create(scratch, s->cuts, devices, &s->server, s->err) ||
+        draft_rooms(scratch, s->cuts, &s->rooms, s->err) ||
+        arena_array(scratch, devices, sizeof *s->layout, &layout, s->err) ||
+        arena_array(scratch, s->shape_count + MIXED_DRAFTS, sizeof(struct draft), &memory, s->err))
+        return s->err->status;
+    struct draft *drafts = memory;
+    s->layout = layout;
+    if (begin_all(s, arena, scratch, drafts, &count)) return s->err->status;
+    qsort(drafts, count, sizeof *drafts, best_first);
+    uint32_t searched = count < SEARCHED_DRAFTS ? count : SEARCHED_DRAFTS;
+    uint64_t choosing = count > 1 ? (uint64_t)((double)s->options->simulations * CHOOSING_SHARE) : 0;
+    for (uint32_t i = 0; i < searched && choosing > 0; i++)
+        if (improve(s, scratch, &drafts[i], choosing / searched)) return s->err->status;
+    qsort(drafts, searched, sizeof *drafts, best_first);
+    if (improve(s, scratch, &drafts[0], s->options->simulations - choosing)) return s->err->status;
+    *out = (struct placement_found){drafts[0].placement, drafts[0].attained, s->simulations, s->shape_count};
+    return STATUS_OK;
+}
+
+enum status placement_shapes(struct arena *arena, const struct serving *in, struct serving_shape **out,
+                             uint32_t *count, struct error *err)
+{
+    enum { PIPELINES_MAX = 16 };
+    void *memory;
+    size_t most = 1 + (size_t)in->kind_count * SERVING_DEGREES_MAX * PIPELINES_MAX;
+    if (arena_array(arena, most, sizeof **out, &memory, err)) return err->status;
+    *out = memory;
+    *count = 0;
+    (*out)[(*count)++] = (struct serving_shape){1, 1};
+    for (uint32_t k = 0; k < in->kind_count; k++) {
+        const struct serving_kind *kind = &in->kinds[k];
+        for (uint32_t d = 0; d < kind->degree_count && kind->degrees[d].tensor <= in->device_count; d++) {
+            uint32_t tensor = kind->degrees[d].tensor, longest = in->device_count / tensor;
+            if (longest > kind->layer_count) longest = kind->layer_count;
+            if (longest > SERVING_STAGES_MAX) longest = SERVING_STAGES_MAX;
+            for (uint32_t p = 1, step; p <= longest; p = step) {
+                struct serving_shape shape = {tensor, p};
+                uint32_t seen = 0;
+                while (seen < *count && !serving_shape_same((*out)[seen], shape)) seen++;
+                if (seen == *count) (*out)[(*count)++] = shape;
+                step = p < longest && 2 * p > longest ? longest : 2 * p;
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status placement_search(struct arena *arena, const struct serving_cuts *cuts, const struct traffic *traffic,
+                             const struct placement_search_options *options, struct placement_found *out,
+                             struct error *err)
+{
+    struct searcher s = {.cuts = cuts, .traffic = traffic, .options = options, .err = err};
+    struct arena scratch = {0};
+    struct serving_shape *shapes = NULL;
+    uint32_t count = 0;
+    *out = (struct placement_found){0};
+    enum status status = placement_shapes(&scratch, cuts->in, &shapes, &count, err);
+    if (!status && options->shape.tensor > 0) {
+        shapes[0] = options->shape;
+        count = 1;
+    }
+    s.shapes = shapes;
+    s.shape_count = count;
+    if (!status) status = run(&s, arena, &scratch, out);
+    server_destroy(s.server);
+    arena_release(&scratch);
+    return status;
+}

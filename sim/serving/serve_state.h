@@ -1,0 +1,68 @@
+/* The inside of a simulation: what serve.c, which sends requests to groups, shares with serve_batches.c, which
+ * keeps those that wait in groups with batches. */
+#ifndef SPILLWAY_SERVING_SERVE_STATE_H
+#define SPILLWAY_SERVING_SERVE_STATE_H
+
+#include "sim/serving/serve.h"
+
+/* Of requests under way: when they end, the next first, in a ring whose size is a power of two. */
+struct queue {
+    double *ends;
+    uint32_t size, first, count;
+};
+
+/* Requests of one model that begin together. Those of a batch are a list: `first`, server->after[first] ... */
+struct batch {
+    uint32_t model, first, last, count;
+};
+
+/* Batches that have not begun, in their order: items[first .. end). */
+struct batch_line {
+    struct batch *items;
+    size_t capacity;
+    uint32_t first, end;
+    uint32_t requests; /* in all of them */
+};
+
+struct group_state {
+    struct serving_shape shape;
+    const struct stage_cut *cuts; /* by kind */
+    double *free_s;               /* (pipeline): when what has begun leaves each stage */
+    struct queue under_way;       /* of what has begun */
+    bool batches;                 /* some of its models are batched: others wait in `line` too */
+    struct batch_line line;
+};
+
+struct server {
+    const struct serving_cuts *cuts;
+    struct group_state *groups; /* (groups_max) */
+    double *free_s;             /* (device_count): those of all groups' stages */
+    uint32_t *host_first;       /* (model_count + 1), into hosts */
+    uint32_t *hosts;            /* the groups of each model */
+    size_t host_capacity;
+    struct serving_share *shares;
+    struct serving_load *loads;
+    double strain;
+    uint32_t groups_max;
+    /* of the run */
+    const struct traffic *traffic;
+    const struct serve_options *options;
+    bool promises;   /* who is admitted is in time: nobody is to be made late */
+    uint32_t *after; /* (after_capacity): the next request of a batch; made where there are batches */
+    size_t after_capacity;
+};
+
+static inline const struct stage_cut *server_cut(const struct server *server, const struct group_state *group,
+                                                 uint32_t model)
+{
+    return &group->cuts[server->cuts->in->models[model].kind];
+}
+
+/* Within the objective? */
+bool server_in_time(const struct server *server, uint32_t request, double end_s);
+
+/* A request will end then: count it. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status server_answered(struct server *server, struct group_state *group, uint32_t request,
+                                       double end_s, struct error *err);
+
+#endif

@@ -1,0 +1,162 @@
+/* A step of one request stands for it, of which only the forward pass is looked at. */
+#include "sim/serving/served_network.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "models/cost/collective_group.h"
+#include "models/cost/cost.h"
+#include "models/job/parallel_memory.h"
+#include "models/job/parallel_work.h"
+
+struct view {
+    const struct hardware *hardware;
+    struct job job; /* a step of one request, of which only the forward pass is looked at */
+    struct collective_finder finder;
+};
+
+static double work_s(const struct view *v, uint64_t layer)
+{
+    struct work_item items[PARALLEL_WORK_MAX];
+    uint32_t count = parallel_work(&v->job, (struct parallel_layers){layer, 1}, PARALLEL_FORWARD, items), kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (items[i].kernel != KERNEL_LOSS) items[kept++] = items[i];
+    return cost_work_s(v->hardware, 0, items, kept, NULL);
+}
+
+static double exchange_s(const struct view *v, const struct collective_group *group, uint64_t layer)
+{
+    struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
+    uint32_t count = parallel_collectives(&v->job, (struct parallel_layers){layer, 1}, PARALLEL_FORWARD, list);
+    double sum_s = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum_s += list[i].count *
+                 collective_seconds(list[i].kind, COLLECTIVE_ALGORITHM_COUNT, group, list[i].bytes);
+    return sum_s;
+}
+
+/* From a stage's devices to the next one's. */
+static double hop_s(const struct view *v, uint64_t bytes)
+{
+    uint32_t next = v->job.parallel.tensor;
+    if (next >= v->hardware->device_count) return 0; /* there is no next stage */
+    if (hardware_reaches(v->hardware, 0, next)) return cost_p2p_s(v->hardware, 0, next, bytes);
+    return cost_copy_s(v->hardware, 0, COPY_D2H, bytes) + cost_copy_s(v->hardware, next, COPY_H2D, bytes);
+}
+
+static double layer_seconds(const struct view *v, const struct collective_group *group, uint64_t layer)
+{
+    return work_s(v, layer) + exchange_s(v, group, layer);
+}
+
+/* Seconds of batches over those of one request. The job is one of one request before and after. */
+static enum status fill_growth(struct arena *arena, struct view *v, const struct collective_group *group,
+                               uint32_t batch_max, const double **out, struct error *err)
+{
+    void *memory;
+    double one_s = 0;
+    if (arena_array(arena, batch_max, sizeof(double), &memory, err)) return err->status;
+    double *growth = memory;
+    for (uint32_t b = 0; b < batch_max; b++) {
+        double sum_s = 0;
+        v->job.microbatch = b + 1;
+        for (uint64_t l = 0; l < v->job.network.layer_count; l++) sum_s += layer_seconds(v, group, l);
+        if (b == 0) one_s = sum_s;
+        growth[b] = b > 0 ? fmax(growth[b - 1], sum_s / one_s) : 1;
+    }
+    v->job.microbatch = 1;
+    *out = growth;
+    return STATUS_OK;
+}
+
+static enum status fill_degree(struct arena *arena, struct view *v, const struct collective_group *group,
+                               uint32_t batch_max, struct serving_degree *out, struct error *err)
+{
+    uint64_t layers = v->job.network.layer_count;
+    void *seconds, *bytes, *hops;
+    if (arena_array(arena, layers, sizeof(double), &seconds, err) ||
+        arena_array(arena, layers, sizeof(uint64_t), &bytes, err) ||
+        arena_array(arena, layers, sizeof(double), &hops, err))
+        return err->status;
+    double *layer_s = seconds, *layer_hop_s = hops;
+    uint64_t *layer_bytes = bytes;
+    for (uint64_t l = 0; l < layers; l++) {
+        layer_s[l] = layer_seconds(v, group, l);
+        layer_bytes[l] = parallel_parameters(&v->job, (struct parallel_layers){l, 1}) *
+                         precision_bytes(v->job.precision);
+        if (l + 1 < layers) layer_hop_s[l] = hop_s(v, parallel_boundary_bytes(&v->job, l));
+    }
+    *out = (struct serving_degree){v->job.parallel.tensor, layer_s, layer_bytes, layer_hop_s, NULL};
+    return fill_growth(arena, v, group, batch_max, &out->growth, err);
+}
+
+/* The group of the first devices; false where they cannot be one or the network is not cut so. */
+static bool find_group(const struct view *v, struct collective_group *out)
+{
+    uint32_t devices[1 << SERVING_DEGREES_MAX], lacking[2], tensor = v->job.parallel.tensor;
+    struct error refused = {0};
+    for (uint32_t d = 0; d < tensor; d++) devices[d] = d;
+    return !parallel_check(&v->job, &refused) &&
+           collective_groups_find(&v->finder, devices, tensor, 1, out, lacking);
+}
+
+static enum status fill(struct arena *arena, struct view *v, struct serving_kind *out, struct error *err)
+{
+    for (uint32_t tensor = 1; tensor <= v->hardware->device_count && out->degree_count < SERVING_DEGREES_MAX;
+         tensor *= 2) {
+        struct collective_group group;
+        v->job.parallel.tensor = tensor;
+        if (!find_group(v, &group)) continue;
+        if (fill_degree(arena, v, &group, out->batch_max, &out->degrees[out->degree_count], err)) return err->status;
+        out->degree_count++;
+    }
+    return STATUS_OK;
+}
+
+/*
+ * The machine as frameworks drive it, without what they take to dispatch a kernel in training and without gaps between
+ * kernels: where networks are served, kernels of a whole pass are launched at once. `*out` shares with the machine all but the types, which live in
+ * the arena.
+ */
+static enum status without_dispatch(const struct hardware *hardware, struct arena *arena, struct hardware *out,
+                                    struct error *err)
+{
+    void *memory;
+    if (arena_array(arena, hardware->type_count, sizeof *out->types, &memory, err)) return err->status;
+    *out = *hardware;
+    out->stack = STACK_FRAMEWORKS;
+    out->types = memcpy(memory, hardware->types, hardware->type_count * sizeof *out->types);
+    for (uint32_t t = 0; t < out->type_count; t++) {
+        struct kernel_model *model = &out->types[t].kernel_model;
+        model->dispatch_latency.value = model->kernel_gap.value = 0;
+    }
+    return STATUS_OK;
+}
+
+enum status served_network_kind(struct arena *arena, const struct served_network *served,
+                                const struct hardware *hardware, struct serving_kind *out, struct error *err)
+{
+    struct hardware serving;
+    struct view v = {.hardware = &serving,
+                     .job = {.name = "request", .network = *served->network, .sequence = served->sequence,
+                             .microbatch = 1, .microbatches = 1, .minibatches = 1, .precision = served->precision,
+                             .parallel = {.tensor = 1, .pipeline = 1, .data = 1, .chunks = 1}}};
+    const struct network *network = served->network;
+    struct arena scratch = {0};
+    void *degrees;
+    if (network->layer_count > SERVING_LAYERS_MAX)
+        return error_set(err, STATUS_LIMIT, "too many layers: %" PRIu64 " (limit is %d)", network->layer_count,
+                         SERVING_LAYERS_MAX);
+    if (network->positions > 0 && served->sequence > network->positions)
+        return error_set(err, STATUS_BAD_INPUT, "the sequence has %" PRIu64 " tokens, and the network %" PRIu64
+                         " positions", served->sequence, network->positions);
+    if (arena_array(arena, SERVING_DEGREES_MAX, sizeof *out->degrees, &degrees, err)) return err->status;
+    *out = (struct serving_kind){.name = out->name, .layer_count = (uint32_t)network->layer_count,
+                                 .batch_max = served->batch_max, .degrees = degrees};
+    enum status status = without_dispatch(hardware, &scratch, &serving, err);
+    if (!status) status = collective_finder_init(&scratch, &serving, &v.finder, err);
+    if (!status) status = fill(arena, &v, out, err);
+    arena_release(&scratch);
+    return status;
+}

@@ -1,0 +1,60 @@
+/*
+ * Serving problems and placements as JSON files.
+ *
+ *     {"spillway_serving": 1, "name": "two kinds", "devices": 16, "memory": "13GiB", "horizon": "200s",
+ *      "models": [
+ *          {"name": "bert", "count": 24, "latency": "238ms", "layers": 32, "weights": "5.4GB", "hop": "1ms",
+ *           "tensor": {"2": "140ms", "4": "92ms"}, "objective_scale": 5,
+ *           "arrivals": {"process": "gamma", "rate": 40, "cv": 4}, "skew": 0.5},
+ *          {"name": "chat", "network": "gpt2-xl", "sequence": 512, "precision": "bf16", "objective": "200ms",
+ *           "arrivals": {"times": [0, 0.25, 0.5]}}]}
+ *
+ * An entry is "count" models (1), named bert-0, bert-1 ..., that are alike but for their share of the
+ * requests: "rate" is that of all, and model i's is proportional to (i + 1)^-skew (0: equal).
+ *
+ *   latency         of a request on one device; with "weights" in all and "layers" (1) that are alike
+ *   tensor          the same on several devices a layer, each with its share of the weights
+ *   hop             from one stage to the next (0)
+ *   batch           requests that are answered as one: "most" of them, and "base", the part of "latency" that a batch
+ *                   takes whatever its requests are (b take base + b (latency - base)); or "latency", those of larger
+ *                   batches, with straight lines between them: {"2": "300ms", "8": "900ms"}. None: 1
+ *   network         instead: a name, a config.json beside this file or an object like it, whose times follow from
+ *                   the machine; "sequence" (all its positions), "precision" ("bf16"), "batch" (only "most")
+ *   objective       of a request's latency; or "objective_scale" times its latency on one device (where it has
+ *                   that degree, else the least); neither: none
+ *   arrivals        "process": "poisson", "gamma" (with "cv") or "even", and "rate"; or "times"; or "file", a text
+ *                   beside this one (arrivals_file.h) with the requests of all of the entry's models
+ *
+ * "devices" and "memory" are the machine's where one is named; "overhead" (0) is added to every latency.
+ *
+ *     {"spillway_placement": 1, "groups": [{"tensor": 1, "pipeline": 8, "models": ["bert-0", "chat"]}]}
+ */
+#ifndef SPILLWAY_SERVING_SERVING_IO_H
+#define SPILLWAY_SERVING_SERVING_IO_H
+
+#include "base/json/json_in.h"
+#include "models/hardware/hardware.h"
+#include "sim/serving/serving.h"
+
+struct json_out;
+
+/*
+ * Zeroed struct in; release with serving_release(), also after an error. `hardware` NULL: no machine is
+ * known, and networks are refused. Errors: STATUS_BAD_INPUT with file, line and column; STATUS_LIMIT.
+ */
+MUST_CHECK enum status serving_read(const char *path, const struct hardware *hardware, struct serving *out,
+                                    struct error *err);
+MUST_CHECK enum status serving_parse(const struct json_input *in, const struct hardware *hardware,
+                                     struct serving *out, struct error *err);
+
+/* Of the models of `of`, whose arena it lives in; models of a group need not be in order. Whether it fits is
+ * placement_check()'s to say. */
+MUST_CHECK enum status placement_read(const char *path, struct serving *of, struct serving_placement *out,
+                                      struct error *err);
+MUST_CHECK enum status placement_parse(const struct json_input *in, struct serving *of,
+                                       struct serving_placement *out, struct error *err);
+
+void placement_write_json(const struct serving *of, const struct serving_placement *placement,
+                          struct json_out *out);
+
+#endif

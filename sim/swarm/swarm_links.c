@@ -1,0 +1,76 @@
+/*
+ * A transfer takes bytes / rate of the link up of its sender, once that is free, and from the same moment on
+ * bytes / rate of the receiver's link down, once that is free; latencies follow. So the slower end decides, and
+ * a slow sender leaves the receiver's link to others.
+ */
+#include "sim/swarm/swarm_state.h"
+
+void line_add(struct run *r, struct line *line, uint32_t parcel)
+{
+    r->parcels[parcel].next = SWARM_NONE;
+    if (line->head == SWARM_NONE)
+        line->head = parcel;
+    else
+        r->parcels[line->tail].next = parcel;
+    line->tail = parcel;
+}
+
+uint32_t line_take(struct run *r, struct line *line)
+{
+    uint32_t head = line->head;
+    assert(head != SWARM_NONE);
+    line->head = r->parcels[head].next;
+    return head;
+}
+
+void line_remove(struct run *r, struct line *line, uint32_t parcel)
+{
+    uint32_t before = SWARM_NONE;
+    for (uint32_t i = line->head; i != parcel; i = r->parcels[i].next) before = i;
+    if (before == SWARM_NONE)
+        line->head = r->parcels[parcel].next;
+    else
+        r->parcels[before].next = r->parcels[parcel].next;
+    if (line->tail == parcel) line->tail = before;
+}
+
+/* From now on; up_s is when the sender is through. */
+static void fly(struct run *r, uint32_t parcel, double up_s, double latency_s)
+{
+    struct parcel *it = &r->parcels[parcel];
+    struct peer *to = &r->peer[it->to];
+    const struct swarm_group *group = group_of(r, it->to);
+    to->down_free_s = fmax(to->down_free_s, r->now_s) + it->bytes / group->down_bytes_per_s;
+    it->place = PARCEL_FLYING;
+    sim_queue_set(r->queue, owner_parcel(r, parcel),
+                  fmax(up_s, it->bytes > 0 ? to->down_free_s : up_s) + latency_s + group->latency_s,
+                  sim_order(ORDER_PARCEL, parcel));
+}
+
+static void send_next(struct run *r, uint32_t p)
+{
+    struct peer *peer = &r->peer[p];
+    if (peer->sending || peer->parcels.head == SWARM_NONE) return;
+    uint32_t parcel = line_take(r, &peer->parcels);
+    double up_s = r->now_s + r->parcels[parcel].bytes / group_of(r, p)->up_bytes_per_s;
+    peer->sending = true;
+    sim_queue_set(r->queue, owner_link(r, p), up_s, sim_order(ORDER_LINK, p));
+    fly(r, parcel, up_s, group_of(r, p)->latency_s);
+}
+
+void link_send(struct run *r, uint32_t parcel, uint32_t from, uint32_t to, double bytes)
+{
+    r->parcels[parcel] = (struct parcel){.place = PARCEL_WAITING, .from = from, .to = to, .bytes = bytes};
+    if (from == SWARM_NONE) {
+        fly(r, parcel, r->now_s, 0);
+        return;
+    }
+    line_add(r, &r->peer[from].parcels, parcel);
+    send_next(r, from);
+}
+
+void link_free(struct run *r, uint32_t p)
+{
+    r->peer[p].sending = false;
+    send_next(r, p);
+}

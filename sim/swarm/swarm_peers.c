@@ -1,0 +1,332 @@
+/*
+ * A peer is away, joining (it fetches the state of its stage) or ready. It leaves by failing, or because it moves;
+ * either way all that it has is lost, and who is asked meets nobody. Moves after a step lose nothing, for then no
+ * microbatch is under way.
+ *
+ * Rebalancing goes by how many microbatches were at a stage's peers, on average, for each peer. The peer that
+ * moves is the one whose move raises the lower of the two stages' rates the most, and none moves where that
+ * rate would not rise: a stage that is asked more by chance alone takes nobody.
+ *
+ * Source: SWARM, section 3.3 and its appendix (queues, one peer at a time); that rates have the last word is ours.
+ */
+#include "sim/swarm/swarm_state.h"
+
+#include "base/random.h"
+
+/* --- chance ----------------------------------------------------------------------------------- */
+
+enum { DRAW_LIFE, DRAW_SLOW };
+
+static double exponential(const struct run *r, uint32_t p, uint32_t kind, uint32_t *draws)
+{
+    return random_exponential(random_u64(r->options->seed, 2 * (uint64_t)p + kind), (*draws)++);
+}
+
+/* When it fails next, if it does by chance. */
+static void draw_life(struct run *r, uint32_t p)
+{
+    const struct failures *failures = &group_of(r, p)->failures;
+    if (failures->mtbf_s == HUGE_VAL) return;
+    double life_s = failures_life_s(failures, exponential(r, p, DRAW_LIFE, &r->peer[p].life_draws));
+    sim_queue_set(r->queue, owner_life(r, p), r->now_s + life_s, sim_order(ORDER_LIFE, p));
+}
+
+static void draw_slow(struct run *r, uint32_t p)
+{
+    const struct failures *failures = &group_of(r, p)->failures;
+    struct peer *peer = &r->peer[p];
+    if (failures->straggle_every_s == HUGE_VAL) return;
+    double mean_s = peer->slow ? failures->straggle_s : failures->straggle_every_s;
+    sim_queue_set(r->queue, owner_slow(r, p), r->now_s + mean_s * exponential(r, p, DRAW_SLOW, &peer->slow_draws),
+                  sim_order(ORDER_SLOW, p));
+}
+
+static void set_trace(struct run *r)
+{
+    if (r->trace_next < r->trace_count)
+        sim_queue_set(r->queue, owner_trace(r), r->trace[r->trace_next].at_s, sim_order(ORDER_TRACE, 0));
+}
+
+double peer_slowdown(const struct run *r, uint32_t p)
+{
+    const struct peer *peer = &r->peer[p];
+    return fmax(peer->slow ? group_of(r, p)->failures.straggle_factor : 1,
+                r->now_s < peer->slow_until_s ? peer->slow_factor : 1);
+}
+
+/* --- joining ---------------------------------------------------------------------------------- */
+
+/* Seconds of presence up to now are its stage's. */
+static void count_presence(struct run *r, uint32_t p)
+{
+    struct peer *peer = &r->peer[p];
+    if (peer->state == PEER_AWAY) return;
+    r->out->peers[p].present_s += r->now_s - peer->since_s;
+    if (!r->averaging) r->out->peers[p].working_s += r->now_s - peer->since_s;
+    r->out->stages[peer->stage].present_s += r->now_s - peer->since_s;
+    peer->since_s = r->now_s;
+}
+
+void averaging_set(struct run *r, bool averaging)
+{
+    for (uint32_t p = 0; p < r->peers; p++) count_presence(r, p);
+    if (averaging)
+        r->averaging_begin_s = r->now_s;
+    else
+        r->out->averaging_s += r->now_s - r->averaging_begin_s;
+    r->averaging = averaging;
+}
+
+/* Transfers that its link up has yet to end. */
+static uint32_t waiting(const struct run *r, uint32_t p)
+{
+    uint32_t count = r->peer[p].sending;
+    for (uint32_t i = r->peer[p].parcels.head; i != SWARM_NONE; i = r->parcels[i].next) count++;
+    return count;
+}
+
+static void fetch_piece(struct run *r, uint32_t p)
+{
+    const struct peer *peer = &r->peer[p];
+    uint32_t from = SWARM_NONE, fewest = UINT32_MAX;
+    for (uint32_t q = 0; q < r->peers; q++) {
+        if (r->peer[q].stage != peer->stage || r->peer[q].state != PEER_READY) continue;
+        uint32_t here = waiting(r, q);
+        if (here >= fewest) continue;
+        fewest = here;
+        from = q;
+    }
+    link_send(r, r->slots + p, from, p, r->in->stages[peer->stage].state_bytes / SWARM_PIECES);
+}
+
+static void become_ready(struct run *r, uint32_t p)
+{
+    r->peer[p].state = PEER_READY;
+    r->parcels[r->slots + p].place = PARCEL_NOWHERE;
+    route_welcome(r, p);
+    run_wake(r);
+}
+
+void peer_piece(struct run *r, uint32_t p)
+{
+    if (--r->peer[p].pieces_left > 0)
+        fetch_piece(r, p);
+    else
+        become_ready(r, p);
+}
+
+static void join(struct run *r, uint32_t p, uint32_t stage)
+{
+    struct peer *peer = &r->peer[p];
+    if (stage != peer->stage) r->out->moves++;
+    peer->stage = stage;
+    peer->state = PEER_JOINING;
+    peer->since_s = peer->down_free_s = r->now_s;
+    peer->pieces_left = SWARM_PIECES;
+    if (r->in->stages[stage].state_bytes > 0)
+        fetch_piece(r, p);
+    else
+        become_ready(r, p);
+}
+
+/* --- leaving ---------------------------------------------------------------------------------- */
+
+static void stop_fetching(struct run *r, uint32_t p)
+{
+    struct parcel *piece = &r->parcels[r->slots + p];
+    if (piece->place == PARCEL_WAITING) line_remove(r, &r->peer[piece->from].parcels, r->slots + p);
+    if (piece->place == PARCEL_FLYING) sim_queue_remove(r->queue, owner_parcel(r, r->slots + p));
+    piece->place = PARCEL_NOWHERE;
+}
+
+static void leave(struct run *r, uint32_t p)
+{
+    struct peer *peer = &r->peer[p];
+    count_presence(r, p);
+    if (peer->state == PEER_READY && r->averaging) {
+        averaging_set(r, false); /* run_settle() begins it anew */
+        sim_queue_remove(r->queue, owner_averaging(r));
+    }
+    peer->state = PEER_AWAY;
+    stop_fetching(r, p);
+    run_lose(r, p);
+    for (uint32_t q = 0; q < r->peers; q++) {
+        const struct parcel *piece = &r->parcels[r->slots + q];
+        if (piece->place == PARCEL_NOWHERE || piece->from != p) continue;
+        stop_fetching(r, q);
+        fetch_piece(r, q);
+    }
+    sim_queue_remove(r->queue, owner_link(r, p));
+    peer->sending = false;
+    r->gradients[peer->stage] -= peer->gradients;
+    r->out->lost_s += peer->gradients_s;
+    peer->gradients = 0;
+    peer->gradients_s = 0;
+}
+
+/* --- stages ----------------------------------------------------------------------------------- */
+
+static double rate_at(const struct run *r, uint32_t p, uint32_t stage)
+{
+    return swarm_rate(r->in, r->peer[p].group, stage);
+}
+
+struct strength {
+    double rate; /* of its peers, those that join included */
+    uint32_t present, ready;
+};
+
+static void measure(const struct run *r, struct strength out[SWARM_STAGES_MAX])
+{
+    for (uint32_t s = 0; s < r->stages; s++) out[s] = (struct strength){0};
+    for (uint32_t p = 0; p < r->peers; p++) {
+        const struct peer *peer = &r->peer[p];
+        if (peer->state == PEER_AWAY) continue;
+        out[peer->stage].rate += rate_at(r, p, peer->stage);
+        out[peer->stage].present++;
+        out[peer->stage].ready += peer->state == PEER_READY;
+    }
+}
+
+/* A stage that has lost its last peer takes the one that can do the most there from a stage with several. */
+static void fill_empty(struct run *r, uint32_t stage)
+{
+    struct strength strength[SWARM_STAGES_MAX];
+    uint32_t best = SWARM_NONE;
+    measure(r, strength);
+    if (!rebalances(r) || strength[stage].present > 0) return;
+    for (uint32_t p = 0; p < r->peers; p++)
+        if (r->peer[p].state == PEER_READY && strength[r->peer[p].stage].ready > 1 &&
+            (best == SWARM_NONE || rate_at(r, p, stage) > rate_at(r, best, stage)))
+            best = p;
+    if (best == SWARM_NONE) return;
+    leave(r, best);
+    join(r, best, stage);
+}
+
+void queue_count(struct run *r, uint32_t stage, int change)
+{
+    r->queued_s[stage] += r->queued[stage] * (r->now_s - r->counted_s[stage]);
+    r->counted_s[stage] = r->now_s;
+    r->queued[stage] += (uint32_t)change;
+}
+
+/* The peer of `from` whose move raises the lower rate of the two the most; SWARM_NONE: none does. */
+static uint32_t best_move(const struct run *r, const struct strength *strength, uint32_t from, uint32_t to)
+{
+    double best_rate = fmin(strength[from].rate, strength[to].rate) * (1 + 1e-9);
+    uint32_t best = SWARM_NONE;
+    for (uint32_t p = 0; p < r->peers; p++) {
+        if (r->peer[p].stage != from || r->peer[p].state != PEER_READY) continue;
+        double rate = fmin(strength[from].rate - rate_at(r, p, from), strength[to].rate + rate_at(r, p, to));
+        if (rate <= best_rate) continue;
+        best_rate = rate;
+        best = p;
+    }
+    return best;
+}
+
+void peers_rebalance(struct run *r)
+{
+    struct strength strength[SWARM_STAGES_MAX];
+    double load[SWARM_STAGES_MAX];
+    uint32_t least = 0, most = 0;
+    if (!rebalances(r) || r->now_s < r->rebalanced_s + r->options->rebalance_s) return;
+    r->rebalanced_s = r->now_s;
+    measure(r, strength);
+    for (uint32_t s = 0; s < r->stages; s++) {
+        queue_count(r, s, 0);
+        load[s] = strength[s].present > 0 ? r->queued_s[s] / strength[s].present : HUGE_VAL;
+        r->queued_s[s] = 0;
+        if (load[s] < load[least]) least = s;
+        if (load[s] > load[most]) most = s;
+    }
+    uint32_t p = strength[least].ready > 1 && least != most ? best_move(r, strength, least, most) : SWARM_NONE;
+    if (p == SWARM_NONE) return;
+    leave(r, p);
+    join(r, p, most);
+}
+
+/* --- coming and going ------------------------------------------------------------------------- */
+
+/* For so long; < 0: as long as a repair takes by chance. */
+static void fail(struct run *r, uint32_t p, double away_s)
+{
+    struct peer *peer = &r->peer[p];
+    uint32_t stage = peer->stage;
+    double repair_s = group_of(r, p)->failures.repair_s;
+    if (away_s < 0) away_s = repair_s > 0 ? repair_s * exponential(r, p, DRAW_LIFE, &peer->life_draws) : 0;
+    r->out->failures++;
+    leave(r, p);
+    sim_queue_set(r->queue, owner_life(r, p), r->now_s + away_s, sim_order(ORDER_LIFE, p));
+    fill_empty(r, stage);
+    run_settle(r);
+}
+
+static void come_back(struct run *r, uint32_t p)
+{
+    struct strength strength[SWARM_STAGES_MAX];
+    uint32_t stage = r->peer[p].home;
+    sim_queue_remove(r->queue, owner_life(r, p));
+    draw_life(r, p);
+    if (rebalances(r)) {
+        measure(r, strength);
+        stage = 0;
+        for (uint32_t s = 1; s < r->stages; s++)
+            if (strength[s].rate < strength[stage].rate) stage = s;
+    }
+    join(r, p, stage);
+}
+
+void peer_life(struct run *r, uint32_t p)
+{
+    if (r->peer[p].state == PEER_AWAY)
+        come_back(r, p);
+    else
+        fail(r, p, -1);
+}
+
+void peer_slow(struct run *r, uint32_t p)
+{
+    r->peer[p].slow = !r->peer[p].slow;
+    draw_slow(r, p);
+}
+
+void peer_trace(struct run *r)
+{
+    const struct trace_event *event = &r->trace[r->trace_next++];
+    struct peer *peer = &r->peer[event->peer];
+    set_trace(r);
+    if (event->factor > 0) {
+        peer->slow_until_s = event->at_s + event->for_s;
+        peer->slow_factor = event->factor;
+    } else if (peer->state != PEER_AWAY) {
+        fail(r, event->peer, event->for_s);
+    }
+}
+
+void peers_begin(struct run *r, const uint32_t *stages)
+{
+    for (uint32_t p = 0; p < r->peers; p++) {
+        r->peer[p] = (struct peer){.group = swarm_group_of(r->in, p), .stage = stages[p], .state = PEER_READY,
+                                   .home = stages[p], .passes = {SWARM_NONE, SWARM_NONE},
+                                   .parcels = {SWARM_NONE, SWARM_NONE}};
+        draw_life(r, p);
+        draw_slow(r, p);
+    }
+    set_trace(r);
+}
+
+void peers_end(struct run *r)
+{
+    for (uint32_t p = 0; p < r->peers; p++) {
+        const struct peer *peer = &r->peer[p];
+        count_presence(r, p);
+        r->out->peers[p].stage = peer->stage;
+        r->out->open_s += peer->gradients_s;
+        if (peer->passes.head == SWARM_NONE) continue;
+        r->out->peers[p].busy_s += r->now_s - peer->pass_begin_s;
+        r->out->stages[peer->stage].busy_s += r->now_s - peer->pass_begin_s;
+        r->out->open_s += r->now_s - peer->pass_begin_s;
+    }
+}

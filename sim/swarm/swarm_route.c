@@ -1,0 +1,118 @@
+/*
+ * Whom a trainer asks.
+ *
+ * Stochastic wiring is interleaved weighted round robin: each trainer has a *turn* for each peer, asks the peer of
+ * the stage with the smallest, and puts the peer's average response time on it: a peer that answers twice as fast is
+ * asked twice as often. The average is exponential; response time is from the choice until the next stage's peer has the
+ * result of the forward pass, with both transfers and waiting, so that one which is asked too much, or whose link is
+ * slow, gets slower and is asked less. A peer that has not
+ * answered yet counts as the mean of those that have. Who is new, or was banned, goes on from the turn of the
+ * last one asked: it owes nothing and is owed nothing.
+ *
+ * Trainers begin at different peers, or all of them would ask the same one first.
+ *
+ * Source: SWARM, section 3.2 and its appendix on wiring; the mean for peers without an answer is ours.
+ */
+#include "sim/swarm/swarm_state.h"
+
+static bool is_known(const struct run *r, uint32_t trainer, uint32_t p, uint32_t stage)
+{
+    const struct view *view = view_of(r, trainer, p);
+    return r->peer[p].stage == stage && r->peer[p].state != PEER_JOINING && !view->away &&
+           view->banned_until_s <= r->now_s;
+}
+
+static uint32_t choose_by_turn(struct run *r, uint32_t trainer, uint32_t stage)
+{
+    double *last = &r->turns[(size_t)trainer * r->stages + stage], least = HUGE_VAL, sum_s = 0;
+    uint32_t best = SWARM_NONE, answered = 0;
+    for (uint32_t i = 0; i < r->peers; i++) {
+        uint32_t p = (i + trainer) % r->peers;
+        if (!is_known(r, trainer, p, stage)) continue;
+        const struct view *view = view_of(r, trainer, p);
+        double turn = fmax(view->turn, *last);
+        if (view->response_s > 0) {
+            sum_s += view->response_s;
+            answered++;
+        }
+        if (turn >= least) continue;
+        least = turn;
+        best = p;
+    }
+    if (best == SWARM_NONE) return best;
+    struct view *view = view_of(r, trainer, best);
+    double response_s = view->response_s > 0 ? view->response_s : answered > 0 ? sum_s / answered : 1;
+    *last = least;
+    view->turn = least + response_s;
+    return best;
+}
+
+static uint32_t choose_in_turn(struct run *r, uint32_t trainer, uint32_t stage)
+{
+    uint32_t *last = &r->asked_last[(size_t)trainer * r->stages + stage];
+    for (uint32_t i = 1; i <= r->peers; i++) {
+        uint32_t p = (*last + i) % r->peers;
+        if (!is_known(r, trainer, p, stage)) continue;
+        *last = p;
+        return p;
+    }
+    return SWARM_NONE;
+}
+
+static uint32_t choose_shortest(const struct run *r, uint32_t trainer, uint32_t stage)
+{
+    uint32_t best = SWARM_NONE;
+    for (uint32_t p = 0; p < r->peers; p++)
+        if (is_known(r, trainer, p, stage) && r->peer[p].state == PEER_READY &&
+            (best == SWARM_NONE || r->peer[p].under_way < r->peer[best].under_way))
+            best = p;
+    return best;
+}
+
+uint32_t route_choose(struct run *r, uint32_t m)
+{
+    const struct microbatch *it = &r->microbatches[m];
+    switch ((enum swarm_wiring)r->options->wiring) {
+    case SWARM_STOCHASTIC: return choose_by_turn(r, it->trainer, it->stage);
+    case SWARM_ROUND_ROBIN: return choose_in_turn(r, it->trainer, it->stage);
+    case SWARM_SHORTEST_QUEUE: return choose_shortest(r, it->trainer, it->stage);
+    default: return r->pipelines[(size_t)it->pipeline * r->stages + it->stage];
+    }
+}
+
+void route_answered(struct run *r, uint32_t m)
+{
+    struct microbatch *it = &r->microbatches[m];
+    if (it->answering == SWARM_NONE) return;
+    struct view *view = view_of(r, it->trainer, it->answering);
+    double response_s = r->now_s - it->answering_s;
+    it->answering = SWARM_NONE;
+    view->response_s = view->response_s > 0 ? view->response_s + r->in->smoothing * (response_s - view->response_s)
+                                            : response_s;
+}
+
+void route_ban(struct run *r, uint32_t trainer, uint32_t p)
+{
+    struct view *view = view_of(r, trainer, p);
+    view->away = r->peer[p].state != PEER_READY;
+    view->banned_until_s = r->now_s + r->in->ban_s;
+}
+
+void route_welcome(struct run *r, uint32_t p)
+{
+    for (uint32_t t = 0; t < r->trainers; t++) {
+        struct view *view = view_of(r, t, p);
+        *view = (struct view){.banned_until_s = view->banned_until_s};
+    }
+}
+
+double route_ban_end_s(const struct run *r, uint32_t trainer, uint32_t stage)
+{
+    double end_s = HUGE_VAL;
+    for (uint32_t p = 0; p < r->peers; p++) {
+        const struct view *view = view_of(r, trainer, p);
+        if (r->peer[p].stage == stage && r->peer[p].state == PEER_READY && !view->away)
+            end_s = fmin(end_s, view->banned_until_s);
+    }
+    return end_s;
+}

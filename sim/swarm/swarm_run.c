@@ -1,0 +1,453 @@
+/*
+ * The way of a microbatch. Its *goal* is the stage whose backward pass comes next, the last stage at first. What
+ * comes next for it follows from who has what (microbatch_advance()):
+ *
+ *   the gradient behind the goal is gone   it is given up
+ *   the goal's activations are there       backward there, from the peer of the stage behind
+ *   else                                   forward, from the last stage in front whose activations are there
+ *
+ * so that a first journey, a pass that is sent again and stages that are computed again need no case of their own.
+ *
+ * A step needs the gradients of `batch` microbatches in each stage. There are never more microbatches under way
+ * than the stage that lacks most needs, and when it has them all the last ones come to their end first.
+ */
+#include <stdlib.h>
+
+#include "sim/swarm/swarm_state.h"
+
+/* --- passes ----------------------------------------------------------------------------------- */
+
+static void start_pass(struct run *r, uint32_t p)
+{
+    struct peer *peer = &r->peer[p];
+    if (peer->passes.head == SWARM_NONE) return;
+    const struct microbatch *it = &r->microbatches[peer->passes.head];
+    const struct swarm_passes *passes = &group_of(r, p)->passes[it->stage];
+    peer->pass_begin_s = r->now_s;
+    sim_queue_set(r->queue, owner_pass(r, p),
+                  r->now_s + (it->backward ? passes->backward_s : passes->forward_s) * peer_slowdown(r, p),
+                  sim_order(ORDER_PASS, p));
+}
+
+static void queue_pass(struct run *r, uint32_t m, uint32_t p)
+{
+    struct peer *peer = &r->peer[p];
+    bool idle = peer->passes.head == SWARM_NONE;
+    r->parcels[m].place = PARCEL_QUEUED;
+    line_add(r, &peer->passes, m);
+    queue_count(r, r->microbatches[m].stage, 1);
+    if (idle) start_pass(r, p);
+}
+
+/* The seconds of the pass that ends now, by itself or not. */
+static double count_pass(struct run *r, uint32_t p, uint32_t m, bool lost)
+{
+    const struct microbatch *it = &r->microbatches[m];
+    double begin_s = r->peer[p].pass_begin_s, span_s = r->now_s - begin_s;
+    r->out->peers[p].busy_s += span_s;
+    r->out->stages[it->stage].busy_s += span_s;
+    if (r->options->on_span)
+        r->options->on_span(r->options->context, &(struct swarm_span){p, it->stage, m, it->backward, lost, begin_s,
+                                                                      r->now_s});
+    return span_s;
+}
+
+/* --- microbatches ----------------------------------------------------------------------------- */
+
+static void let_go(struct run *r, uint32_t m)
+{
+    for (uint32_t s = 0; s < r->stages; s++) {
+        r->out->lost_s += *held_of(r, m, s); /* nothing, where it has come to its end */
+        *held_of(r, m, s) = 0;
+        *holder_of(r, m, s) = SWARM_NONE;
+    }
+    if (r->pipeline_count > 0) r->pipeline_load[r->microbatches[m].pipeline]--;
+    r->parcels[m].place = PARCEL_NOWHERE;
+    r->free_slots[r->free_count++] = m;
+    r->alive--;
+    run_settle(r);
+}
+
+void microbatch_pause(struct run *r, uint32_t m, uint32_t blamed)
+{
+    r->out->unanswered++;
+    r->parcels[m].place = PARCEL_PAUSED;
+    r->microbatches[m].blamed = blamed;
+    r->microbatches[m].answering = SWARM_NONE;
+    sim_queue_set(r->queue, owner_parcel(r, m), r->now_s + r->in->timeout_s, sim_order(ORDER_PARCEL, m));
+}
+
+static void strand(struct run *r, uint32_t m)
+{
+    const struct microbatch *it = &r->microbatches[m];
+    double end_s = route_ban_end_s(r, it->trainer, it->stage);
+    r->parcels[m].place = PARCEL_STRANDED;
+    if (end_s < HUGE_VAL) sim_queue_set(r->queue, owner_parcel(r, m), end_s, sim_order(ORDER_PARCEL, m));
+}
+
+static void go_back(struct run *r, uint32_t m)
+{
+    struct microbatch *it = &r->microbatches[m];
+    uint32_t p = *holder_of(r, m, it->goal);
+    it->stage = it->goal;
+    it->backward = true;
+    r->peer[p].under_way++;
+    if (it->goal + 1 < r->stages) {
+        link_send(r, m, *holder_of(r, m, it->goal + 1), p, r->in->stages[it->goal].boundary_bytes);
+    } else {
+        r->parcels[m] = (struct parcel){.from = SWARM_NONE, .to = p};
+        queue_pass(r, m, p);
+    }
+}
+
+static void go_forward(struct run *r, uint32_t m)
+{
+    struct microbatch *it = &r->microbatches[m];
+    uint32_t s = it->goal;
+    while (s > 0 && *holder_of(r, m, s - 1) == SWARM_NONE) s--;
+    it->stage = s;
+    it->backward = false;
+    it->asked_s = r->now_s;
+    uint32_t p = route_choose(r, m);
+    if (p == SWARM_NONE) {
+        strand(r, m);
+    } else if (r->peer[p].state == PEER_READY) {
+        r->peer[p].under_way++;
+        link_send(r, m, s > 0 ? *holder_of(r, m, s - 1) : SWARM_NONE, p,
+                  s > 0 ? r->in->stages[s - 1].boundary_bytes : 0);
+    } else if (r->options->wiring == SWARM_FIXED) {
+        r->out->given_up++;
+        let_go(r, m);
+    } else {
+        microbatch_pause(r, m, p);
+    }
+}
+
+void microbatch_advance(struct run *r, uint32_t m)
+{
+    const struct microbatch *it = &r->microbatches[m];
+    if (it->goal + 1 < r->stages && *holder_of(r, m, it->goal + 1) == SWARM_NONE) {
+        r->out->given_up++;
+        let_go(r, m);
+    } else if (*holder_of(r, m, it->goal) != SWARM_NONE) {
+        go_back(r, m);
+    } else {
+        go_forward(r, m);
+    }
+}
+
+static void end_forward(struct run *r, uint32_t m, uint32_t p, double span_s)
+{
+    struct microbatch *it = &r->microbatches[m];
+    *holder_of(r, m, it->stage) = p;
+    *held_of(r, m, it->stage) = span_s;
+    if (it->stage < it->farthest)
+        r->out->repeated++;
+    else
+        it->farthest = it->stage + 1;
+    it->answering = p;
+    it->answering_s = it->asked_s;
+    if (it->stage + 1 == r->stages) route_answered(r, m);
+    microbatch_advance(r, m);
+}
+
+static void end_backward(struct run *r, uint32_t m, uint32_t p, double span_s)
+{
+    struct microbatch *it = &r->microbatches[m];
+    r->peer[p].gradients++;
+    r->peer[p].gradients_s += *held_of(r, m, it->stage) + span_s;
+    r->gradients[it->stage]++;
+    *held_of(r, m, it->stage) = 0;
+    if (it->stage + 1 < r->stages) *holder_of(r, m, it->stage + 1) = SWARM_NONE;
+    if (it->stage == 0) {
+        let_go(r, m);
+        return;
+    }
+    it->goal = it->stage - 1;
+    if (*holder_of(r, m, it->goal) != SWARM_NONE)
+        microbatch_advance(r, m);
+    else
+        microbatch_pause(r, m, SWARM_NONE); /* it asks who is no longer there */
+}
+
+static void end_pass(struct run *r, uint32_t p)
+{
+    uint32_t m = line_take(r, &r->peer[p].passes);
+    double span_s = count_pass(r, p, m, false);
+    r->peer[p].under_way--;
+    r->out->peers[p].passes++;
+    r->out->stages[r->microbatches[m].stage].passes++;
+    queue_count(r, r->microbatches[m].stage, -1);
+    start_pass(r, p);
+    (r->microbatches[m].backward ? end_backward : end_forward)(r, m, p, span_s);
+}
+
+static void parcel_event(struct run *r, uint32_t parcel)
+{
+    if (parcel >= r->slots) {
+        peer_piece(r, parcel - r->slots);
+        return;
+    }
+    struct microbatch *it = &r->microbatches[parcel];
+    if (r->parcels[parcel].place == PARCEL_FLYING) {
+        if (!it->backward) route_answered(r, parcel);
+        queue_pass(r, parcel, r->parcels[parcel].to);
+        return;
+    }
+    if (r->parcels[parcel].place == PARCEL_PAUSED && it->blamed != SWARM_NONE) route_ban(r, it->trainer, it->blamed);
+    microbatch_advance(r, parcel);
+}
+
+/* --- what goes with a peer -------------------------------------------------------------------- */
+
+/* Is the microbatch on its way to or from the peer, or there? If so it is stopped. */
+static bool is_hit(struct run *r, uint32_t m, uint32_t p)
+{
+    const struct parcel *parcel = &r->parcels[m];
+    switch ((enum parcel_place)parcel->place) {
+    case PARCEL_WAITING:
+        if (parcel->from != p && parcel->to != p) return false;
+        line_remove(r, &r->peer[parcel->from].parcels, m);
+        break;
+    case PARCEL_FLYING:
+        if (parcel->from != p && parcel->to != p) return false;
+        sim_queue_remove(r->queue, owner_parcel(r, m));
+        break;
+    case PARCEL_QUEUED:
+        if (parcel->to != p) return false;
+        queue_count(r, r->microbatches[m].stage, -1);
+        break;
+    default: return false;
+    }
+    r->peer[parcel->to].under_way--;
+    return true;
+}
+
+void run_lose(struct run *r, uint32_t p)
+{
+    struct peer *peer = &r->peer[p];
+    if (peer->passes.head != SWARM_NONE) r->out->lost_s += count_pass(r, p, peer->passes.head, true);
+    sim_queue_remove(r->queue, owner_pass(r, p));
+    for (uint32_t m = 0; m < r->slots; m++) {
+        if (is_hit(r, m, p)) microbatch_pause(r, m, p);
+        for (uint32_t s = 0; s < r->stages; s++) {
+            if (*holder_of(r, m, s) != p) continue;
+            r->out->lost_s += *held_of(r, m, s);
+            *held_of(r, m, s) = 0;
+            *holder_of(r, m, s) = SWARM_NONE;
+        }
+    }
+    peer->passes = (struct line){SWARM_NONE, SWARM_NONE};
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
+
+/* A ring of n: 2 (n - 1) exchanges of an n-th, as slow as its slowest link and latency. */
+static double averaging_s(const struct run *r, uint32_t stage)
+{
+    double rate = HUGE_VAL, latency_s = 0, update_s = 0;
+    uint32_t n = 0;
+    for (uint32_t p = 0; p < r->peers; p++) {
+        if (r->peer[p].stage != stage || r->peer[p].state != PEER_READY) continue;
+        const struct swarm_group *group = group_of(r, p);
+        rate = fmin(rate, fmin(group->up_bytes_per_s, group->down_bytes_per_s));
+        latency_s = fmax(latency_s, group->latency_s);
+        update_s = fmax(update_s, group->passes[stage].update_s * peer_slowdown(r, p));
+        n++;
+    }
+    if (n < 2) return update_s;
+    return 2 * (n - 1) * (r->in->stages[stage].gradient_bytes / n / rate + 2 * latency_s) + update_s;
+}
+
+static void begin_averaging(struct run *r)
+{
+    double longest_s = 0;
+    for (uint32_t s = 0; s < r->stages; s++) longest_s = fmax(longest_s, averaging_s(r, s));
+    averaging_set(r, true);
+    sim_queue_set(r->queue, owner_averaging(r), r->now_s + longest_s, sim_order(ORDER_AVERAGING, 0));
+}
+
+static void end_averaging(struct run *r)
+{
+    averaging_set(r, false);
+    for (uint32_t s = 0; s < r->stages; s++) r->gradients[s] = 0;
+    for (uint32_t p = 0; p < r->peers; p++) {
+        r->out->useful_s += r->peer[p].gradients_s;
+        r->peer[p].gradients = 0;
+        r->peer[p].gradients_s = 0;
+    }
+    r->ended = ++r->out->steps == r->in->steps;
+    if (r->ended) return;
+    peers_rebalance(r);
+    run_settle(r);
+}
+
+/* The pipeline with the fewest microbatches of those whose peers are all there. */
+static uint32_t choose_pipeline(const struct run *r)
+{
+    uint32_t best = SWARM_NONE;
+    for (uint32_t k = 0; k < r->pipeline_count; k++) {
+        uint32_t s = 0;
+        while (s < r->stages && r->peer[r->pipelines[(size_t)k * r->stages + s]].state == PEER_READY) s++;
+        if (s == r->stages && (best == SWARM_NONE || r->pipeline_load[k] < r->pipeline_load[best])) best = k;
+    }
+    return best;
+}
+
+void run_settle(struct run *r)
+{
+    uint64_t least = r->gradients[0];
+    if (r->averaging || r->ended) return;
+    for (uint32_t s = 1; s < r->stages; s++) least = r->gradients[s] < least ? r->gradients[s] : least;
+    uint64_t needed = least < r->in->batch ? r->in->batch - least : 0;
+    if (needed == 0 && r->alive == 0) begin_averaging(r);
+    while (r->alive < needed && r->free_count > 0) {
+        uint32_t pipeline = 0;
+        if (r->options->wiring == SWARM_FIXED) {
+            pipeline = choose_pipeline(r);
+            if (pipeline == SWARM_NONE) return;
+            r->pipeline_load[pipeline]++;
+        }
+        uint32_t m = r->free_slots[--r->free_count];
+        r->microbatches[m] = (struct microbatch){.trainer = m % r->trainers, .pipeline = pipeline,
+                                                 .goal = r->stages - 1, .answering = SWARM_NONE};
+        r->alive++;
+        microbatch_advance(r, m);
+    }
+}
+
+void run_wake(struct run *r)
+{
+    for (uint32_t m = 0; m < r->slots; m++) {
+        if (r->parcels[m].place != PARCEL_STRANDED) continue;
+        sim_queue_remove(r->queue, owner_parcel(r, m));
+        microbatch_advance(r, m);
+    }
+    run_settle(r);
+}
+
+/* --- the run ---------------------------------------------------------------------------------- */
+
+static int by_time(const void *a, const void *b)
+{
+    const struct trace_event *x = a, *y = b;
+    if (x->at_s != y->at_s) return x->at_s < y->at_s ? -1 : 1;
+    return (x->peer > y->peer) - (x->peer < y->peer);
+}
+
+/* NULL, and told in err, when there is no memory. */
+static void *take(struct arena *arena, size_t count, size_t size, struct error *err)
+{
+    void *memory = NULL;
+    return err->status || arena_array(arena, count, size, &memory, err) ? NULL : memory;
+}
+
+/* The events of all groups in one row. */
+static enum status merge_traces(struct run *r, struct arena *arena, struct error *err)
+{
+    for (uint32_t g = 0; g < r->in->group_count; g++) r->trace_count += r->in->groups[g].failures.event_count;
+    r->trace = take(arena, r->trace_count, sizeof *r->trace, err);
+    if (!r->trace) return err->status;
+    uint32_t next = 0;
+    for (uint32_t g = 0; g < r->in->group_count; g++)
+        for (uint32_t i = 0; i < r->in->groups[g].failures.event_count; i++) {
+            const struct failure_event *event = &r->in->groups[g].failures.events[i];
+            r->trace[next++] = (struct trace_event){event->at_s, event->for_s, event->factor,
+                                                    r->in->groups[g].first + event->device};
+        }
+    if (next > 0) qsort(r->trace, next, sizeof *r->trace, by_time);
+    return STATUS_OK;
+}
+
+/* The k-th peers of all stages, for as many k as every stage has. */
+static enum status lay_pipelines(struct run *r, struct arena *arena, const uint32_t *stages, struct error *err)
+{
+    uint32_t peers[SWARM_STAGES_MAX] = {0};
+    if (r->options->wiring != SWARM_FIXED) return STATUS_OK;
+    for (uint32_t p = 0; p < r->peers; p++) peers[stages[p]]++;
+    r->pipeline_count = r->peers;
+    for (uint32_t s = 0; s < r->stages; s++)
+        r->pipeline_count = peers[s] < r->pipeline_count ? peers[s] : r->pipeline_count;
+    r->pipelines = take(arena, (size_t)r->pipeline_count * r->stages, sizeof *r->pipelines, err);
+    r->pipeline_load = take(arena, r->pipeline_count, sizeof *r->pipeline_load, err);
+    if (err->status) return err->status;
+    for (uint32_t s = 0; s < r->stages; s++) peers[s] = 0;
+    for (uint32_t p = 0; p < r->peers; p++) {
+        uint32_t s = stages[p], k = peers[s]++;
+        if (k < r->pipeline_count) r->pipelines[(size_t)k * r->stages + s] = p;
+    }
+    return STATUS_OK;
+}
+
+static enum status allocate(struct run *r, struct arena *arena, struct error *err)
+{
+    size_t places = (size_t)r->slots * r->stages, chooses = (size_t)r->trainers * r->stages;
+    r->parcels = take(arena, r->slots + r->peers, sizeof *r->parcels, err);
+    r->microbatches = take(arena, r->slots, sizeof *r->microbatches, err);
+    r->free_slots = take(arena, r->slots, sizeof *r->free_slots, err);
+    r->holder = take(arena, places, sizeof *r->holder, err);
+    r->held_s = take(arena, places, sizeof *r->held_s, err);
+    r->peer = take(arena, r->peers, sizeof *r->peer, err);
+    r->views = take(arena, (size_t)r->trainers * r->peers, sizeof *r->views, err);
+    r->turns = take(arena, chooses, sizeof *r->turns, err);
+    r->asked_last = take(arena, chooses, sizeof *r->asked_last, err);
+    if (err->status) return err->status;
+    for (size_t i = 0; i < places; i++) r->holder[i] = SWARM_NONE;
+    for (size_t i = 0; i < chooses; i++) r->asked_last[i] = (uint32_t)(i / r->stages + r->peers - 1) % r->peers;
+    for (uint32_t m = r->slots; m-- > 0;) r->free_slots[r->free_count++] = m; /* the first is taken first */
+    return sim_queue_create(arena, owner_count(r), &r->queue, err);
+}
+
+static void happen(struct run *r, uint32_t owner)
+{
+    if (owner < owner_pass(r, 0))
+        parcel_event(r, owner);
+    else if (owner < owner_link(r, 0))
+        end_pass(r, owner - owner_pass(r, 0));
+    else if (owner < owner_life(r, 0))
+        link_free(r, owner - owner_link(r, 0));
+    else if (owner < owner_slow(r, 0))
+        peer_life(r, owner - owner_life(r, 0));
+    else if (owner < owner_trace(r))
+        peer_slow(r, owner - owner_slow(r, 0));
+    else if (owner == owner_trace(r))
+        peer_trace(r);
+    else
+        end_averaging(r);
+}
+
+static void play(struct run *r)
+{
+    struct sim_event event;
+    run_settle(r);
+    while (!r->ended && sim_queue_first(r->queue, &event) && event.time_s <= r->in->time_s) {
+        (void)sim_queue_pop(r->queue, &event);
+        r->now_s = event.time_s;
+        happen(r, event.owner);
+    }
+    if (!r->ended) r->now_s = r->in->time_s;
+    if (r->averaging) averaging_set(r, false);
+    peers_end(r);
+    for (size_t i = 0; i < (size_t)r->slots * r->stages; i++) r->out->open_s += r->held_s[i];
+    r->out->elapsed_s = r->now_s;
+    r->out->ended = r->ended;
+}
+
+enum status swarm_run(struct arena *arena, const struct swarm *in, const struct swarm_options *options,
+                      struct swarm_result *out, struct error *err)
+{
+    struct arena scratch = {0};
+    struct run r = {.in = in, .options = options, .out = out, .slots = in->trainers * in->under_way,
+                    .peers = in->peer_count, .stages = in->stage_count, .trainers = in->trainers};
+    *out = (struct swarm_result){.peers = take(arena, in->peer_count, sizeof *out->peers, err),
+                                 .stages = take(arena, in->stage_count, sizeof *out->stages, err)};
+    uint32_t *places = take(&scratch, in->peer_count, sizeof *places, err);
+    if (places) swarm_place(in, places);
+    if (!err->status && !allocate(&r, &scratch, err) && !merge_traces(&r, &scratch, err) &&
+        !lay_pipelines(&r, &scratch, places, err)) {
+        peers_begin(&r, places);
+        play(&r);
+    }
+    arena_release(&scratch);
+    return err->status;
+}

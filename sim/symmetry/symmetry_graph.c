@@ -1,0 +1,477 @@
+/*
+ * Devices are nodes 0, 1, ... Labels say all that durations and rates are computed from; that two flows cross a
+ * link in the same order for all links of a colour is in the link's label and the roles of its flows, so that sums
+ * over them round alike.
+ *
+ * Devices that share something with all others, the host's memory, processor or storage, or whose computations slow
+ * others down, are alone: labelled by their own number.
+ */
+#include "sim/symmetry/symmetry_graph.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/cost/cost.h"
+#include "planner/plan_gang.h"
+#include "sim/engine/take.h"
+#include "sim/network/machine.h"
+
+enum label { LABEL_DEVICE, LABEL_PAIR, LABEL_GROUP, LABEL_JOINT, LABEL_HOST, LABEL_LINK };
+
+/* Roles of neighbours; of links and what crosses them the numbers of hops and places in the order from here on. */
+enum role { ROLE_TO, ROLE_FROM, ROLE_PAIR_TO, ROLE_PAIR_FROM, ROLE_MEMBER, ROLE_GROUP, ROLE_JOINT, ROLE_FIRST };
+
+enum { AXES_SETS = 1 << AXIS_COUNT, LIST_MAX = 1 << 28 };
+
+static void label(struct symmetry_graph *g, uint64_t number)
+{
+    sim_colouring_label(g->colouring, number);
+}
+
+static void label_seconds(struct symmetry_graph *g, double number)
+{
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    label(g, bits);
+}
+
+/* --- what the plan does ---------------------------------------------------------------------- */
+
+static int compare_keys(const void *left, const void *right)
+{
+    uint64_t a, b;
+    memcpy(&a, left, sizeof a);
+    memcpy(&b, right, sizeof b);
+    return (a > b) - (a < b);
+}
+
+static size_t sort_keys(uint64_t *keys, size_t count)
+{
+    size_t kept = 0;
+    if (count > 1) qsort(keys, count, sizeof *keys, compare_keys);
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || keys[kept - 1] != keys[i]) keys[kept++] = keys[i];
+    return kept;
+}
+
+struct unit_use {
+    uint32_t axes; /* sets of axes of its collectives */
+    bool host;     /* it copies to or from host memory, or works there */
+};
+
+static struct unit_use use_of(const struct plan *plan, const struct plan_unit *unit)
+{
+    struct unit_use use = {.axes = 1};
+    for (uint32_t o = 0; o < unit->op_count; o++) {
+        const struct plan_op *op = &plan->ops[unit->first_op + o];
+        if (op->kind == OP_COLLECTIVE) use.axes |= 1u << op->axes;
+        use.host |= op->stream == STREAM_H2D || op->stream == STREAM_D2H || plan_stream_is_host(op->stream);
+    }
+    return use;
+}
+
+/* `peers`: of gangs, and behind them of devices. */
+static enum status note_instance(struct symmetry_graph *g, const struct plan_instance *instance,
+                                 const struct unit_use *use, struct plan_gang_peers *peers, struct error *err)
+{
+    const struct plan *plan = g->setup->plan;
+    bool single = instance->gang == PLAN_NONE;
+    if (single) g->alone[instance->device] = true;
+    else g->axes_used[instance->gang] |= use->axes;
+    for (uint32_t i = 0; !single && use->host && i < plan_gang_size(&plan->gangs[instance->gang]); i++)
+        g->alone[plan->gang_devices[plan->gangs[instance->gang].first + i]] = true;
+    if (instance->peer == PLAN_NONE) return STATUS_OK;
+    uint32_t to = single ? instance->device : instance->gang;
+    if (plan_gang_peers_note(&peers[single ? plan->gang_count + to : to], instance->peer)) return STATUS_OK;
+    uint64_t key = (uint64_t)to << 32 | instance->peer;
+    if (single) {
+        enum status status = array_reserve(&g->device_pairs, &g->device_pair_capacity, g->device_pair_count,
+                                           sizeof key, LIST_MAX, "pairs of devices", err);
+        if (status == STATUS_OK) g->device_pairs[g->device_pair_count++] = key;
+        return status;
+    }
+    enum status status = array_reserve(&g->gang_pairs, &g->gang_pair_capacity, g->gang_pair_count, sizeof key, LIST_MAX,
+                                       "pairs of gangs", err);
+    if (status == STATUS_OK) g->gang_pairs[g->gang_pair_count++] = key;
+    return status;
+}
+
+static enum status note_instances(struct symmetry_graph *g, struct error *err)
+{
+    const struct plan *plan = g->setup->plan;
+    struct arena scratch = {0};
+    enum status status = STATUS_OK;
+    uint32_t peer_count = plan->gang_count + plan->hardware.device_count;
+    struct unit_use *uses = sim_take(&scratch, plan->unit_count, sizeof *uses, &status, err);
+    struct plan_gang_peers *peers = sim_take(&scratch, peer_count, sizeof *peers, &status, err);
+    for (uint32_t u = 0; status == STATUS_OK && u < plan->unit_count; u++) uses[u] = use_of(plan, &plan->units[u]);
+    for (uint32_t p = 0; status == STATUS_OK && p < peer_count; p++) peers[p] = PLAN_GANG_NO_PEERS;
+    for (uint32_t i = 0; status == STATUS_OK && i < plan->instance_count; i++)
+        status = note_instance(g, &plan->instances[i], &uses[plan->instances[i].unit], peers, err);
+    arena_release(&scratch);
+    g->gang_pair_count = sort_keys(g->gang_pairs, g->gang_pair_count);
+    g->device_pair_count = sort_keys(g->device_pairs, g->device_pair_count);
+    return status;
+}
+
+/* --- devices --------------------------------------------------------------------------------- */
+
+/* Does anything slow anything else down on some device? Whom, is not looked into. */
+static bool interferes(const struct hardware *hardware)
+{
+    for (uint32_t d = 0; d < hardware->device_count; d++) {
+        const struct compute_profile *profile = hardware_profile(hardware, d);
+        if (!profile) continue;
+        const struct interference *slows = &profile->interference;
+        if (slows->compute_by_compute.value > 0 || slows->compute_by_copy.value > 0 ||
+            slows->compute_by_collective.value > 0 || slows->copy_by_compute.value > 0 || slows->copy_by_copy.value > 0)
+            return true;
+    }
+    return false;
+}
+
+/* The gangs of each device, ascending: of device d from first[d] on. */
+static enum status list_gangs(const struct symmetry_graph *g, struct arena *scratch, uint32_t **first, uint32_t **gangs,
+                              struct error *err)
+{
+    const struct plan *plan = g->setup->plan;
+    enum status status = STATUS_OK;
+    uint32_t devices = plan->hardware.device_count;
+    *first = sim_take(scratch, devices + 2u, sizeof **first, &status, err);
+    *gangs = sim_take(scratch, plan->gang_device_count, sizeof **gangs, &status, err);
+    if (status != STATUS_OK) return status;
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < plan->gang_count; i++)
+            for (uint32_t k = 0; g->axes_used[i] && k < plan_gang_size(&plan->gangs[i]); k++) {
+                uint32_t device = plan->gang_devices[plan->gangs[i].first + k];
+                if (pass == 0) (*first)[device + 2]++;
+                else (*gangs)[(*first)[device + 1]++] = i;
+            }
+        for (uint32_t d = 0; pass == 0 && d < devices; d++) (*first)[d + 2] += (*first)[d + 1];
+    }
+    return STATUS_OK;
+}
+
+/* Devices in the same gangs run the same instances. Of those in none nobody need stand for another. */
+static enum status add_devices(struct symmetry_graph *g, struct error *err)
+{
+    const struct sim_symmetry_setup *s = g->setup;
+    struct arena scratch = {0};
+    uint32_t *first, *gangs;
+    enum status status = list_gangs(g, &scratch, &first, &gangs, err);
+    for (uint32_t d = 0; status == STATUS_OK && d < s->plan->hardware.device_count; d++) {
+        sim_colouring_node(g->colouring);
+        label(g, LABEL_DEVICE);
+        label(g, g->alone[d] || first[d] == first[d + 1] ? 1 + d : 0);
+        label(g, s->hardware->devices[d].type);
+        label_seconds(g, s->slow ? s->slow[d] : 1);
+        for (uint32_t i = first[d]; i < first[d + 1]; i++) label(g, gangs[i]);
+    }
+    arena_release(&scratch);
+    return status;
+}
+
+/* --- copies between devices ------------------------------------------------------------------ */
+
+static int compare_pairs(const void *left, const void *right)
+{
+    const struct symmetry_pair *a = left, *b = right;
+    if (a->to != b->to) return a->to < b->to ? -1 : 1;
+    if (a->from != b->from) return a->from < b->from ? -1 : 1;
+    if (a->gang != b->gang) return a->gang < b->gang ? -1 : 1;
+    return (a->peer_gang > b->peer_gang) - (a->peer_gang < b->peer_gang);
+}
+
+/* Into g->pairs; NULL: only counts. */
+static void list_pairs(struct symmetry_graph *g)
+{
+    const struct plan *plan = g->setup->plan;
+    g->pair_count = 0;
+    for (size_t i = 0; i < g->gang_pair_count; i++) {
+        uint32_t gang = (uint32_t)(g->gang_pairs[i] >> 32), peer = (uint32_t)g->gang_pairs[i];
+        for (uint32_t k = 0; k < plan_gang_size(&plan->gangs[gang]); k++, g->pair_count++)
+            if (g->pairs)
+                g->pairs[g->pair_count] = (struct symmetry_pair){
+                    .to = plan->gang_devices[plan->gangs[gang].first + k],
+                    .from = plan->gang_devices[plan->gangs[peer].first + k],
+                    .gang = gang, .peer_gang = peer, .place = k};
+    }
+    for (size_t i = 0; i < g->device_pair_count; i++, g->pair_count++)
+        if (g->pairs)
+            g->pairs[g->pair_count] = (struct symmetry_pair){
+                .to = (uint32_t)(g->device_pairs[i] >> 32), .from = (uint32_t)g->device_pairs[i],
+                .gang = PLAN_NONE, .peer_gang = PLAN_NONE};
+}
+
+static enum status add_crossing(struct symmetry_graph *g, struct symmetry_crossing crossing, struct error *err)
+{
+    enum status status = array_reserve(&g->crossings, &g->crossing_capacity, g->crossing_count, sizeof crossing,
+                                       LIST_MAX, "crossings of links", err);
+    if (status == STATUS_OK) g->crossings[g->crossing_count++] = crossing;
+    return status;
+}
+
+static bool crosses_before(const struct hardware *hardware, const struct p2p_route *route, uint32_t hop)
+{
+    for (uint32_t h = 0; h < hop; h++)
+        if (hardware_route_lane(hardware, route, h) == hardware_route_lane(hardware, route, hop)) return true;
+    return false;
+}
+
+static enum status add_pair(struct symmetry_graph *g, const struct symmetry_pair *pair, struct error *err)
+{
+    const struct hardware *hardware = g->setup->hardware;
+    const struct p2p_route route = hardware_p2p_route(hardware, pair->from, pair->to);
+    const uint64_t series = (uint64_t)pair->gang << 32 | pair->peer_gang;
+    enum status status = STATUS_OK;
+    label(g, LABEL_PAIR);
+    label_seconds(g, cost_p2p_latency_s(hardware, pair->from, pair->to));
+    label_seconds(g, cost_p2p_bandwidth(hardware, pair->from, pair->to));
+    label(g, route.innermost);
+    label(g, route.staged);
+    sim_colouring_edge(g->colouring, pair->node, pair->to, ROLE_TO, ROLE_PAIR_TO);
+    sim_colouring_edge(g->colouring, pair->node, pair->from, ROLE_FROM, ROLE_PAIR_FROM);
+    for (uint32_t h = 0; status == STATUS_OK && h < route.up_count + route.down_count; h++) {
+        if (crosses_before(hardware, &route, h)) continue;
+        status = add_crossing(g, (struct symmetry_crossing){.link = route.links[h], .direction = h < route.up_count,
+                                                            .hop = h, .series = series, .place = pair->place,
+                                                            .node = pair->node,
+                                                            .weight = hardware_route_crossings(hardware, &route, h)}, err);
+    }
+    return status;
+}
+
+/* *possible: false where some copy has no way, which will be refused. */
+static enum status add_pairs(struct symmetry_graph *g, bool *possible, struct error *err)
+{
+    enum status status = STATUS_OK;
+    list_pairs(g);
+    g->pairs = sim_take(g->arena, g->pair_count, sizeof *g->pairs, &status, err);
+    if (status != STATUS_OK) return status;
+    list_pairs(g);
+    if (g->pair_count > 1) qsort(g->pairs, g->pair_count, sizeof *g->pairs, compare_pairs);
+    for (uint32_t i = 0; status == STATUS_OK && i < g->pair_count; i++) {
+        struct symmetry_pair *pair = &g->pairs[i];
+        const struct symmetry_pair *before = i > 0 ? &g->pairs[i - 1] : NULL;
+        *possible = *possible && hardware_reaches(g->setup->hardware, pair->from, pair->to);
+        if (!*possible) return STATUS_OK;
+        bool again = before && before->to == pair->to && before->from == pair->from;
+        pair->node = again ? before->node : sim_colouring_node(g->colouring);
+        if (!again) status = add_pair(g, pair, err);
+        label(g, pair->gang);
+        label(g, pair->peer_gang);
+    }
+    return status;
+}
+
+/* --- collectives ----------------------------------------------------------------------------- */
+
+static void label_group(struct symmetry_graph *g, const struct collective_group *group)
+{
+    const struct collective_level *levels[] = {&group->inner, &group->outer, &group->alone};
+    for (uint32_t l = 0; l < 3; l++) {
+        label(g, levels[l]->members);
+        label_seconds(g, levels[l]->latency_s);
+        label_seconds(g, levels[l]->bytes_per_s);
+        label(g, (uintptr_t)levels[l]->points);
+    }
+}
+
+static void add_group(struct symmetry_graph *g, uint32_t gang, uint32_t axes, uint32_t group, const uint32_t *devices,
+                      uint32_t members)
+{
+    uint32_t node = g->group_nodes[group] = sim_colouring_node(g->colouring);
+    label(g, LABEL_GROUP);
+    label(g, gang);
+    label(g, axes);
+    label_group(g, sim_collectives_at(g->setup->collectives, group));
+    if (g->setup->flows) label_group(g, sim_collective_flows_alone(g->setup->flows, group));
+    for (uint32_t i = 0; i < members; i++)
+        sim_colouring_edge(g->colouring, node, devices[i], ROLE_MEMBER, ROLE_GROUP);
+}
+
+static enum status add_groups(struct symmetry_graph *g, struct error *err)
+{
+    const struct plan *plan = g->setup->plan;
+    enum status status = STATUS_OK;
+    uint32_t count = sim_collectives_group_count(g->setup->collectives);
+    g->group_nodes = sim_take(g->arena, count, sizeof *g->group_nodes, &status, err);
+    uint32_t *devices = sim_take(g->arena, plan->hardware.device_count, sizeof *devices, &status, err);
+    if (status != STATUS_OK) return status;
+    for (uint32_t i = 0; i < count; i++) g->group_nodes[i] = PLAN_NONE;
+    for (uint32_t i = 0; i < plan->gang_count; i++)
+        for (uint32_t axes = 1; axes < AXES_SETS; axes++) {
+            if (!(g->axes_used[i] & 1u << axes)) continue;
+            uint32_t members = plan_gang_group_size(&plan->gangs[i], axes);
+            sim_collectives_devices(plan, i, axes, devices);
+            for (uint32_t k = 0; k < plan_gang_size(&plan->gangs[i]) / members; k++)
+                add_group(g, i, axes, sim_collectives_group(g->setup->collectives, i, axes, k), devices + k * members,
+                          members);
+        }
+    return STATUS_OK;
+}
+
+/* What crosses links of collectives that are flows; by number of the path. */
+struct joint {
+    uint64_t series;
+    uint32_t node, place;
+};
+
+/* A group's on a kind of stream, one way. */
+static void add_joint(struct symmetry_graph *g, uint32_t group, uint32_t stream, enum collective_way way,
+                      struct joint *joints)
+{
+    uint32_t number;
+    const struct sim_path *path = sim_collective_flows_path(g->setup->flows, group, stream, way, &number);
+    if (!path || g->group_nodes[group] == PLAN_NONE) return;
+    uint32_t node = sim_colouring_node(g->colouring);
+    joints[number] = (struct joint){~(uint64_t)(stream * COLLECTIVE_WAY_COUNT + way), node, group};
+    label(g, LABEL_JOINT);
+    label(g, stream);
+    label(g, way);
+    label_seconds(g, path->cap_bytes_per_s);
+    sim_colouring_edge(g->colouring, node, g->group_nodes[group], ROLE_GROUP, ROLE_JOINT);
+}
+
+static enum status add_joints(struct symmetry_graph *g, struct error *err)
+{
+    const struct sim_collective_flows *flows = g->setup->flows;
+    struct arena scratch = {0};
+    enum status status = STATUS_OK;
+    uint32_t count = sim_collective_flows_path_count(flows);
+    struct joint *joints = sim_take(&scratch, count, sizeof *joints, &status, err);
+    struct sim_path *paths = sim_take(&scratch, count, sizeof *paths, &status, err);
+    for (uint32_t i = 0; status == STATUS_OK && count > 0 && i < sim_collectives_group_count(g->setup->collectives); i++)
+        for (uint32_t s = 0; s < STREAM_HOST; s++)
+            for (uint32_t w = 0; w < COLLECTIVE_WAY_COUNT; w++) add_joint(g, i, s, w, joints);
+    if (status == STATUS_OK) sim_collective_flows_paths(flows, 0, paths);
+    for (uint32_t p = 0; status == STATUS_OK && p < count; p++)
+        for (uint32_t i = 0; status == STATUS_OK && i < paths[p].hop_count; i++) {
+            const struct sim_crossing *at = &paths[p].crossings[i];
+            status = add_crossing(g, (struct symmetry_crossing){.link = at->hop.link, .direction = at->hop.direction,
+                                                                .series = joints[p].series, .place = joints[p].place,
+                                                                .node = joints[p].node, .weight = at->weight}, err);
+        }
+    arena_release(&scratch);
+    return status;
+}
+
+/* --- links ----------------------------------------------------------------------------------- */
+
+/* Ways to host memory: of devices that are alone. */
+static enum status add_hosts(struct symmetry_graph *g, struct error *err)
+{
+    const struct hardware *hardware = g->setup->hardware;
+    enum status status = STATUS_OK;
+    bool *copies = sim_take(g->arena, hardware->device_count, sizeof *copies, &status, err);
+    if (status == STATUS_OK) sim_machine_host_copies(g->setup->plan, copies);
+    for (uint32_t p = 0; status == STATUS_OK && p < 2 * hardware->device_count; p++) {
+        const struct hardware_device *device = &hardware->devices[p / 2];
+        if (!copies[p / 2]) continue;
+        uint32_t node = sim_colouring_node(g->colouring);
+        label(g, LABEL_HOST);
+        label(g, p);
+        for (uint32_t h = 0; status == STATUS_OK && h < device->path_count; h++)
+            status = add_crossing(g, (struct symmetry_crossing){.link = device->path[h], .direction = p % 2, .hop = h,
+                                                                .series = ~(uint64_t)0, .node = node, .weight = 1}, err);
+    }
+    return status;
+}
+
+/* Is the i-th crossing's place behind that of the one of its series before it? What begins at one time does so in
+ * this order. */
+static bool behind_its_like(const struct symmetry_crossing *crossings, uint32_t i)
+{
+    for (uint32_t k = i; k > 0; k--)
+        if (crossings[k - 1].series == crossings[i].series) return crossings[k - 1].place < crossings[i].place;
+    return false;
+}
+
+/* `count` crossings of one link, in order. */
+static void add_link(struct symmetry_graph *g, const struct symmetry_crossing *crossings, uint32_t count)
+{
+    const struct hardware_link *link = &g->setup->hardware->links[crossings->link];
+    uint32_t node = g->link_nodes[crossings->link] = sim_colouring_node(g->colouring);
+    label(g, LABEL_LINK);
+    label(g, link->duplex);
+    label_seconds(g, link->bandwidth.value);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct symmetry_crossing *at = &crossings[i];
+        label(g, at->direction);
+        label(g, at->hop);
+        label(g, behind_its_like(crossings, i));
+        label_seconds(g, at->weight);
+        sim_colouring_edge(g->colouring, node, at->node, ROLE_FIRST + i, ROLE_FIRST + 2 * at->hop + at->direction);
+    }
+}
+
+/* Crossings by link, within a link in the order of paths: the first `paths` of them come behind the rest, which
+ * are of ways to host memory. */
+static enum status sort_crossings(struct symmetry_graph *g, size_t paths, struct error *err)
+{
+    enum status status = STATUS_OK;
+    uint32_t links = g->setup->hardware->link_count;
+    struct symmetry_crossing *sorted = sim_take(g->arena, g->crossing_count, sizeof *sorted, &status, err);
+    size_t *ends = sim_take(g->arena, links + (size_t)1, sizeof *ends, &status, err);
+    if (status != STATUS_OK) return status;
+    for (size_t i = 0; i < g->crossing_count; i++) ends[g->crossings[i].link + 1]++;
+    for (uint32_t l = 0; l < links; l++) ends[l + 1] += ends[l];
+    for (size_t i = paths; i < g->crossing_count; i++) sorted[ends[g->crossings[i].link]++] = g->crossings[i];
+    for (size_t i = 0; i < paths; i++) sorted[ends[g->crossings[i].link]++] = g->crossings[i];
+    free(g->crossings);
+    g->crossing_capacity = 0;
+    g->crossings = sorted;
+    return STATUS_OK;
+}
+
+static enum status add_links(struct symmetry_graph *g, struct error *err)
+{
+    enum status status = STATUS_OK;
+    uint32_t links = g->setup->hardware->link_count;
+    size_t paths = g->crossing_count;
+    g->link_nodes = sim_take(g->arena, links, sizeof *g->link_nodes, &status, err);
+    if (status != STATUS_OK) return status;
+    for (uint32_t l = 0; l < links; l++) g->link_nodes[l] = PLAN_NONE;
+    status = add_hosts(g, err);
+    if (status == STATUS_OK) status = sort_crossings(g, paths, err);
+    for (size_t begin = 0, end; status == STATUS_OK && begin < g->crossing_count; begin = end) {
+        for (end = begin + 1; end < g->crossing_count && g->crossings[end].link == g->crossings[begin].link;) end++;
+        add_link(g, g->crossings + begin, (uint32_t)(end - begin));
+    }
+    return status;
+}
+
+/* --- public ---------------------------------------------------------------------------------- */
+
+enum status symmetry_graph_make(struct arena *arena, const struct sim_symmetry_setup *setup, struct symmetry_graph *out,
+                                bool *possible, struct error *err)
+{
+    const struct plan *plan = setup->plan;
+    enum status status = STATUS_OK;
+    struct symmetry_graph *g = out;
+    *g = (struct symmetry_graph){.setup = setup, .arena = arena};
+    *possible = plan->gang_count > 0 && plan->after_count == 0 && plan->choice_count == 0 && !interferes(setup->hardware);
+    if (!*possible) return STATUS_OK;
+    g->alone = sim_take(arena, plan->hardware.device_count, sizeof *g->alone, &status, err);
+    g->axes_used = sim_take(arena, plan->gang_count, sizeof *g->axes_used, &status, err);
+    if (status != STATUS_OK) return status;
+    g->colouring = sim_colouring_create();
+    if (!g->colouring) return error_memory(err, "finding out which devices do the same", 0);
+    status = note_instances(g, err);
+    if (status == STATUS_OK) status = add_devices(g, err);
+    if (status == STATUS_OK) status = add_pairs(g, possible, err);
+    if (status != STATUS_OK || !*possible) return status;
+    status = add_groups(g, err);
+    if (status == STATUS_OK) status = add_joints(g, err);
+    if (status == STATUS_OK) status = add_links(g, err);
+    return status;
+}
+
+void symmetry_graph_release(struct symmetry_graph *graph)
+{
+    sim_colouring_destroy(graph->colouring);
+    free(graph->gang_pairs);
+    free(graph->device_pairs);
+    if (graph->crossing_capacity > 0) free(graph->crossings); /* else the arena's */
+}

@@ -1,0 +1,133 @@
+/* See drift.h. Each rate is carried through the runs once; what it would have foretold, and how wrong it was, stay. */
+#include "sim/uncertainty/drift.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/try.h"
+
+/* A run's offset is that of its kind's mean, of so many runs more that had none. */
+static const double strangers = 2;
+/* By so much a width follows what fell outside; it stays within these. */
+static const double following = 0.4, narrowest = -1, widest = 1.5;
+/* Of runs, on a side. Less than a twentieth: behind a sudden change more fall outside than can be known. */
+static const double share_outside = 0.04;
+
+static const double rates[] = {0.05, 0.1, 0.2, 0.3, 0.5};
+enum { RATES = sizeof rates / sizeof *rates };
+
+struct offset {
+    double count, sum;
+};
+
+struct drift {
+    const struct drift_run *runs;
+    size_t count;
+    size_t *kinds;           /* (count + 1) the first run of the same kind, or itself; the next one's behind */
+    struct offset *offsets;  /* (count + 1) by that */
+    double *centres[RATES];  /* (count + 1) as foretold of each run, and of the next one */
+    double *scores;          /* (count) scratch */
+};
+
+static bool same_kind(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
+static void find_kinds(struct drift *d, const char *next)
+{
+    for (size_t i = 0; i <= d->count; i++) {
+        const char *kind = i < d->count ? d->runs[i].kind : next;
+        d->kinds[i] = 0;
+        while (d->kinds[i] < i && !same_kind(d->runs[d->kinds[i]].kind, kind)) d->kinds[i]++;
+    }
+}
+
+static void foretell(struct drift *d, uint32_t r)
+{
+    double level = log(d->runs[0].ratio);
+    memset(d->offsets, 0, (d->count + 1) * sizeof *d->offsets);
+    for (size_t i = 0; i <= d->count; i++) {
+        struct offset *offset = &d->offsets[d->kinds[i]];
+        d->centres[r][i] = level + offset->sum / (offset->count + strangers);
+        if (i == 0 || i == d->count) continue; /* the first one is the level */
+        double value = log(d->runs[i].ratio), off = value - level;
+        level += rates[r] * (value - d->centres[r][i]);
+        offset->count++;
+        offset->sum += off;
+    }
+}
+
+static double score(const struct drift *d, uint32_t r, size_t run)
+{
+    return log(d->runs[run].ratio) - d->centres[r][run];
+}
+
+/* Which rate foretold the runs before `end` best. */
+static uint32_t best_rate(const struct drift *d, size_t end)
+{
+    double least = HUGE_VAL;
+    uint32_t best = 0;
+    for (uint32_t r = 0; r < RATES; r++) {
+        double sum = 0;
+        for (size_t i = 1; i < end; i++) sum += fabs(score(d, r, i));
+        if (sum < least) least = sum, best = r;
+    }
+    return best;
+}
+
+/* Around the centre of run `end`, of the scores before it; both sides may be wider or narrower, by factors. */
+static struct quantiles around(const struct drift *d, uint32_t r, size_t end, double low_wider, double high_wider)
+{
+    for (size_t i = 1; i < end; i++) d->scores[i - 1] = score(d, r, i);
+    struct quantiles q = quantiles_of_next(d->scores, end - 1);
+    q.low = fmin(q.low, 0) * exp(low_wider);
+    q.high = fmax(q.high, 0) * exp(high_wider);
+    q.median = fmin(fmax(q.median, q.low), q.high);
+    return q;
+}
+
+static double follow(double wider, bool outside)
+{
+    return fmin(fmax(wider + following * ((outside ? 1 : 0) - share_outside), narrowest), widest);
+}
+
+static struct quantiles interval(const struct drift *d)
+{
+    double low_wider = 0, high_wider = 0;
+    for (size_t i = DRIFT_RUNS_MIN; i < d->count; i++) {
+        uint32_t r = best_rate(d, i);
+        struct quantiles q = around(d, r, i, low_wider, high_wider);
+        low_wider = follow(low_wider, score(d, r, i) < q.low);
+        high_wider = follow(high_wider, score(d, r, i) > q.high);
+    }
+    uint32_t r = best_rate(d, d->count);
+    struct quantiles q = around(d, r, d->count, low_wider, high_wider);
+    double centre = d->centres[r][d->count];
+    return (struct quantiles){exp(centre + q.low), exp(centre + q.median), exp(centre + q.high)};
+}
+
+enum status drift_next(const struct drift_run *runs, size_t count, const char *kind, struct arena *arena,
+                       struct quantiles *out, struct error *err)
+{
+    struct drift drift = {.runs = runs, .count = count};
+    void *memory;
+    assert(count >= DRIFT_RUNS_MIN);
+    TRY(arena_array(arena, count + 1, sizeof *drift.kinds, &memory, err));
+    drift.kinds = memory;
+    TRY(arena_array(arena, count + 1, sizeof *drift.offsets, &memory, err));
+    drift.offsets = memory;
+    TRY(arena_array(arena, count, sizeof *drift.scores, &memory, err));
+    drift.scores = memory;
+    find_kinds(&drift, kind);
+    for (uint32_t r = 0; r < RATES; r++) {
+        TRY(arena_array(arena, count + 1, sizeof **drift.centres, &memory, err));
+        drift.centres[r] = memory;
+        foretell(&drift, r);
+    }
+    *out = interval(&drift);
+    return STATUS_OK;
+}

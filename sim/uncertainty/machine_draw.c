@@ -1,0 +1,98 @@
+/* See machine_draw.h. */
+#include "sim/uncertainty/machine_draw.h"
+
+#include <gsl/gsl_cdf.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "models/hardware/machine_figures.h"
+
+double noise_factor(double spread, double share)
+{
+    return exp(spread / FIGURE_SPREAD_DEVIATIONS * gsl_cdf_ugaussian_Pinv(share));
+}
+
+struct drawing {
+    uint64_t key; /* of this draw */
+    const struct hardware *hardware;
+};
+
+static uint64_t identity_of(const char *name, const char *source, double value)
+{
+    uint64_t hash = hash_bytes(HASH_BEGIN, name, strlen(name));
+    if (source) hash = hash_bytes(hash, source, strlen(source));
+    return hash_bytes(hash, &value, sizeof value);
+}
+
+/* Seconds that were measured, of kernels and of copies. */
+static bool measured_seconds(const struct machine_place *place)
+{
+    return place->figure == MACHINE_KERNELS || (place->figure >= MACHINE_H2D && place->figure <= MACHINE_RING);
+}
+
+/* Figures with one source and one value are one figure, wherever they stand. Points of a kernel class of a device type are
+ * one measurement, and so are copies of a direction. */
+static uint64_t identity(const struct drawing *drawing, const struct machine_place *place)
+{
+    if (!measured_seconds(place)) return identity_of(machine_figure_names[place->figure], place->source, place->value);
+    uint64_t type = identity_of(drawing->hardware->types[place->index].name, NULL, 0);
+    return type + 1 + (place->figure == MACHINE_KERNELS ? place->kernel : KERNEL_COUNT + place->figure);
+}
+
+/* Above 0 and below 1, whatever is drawn. */
+static double share_of(const struct drawing *drawing, uint64_t of)
+{
+    return ((double)(random_u64(drawing->key, of) >> 11) + 0.5) * 0x1p-53;
+}
+
+/* What the executor sees to does not move. */
+static bool moves(const struct hardware *hardware, const struct machine_place *place)
+{
+    bool link = place->figure == MACHINE_LINK || place->figure == MACHINE_LINK_LATENCY;
+    return place->spread > 0 && !(link && hardware->links[place->index].paced);
+}
+
+/* What all measurements of a device type have in common. */
+static double moment_factor(const struct drawing *drawing, const struct machine_place *place)
+{
+    if (!measured_seconds(place)) return 1;
+    const struct device_type *type = &drawing->hardware->types[place->index];
+    if (!(type->speed.spread > 0)) return 1;
+    return noise_factor(type->speed.spread, share_of(drawing, identity_of("speed", type->name, 1)));
+}
+
+static double drawn_factor(void *context, const struct machine_place *place)
+{
+    const struct drawing *drawing = context;
+    double moment = moment_factor(drawing, place);
+    if (!moves(drawing->hardware, place)) return moment;
+    return moment * noise_factor(place->spread, share_of(drawing, identity(drawing, place)));
+}
+
+enum status machine_draw(const struct hardware *from, uint64_t seed, uint64_t number, struct hardware *out,
+                         struct error *err)
+{
+    struct drawing drawing = {.key = random_u64(seed, number), .hardware = from};
+    return machine_figures_move(from, drawn_factor, &drawing, out, err);
+}
+
+struct finding {
+    const struct hardware *hardware;
+    bool some;
+};
+
+static void find_spread(void *context, const struct machine_place *place)
+{
+    struct finding *finding = context;
+    finding->some |= moves(finding->hardware, place) ||
+                     (measured_seconds(place) && finding->hardware->types[place->index].speed.spread > 0);
+}
+
+bool machine_has_spread(const struct hardware *hardware)
+{
+    struct finding finding = {.hardware = hardware};
+    machine_figures_visit(hardware, find_spread, &finding);
+    return finding.some;
+}

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# What the programs print for wrong and for right command lines, byte for byte, with the exit code.
+# label: medium
+#
+# usage: check_cli_golden.sh SOURCE_FOLDER BUILD_FOLDER [--rewrite] [CASE...]
+#
+# tests/golden/cli/CASE/command is a bash script, run in an empty folder with tests/golden/cli/helpers.sh loaded.
+# Beside it: `expected` (standard output; none when empty), `error` (standard error; none when empty)
+# and `code` (none when 0). The folder's own path is printed as DIR. --rewrite makes these files
+# anew from what the programs say now; read the difference like code.
+set -euo pipefail
+
+source=$(cd "$1" && pwd)
+build=$(cd "$2" && pwd)
+shift 2
+rewrite=no
+[[ ${1-} == --rewrite ]] && { rewrite=yes; shift; }
+[[ -x $build/spillway && -x $build/spillway-exec ]] || { echo "the programs are not built"; exit 77; }
+
+cases=$source/tests/golden/cli
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0 count=0
+
+# Leaves out, err and code in $work.
+run_case() { # NAME
+    local dir=$work/dir
+    rm -rf "$dir"
+    mkdir "$dir"
+    local code=0
+    (
+        cd "$dir"
+        export PATH=$build:$PATH HOME=$dir XDG_CONFIG_HOME=$dir/config NO_COLOR=1 TERM=dumb
+        export INPUT=$cases/$1 BUILD=$build LC_ALL=C SPILLWAY_HISTORY=
+        unset SPILLWAY_EXEC TMPDIR
+        # shellcheck disable=SC1091
+        source "$cases/helpers.sh"
+        # shellcheck disable=SC1090,SC1091
+        source "$cases/$1/command"
+    ) >"$work/out" 2>"$work/err" </dev/null || code=$?
+    sed -i -e "s|$dir|DIR|g" -e "s|$build|BUILD|g" "$work/out" "$work/err"
+    echo "$code" >"$work/code"
+}
+
+keep() { # FROM TO: empty means no file
+    if [[ -s $1 ]]; then cp "$1" "$2"; else rm -f "$2"; fi
+}
+
+compare() { # FROM WHAT CASE
+    local golden=$cases/$3/$2
+    [[ -e $golden ]] || golden=/dev/null
+    if ! diff -u --label "$3/$2" --label "what came" "$golden" "$1"; then failed=$((failed + 1)); fi
+}
+
+names=("$cases"/*/)
+names=("${names[@]%/}")
+names=("${names[@]##*/}")
+(($# > 0)) && names=("$@")
+for name in "${names[@]}"; do
+    count=$((count + 1))
+    run_case "$name"
+    [[ $(cat "$work/code") == 0 ]] && : >"$work/code"
+    if [[ $rewrite == yes ]]; then
+        keep "$work/out" "$cases/$name/expected"
+        keep "$work/err" "$cases/$name/error"
+        keep "$work/code" "$cases/$name/code"
+    else
+        compare "$work/out" expected "$name"
+        compare "$work/err" error "$name"
+        compare "$work/code" code "$name"
+    fi
+done
+echo "$count cases, $failed differences"
+((failed == 0))

@@ -1,0 +1,324 @@
+/*
+ * cli/ways/cli_ways.h, of random jobs on random machines, against the same ways asked for one by one: the plan that is made
+ * where no policy is asked for ends no later than that of any policy and any way; the row of `--policy all` is
+ * what `--policy optimal` makes; a plan is called optimal only where nothing is faster; `mem` and `plan` agree.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json/json_in.h"
+#include "base/random.h"
+#include "cli/ways/cli_optimal.h"
+#include "cli/ways/cli_planned.h"
+#include "cli/ways/cli_proven.h"
+#include "cli/ways/cli_runnable.h"
+#include "cli/ways/cli_saturn.h"
+#include "cli/ways/cli_ways.h"
+#include "planner/capacity/fit_ways.h"
+#include "planner/plan_runnable.h"
+#include "planner/policy/policies.h"
+#include "tests/support/support_seed.h"
+
+enum { ROUNDS = 24, ITERATIONS = 25, TEXT_BYTES = 4096 };
+
+static const double rounding = 1e-9;
+
+struct random_case {
+    struct json_input *jobs;
+    struct cli_source source;
+    char text[TEXT_BYTES];
+};
+
+struct counts {
+    uint32_t plans, compared, without_plan, not_run, proven, parallel, runnable_machines;
+};
+
+static uint64_t below(uint64_t seed, uint32_t index, uint64_t limit) { return random_below(seed, index, limit); }
+
+/* `minibatches` above 0: of one job. */
+static void random_jobs(uint64_t seed, uint64_t minibatches, char *text)
+{
+    static const char *const precisions[] = {"fp32", "bf16-weights"}, *const optimizers[] = {"\"adamw\"", "\"sgd\""};
+    uint32_t count = minibatches > 0 ? 1 : 1 + (uint32_t)below(seed, 0, 4);
+    size_t used = (size_t)snprintf(text, TEXT_BYTES, "{\"spillway_jobs\": 1, \"jobs\": [");
+    for (uint32_t j = 0; j < count; j++) {
+        uint64_t key = random_u64(seed, 100 + j);
+        used += (size_t)snprintf(
+            text + used, TEXT_BYTES - used,
+            "%s{\"name\": \"j%u\", \"network\": {\"model_type\": \"gpt2\", \"n_layer\": %u, \"n_embd\": %u, \"n_head\": 4, "
+            "\"vocab_size\": 512, \"n_positions\": 64}, \"sequence\": 64, \"microbatch\": %u, \"microbatches\": %u, "
+            "\"minibatches\": %u, \"precision\": \"%s\", \"optimizer\": {\"kind\": %s}}",
+            j > 0 ? ", " : "", j, 1 + (unsigned)below(key, 0, 5), 64 << below(key, 1, 3), 1u << below(key, 2, 3),
+            1u << below(key, 3, 3), minibatches > 0 ? (unsigned)minibatches : 1 + (unsigned)below(key, 4, 6), precisions[below(key, 5, 2)], optimizers[below(key, 6, 2)]);
+    }
+    snprintf(text + used, TEXT_BYTES - used, "]}");
+}
+
+/* Of many sorts, with memory for all jobs, for some, or for little more than a layer. */
+static void random_machine(uint64_t seed, struct cli_machine *machine)
+{
+    static const char *const names[] = {"host-2-cores", "2x rtx-3090-24gb", "4x a100-sxm4-40gb", "2x l4-24gb", "host-2-cores",
+                                        "rtx-3090-24gb"};
+    *machine = (struct cli_machine)CLI_MACHINE_NONE;
+    machine->name = names[below(seed, 0, 6)];
+    if (strncmp(machine->name, "host", 4) == 0) machine->devices = 1 + below(seed, 1, 3);
+    machine->device_memory_bytes = (double)((1 << 20) * (6 + below(seed, 2, 2) * below(seed, 3, 90)));
+    if (below(seed, 4, 2)) machine->link_bytes_per_s = 5e7 * (double)(1 + below(seed, 5, 40));
+}
+
+static void begin(uint64_t seed, uint64_t minibatches, struct random_case *c)
+{
+    struct error err = {0};
+    *c = (struct random_case){.source = {.jobs_path = "-", .machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE}};
+    random_jobs(random_u64(seed, 0), minibatches, c->text);
+    random_machine(random_u64(seed, 1), &c->source.machine);
+    if (json_input_parse("jobs", c->text, strlen(c->text), &c->jobs, &err)) fail_msg("%s: %s", c->text, err.text);
+    c->source.jobs = c->jobs;
+}
+
+static void end(struct random_case *c) { json_input_destroy(c->jobs); }
+
+static struct planner_options options_of(uint64_t seed)
+{
+    return (struct planner_options){.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .iterations = ITERATIONS,
+                                    .seed = below(seed, 9, 5)};
+}
+
+static struct cli_field *new_field(void)
+{
+    struct cli_field *field = alloc_zeroed(1, sizeof *field);
+    assert_non_null(field);
+    return field;
+}
+
+static void release(struct cli_field *field)
+{
+    cli_field_release(field);
+    free(field);
+}
+
+/* --- one way ---------------------------------------------------------------------------------- */
+
+/* Takes the candidate over. `kept`: what is made where nothing is asked for. */
+static void compare(const struct random_case *c, const struct cli_field *kept, bool runs_here, enum status status,
+                    struct cli_candidate *candidate, const char *name, struct counts *n)
+{
+    struct error why = {0};
+    double best_s = kept->kept.prediction.result.makespan_s, own_s = candidate->prediction.result.makespan_s;
+    if (status == STATUS_OK && runs_here && plan_runnable(&candidate->plan, &why) != STATUS_OK) {
+        n->not_run++;
+    } else if (status == STATUS_OK) {
+        n->compared++;
+        if (own_s < best_s * (1 - rounding))
+            fail_msg("%s ends after %.9g s, and %s, which was taken, after %.9g s, of %s on %u x %s", name, own_s,
+                     kept->outcomes[kept->best].policy, best_s, c->text, (unsigned)c->source.machine.devices,
+                     c->source.machine.name);
+    } else {
+        n->without_plan++;
+    }
+    cli_candidate_release(candidate);
+}
+
+static void compare_policies(const struct random_case *c, const struct cli_field *kept, bool runs_here,
+                             const struct planner_options *asked, struct counts *n)
+{
+    for (uint32_t i = 0; policy_name_at(i); i++) {
+        struct planner_options options = *asked;
+        struct cli_candidate candidate = {0};
+        struct error err = {0};
+        options.policy = policy_name_at(i);
+        enum status status = cli_candidate_make(&c->source, &options, &candidate, &err);
+        compare(c, kept, runs_here, status, &candidate, options.policy, n);
+    }
+    for (uint32_t settle = 0; settle < 2; settle++) {
+        struct planner_options options = *asked;
+        struct cli_candidate candidate = {0};
+        struct error err = {0};
+        options.settle = settle > 0;
+        enum status status = cli_candidate_make(&c->source, &options, &candidate, &err);
+        compare(c, kept, runs_here, status, &candidate, settle ? "settling" : "streaming", n);
+    }
+}
+
+static void compare_saturn(const struct random_case *c, const struct cli_field *kept, bool runs_here,
+                           const struct planner_options *asked, struct counts *n)
+{
+    struct cli_candidate candidate = {0};
+    struct saturn_report report = {0};
+    struct error err = {0};
+    const struct saturn_options options = {.streamed = asked, .interval_s = -1, .threshold_s = -1, .restart_s = -1};
+    enum status status = cli_saturn(&c->source, &options, &candidate, &report, &err);
+    compare(c, kept, runs_here, status, &candidate, "saturn", n);
+}
+
+/* As --parallel has it. */
+static void compare_spread(const struct random_case *c, const struct cli_field *kept, bool runs_here,
+                           const struct planner_options *asked, struct counts *n)
+{
+    struct fit_way ways[FIT_WAYS_MAX];
+    struct hardware hardware = {0};
+    struct job_set jobs = {0};
+    struct error err = {0};
+    assert_int_equal(cli_source_jobs(&c->source, &jobs, &err), STATUS_OK);
+    assert_int_equal(cli_machine_read(&c->source.machine, &hardware, &err), STATUS_OK);
+    uint32_t count = fit_ways(&hardware, &jobs.jobs[0], ways);
+    for (uint32_t i = 0; i < count; i++) {
+        struct cli_source source = c->source;
+        struct cli_candidate candidate = {0};
+        struct planner_options options = *asked;
+        char degrees[PARALLEL_TEXT_BYTES];
+        if (parallel_is_set(&ways[i].parallel)) {
+            source.parallel.degrees = parallel_text(&ways[i].parallel, degrees);
+            source.parallel.recompute = ways[i].parallel.recompute;
+        } else if (jobs.count > 1) {
+            continue;
+        }
+        options.policy = ways[i].policy;
+        options.activations = parallel_is_set(&ways[i].parallel) ? PLANNER_AUTO : ways[i].activations;
+        options.optimizer = parallel_is_set(&ways[i].parallel) ? PLANNER_AUTO : ways[i].optimizer;
+        options.storage = ways[i].storage;
+        options.last = ways[i].last;
+        struct error why = {0};
+        enum status status = cli_candidate_make(&source, &options, &candidate, &why);
+        compare(c, kept, runs_here, status, &candidate, ways[i].name, n);
+    }
+    job_set_release(&jobs);
+    hardware_release(&hardware);
+}
+
+/* --- the properties --------------------------------------------------------------------------- */
+
+static void nothing_is_faster(void **state)
+{
+    (void)state;
+    struct counts n = {0};
+    uint64_t seed = support_seed("nothing_is_faster");
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        uint64_t key = random_u64(seed, round);
+        struct random_case c;
+        struct error err = {0};
+        begin(key, 0, &c);
+        const struct planner_options options = options_of(key);
+        struct cli_field *kept = new_field();
+        enum status status = cli_ways(&c.source, &(struct cli_ways_options){.fixed = &options}, kept, &err);
+        if (status == STATUS_OK) {
+            bool runs_here = cli_runs_here(&kept->kept.plan.hardware), proven;
+            struct error why = {0};
+            n.plans++;
+            n.runnable_machines += runs_here;
+            n.parallel += kept->kept.plan.gang_count > 0;
+            if (runs_here && plan_runnable(&kept->kept.plan, &why) != STATUS_OK) fail_msg("%s", why.text);
+            compare_policies(&c, kept, runs_here, &options, &n);
+            compare_saturn(&c, kept, runs_here, &options, &n);
+            compare_spread(&c, kept, runs_here, &options, &n);
+            for (size_t i = 1; i < kept->count; i++) /* ranked */
+                assert_true(kept->outcomes[i].kind > kept->outcomes[i - 1].kind ||
+                            kept->outcomes[i].makespan_s >= kept->outcomes[i - 1].makespan_s ||
+                            kept->outcomes[i].kind != CLI_OUTCOME_PLAN);
+            double best_s = kept->kept.prediction.result.makespan_s;
+            assert_int_equal(cli_proven(&kept->kept.plan, best_s, &proven, &err), STATUS_OK);
+            for (size_t i = 0; i < kept->count && proven; i++)
+                if (kept->outcomes[i].kind == CLI_OUTCOME_PLAN && kept->outcomes[i].makespan_s < best_s * (1 - rounding))
+                    fail_msg("%s is faster than what is called optimal, of %s on %s", kept->outcomes[i].policy, c.text,
+                             c.source.machine.name);
+            n.proven += proven;
+        } else if (status != STATUS_INFEASIBLE) {
+            fail_msg("%s: %s", c.text, err.text);
+        }
+        release(kept);
+        end(&c);
+    }
+    print_message("%u plans of %u cases, %u on machines that they are run on, %u parallel, %u optimal; %u plans of other ways "
+                  "compared, %u that cannot be run, %u without a plan\n",
+                  n.plans, ROUNDS, n.runnable_machines, n.parallel, n.proven, n.compared, n.not_run, n.without_plan);
+    assert_true(n.plans > ROUNDS / 3);
+    assert_true(n.compared > 5 * n.plans);
+}
+
+/* Rows of `--policy all` are what asking for each gives; the same input gives the same plan. */
+static void optimal_is_one_thing(void **state)
+{
+    (void)state;
+    uint32_t compared = 0, repeated = 0;
+    uint64_t seed = support_seed("optimal_is_one_thing");
+    for (uint32_t round = 0; round < ROUNDS / 3; round++) {
+        uint64_t key = random_u64(seed, round);
+        struct random_case c;
+        struct error err = {0}, why = {0};
+        begin(key, 0, &c);
+        struct planner_options options = options_of(key);
+        options.optimizer = below(key, 20, 3) == 0 ? PLACE_DEVICE : PLANNER_AUTO;
+        struct cli_field *all = new_field(), *optimal = new_field(), *again = new_field();
+        const struct cli_ways_options how = {.fixed = &options, .every_policy = true, .thorough = true};
+        enum status status = cli_ways(&c.source, &how, all, &err);
+        enum status searched = cli_optimal(&c.source, &options, optimal, &why);
+        for (size_t i = 0; i < all->count; i++) {
+            if (strcmp(all->outcomes[i].policy, "optimal") != 0) continue;
+            compared++;
+            assert_int_equal(all->outcomes[i].kind == CLI_OUTCOME_PLAN, searched == STATUS_OK);
+            if (searched == STATUS_OK)
+                assert_true(all->outcomes[i].makespan_s == optimal->kept.prediction.result.makespan_s);
+        }
+        if (status == STATUS_OK && cli_ways(&c.source, &how, again, &err) == STATUS_OK) {
+            repeated++;
+            assert_int_equal(plan_fingerprint(&all->kept.plan), plan_fingerprint(&again->kept.plan));
+        }
+        release(all);
+        release(optimal);
+        release(again);
+        end(&c);
+    }
+    print_message("%u rows compared, %u plans made twice\n", compared, repeated);
+    assert_true(compared == ROUNDS / 3);
+}
+
+/* What `mem` says that `plan` takes is what `plan` takes, and no way of mem's table that can be run is faster. */
+static void mem_says_what_plan_takes(void **state)
+{
+    (void)state;
+    struct counts n = {0};
+    uint64_t seed = support_seed("mem_says_what_plan_takes");
+    for (uint32_t round = 0; round < ROUNDS / 2; round++) {
+        uint64_t key = random_u64(seed, round);
+        struct random_case c;
+        struct cli_planned planned;
+        struct error err = {0};
+        const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+        begin(key, CLI_PLANNED_RUN, &c);
+        struct cli_field *taken = new_field();
+        if (cli_planned_find(&c.source, "resident", &planned, &err)) fail_msg("%s", err.text);
+        enum status status = cli_ways(&c.source, &(struct cli_ways_options){.fixed = &options}, taken, &err);
+        assert_int_equal(planned.any, status == STATUS_OK);
+        if (planned.any) {
+            double taken_s = taken->kept.prediction.result.makespan_s;
+            n.plans++;
+            assert_true(planned.run_s == taken_s);
+            if (strcmp(planned.way, taken->outcomes[taken->best].policy) != 0) {
+                assert_string_equal(planned.way, "resident");
+                assert_true(planned.other_s <= 1.001 * taken_s);
+            }
+            compare_spread(&c, taken, cli_runs_here(&taken->kept.plan.hardware), &options, &n);
+        }
+        release(taken);
+        end(&c);
+    }
+    print_message("%u jobs, %u ways of mem compared, %u that cannot be run, %u without a plan\n", n.plans, n.compared, n.not_run,
+                  n.without_plan);
+    assert_true(n.plans > ROUNDS / 6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_faster),
+        cmocka_unit_test(optimal_is_one_thing),
+        cmocka_unit_test(mem_says_what_plan_takes),
+    };
+    return cmocka_run_group_tests_name("cli_ways", tests, NULL, NULL);
+}

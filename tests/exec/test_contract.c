@@ -1,0 +1,406 @@
+/* label: long
+ *
+ * The contract of training: a plan changes when and where, never what is computed.
+ *
+ * The same jobs, planned by each policy for devices of several sizes and numbers, with and without
+ * double buffering, with activations or the inputs of blocks kept and spilled, or recomputed, or kept by
+ * some shards alone, with
+ * states in host memory, some of them on storage or all, or jobs in files until their turn, carried out with random pauses on every stream
+ * and with every released range filled with NaN: the losses of each step and of each evaluation, the
+ * final weights and those of the best evaluation have the same bits as when each job runs alone on a
+ * device that holds all of it, whether two devices copy to each other directly or through the host. The
+ * same for each family of networks that can be trained, and for jobs
+ * whose weights or moments are in bf16, one beside the other, of a width that leaves rows unaligned; and for
+ * jobs that clip, which can only be streamed: alone, each is one shard beside its embedding. One that clips
+ * at a norm no gradient has ends with the bits of one that does not clip at all.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "base/size.h"
+#include "exec/run/run.h"
+#include "planner/policy/policies.h"
+#include "planner/strategy/planner.h"
+#include "tests/support/planner/support_planner.h"
+#include "tests/support/support_memory.h"
+#include "tests/support/support_seed.h"
+
+#define NEVER 1e6 /* clips, but no gradient is that large */
+
+enum { FP32 = PRECISION_FP32, BF16 = PRECISION_BF16, ROUNDED = PRECISION_BF16_WEIGHTS };
+enum { JOBS = 3, STEPS = 5, EVERY = 2, EVALUATIONS = 3 };
+
+/* Three blocks of width 32 each: as many parameters that the same devices are too small. */
+static const struct subject {
+    const char *config;
+    double first_loss; /* of guessing */
+    double clip[JOBS]; /* 0: does not */
+    uint32_t weights[JOBS], moments[JOBS]; /* enum precision */
+} subjects[] = {
+    {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 32, \"n_head\": 4, "
+     "\"n_positions\": 32, \"vocab_size\": 131}",
+     4.875, {0}, {0}, {0}},
+    {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 88, "
+     "\"max_position_embeddings\": 32, \"vocab_size\": 131, \"tie_word_embeddings\": true}",
+     4.875, {0}, {0}, {0}},
+    {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
+     "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
+     4.875, {0}, {0}, {0}},
+    {"{\"model_type\": \"bert\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 4, \"intermediate_size\": 101, "
+     "\"max_position_embeddings\": 32, \"vocab_size\": 131}",
+     4.875, {0}, {0}, {0}},
+    {"{\"model_type\": \"vit\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 3, \"head_dim\": 12, \"intermediate_size\": 133, "
+     "\"image_size\": 16, \"patch_size\": 4, \"qkv_bias\": false, \"num_labels\": 10}",
+     2.303, {0}, {0}, {0}},
+    /* in every step, in none, and in some; and beside a job that does not */
+    {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 32, \"n_head\": 4, "
+     "\"n_positions\": 32, \"vocab_size\": 131}",
+     4.875, {0.02, NEVER, 0.7}, {0}, {0}},
+    {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
+     "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
+     4.875, {0.02, 0, 0.7}, {0}, {0}},
+    {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 33, \"n_head\": 3, "
+     "\"n_positions\": 32, \"vocab_size\": 131}",
+     4.875, {0}, {ROUNDED, ROUNDED, FP32}, {FP32, BF16, BF16}},
+    {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
+     "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
+     4.875, {0.02, 0, 0.7}, {ROUNDED, ROUNDED, ROUNDED}, {BF16, FP32, BF16}},
+    {"{\"model_type\": \"bert\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 4, \"intermediate_size\": 101, "
+     "\"max_position_embeddings\": 32, \"vocab_size\": 131}",
+     4.875, {0}, {ROUNDED, ROUNDED, ROUNDED}, {BF16, FP32, BF16}},
+    {"{\"model_type\": \"vit\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 3, \"head_dim\": 12, \"intermediate_size\": 133, "
+     "\"image_size\": 16, \"patch_size\": 4, \"qkv_bias\": false, \"num_labels\": 10}",
+     2.303, {0}, {ROUNDED, ROUNDED, ROUNDED}, {FP32, BF16, BF16}},
+};
+
+/* What was seen of a plan, beside its outcome. */
+struct shape {
+    uint32_t shards;
+    uint64_t stored_bytes; /* of states on storage */
+    bool direct;           /* it copies from device to device */
+    bool turns;            /* jobs take turns in host memory */
+    uint32_t losses[2]; /* that hold all activations of several layers, or only their inputs */
+    uint32_t kept;      /* shards that keep their activations when others of their job do not */
+};
+
+struct outcome {
+    double losses[JOBS][STEPS];
+    double evaluations[JOBS][EVALUATIONS]; /* after steps 2, 4 and 5 */
+    uint64_t weights[JOBS], best_weights[JOBS];
+    uint64_t best[JOBS];
+};
+
+/* The host's devices are made-up ones with its back end's name. */
+static void host_devices(struct hardware *hardware, uint32_t devices, uint64_t memory_bytes, bool p2p)
+{
+    test_hardware(hardware, devices, memory_bytes, 1e9);
+    hardware->backend = "host";
+    hardware->threads = 1;
+    for (uint32_t d = 0; d < devices && p2p; d++) hardware_join(&hardware->devices[d], 1);
+    hardware_note_p2p(hardware);
+    hardware->host_bytes.value = 1e9;
+    hardware->storage.capacity_bytes.value = 1e9;
+    hardware->storage.read_rate.value = hardware->storage.write_rate.value = 0.7e9;
+}
+
+/* The states of a job that keeps its best weights stay in host memory, so where storage is wanted none
+ * does. */
+static bool keeps_best(const struct planner_options *options, uint64_t host_bytes)
+{
+    return options->storage == STORAGE_NONE || (options->storage != STORAGE_ALL && host_bytes == 0);
+}
+
+/* Plan and run; false when nothing fits. host_bytes 0: plenty. */
+static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t memory_bytes,
+                       uint64_t host_bytes, const struct planner_options *options,
+                       uint64_t delay_seed, struct outcome *out, struct shape *shape)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct plan plan = {0};
+    struct error err = {0};
+    struct run_result result = {0};
+    struct trace trace = {0};
+    struct run_options run = {.poison = true,
+                              .delay_seed = delay_seed,
+                              .storage = {.folder = BINARY_DIR, .no_ring = delay_seed % 2 == 1}};
+    host_devices(&hardware, devices, memory_bytes, delay_seed % 4 < 2);
+    if (host_bytes > 0) hardware.host_bytes.value = (double)host_bytes;
+    test_network_jobs(&jobs, JOBS, subject->config, STEPS);
+    jobs.jobs[1].microbatches = 2;
+    jobs.jobs[2].microbatches = 3; /* 0 and 2 are alike but for their samples and seeds */
+    for (uint32_t j = 0; j < JOBS; j++) {
+        jobs.jobs[j].evaluation =
+            (struct evaluation){.every = EVERY, .minibatches = 1 + j, .data_format = DATA_NONE};
+        jobs.jobs[j].keep_best = j > 0 && keeps_best(options, host_bytes);
+        jobs.jobs[j].optimizer.clip = subject->clip[j];
+        jobs.jobs[j].precision = subject->weights[j];
+        jobs.jobs[j].optimizer.moments = subject->moments[j];
+        if (j == JOBS - 1) jobs.jobs[j].optimizer.learning_rate = 0.3; /* gets worse in the end */
+    }
+    enum status status = planner_plan(&hardware, &jobs, options, &plan, &err);
+    if (status == STATUS_INFEASIBLE) return false;
+    if (!status) status = run_plan(&plan, &run, &result, &trace, &err);
+    if (status) fail_msg("%s", err.text);
+    assert_memory_as_planned(&plan, &result);
+    for (uint32_t j = 0; j < JOBS; j++) {
+        assert_int_equal(result.jobs[j].minibatches, STEPS);
+        memcpy(out->losses[j], result.jobs[j].losses, sizeof out->losses[j]);
+        out->weights[j] = result.jobs[j].weights_fingerprint;
+        out->best_weights[j] = result.jobs[j].kept_fingerprint;
+        out->best[j] = result.jobs[j].best_evaluation;
+        assert_int_equal(result.jobs[j].evaluation_count, EVALUATIONS);
+        for (uint32_t i = 0; i < EVALUATIONS; i++) {
+            assert_int_equal(result.jobs[j].evaluations[i].step, i < 2 ? EVERY * (i + 1) : STEPS);
+            out->evaluations[j][i] = result.jobs[j].evaluations[i].loss;
+        }
+    }
+    *shape = (struct shape){.shards = plan.shard_count, .stored_bytes = plan_stored_bytes(&plan),
+                            .turns = plan.host_ranges != NULL};
+    for (uint32_t o = 0; o < plan.op_count; o++)
+        shape->direct |= plan.ops[o].stream == STREAM_P2P;
+    for (uint32_t j = 0; j < JOBS; j++) {
+        const struct plan_shard *last = &plan.shards[plan.job_first_shard[j + 1] - 1];
+        if (last->layer_count > 2) shape->losses[last->inputs_only]++;
+        shape->kept += plan_kept_shards(&plan, j);
+    }
+    run_result_release(&result);
+    trace_release(&trace);
+    plan_release(&plan);
+    return true;
+}
+
+/* The lowest is the best one; its weights are kept, and are the last ones only if it is the last. */
+static void check_evaluations(const struct subject *subject, const struct outcome *alone)
+{
+    uint32_t earlier = 0;
+    for (uint32_t j = 0; j < JOBS; j++) {
+        const double *losses = alone->evaluations[j];
+        uint64_t best = 0;
+        for (uint32_t i = 0; i < EVALUATIONS; i++) {
+            assert_true(isfinite(losses[i]));
+            if (j < JOBS - 1) assert_true(fabs(losses[i] - subject->first_loss) < 0.5);
+            if (losses[i] < losses[best]) best = i;
+        }
+        assert_true(losses[0] < losses[1] || losses[0] > losses[1]); /* the steps changed it */
+        assert_int_equal(alone->best[j], best);
+        assert_int_equal(alone->best_weights[j] == 0, j == 0);
+        if (j == 0) continue;
+        assert_int_equal(alone->best_weights[j] == alone->weights[j], best == EVALUATIONS - 1);
+        if (best < EVALUATIONS - 1) earlier++;
+    }
+    assert_true(earlier > 0);
+}
+
+static bool clips_at_all(const struct subject *subject)
+{
+    for (uint32_t j = 0; j < JOBS; j++)
+        if (subject->clip[j] > 0) return true;
+    return false;
+}
+
+/* The jobs that clip in no step, or do not clip, are those of before; the others are not. */
+static void check_clipping(const struct subject *subject, const struct planner_options *options,
+                           const struct outcome *alone)
+{
+    struct subject never = *subject, not = *subject;
+    for (uint32_t j = 0; j < JOBS; j++) {
+        never.clip[j] = NEVER;
+        not.clip[j] = 0;
+    }
+    struct planner_options resident = {.policy = "model-parallel", .activations = PLANNER_AUTO};
+    struct outcome unclipped, never_clipped;
+    struct shape shape;
+    assert_true(outcome_of(&not, 1, 1 << 24, 0, &resident, 0, &unclipped, &shape));
+    assert_true(outcome_of(&never, 1, 1 << 24, 0, options, 0, &never_clipped, &shape));
+    assert_memory_equal(&never_clipped, &unclipped, sizeof unclipped);
+    for (uint32_t j = 0; j < JOBS; j++) {
+        bool clipped = subject->clip[j] > 0 && subject->clip[j] < NEVER;
+        assert_int_equal(alone->weights[j] != unclipped.weights[j], clipped);
+        assert_true(alone->losses[j][0] == unclipped.losses[j][0]); /* before the first step */
+    }
+}
+
+/* What the draws of all subjects covered. */
+static struct coverage {
+    uint32_t place[PLACE_COUNT], mode[ACTIVATIONS_COUNT], all_stored, some_stored, direct;
+    uint32_t losses[2], mixed, turns;
+} covered;
+
+/* Host memory for one job, for two, for nearly all: the others are in their files. Returns how many plans there were. */
+static uint32_t check_turns(const struct subject *subject, const struct outcome *alone, uint64_t seed)
+{
+    uint32_t ran = 0;
+    for (uint64_t host_bytes = 500000; host_bytes < 3000000; host_bytes = host_bytes * 8 / 7) {
+        uint64_t draw = random_mix(seed ^ host_bytes);
+        const struct policy *policy = policy_at((uint32_t)random_below(draw, 0, 9));
+        struct planner_options options = {.policy = policy->name,
+                                          .seed = draw >> 1,
+                                          .no_persistence = random_below(draw, 1, 2) == 0,
+                                          .activations = PLANNER_AUTO,
+                                          .optimizer = clips_at_all(subject) ? PLANNER_AUTO : PLACE_DEVICE,
+                                          .storage = STORAGE_NONE,
+                                          .shards = (uint32_t)random_below(draw, 2, 6)};
+        struct outcome outcome;
+        struct shape shape;
+        if (policy->resident && clips_at_all(subject)) continue;
+        uint32_t devices = 1 + (uint32_t)random_below(draw, 3, 2);
+        if (!outcome_of(subject, devices, policy->resident ? 1200000 : 500000, host_bytes, &options, draw, &outcome, &shape))
+            continue;
+        covered.turns += shape.turns;
+        ran++;
+        if (memcmp(&outcome, alone, sizeof outcome) != 0)
+            fail_msg("%s: %s on %u devices, host memory of %llu bytes: other bits than alone (first loss %.17g, %.17g)",
+                     subject->config, options.policy, devices, (unsigned long long)host_bytes, outcome.losses[0][1],
+                     alone->losses[0][1]);
+    }
+    return ran;
+}
+
+static void check_same_bits(const struct subject *subject, size_t size_step, uint64_t seed)
+{
+    const uint64_t sizes[] = {4000000, 1200000, 500000, 250000, 180000};
+    struct outcome alone;
+    struct shape shape;
+    uint32_t ran = 0, shards_most = 0, by_place[PLACE_COUNT] = {0}, losses[2] = {0};
+    uint32_t turn = (uint32_t)random_below(seed, 0, 97), by_mode[ACTIVATIONS_COUNT] = {0};
+    uint32_t all_stored = 0, some_stored = 0;
+    bool clips = clips_at_all(subject);
+    struct planner_options resident = {.policy = clips ? "spill-sequential" : "model-parallel",
+                                       .activations = PLANNER_AUTO,
+                                       .optimizer = clips ? PLACE_CPU : PLACE_DEVICE};
+    assert_true(outcome_of(subject, 1, 1 << 24, 0, &resident, 0, &alone, &shape));
+    assert_int_equal(shape.stored_bytes, 0);
+    for (uint32_t j = 0; j < JOBS; j++)
+        for (uint32_t i = 0; i < STEPS; i++) { /* a sane start */
+            assert_true(isfinite(alone.losses[j][i]));
+            if (i == 0 || j < JOBS - 1)
+                assert_true(fabs(alone.losses[j][i] - subject->first_loss) < 0.5);
+        }
+    check_evaluations(subject, &alone);
+    if (clips) check_clipping(subject, &resident, &alone);
+    for (uint32_t p = 0; policy_at(p); p++) {
+        if (clips && policy_at(p)->resident) continue;
+        for (uint32_t devices = 1; devices <= 2; devices++) {
+            for (size_t m = 0; m < ARRAY_COUNT(sizes); m += size_step) {
+                uint64_t draw = random_mix(seed + p * 100 + devices * 10 + m);
+                /* in turn, another one for the same device by the next policy */
+                uint32_t mode = (turn++ + p) % (ACTIVATIONS_COUNT + 1);
+                struct planner_options options = {
+                    .policy = policy_at(p)->name,
+                    .seed = draw >> 1,
+                    .no_double_buffer = random_below(draw, 1, 3) == 0,
+                    .no_persistence = random_below(draw, 4, 2) == 0,
+                    .activations = mode < ACTIVATIONS_COUNT ? mode : PLANNER_AUTO,
+                    .mixed = random_below(draw, 8, 2) == 0,
+                    .optimizer = (uint32_t)random_below(draw, 3, PLACE_COUNT),
+                    .storage = random_below(draw, 6, 2) == 0 ? STORAGE_ALL : STORAGE_AUTO,
+                    .shards = (uint32_t)random_below(draw, 2, 6)};
+                if (policy_at(p)->resident) options.optimizer = PLACE_DEVICE;
+                if (clips && options.optimizer == PLACE_DEVICE) options.optimizer = PLANNER_AUTO;
+                if (policy_at(p)->resident && plan_activations_spill(mode))
+                    options.activations = PLANNER_AUTO;
+                /* of AUTO, a third has too little host memory for all states */
+                uint64_t host_bytes = random_below(draw, 7, 3) == 0 ? 1250000 : 0;
+                if (options.storage == STORAGE_ALL) host_bytes = 0;
+                struct outcome outcome;
+                if (options.optimizer < PLACE_COUNT) by_place[options.optimizer]++;
+                if (!outcome_of(subject, devices, sizes[m], host_bytes, &options, draw, &outcome,
+                                &shape))
+                    continue;
+                ran++;
+                if (!keeps_best(&options, host_bytes))
+                    memcpy(outcome.best_weights, alone.best_weights, sizeof alone.best_weights);
+                if (shape.stored_bytes > 0) *(host_bytes > 0 ? &some_stored : &all_stored) += 1;
+                if (options.activations != PLANNER_AUTO) by_mode[options.activations]++;
+                covered.direct += shape.direct;
+                if (shape.shards > shards_most) shards_most = shape.shards;
+                covered.mixed += shape.kept > 0;
+                for (uint32_t i = 0; i < 2; i++) losses[i] += shape.losses[i];
+                if (memcmp(&outcome, &alone, sizeof alone) != 0)
+                    fail_msg("%s: %s on %u devices of %llu bytes, activations %u, optimizers %s, %u "
+                             "shards, %llu bytes on storage: other bits than alone (first loss "
+                             "%.17g, %.17g)",
+                             subject->config, options.policy, devices, (unsigned long long)sizes[m],
+                             options.activations, planner_place_names[options.optimizer],
+                             shape.shards, (unsigned long long)shape.stored_bytes,
+                             outcome.losses[0][1], alone.losses[0][1]);
+            }
+        }
+    }
+    /* jobs that stay whole on a device hardly large enough: their losses recompute */
+    for (uint64_t memory = 3 << 19;; memory = memory * 19 / 20) {
+        struct outcome outcome;
+        if (!outcome_of(subject, 1, memory, 0, &resident, 0, &outcome, &shape)) break;
+        assert_memory_equal(&outcome, &alone, sizeof alone);
+        for (uint32_t i = 0; i < 2; i++) losses[i] += shape.losses[i];
+        ran++;
+    }
+    /* bytes to spare, but not for all activations */
+    for (uint64_t memory = 1000000; memory > 300000 && !clips; memory = memory * 3 / 4) {
+        const struct planner_options mixed = {.policy = "spill-sequential",
+                                              .activations = ran % 2 ? ACTIVATIONS_RECOMPUTE
+                                                                     : ACTIVATIONS_SPILL,
+                                              .mixed = true,
+                                              .optimizer = PLACE_DEVICE,
+                                              .shards = 5};
+        struct outcome outcome;
+        if (!outcome_of(subject, 1, memory, 0, &mixed, memory, &outcome, &shape)) break;
+        if (memcmp(&outcome, &alone, sizeof alone) != 0)
+            fail_msg("%s: on a device of %llu bytes, %u shards that keep: other bits than alone",
+                     subject->config, (unsigned long long)memory, shape.kept);
+        covered.mixed += shape.kept > 0;
+        ran++;
+    }
+    ran += check_turns(subject, &alone, seed);
+    print_message("%.22s...: %u plans with up to %u shards, %u losses from all activations, %u from "
+                  "inputs, all states on storage in %u of them, some in %u: the same bits\n",
+                  subject->config, ran, shards_most, losses[0], losses[1], all_stored, some_stored);
+    for (uint32_t i = 0; i < 2; i++) covered.losses[i] += losses[i];
+    for (uint32_t place = 0; place < PLACE_COUNT; place++) covered.place[place] += by_place[place];
+    for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) covered.mode[mode] += by_mode[mode];
+    covered.all_stored += all_stored;
+    covered.some_stored += some_stored;
+    assert_true(ran >= 10);
+    /* each layer was a shard of its own at least once */
+    assert_true(shards_most >= JOBS * (size_step == 1 ? 5 : 3));
+}
+
+static void test_same_bits(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed(__func__);
+    for (size_t i = 0; i < ARRAY_COUNT(subjects); i++)
+        check_same_bits(&subjects[i], i == 0 ? 1 : 2, random_mix(seed + i)); /* it takes a while */
+    for (uint32_t i = 0; i < 2; i++) assert_true(covered.losses[i] > 0);
+    for (uint32_t place = 0; place < PLACE_COUNT; place++) assert_true(covered.place[place] >= 9);
+    for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) assert_true(covered.mode[mode] >= 3);
+    assert_true(covered.all_stored > 0 && covered.some_stored > 0);
+    print_message("%u plans in which some shards of a job keep their activations\n", covered.mixed);
+    assert_true(covered.mixed >= 3);
+    assert_true(covered.direct >= 5);
+    print_message("%u plans in which jobs take turns in host memory\n", covered.turns);
+    assert_true(covered.turns >= 9);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits)};
+    return cmocka_run_group_tests_name("contract", tests, NULL, NULL);
+}

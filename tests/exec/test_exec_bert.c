@@ -1,0 +1,383 @@
+/* label: medium
+ * Training a BERT by unit_compute(): gradients against finite differences, 20 steps against PyTorch,
+ * the same bits however the network is cut, and what cannot be trained.
+ *
+ * The golden files are made by tests/golden/families_torch/make_families.py; PyTorch is not needed to
+ * run this.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "tests/support/planner/support_family.h"
+#include "tests/support/support_seed.h"
+
+static struct family_test test;
+static struct kernels *one, *two;
+
+static struct network small_network(void)
+{
+    return (struct network){.name = "test",
+                            .family = NETWORK_BERT,
+                            .layer_count = 5,
+                            .width = 6,
+                            .heads = 2,
+                            .head_width = 4, /* two of four are wider than the network */
+                            .ff_width = 7,
+                            .blocks = 3,
+                            .vocabulary = 11,
+                            .positions = 7,
+                            .token_types = 2,
+                            .norm_epsilon = 1e-3,
+                            .tied_head = true,
+                            .biases = true,
+                            .initializer_range = 0.02};
+}
+
+static struct job small_job(uint32_t optimizer, bool tied)
+{
+    struct job job = {.name = "small",
+                      .network = small_network(),
+                      .sequence = 5,
+                      .microbatch = 2, .microbatches = 1,
+                      .minibatches = 4,
+                      .optimizer = family_optimizer(optimizer),
+                      .data_format = DATA_NONE};
+    job.network.tied_head = tied;
+    return job;
+}
+
+/* Any tokens; a third of them to be guessed, the first in any case; token types as they come. */
+static void fill_batch(const struct job *job, uint64_t seed, uint64_t minibatch, int32_t *batch)
+{
+    const struct network *n = &job->network;
+    uint64_t t = job->sequence, count = job->microbatch * t;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t place = minibatch * count + i;
+        int32_t *token = batch + i / t * 3 * t + i % t;
+        token[0] = (int32_t)random_below(seed ^ 77, place, n->vocabulary);
+        bool guessed = i == 0 || random_below(seed ^ 78, place, 3) == 0;
+        token[t] = guessed ? (int32_t)random_below(seed ^ 79, place, n->vocabulary) : -1;
+        uint64_t type = n->token_types > 0 ? random_below(seed ^ 80, place, n->token_types) : 0;
+        token[2 * t] = (int32_t)(n->vocabulary + n->positions + type);
+    }
+}
+
+/* --- a forward pass in double ----------------------------------------------------------------- */
+
+enum { TOKENS_MAX = 8, WIDTH_MAX = 32 };
+
+static const double *next(const double **cursor, uint64_t count)
+{
+    const double *here = *cursor;
+    *cursor += count;
+    return here;
+}
+
+/* out(n) = w(n,k) in(k) + bias(n), weight and bias taken from the cursor */
+static void judge_linear(double *out, const double *in, const double *w, const double *bias,
+                         uint64_t n, uint64_t k)
+{
+    for (uint64_t j = 0; j < n; j++) {
+        out[j] = bias[j];
+        for (uint64_t i = 0; i < k; i++) out[j] += w[j * k + i] * in[i];
+    }
+}
+
+/* `out` may be `in` */
+static void judge_norm(double *out, const double *in, const double *w, const double *b, uint64_t c,
+                       double epsilon)
+{
+    double mean = 0, variance = 0;
+    for (uint64_t i = 0; i < c; i++) mean += in[i] / (double)c;
+    for (uint64_t i = 0; i < c; i++) variance += (in[i] - mean) * (in[i] - mean) / (double)c;
+    for (uint64_t i = 0; i < c; i++)
+        out[i] = (in[i] - mean) / sqrt(variance + epsilon) * w[i] + b[i];
+}
+
+static double judge_gelu(double x)
+{
+    return 0.5 * x * erfc(-x / sqrt(2.0));
+}
+
+static void judge_attention(double *out, const double *q, const double *k, const double *v,
+                            uint64_t i, uint64_t t, const struct network *n)
+{
+    uint64_t d = n->head_width, row = n->heads * d;
+    for (uint64_t head = 0; head < n->heads; head++) {
+        double weights[TOKENS_MAX], sum = 0;
+        for (uint64_t j = 0; j < t; j++) {
+            double score = 0;
+            for (uint64_t e = 0; e < d; e++)
+                score += q[i * row + head * d + e] * k[j * row + head * d + e];
+            weights[j] = exp(score / sqrt((double)d));
+            sum += weights[j];
+        }
+        for (uint64_t e = 0; e < d; e++) {
+            out[head * d + e] = 0;
+            for (uint64_t j = 0; j < t; j++)
+                out[head * d + e] += weights[j] / sum * v[j * row + head * d + e];
+        }
+    }
+}
+
+/* x(t, c) through one block, in place. */
+static void judge_block(const struct network *n, double *x, uint64_t t, const double **cursor)
+{
+    uint64_t c = n->width, f = n->ff_width, inner = n->heads * n->head_width;
+    const double *q_w = next(cursor, inner * c), *q_b = next(cursor, inner);
+    const double *k_w = next(cursor, inner * c), *k_b = next(cursor, inner);
+    const double *v_w = next(cursor, inner * c), *v_b = next(cursor, inner);
+    const double *o_w = next(cursor, c * inner), *o_b = next(cursor, c);
+    const double *norm1_w = next(cursor, c), *norm1_b = next(cursor, c);
+    const double *fc_w = next(cursor, f * c), *fc_b = next(cursor, f);
+    const double *out_w = next(cursor, c * f), *out_b = next(cursor, c);
+    const double *norm2_w = next(cursor, c), *norm2_b = next(cursor, c);
+    double q[TOKENS_MAX * WIDTH_MAX], k[TOKENS_MAX * WIDTH_MAX], v[TOKENS_MAX * WIDTH_MAX];
+    double heads[WIDTH_MAX], branch[WIDTH_MAX], wide[WIDTH_MAX];
+    assert_true(t <= TOKENS_MAX && c <= WIDTH_MAX && f <= WIDTH_MAX && inner <= WIDTH_MAX);
+    for (uint64_t i = 0; i < t; i++) {
+        judge_linear(q + i * inner, x + i * c, q_w, q_b, inner, c);
+        judge_linear(k + i * inner, x + i * c, k_w, k_b, inner, c);
+        judge_linear(v + i * inner, x + i * c, v_w, v_b, inner, c);
+    }
+    for (uint64_t i = 0; i < t; i++) {
+        double *row = x + i * c;
+        judge_attention(heads, q, k, v, i, t, n);
+        judge_linear(branch, heads, o_w, o_b, c, inner);
+        for (uint64_t j = 0; j < c; j++) row[j] += branch[j];
+        judge_norm(row, row, norm1_w, norm1_b, c, n->norm_epsilon);
+        judge_linear(wide, row, fc_w, fc_b, f, c);
+        for (uint64_t j = 0; j < f; j++) wide[j] = judge_gelu(wide[j]);
+        judge_linear(branch, wide, out_w, out_b, c, f);
+        for (uint64_t j = 0; j < c; j++) row[j] += branch[j];
+        judge_norm(row, row, norm2_w, norm2_b, c, n->norm_epsilon);
+    }
+}
+
+struct judge_head {
+    const double *word_bias, *transform_w, *transform_b, *norm_w, *norm_b, *table;
+};
+
+static double judge_word(const struct network *n, const struct judge_head *head, const double *x,
+                         int32_t label)
+{
+    uint64_t c = n->width;
+    double row[WIDTH_MAX], sum = 0, at_label = 0;
+    judge_linear(row, x, head->transform_w, head->transform_b, c, c);
+    for (uint64_t j = 0; j < c; j++) row[j] = judge_gelu(row[j]);
+    judge_norm(row, row, head->norm_w, head->norm_b, c, n->norm_epsilon);
+    for (uint64_t word = 0; word < n->vocabulary; word++) {
+        double logit = head->word_bias[word];
+        for (uint64_t j = 0; j < c; j++) logit += row[j] * head->table[word * c + j];
+        sum += exp(logit);
+        if ((int32_t)word == label) at_label = logit;
+    }
+    return log(sum) - at_label;
+}
+
+static double judge(const struct job *job, const int32_t *batch, const double *p)
+{
+    const struct network *n = &job->network;
+    uint64_t c = n->width, t = job->sequence, guessed = 0;
+    double total = 0;
+    for (uint64_t b = 0; b < job->microbatch; b++) {
+        const double *cursor = p, *tables = next(&cursor, network_table_rows(n) * c);
+        const double *norm_w = next(&cursor, c), *norm_b = next(&cursor, c);
+        const int32_t *tokens = batch + b * 3 * t;
+        double x[TOKENS_MAX * WIDTH_MAX];
+        for (uint64_t i = 0; i < t; i++) {
+            for (uint64_t j = 0; j < c; j++) {
+                x[i * c + j] = tables[(uint64_t)tokens[i] * c + j] +
+                               tables[(n->vocabulary + i) * c + j];
+                if (n->token_types > 0)
+                    x[i * c + j] += tables[(uint64_t)tokens[2 * t + i] * c + j];
+            }
+            judge_norm(x + i * c, x + i * c, norm_w, norm_b, c, n->norm_epsilon);
+        }
+        for (uint64_t block = 0; block < n->blocks; block++) judge_block(n, x, t, &cursor);
+        struct judge_head head = {.word_bias = next(&cursor, n->vocabulary)};
+        head.transform_w = next(&cursor, c * c);
+        head.transform_b = next(&cursor, c);
+        head.norm_w = next(&cursor, c);
+        head.norm_b = next(&cursor, c);
+        head.table = n->tied_head ? tables : next(&cursor, n->vocabulary * c);
+        for (uint64_t i = 0; i < t; i++) {
+            if (tokens[t + i] < 0) continue;
+            total += judge_word(n, &head, x + i * c, tokens[t + i]);
+            guessed++;
+        }
+    }
+    return total / (double)guessed;
+}
+
+/* --- gradients -------------------------------------------------------------------------------- */
+
+static void test_gradients(void **state)
+{
+    (void)state;
+    static const struct trainer_options ways[] = {
+        {.blocks_per_shard = 2, .slices = 1, .poison = true},
+        {.blocks_per_shard = 1, .head_alone = true, .keep = true, .slices = 1, .poison = true},
+        {.blocks_per_shard = 8, .slices = 1, .poison = true},
+    };
+    double largest = 0;
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+        struct job job = small_job(OPTIMIZER_SGD, way != 2);
+        if (way == 1) job.network.token_types = 0;
+        largest = fmax(largest, family_check_gradients(&test, &job, &ways[way]));
+    }
+    print_message("gradients: errors of at most %.1e of their norm\n", largest);
+}
+
+/* --- the same bits in every cut --------------------------------------------------------------- */
+
+static void test_cuts(void **state)
+{
+    (void)state;
+    for (uint32_t optimizer = 0; optimizer < OPTIMIZER_COUNT; optimizer++)
+        for (int tied = 0; tied < 2; tied++) {
+            struct job job = small_job(optimizer, tied);
+            if (optimizer == OPTIMIZER_SGD) job.optimizer.learning_rate = 0.05;
+            family_check_cuts(&test, &job, false);
+        }
+}
+
+/* Large enough for several tiles, teams and the library's other ways of cutting a product. */
+static void test_cuts_larger(void **state)
+{
+    (void)state;
+    struct job job = small_job(OPTIMIZER_ADAMW, true);
+    job.network.width = 96;
+    job.network.heads = 6;
+    job.network.head_width = 16;
+    job.network.ff_width = 259;
+    job.network.vocabulary = 509;
+    job.network.positions = job.sequence = 130;
+    family_check_cuts(&test, &job, false);
+}
+
+/* --- logits in pieces ------------------------------------------------------------------------- */
+
+static uint64_t guessed_words(const int32_t *sample, uint64_t t)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < t; i++) count += sample[t + i] >= 0;
+    return count;
+}
+
+/* 1050 rows in three pieces of 350: the ends of pieces and samples do not meet. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    for (int tied = 0; tied < 2; tied++) {
+        struct job job = small_job(OPTIMIZER_SGD, tied);
+        job.network.vocabulary = 40009;
+        job.network.positions = job.sequence = 210;
+        job.microbatch = 5;
+        family_check_pieces(&test, &job, guessed_words);
+    }
+}
+
+/* --- PyTorch ---------------------------------------------------------------------------------- */
+
+/* As make_families.py has it. */
+static struct job golden_job(void)
+{
+    struct job job = {.name = "golden",
+                      .network = small_network(),
+                      .sequence = 16,
+                      .microbatch = 3, .microbatches = 1,
+                      .minibatches = 20};
+    struct network *n = &job.network;
+    n->width = 32;
+    n->heads = 4;
+    n->head_width = 8;
+    n->ff_width = 56;
+    n->vocabulary = 61;
+    n->positions = 20;
+    n->norm_epsilon = 1e-12;
+    return job;
+}
+
+/*
+ * A bias of the keys shifts all scores of a query alike, which softmax does not see: its gradient is
+ * zero but for rounding, and AdamW scales rounding up to steps of the learning rate.
+ */
+static bool is_noise(const char *name, uint64_t i, uint64_t count)
+{
+    (void)i;
+    (void)count;
+    return strstr(name, "key.bias") != NULL;
+}
+
+static void test_torch(void **state)
+{
+    (void)state;
+    static const char folder[] = SOURCE_DIR "/tests/golden/families_torch/bert";
+    struct job job = golden_job();
+    double adamw = family_check_golden(
+        &test, &job, &(struct trainer_options){.blocks_per_shard = 2, .slices = 1}, folder,
+        "adamw", is_noise);
+    double sgd = family_check_golden(
+        &test, &job, &(struct trainer_options){.blocks_per_shard = 1, .slices = 1}, folder, "sgd",
+        is_noise);
+    print_message("PyTorch: losses differ by at most %.1e (adamw) and %.1e (sgd)\n", adamw, sgd);
+}
+
+/* --- what cannot be trained ------------------------------------------------------------------- */
+
+static void test_unsupported(void **state)
+{
+    (void)state;
+    struct job job = small_job(OPTIMIZER_SGD, true);
+    struct kernels partial = *two;
+    assert_null(unit_unsupported(&job));
+    assert_null(unit_missing_kernel(&partial, &job));
+    partial.loss_labels = NULL;
+    assert_string_equal(unit_missing_kernel(&partial, &job), "loss_labels");
+    job.network.pooler = true;
+    assert_string_equal(unit_unsupported(&job),
+                        "its next-sentence classifier is not trained (found a pooler, as "
+                        "BertForPreTraining and BertModel have it; expected the architecture "
+                        "BertForMaskedLM)");
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    if (kernels_host_create(1, &one, &err) != STATUS_OK) return -1;
+    if (kernels_host_create(2, &two, &err) != STATUS_OK) return -1;
+    kernels_host_attach(two);
+    test = (struct family_test){.one = one,
+                                .two = two,
+                                .seed = support_seed("exec/network/bert.c"),
+                                .fill_batch = fill_batch,
+                                .judge = judge};
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    kernels_host_destroy(one);
+    kernels_host_destroy(two);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients),   cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_cuts_larger), cmocka_unit_test(test_pieces), cmocka_unit_test(test_torch),
+        cmocka_unit_test(test_unsupported),
+    };
+    return cmocka_run_group_tests_name("exec/network/bert.c", tests, setup, teardown);
+}

@@ -1,0 +1,376 @@
+/* label: medium
+ * Training GPT-2 by unit_compute(): gradients against finite differences, 20 steps against PyTorch,
+ * and the same bits however the network is cut.
+ *
+ * The judge of the gradients is a forward pass in double written here, number by number, from the
+ * architecture; it shares nothing with exec/. The golden files are made by
+ * tests/golden/gpt2_torch/make.py; PyTorch is not needed to run this.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "exec/files/weights.h"
+#include "tests/support/planner/support_family.h"
+#include "tests/support/support_seed.h"
+
+static struct family_test test;
+static struct kernels *one, *two;
+
+/* --- a forward pass in double ----------------------------------------------------------------- */
+
+struct cursor {
+    const double *p;
+};
+
+static const double *next(struct cursor *cursor, uint64_t count)
+{
+    const double *here = cursor->p;
+    cursor->p += count;
+    return here;
+}
+
+/* out(n) = in(k) w(k,n) + bias(n) */
+static void judge_linear(double *out, const double *in, const double *w, const double *bias,
+                         uint64_t n, uint64_t k)
+{
+    for (uint64_t j = 0; j < n; j++) {
+        out[j] = bias[j];
+        for (uint64_t i = 0; i < k; i++) out[j] += in[i] * w[i * n + j];
+    }
+}
+
+static void judge_norm(double *out, const double *in, const double *w, const double *b, uint64_t c)
+{
+    double mean = 0, variance = 0;
+    for (uint64_t i = 0; i < c; i++) mean += in[i] / (double)c;
+    for (uint64_t i = 0; i < c; i++) variance += (in[i] - mean) * (in[i] - mean) / (double)c;
+    for (uint64_t i = 0; i < c; i++) out[i] = (in[i] - mean) / sqrt(variance + 1e-5) * w[i] + b[i];
+}
+
+/* Row i of one head: out(d) from q, k, v inside qkv(t, 3c). */
+static void judge_attention(double *out, const double *qkv, uint64_t i, uint64_t head, uint64_t c,
+                            uint64_t d)
+{
+    double weights[64], sum = 0;
+    for (uint64_t j = 0; j <= i; j++) {
+        double score = 0;
+        for (uint64_t e = 0; e < d; e++)
+            score += qkv[i * 3 * c + head * d + e] * qkv[j * 3 * c + c + head * d + e];
+        weights[j] = exp(score / sqrt((double)d));
+        sum += weights[j];
+    }
+    for (uint64_t e = 0; e < d; e++) {
+        out[e] = 0;
+        for (uint64_t j = 0; j <= i; j++)
+            out[e] += weights[j] / sum * qkv[j * 3 * c + 2 * c + head * d + e];
+    }
+}
+
+/* x(t, c) through one block, in place. */
+static void judge_block(const struct network *n, double *x, uint64_t t, struct cursor *cursor)
+{
+    uint64_t c = n->width, f = n->ff_width, d = c / n->heads;
+    const double *norm1_w = next(cursor, c), *norm1_b = next(cursor, c);
+    const double *qkv_w = next(cursor, 3 * c * c), *qkv_b = next(cursor, 3 * c);
+    const double *projection_w = next(cursor, c * c), *projection_b = next(cursor, c);
+    const double *norm2_w = next(cursor, c), *norm2_b = next(cursor, c);
+    const double *fc_w = next(cursor, c * f), *fc_b = next(cursor, f);
+    const double *out_w = next(cursor, f * c), *out_b = next(cursor, c);
+    double qkv[64 * 3 * 16], normed[64], heads[64], branch[64], wide[256];
+    assert_true(t <= 64 && c <= 16 && f <= 64);
+    for (uint64_t i = 0; i < t; i++) {
+        judge_norm(normed, x + i * c, norm1_w, norm1_b, c);
+        judge_linear(qkv + i * 3 * c, normed, qkv_w, qkv_b, 3 * c, c);
+    }
+    for (uint64_t i = 0; i < t; i++) {
+        for (uint64_t head = 0; head < n->heads; head++)
+            judge_attention(heads + head * d, qkv, i, head, c, d);
+        judge_linear(branch, heads, projection_w, projection_b, c, c);
+        for (uint64_t j = 0; j < c; j++) x[i * c + j] += branch[j];
+        judge_norm(normed, x + i * c, norm2_w, norm2_b, c);
+        judge_linear(wide, normed, fc_w, fc_b, f, c);
+        for (uint64_t j = 0; j < f; j++) {
+            double z = wide[j], cubic = z + 0.044715 * z * z * z;
+            wide[j] = n->gelu_tanh ? 0.5 * z * (1 + tanh(sqrt(2 / M_PI) * cubic))
+                                   : 0.5 * z * erfc(-z / sqrt(2.0));
+        }
+        judge_linear(branch, wide, out_w, out_b, c, f);
+        for (uint64_t j = 0; j < c; j++) x[i * c + j] += branch[j];
+    }
+}
+
+static double judge(const struct job *job, const int32_t *batch, const double *p)
+{
+    const struct network *n = &job->network;
+    uint64_t c = n->width, v = n->vocabulary, t = job->sequence;
+    double total = 0;
+    for (uint64_t b = 0; b < job->microbatch; b++) {
+        struct cursor cursor = {p};
+        const double *table = next(&cursor, v * c), *positions = next(&cursor, n->positions * c);
+        const int32_t *tokens = batch + b * (t + 1);
+        double x[64 * 16];
+        for (uint64_t i = 0; i < t; i++)
+            for (uint64_t j = 0; j < c; j++)
+                x[i * c + j] = table[(uint64_t)tokens[i] * c + j] + positions[i * c + j];
+        for (uint64_t block = 0; block < n->blocks; block++) judge_block(n, x, t, &cursor);
+        const double *norm_w = next(&cursor, c), *norm_b = next(&cursor, c);
+        const double *head = n->tied_head ? table : next(&cursor, v * c);
+        for (uint64_t i = 0; i < t; i++) {
+            double normed[64], sum = 0, at_target = 0;
+            judge_norm(normed, x + i * c, norm_w, norm_b, c);
+            for (uint64_t word = 0; word < v; word++) {
+                double logit = 0;
+                for (uint64_t j = 0; j < c; j++) logit += normed[j] * head[word * c + j];
+                sum += exp(logit);
+                if ((int32_t)word == tokens[i + 1]) at_target = logit;
+            }
+            total += log(sum) - at_target;
+        }
+    }
+    return total / (double)(job->microbatch * t);
+}
+
+static struct job small_job(uint32_t optimizer, bool tied, bool gelu_tanh)
+{
+    struct job job = {.name = "small",
+                      .network = support_gpt2_network(6, 2, 3, 11, 7),
+                      .sequence = 5,
+                      .microbatch = 2, .microbatches = 1,
+                      .minibatches = 4,
+                      .data_format = DATA_NONE};
+    job.network.tied_head = tied;
+    job.network.gelu_tanh = gelu_tanh;
+    job.optimizer = family_optimizer(optimizer);
+    return job;
+}
+
+/* --- gradients -------------------------------------------------------------------------------- */
+
+static void check_gradients(const struct trainer_options *options, bool tied, bool gelu_tanh)
+{
+    struct job job = small_job(OPTIMIZER_SGD, tied, gelu_tanh);
+    double error = family_check_gradients(&test, &job, options);
+    print_message("gradients: errors of at most %.1e of their norm\n", error);
+}
+
+static void test_gradients(void **state)
+{
+    (void)state;
+    struct trainer_options options = {.blocks_per_shard = 2, .slices = 1, .poison = true};
+    check_gradients(&options, true, true);
+}
+
+static void test_gradients_untied(void **state)
+{
+    (void)state;
+    struct trainer_options options = {.blocks_per_shard = 8, .slices = 1, .poison = true};
+    check_gradients(&options, false, true);
+}
+
+static void test_gradients_exact_gelu(void **state)
+{
+    (void)state;
+    struct trainer_options options = {
+        .blocks_per_shard = 1, .head_alone = true, .keep = true, .slices = 3, .poison = true};
+    check_gradients(&options, true, false);
+}
+
+/* --- the same bits in every cut --------------------------------------------------------------- */
+
+static void test_cuts(void **state)
+{
+    (void)state;
+    for (uint32_t optimizer = 0; optimizer < OPTIMIZER_COUNT; optimizer++)
+        for (int tied = 0; tied < 2; tied++) {
+            struct job job = small_job(optimizer, tied, true);
+            if (optimizer == OPTIMIZER_SGD) job.optimizer.learning_rate = 0.05;
+            family_check_cuts(&test, &job, true);
+        }
+}
+
+/* Large enough for several tiles, teams and the library's other ways of cutting a product. */
+static void test_cuts_larger(void **state)
+{
+    (void)state;
+    struct job job = small_job(OPTIMIZER_ADAMW, true, true);
+    job.network = support_gpt2_network(96, 6, 3, 509, 130);
+    job.sequence = 130;
+    family_check_cuts(&test, &job, true);
+}
+
+/* --- logits in pieces ------------------------------------------------------------------------- */
+
+/* Three pieces, each as many rows as a sample has. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    for (int tied = 0; tied < 2; tied++) {
+        struct job job = small_job(OPTIMIZER_SGD, tied, true);
+        job.network = support_gpt2_network(16, 2, 2, 40009, 400);
+        job.network.tied_head = tied;
+        job.sequence = 400;
+        job.microbatch = 3;
+        family_check_pieces(&test, &job, NULL);
+    }
+}
+
+/* --- PyTorch ---------------------------------------------------------------------------------- */
+
+/* As make.py has it. */
+static struct job golden_job(void)
+{
+    return (struct job){.name = "golden",
+                        .network = support_gpt2_network(48, 4, 3, 97, 20),
+                        .sequence = 16,
+                        .microbatch = 3, .microbatches = 1,
+                        .minibatches = 20};
+}
+
+/*
+ * A bias of the keys shifts all scores of a query alike, which softmax does not see: its gradient is
+ * zero but for rounding, and AdamW scales rounding up to steps of the learning rate. So the middle
+ * third of these biases is anything.
+ */
+static bool is_noise(const char *name, uint64_t i, uint64_t count)
+{
+    return strstr(name, "c_attn.bias") && i >= count / 3 && i < 2 * count / 3;
+}
+
+static void test_torch(void **state)
+{
+    (void)state;
+    static const char folder[] = SOURCE_DIR "/tests/golden/gpt2_torch";
+    struct job job = golden_job();
+    double adamw = family_check_golden(
+        &test, &job, &(struct trainer_options){.blocks_per_shard = 2, .slices = 1}, folder,
+        "adamw", is_noise);
+    double sgd = family_check_golden(
+        &test, &job, &(struct trainer_options){.blocks_per_shard = 1, .slices = 4}, folder, "sgd",
+        is_noise);
+    /* Nesterov's, with a learning rate that climbs and falls */
+    double momentum = family_check_golden(
+        &test, &job, &(struct trainer_options){.blocks_per_shard = 1, .slices = 3}, folder,
+        "momentum", is_noise);
+    /* clipped in half of the steps, whatever the cut */
+    double clip = 0;
+    for (uint64_t blocks = 1; blocks <= 3; blocks++)
+        clip = fmax(clip, family_check_golden(&test, &job,
+                                              &(struct trainer_options){.blocks_per_shard = blocks,
+                                                                        .slices = 1},
+                                              folder, "clip", is_noise));
+    print_message("PyTorch: losses differ by at most %.1e (adamw), %.1e (sgd), %.1e (momentum), %.1e "
+                  "(clipped)\n",
+                  adamw, sgd, momentum, clip);
+}
+
+/* --- bf16 ------------------------------------------------------------------------------------- */
+
+/* The loss after 20 steps over a few samples that are seen again and again. */
+static double loss_of(uint32_t precision, uint32_t moments)
+{
+    struct job job = small_job(OPTIMIZER_ADAMW, true, true);
+    struct trainer trainer = {0};
+    job.precision = precision;
+    job.optimizer.moments = moments;
+    job.optimizer.learning_rate = 3e-3;
+    trainer_init(&trainer, &job, &(struct trainer_options){.blocks_per_shard = 1, .slices = 1});
+    for (uint32_t s = 0; s < trainer.shard_count; s++)
+        weights_init(&job, &trainer.state_tables[s], trainer.states[s]);
+    for (uint64_t step = 0; step < 20; step++) {
+        family_fill_tokens(&job, test.seed, step % 2, trainer.batch);
+        trainer_step(&trainer, two, step);
+    }
+    const double loss = trainer.loss;
+    trainer_release(&trainer);
+    return loss;
+}
+
+/* fp32, which is held to PyTorch above, is the judge: numbers of eight bits leave the loss within one in
+ * ten thousand from most seeds, and within three in a hundred from those where a step goes far. */
+static void test_bf16(void **state)
+{
+    (void)state;
+    const double fp32 = loss_of(PRECISION_FP32, PRECISION_FP32);
+    const double weights = loss_of(PRECISION_BF16_WEIGHTS, PRECISION_FP32);
+    const double moments = loss_of(PRECISION_FP32, PRECISION_BF16);
+    const double both = loss_of(PRECISION_BF16_WEIGHTS, PRECISION_BF16);
+    print_message("after 20 steps: %.5f in fp32, %.5f with weights in bf16, %.5f with moments, %.5f with "
+                  "both\n", fp32, weights, moments, both);
+    assert_true(fabs(weights - fp32) <= 3e-2 * fp32);
+    assert_true(fabs(moments - fp32) <= 3e-2 * fp32);
+    assert_true(fabs(both - fp32) <= 3e-2 * fp32);
+    assert_true(weights != fp32 && moments != fp32 && both != weights); /* they were in bf16 */
+}
+
+/* Cut in many ways, sliced in the embedding, on one thread and on two. */
+static void test_cuts_bf16(void **state)
+{
+    (void)state;
+    for (uint32_t kind = 0; kind < OPTIMIZER_COUNT; kind++)
+        for (uint32_t form = 1; form < 4; form++) {
+            struct job job = small_job(kind, true, form != 3);
+            job.precision = form & 1 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
+            if (optimizer_moments(kind) > 0 && form >= 2) job.optimizer.moments = PRECISION_BF16;
+            if (job.precision == PRECISION_BF16 || job.optimizer.moments == PRECISION_BF16)
+                family_check_cuts(&test, &job, true);
+        }
+}
+
+/* --- what cannot be trained ------------------------------------------------------------------- */
+
+static void test_unsupported(void **state)
+{
+    (void)state;
+    struct job job = small_job(OPTIMIZER_SGD, true, true);
+    assert_null(unit_unsupported(&job));
+    job.network.head_width = 5;
+    assert_string_equal(unit_unsupported(&job), "its heads do not make up its width");
+    job = small_job(OPTIMIZER_SGD, true, true);
+    job.network.family = NETWORK_PROFILE;
+    assert_string_equal(unit_unsupported(&job),
+                        "networks of family 'profile' can be planned and simulated only");
+    assert_null(unit_missing_kernel(two, &job));
+    job.network.family = NETWORK_T5;
+    assert_string_equal(unit_unsupported(&job), "networks of family 't5' can be planned and simulated only");
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    if (kernels_host_create(1, &one, &err) != STATUS_OK) return -1;
+    if (kernels_host_create(2, &two, &err) != STATUS_OK) return -1;
+    kernels_host_attach(two);
+    test = (struct family_test){.one = one,
+                                .two = two,
+                                .seed = support_seed("exec/network/unit.h"),
+                                .fill_batch = family_fill_tokens,
+                                .judge = judge};
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    kernels_host_destroy(one);
+    kernels_host_destroy(two);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients),   cmocka_unit_test(test_gradients_untied),
+        cmocka_unit_test(test_gradients_exact_gelu), cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_cuts_larger), cmocka_unit_test(test_pieces), cmocka_unit_test(test_torch),
+        cmocka_unit_test(test_bf16),        cmocka_unit_test(test_cuts_bf16),
+        cmocka_unit_test(test_unsupported),
+    };
+    return cmocka_run_group_tests_name("exec/network/unit.h", tests, setup, teardown);
+}

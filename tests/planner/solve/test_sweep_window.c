@@ -1,0 +1,257 @@
+/*
+ * Windows of sweeps: what a change is said to add to the sum over all ways is what it adds when everything is
+ * dispatched anew, carried out it leaves that schedule, and a window that goes on knows what a new one does.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/random.h"
+#include "planner/solve/search/sweep_window.h"
+#include "tests/support/planner/support_instance.h"
+#include "tests/support/support_seed.h"
+
+enum { REACH = 12 };
+
+/* Steps by job and sequence, and which device goes on with which sequence. */
+struct order {
+    struct dispatch_step *steps;
+    uint32_t *device_of;
+};
+
+static void begin(struct sweep_cut *c, const struct order *order)
+{
+    sweep_cut_clear(c);
+    for (uint32_t g = 0; g < c->in->device_count; g++) {
+        c->device_of[g] = order->device_of[g];
+        c->sequence_of[order->device_of[g]] = g;
+    }
+    for (uint32_t t = 0; t < c->in->task_count; t++) {
+        c->steps[t].job = order->steps[t].job;
+        c->steps[t].sequence = order->steps[t].device;
+    }
+    sweep_cut_set_tails(c, 0, c->in->task_count - 1);
+    sweep_cut_count_bytes(c);
+}
+
+static void go_on(struct sweep_cut *c, uint32_t step)
+{
+    uint32_t job = c->steps[step].job, device = c->device_of[c->steps[step].sequence];
+    sweep_cut_put(c, job, device);
+    c->jobs[job].next = c->steps[step].next_of_job;
+    c->devices[device].next = c->steps[step].next_in_sequence;
+}
+
+static double ways(struct sweep_cut *c)
+{
+    double sum = sweep_cut_bridge_way(c, c->bytes);
+    for (uint32_t i = 0; i < c->in->job_count; i++) sum += c->jobs[i].way = sweep_cut_job_way(c, i);
+    for (uint32_t g = 0; g < c->in->device_count; g++) sum += c->devices[g].way = sweep_cut_device_way(c, g);
+    return sum;
+}
+
+/* The sum over all ways behind step `last` of an order. */
+static double ways_behind(struct sweep_cut *c, const struct order *order, uint32_t last)
+{
+    begin(c, order);
+    for (uint32_t t = 0; t <= last; t++) go_on(c, t);
+    return ways(c);
+}
+
+static bool order_fits(const struct instance *in, const struct order *order)
+{
+    struct dispatch *d;
+    struct error err = {0};
+    bool fits = true;
+    assert_int_equal(dispatch_create(in, &d, &err), STATUS_OK);
+    for (uint32_t t = 0; t < in->task_count && fits; t++) {
+        uint32_t device = order->device_of[order->steps[t].device];
+        fits = instance_fits(in, d->jobs[order->steps[t].job].unit, in->device_class[device]);
+        if (fits) dispatch_put(d, order->steps[t].job, device);
+    }
+    dispatch_destroy(d);
+    return fits;
+}
+
+/* Any order in which all tasks fit. */
+static void draw_order(const struct instance *in, uint64_t key, struct order *out)
+{
+    uint32_t n = in->task_count, jobs = in->job_count, devices = in->device_count;
+    uint32_t *left = calloc(jobs, sizeof *left);
+    *out = (struct order){calloc(n, sizeof *out->steps), calloc(devices, sizeof *out->device_of)};
+    assert_true(left && out->steps && out->device_of);
+    for (uint32_t i = 0; i < jobs; i++) left[i] = instance_length(&in->jobs[i]);
+    for (uint32_t g = 0; g < devices; g++) out->device_of[g] = (g + 1) % devices;
+    if (in->class_count > 1)
+        for (uint32_t g = 0; g < devices; g++) out->device_of[g] = g;
+    for (uint32_t t = 0; t < n; t++) {
+        uint32_t job = (uint32_t)random_below(key, 3 * t, jobs), sequence;
+        while (left[job] == 0) job = (job + 1) % jobs;
+        uint32_t unit = instance_unit_at(&in->jobs[job], instance_length(&in->jobs[job]) - left[job]);
+        sequence = (uint32_t)random_below(key, 3 * t + 1, devices);
+        while (!instance_fits(in, unit, in->device_class[out->device_of[sequence]])) sequence = (sequence + 1) % devices;
+        out->steps[t] = (struct dispatch_step){job, sequence};
+        left[job]--;
+    }
+    free(left);
+}
+
+/* Steps `at` .. `at` + last of an order, changed; false: the change is none that may be judged. */
+static bool change_order(const struct instance *in, struct order *order, uint32_t at, const struct sweep_change *change)
+{
+    struct dispatch_step *s = order->steps + at, first = s[0], other = s[change->last];
+    if (change->kind == SWEEP_SWAP || change->kind == SWEEP_SOONER) {
+        for (uint32_t t = 0; t < change->last; t++)
+            if (s[t].job == other.job) return false; /* not its job's next */
+    }
+    switch (change->kind) {
+    case SWEEP_SWAP:
+        s[0].job = other.job;
+        s[change->last].job = first.job;
+        break;
+    case SWEEP_SOONER:
+        for (uint32_t t = change->last; t > 0; t--) s[t] = s[t - 1];
+        s[0] = (struct dispatch_step){other.job, first.device};
+        break;
+    case SWEEP_LATER:
+        for (uint32_t t = 0; t < change->last; t++) s[t] = s[t + 1];
+        s[change->last] = (struct dispatch_step){first.job, other.device};
+        break;
+    case SWEEP_ELSEWHERE:
+        for (uint32_t g = 0; g < in->device_count; g++)
+            if (order->device_of[g] == change->to) s[0].device = g;
+        break;
+    }
+    return true;
+}
+
+static void set_cut(const struct instance *in, struct sweep_cut *c, double sharpness)
+{
+    struct error err = {0};
+    assert_int_equal(sweep_cut_init(in, c, &err), STATUS_OK);
+    c->scale = SWEEP_EXPONENT_STEPS / sharpness;
+    c->bridge_scale = SWEEP_EXPONENT_STEPS / (3 * sharpness);
+    c->makespan = in->horizon / in->device_count;
+}
+
+static void release_order(struct order *order)
+{
+    free(order->steps);
+    free(order->device_of);
+}
+
+static void changes_add_what_they_say(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("changes add what they say");
+    uint32_t judged[4] = {0}, refused = 0, bytes_changed = 0;
+    for (uint32_t c = 0; c < 15000; c++) {
+        uint64_t key = random_u64(seed, c);
+        struct instance in = {0};
+        struct order order, changed;
+        struct sweep_cut cut = {0}, anew = {0};
+        struct sweep_window *window;
+        struct error err = {0};
+        test_instance_mixed(seed, c, &in);
+        if (in.task_count < 3) { /* nothing to change */
+            instance_release(&in);
+            continue;
+        }
+        draw_order(&in, key, &order);
+        draw_order(&in, key, &changed);
+        uint32_t at = (uint32_t)random_below(key, 1000001, in.task_count - 1);
+        uint32_t end = at + REACH < in.task_count ? at + REACH : in.task_count;
+        struct sweep_change change = {.kind = (enum sweep_change_kind)(c % 4),
+                                      .last = 1 + (uint32_t)random_below(key, 1000002, end - at - 1),
+                                      .to = (uint32_t)random_below(key, 1000003, in.device_count)};
+        if (change.kind == SWEEP_ELSEWHERE) change.last = 0;
+        bool valid = change_order(&in, &changed, at, &change);
+        if (valid) {
+            double sharpness = (double)in.horizon * (c % 7 + 1) / 70, delta = NAN;
+            set_cut(&in, &cut, sharpness);
+            set_cut(&in, &anew, sharpness);
+            assert_int_equal(sweep_window_create(&cut, &window, &err), STATUS_OK);
+            begin(&cut, &order);
+            uint64_t bytes_before = cut.bytes;
+            for (uint32_t t = 0; t < at; t++) {
+                ways(&cut);
+                if (t % 3 == 0) sweep_window_set(window, t, t + REACH < in.task_count ? t + REACH : in.task_count);
+                go_on(&cut, t);
+            }
+            ways(&cut);
+            sweep_window_set(window, at, end);
+            bool taken = sweep_window_judge(window, &change, 1e9, &delta), fits = order_fits(&in, &changed);
+            /* behind the last of the steps; tasks that do not fit further on are the next change's matter */
+            if (taken) {
+                double was = ways_behind(&anew, &order, at + change.last);
+                double is = ways_behind(&anew, &changed, at + change.last);
+                if (!(fabs(is - was - delta) < 1e-5 * (1 + was + is))) {
+                    test_instance_print(&in);
+                    fail_msg("seed %" PRIu64 ", case %u, kind %d: %.6f, but said to be %.6f", seed, c, change.kind,
+                             is - was, delta);
+                }
+                assert_false(sweep_window_judge(window, &change, delta - 1e-3 * (1 + fabs(delta)), &delta));
+                sweep_window_apply(window, &change);
+                for (uint32_t t = at; t < end; t++) {
+                    assert_int_equal(cut.steps[t].job, changed.steps[t].job);
+                    assert_int_equal(cut.device_of[cut.steps[t].sequence],
+                                     changed.device_of[changed.steps[t].device]);
+                }
+                assert_int_equal(cut.bytes, anew.bytes);
+                bytes_changed += cut.bytes != bytes_before;
+                judged[change.kind]++;
+            } else {
+                assert_false(fits);
+                refused++;
+            }
+            sweep_window_destroy(window);
+            sweep_cut_release(&cut);
+            sweep_cut_release(&anew);
+        }
+        release_order(&order);
+        release_order(&changed);
+        instance_release(&in);
+    }
+    for (int kind = 0; kind < 4; kind++) assert_true(judged[kind] > 500);
+    assert_true(refused > 20);
+    assert_true(bytes_changed > 200);
+}
+
+static void no_memory(void **state)
+{
+    (void)state;
+    struct instance in = {0};
+    struct sweep_cut cut = {0};
+    test_instance_mixed(1, 1, &in);
+    set_cut(&in, &cut, 1);
+    for (uint64_t n = 1;; n++) {
+        struct error err = {0};
+        struct sweep_window *window = NULL;
+        alloc_test_fail_at(n);
+        enum status status = sweep_window_create(&cut, &window, &err);
+        uint64_t made = alloc_test_fail_at(0);
+        if (status == STATUS_OK) sweep_window_destroy(window);
+        else assert_int_equal(status, STATUS_NO_MEMORY);
+        if (made < n) break;
+        assert_true(n < 30);
+    }
+    sweep_cut_release(&cut);
+    instance_release(&in);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(changes_add_what_they_say),
+        cmocka_unit_test(no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,287 @@
+/*
+ * Jobs that take turns in host memory: plans of random jobs for host memory between that of the largest job and that of
+ * all, and which broken plans are refused. That training gives the same bits is test_contract.c's matter.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "base/size.h"
+#include "models/job/host_files.h"
+#include "planner/check/plan_check.h"
+#include "planner/plan_hosts.h"
+#include "planner/policy/policies.h"
+#include "planner/strategy/planner.h"
+#include "sim/sim.h"
+#include "tests/support/planner/support_planner.h"
+#include "tests/support/support_seed.h"
+
+enum { WIDTH = 64, VOCABULARY = 1021, CASES = 120 };
+
+struct draw {
+    uint64_t seed;
+    uint32_t devices, jobs;
+    uint64_t host_bytes; /* 0: plenty */
+    const char *policy;
+    bool weights;
+};
+
+static enum status make(const struct draw *d, struct plan *plan, struct error *err)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    const struct planner_options options = {.policy = d->policy, .seed = d->seed >> 1, .activations = PLANNER_AUTO,
+                                            .optimizer = PLANNER_AUTO, .iterations = 60,
+                                            .live = random_below(d->seed, 7, 4) == 0};
+    *plan = (struct plan){0};
+    test_hardware(&hardware, d->devices, 3 << 20, 1e10);
+    if (d->host_bytes > 0) hardware.host_bytes.value = (double)d->host_bytes;
+    test_gpt_jobs(&jobs, d->jobs, 2 + (uint32_t)random_below(d->seed, 1, 3), WIDTH, VOCABULARY, 2);
+    for (uint32_t j = 0; j < d->jobs; j++) {
+        jobs.jobs[j].minibatches = 1 + random_below(d->seed, 10 + j, 4);
+        if (random_below(d->seed, 40 + j, 2)) jobs.jobs[j].optimizer.kind = OPTIMIZER_SGD;
+        if (random_below(d->seed, 70 + j, 2)) jobs.jobs[j].microbatch = 2;
+    }
+    return planner_plan(&hardware, &jobs, &options, plan, err);
+}
+
+static bool overlap(const struct plan_host_range *a, const struct plan_host_range *b)
+{
+    return a->offset_bytes < b->offset_bytes + b->bytes && b->offset_bytes < a->offset_bytes + a->bytes;
+}
+
+/* In plan order: the bytes of jobs between their first OPEN and their last CLOSE, at most. Ranges of these are apart. */
+static uint64_t most_at_a_time(const struct plan *plan, uint32_t *jobs_most)
+{
+    uint64_t now = 0, most = 0;
+    uint32_t jobs = 0;
+    bool *under_way = calloc(plan->jobs.count, sizeof *under_way);
+    assert_non_null(under_way);
+    for (uint32_t s = 0; s < plan->segment_count; s++)
+        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
+            const struct plan_unit *unit = &plan->units[plan->instances[plan->segments[s].first_instance + i].unit];
+            uint32_t shards = plan->job_first_shard[unit->job + 1] - plan->job_first_shard[unit->job];
+            if (unit->pass == PLAN_OPEN && unit->shard == 0) {
+                for (uint32_t j = 0; j < plan->jobs.count; j++)
+                    assert_false(under_way[j] && overlap(&plan->host_ranges[j], &plan->host_ranges[unit->job]));
+                under_way[unit->job] = true;
+                now += plan->host_ranges[unit->job].bytes;
+                *jobs_most = ++jobs > *jobs_most ? jobs : *jobs_most;
+            } else if (unit->pass == PLAN_CLOSE && unit->shard + 1 == shards) {
+                under_way[unit->job] = false;
+                now -= plan->host_ranges[unit->job].bytes;
+                jobs--;
+            } else {
+                assert_true(under_way[unit->job]);
+            }
+            if (now > most) most = now;
+        }
+    free(under_way);
+    assert_int_equal(now, 0);
+    return most;
+}
+
+static double simulated_s(const struct plan *plan)
+{
+    struct sim_options options = {0};
+    struct sim_result result = {0};
+    struct trace trace = {0};
+    struct error err = {0};
+    if (sim_run(plan, &options, &result, &trace, &err) != STATUS_OK) fail_msg("%s", err.text);
+    double seconds = result.makespan_s;
+    sim_result_release(&result);
+    trace_release(&trace);
+    return seconds;
+}
+
+static void test_random_jobs(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed(__func__);
+    uint32_t turned = 0, several = 0;
+    for (uint32_t c = 0; c < CASES; c++) {
+        struct plan plan, whole;
+        struct error err = {0};
+        struct draw d = {.seed = random_u64(seed, c), .policy = policy_at(c % 9)->name};
+        d.devices = 1 + (uint32_t)random_below(d.seed, 2, 3);
+        d.jobs = 2 + (uint32_t)random_below(d.seed, 3, 6);
+        if (make(&d, &whole, &err) != STATUS_OK) { /* too small a device for what a policy keeps there */
+            assert_int_equal(err.status, policy_at(c % 9)->resident ? err.status : STATUS_OK);
+            continue;
+        }
+        uint64_t all = plan_host_bytes(&whole);
+        assert_null(whole.host_ranges);
+        uint32_t together = 0;
+        assert_int_equal(plan_host_jobs(&whole, &together, &err), STATUS_OK);
+        assert_int_equal(together, d.jobs);
+        /* somewhere between a third more than an even share, for jobs differ, and all but a byte */
+        uint64_t least = all / d.jobs * 3;
+        d.host_bytes = least < all ? least + random_below(d.seed, 4, all - least) : all - 1;
+        if (make(&d, &plan, &err) != STATUS_OK) fail_msg("case %u, %s: %s", c, d.policy, err.text);
+        assert_true(plan_host_fullest(&plan).memory_bytes <= d.host_bytes);
+        uint32_t jobs = 0;
+        if (plan.host_ranges) {
+            uint32_t told = 0;
+            assert_true(most_at_a_time(&plan, &jobs) <= d.host_bytes);
+            assert_int_equal(plan_host_jobs(&plan, &told, &err), STATUS_OK);
+            assert_int_equal(told, jobs);
+            turned++;
+            several += jobs > 1;
+        }
+        assert_true(simulated_s(&plan) >= plan.lower_bound_s * (1 - 1e-9));
+        plan_release(&plan);
+        plan_release(&whole);
+    }
+    print_message("%u plans in turns, %u with several jobs at a time\n", turned, several);
+    assert_true(turned >= CASES / 3 && several >= CASES / 6);
+}
+
+/* --- refusals --------------------------------------------------------------------------------- */
+
+static const struct draw five = {.seed = 11, .devices = 2, .jobs = 5, .policy = "sharded-lrtf"};
+
+static void make_five(struct plan *plan)
+{
+    struct draw d = five;
+    struct plan whole;
+    struct error err = {0};
+    if (make(&d, &whole, &err) != STATUS_OK) fail_msg("%s", err.text);
+    d.host_bytes = plan_host_bytes(&whole) - 1;
+    plan_release(&whole);
+    if (make(&d, plan, &err) != STATUS_OK) fail_msg("%s", err.text);
+    assert_non_null(plan->host_ranges);
+}
+
+static struct plan_unit *unit_of(struct plan *plan, uint32_t pass, uint32_t job)
+{
+    for (uint32_t u = 0; u < plan->unit_count; u++)
+        if (plan->units[u].pass == pass && plan->units[u].job == job) return &plan->units[u];
+    fail();
+    return NULL;
+}
+
+/* The first instance of such a unit, in plan order. */
+static struct plan_instance *instance_of(struct plan *plan, uint32_t pass, uint32_t job)
+{
+    for (uint32_t i = 0; i < plan->instance_count; i++)
+        if (plan->units[plan->instances[i].unit].pass == pass && plan->units[plan->instances[i].unit].job == job)
+            return &plan->instances[i];
+    fail();
+    return NULL;
+}
+
+static void on_top_of_another(struct plan *plan)
+{
+    for (uint32_t j = 0; j < plan->jobs.count; j++) plan->host_ranges[j].offset_bytes = 0;
+}
+static void too_small(struct plan *plan) { plan->host_ranges[1].bytes = 4096; }
+static void unaligned(struct plan *plan) { plan->host_ranges[1].offset_bytes += 64; }
+static void too_far(struct plan *plan) { plan->host_ranges[2].offset_bytes += 1 << 30; }
+static void without(struct plan *plan) { plan->host_ranges[0].bytes = 0; }
+static void wrong_state(struct plan *plan)
+{
+    const struct plan_unit *open = unit_of(plan, PLAN_OPEN, 0), *close = unit_of(plan, PLAN_CLOSE, 0);
+    plan->accesses[plan->ops[open->first_op].first_access].buffer =
+        plan->accesses[plan->ops[close[1].first_op].first_access].buffer;
+}
+static void opened_twice(struct plan *plan)
+{
+    struct plan_instance *second = instance_of(plan, PLAN_OPEN, 0) + 1;
+    second->unit = (uint32_t)(unit_of(plan, PLAN_OPEN, 0) - plan->units);
+}
+static void closed_early(struct plan *plan)
+{
+    struct plan_instance *last = instance_of(plan, PLAN_CLOSE, 0), swap = last[-1];
+    last[-1] = last[0];
+    last[0] = swap;
+}
+
+static void test_broken_plans(void **state)
+{
+    (void)state;
+    const struct {
+        void (*change)(struct plan *plan);
+        const char *says;
+    } cases[] = {
+        {on_top_of_another, "takes host memory that"},
+        {too_small, "and its buffers take"},
+        {unaligned, "not at a multiple of 4096"},
+        {too_far, "host buffers"},
+        {without, "the host buffers are"},
+        {wrong_state, "opens something else than the shard's state"},
+        {opened_twice, "expected each once, in order"},
+        {closed_early, "expected each once, in order, at its end"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct plan plan;
+        struct error err = {0};
+        make_five(&plan);
+        assert_int_equal(plan_check(&plan, &err), STATUS_OK);
+        cases[i].change(&plan);
+        if (plan_check(&plan, &err) != STATUS_CHECK) fail_msg("case %zu: status %d, %s", i, (int)err.status, err.text);
+        if (!strstr(err.text, cases[i].says)) fail_msg("case %zu: %s", i, err.text);
+        plan_release(&plan);
+    }
+}
+
+/* A job larger than the host: by how much, and what would help. */
+static void test_refusal(void **state)
+{
+    (void)state;
+    struct draw d = five;
+    struct plan plan;
+    struct error err = {0};
+    d.host_bytes = 700000;
+    assert_int_equal(make(&d, &plan, &err), STATUS_INFEASIBLE);
+    assert_non_null(strstr(err.text, "job 'job-0' alone needs "));
+    assert_non_null(strstr(err.text, "--storage-memory"));
+}
+
+/* What files cost: bytes over the rates that the machine states, or those that are assumed. */
+static void test_seconds(void **state)
+{
+    (void)state;
+    struct hardware hardware;
+    struct job_set jobs;
+    test_hardware(&hardware, 1, 1 << 20, 1e9);
+    test_gpt_jobs(&jobs, 1, 2, WIDTH, VOCABULARY, 3);
+    struct job *job = &jobs.jobs[0];
+    uint64_t layers = job->network.layer_count;
+    double values = (double)memory_parameter_bytes(&job->network, 0, layers);
+    double bytes = (double)job_state(job, 0, layers).bytes;
+    hardware.file_read.value = 3e8;
+    hardware.file_write.value = 7e7;
+    double clear_s = bytes / 5e9;
+    assert_true(fabs(host_file_open_s(&hardware, job, 0, layers) - (clear_s + values / 2e9)) < 1e-12);
+    assert_true(host_file_close_s(&hardware, job, 0, layers) <= 0);
+    job->weights_in = "in.safetensors";
+    job->weights_out = "out.safetensors";
+    assert_true(fabs(host_file_open_s(&hardware, job, 0, layers) - (clear_s + values / 3e8)) < 1e-12);
+    assert_true(fabs(host_file_close_s(&hardware, job, 0, layers) - values / 7e7) < 1e-12);
+    job->first_minibatch = 4; /* from a checkpoint, with its moments */
+    assert_true(fabs(host_file_open_s(&hardware, job, 0, layers) - (clear_s + bytes / 3e8)) < 1e-12);
+    hardware.file_read.value = hardware.file_write.value = 0;
+    assert_true(host_file_read_rate(&hardware) > host_file_write_rate(&hardware)); /* assumed */
+    job->weights_in = job->weights_out = NULL;
+    job_set_release(&jobs);
+    hardware_release(&hardware);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_jobs),
+        cmocka_unit_test(test_broken_plans),
+        cmocka_unit_test(test_refusal),
+        cmocka_unit_test(test_seconds),
+    };
+    return cmocka_run_group_tests_name("host turns", tests, NULL, NULL);
+}

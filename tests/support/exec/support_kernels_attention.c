@@ -1,0 +1,342 @@
+/*
+ * Attention, there and back, against sums in double: q, k and v as columns of one array or apart, heads
+ * that share keys, causal or not, in fp32 and in what a job in bf16 rounds (models/work/precision.h).
+ *
+ * What is rounded to 8 bits is off by at most 2^-8 of itself. The reference rounds operands itself, exactly;
+ * for weights, gradients of scores and results it adds up what such errors can come to:
+ *
+ *     out = sum p v                     2^-8 of the result, and 2^-8 p |v| for each weight
+ *     dv  = sum p dout                  likewise
+ *     ds  = p (dp - delta) scale        2^-8 of itself; delta is made with an out that is off as above
+ *     dq  = sum ds k, dk = sum ds q     2^-8 of the result, and what each ds is off
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/size.h"
+#include "models/job/memory.h"
+#include "tests/support/exec/support_kernels.h"
+#include "tests/support/support_cases.h"
+
+/* A little more than 2^-8: sums are in fp32. */
+static const double HALF_ULP = 1.01 / 256;
+
+/* In the order of a case's shape. */
+enum { B, T, H, KV, D, CAUSAL, AS_ONE, ROUNDED };
+
+static struct attention_sizes sizes_of(const int64_t *shape)
+{
+    return (struct attention_sizes){.samples = (uint64_t)shape[B],
+                                    .tokens = (uint64_t)shape[T],
+                                    .heads = (uint64_t)shape[H],
+                                    .kv_heads = (uint64_t)shape[KV],
+                                    .head_width = (uint64_t)shape[D]};
+}
+
+/* Random operands, results of NaN. */
+static struct attention random_attention(const int64_t *shape)
+{
+    const int64_t rows = shape[B] * shape[T];
+    const int64_t row_q = shape[H] * shape[D], row_kv = shape[KV] * shape[D];
+    struct attention a = {.b = shape[B],
+                          .t = shape[T],
+                          .h = shape[H],
+                          .kv = shape[KV],
+                          .d = shape[D],
+                          .row_q = row_q,
+                          .row_kv = row_kv,
+                          .causal = shape[CAUSAL],
+                          .rounded = shape[ROUNDED]};
+    if (shape[AS_ONE]) {
+        float *const qkv = random_array(rows * 3 * row_q, 14, 3);
+        a.q = qkv;
+        a.k = qkv + row_q;
+        a.v = qkv + 2 * row_q;
+        a.dq = empty_array(rows * 3 * row_q);
+        a.dk = a.dq + row_q;
+        a.dv = a.dq + 2 * row_q;
+        a.row_q = a.row_kv = 3 * row_q;
+    } else {
+        a.q = random_array(rows * row_q, 8, 3);
+        a.k = random_array(rows * row_kv, 9, 3);
+        a.v = random_array(rows * row_kv, 10, 3);
+        a.dq = empty_array(rows * row_q);
+        a.dk = empty_array(rows * row_kv);
+        a.dv = empty_array(rows * row_kv);
+    }
+    a.dout = random_array(rows * row_q, 11, 1);
+    a.out = empty_array(rows * row_q);
+    a.stats = empty_array(a.b * a.h * a.t);
+    const struct attention_sizes sizes = sizes_of(shape);
+    a.scratch = empty_array((int64_t)(a.rounded ? memory_attention_copies(sizes, true) +
+                                                      memory_attention_workspace(sizes, true)
+                                                : memory_attention_tiles(sizes)));
+    return a;
+}
+
+static void run_attention(const struct kernels *kernels, const struct attention *a)
+{
+    struct attention forward = *a;
+    forward.dout = NULL;
+    forward.dq = forward.dk = forward.dv = NULL;
+    kernels->attention_forward(kernels, &forward);
+    kernels->attention_backward(kernels, a);
+}
+
+/* --- the reference ---------------------------------------------------------------------------- */
+
+/* A result and how far it may be off, besides what sums in fp32 are. */
+struct wanted {
+    double *value, *off;
+};
+
+struct reference {
+    const struct attention *a;
+    double *q, *k, *v, *dout; /* (B,T,H D) or (B,T,K D), as products take them */
+    struct wanted out, dq, dk, dv;
+    double *lse, *p, *dp;
+};
+
+static double *take_doubles(double **at, int64_t count)
+{
+    double *const taken = *at;
+    *at += count;
+    return taken;
+}
+
+static double *operand(double **at, const struct attention *a, const float *x, int64_t heads,
+                       int64_t row)
+{
+    const int64_t width = heads * a->d;
+    double *const copy = take_doubles(at, a->b * a->t * width);
+    for (int64_t i = 0; i < a->b * a->t; i++)
+        for (int64_t e = 0; e < width; e++) {
+            const float number = x[i * row + e];
+            copy[i * width + e] =
+                (double)(a->rounded ? bf16_widen(bf16_nearest(number)) : number);
+        }
+    return copy;
+}
+
+static struct wanted wanted_of(double **at, int64_t count)
+{
+    return (struct wanted){take_doubles(at, count), take_doubles(at, count)};
+}
+
+/* One query of one head; gradients of keys and values are added to. */
+static void attend(const struct reference *r, int64_t sample, int64_t head, int64_t i)
+{
+    const struct attention *const a = r->a;
+    const int64_t d = a->d, row = a->h * d, row_kv = a->kv * d;
+    const int64_t query = (sample * a->t + i) * row + head * d;
+    const int64_t keys = sample * a->t * row_kv + head / (a->h / a->kv) * d;
+    const int64_t seen = a->causal ? i + 1 : a->t;
+    const double scale = 1 / sqrt((double)d), rounding = a->rounded ? HALF_ULP : 0;
+    const double summed = a->kv < a->h ? rounding : 0; /* of each head's gradients, before they are added up */
+    double largest = -INFINITY, sum = 0, delta = 0, delta_off = 0;
+    for (int64_t j = 0; j < seen; j++) {
+        r->p[j] = 0;
+        for (int64_t e = 0; e < d; e++)
+            r->p[j] += scale * r->q[query + e] * r->k[keys + j * row_kv + e];
+        largest = fmax(largest, r->p[j]);
+    }
+    for (int64_t j = 0; j < seen; j++) sum += exp(r->p[j] - largest);
+    r->lse[(sample * a->h + head) * a->t + i] = largest + log(sum);
+    for (int64_t j = 0; j < seen; j++) {
+        const int64_t at = keys + j * row_kv;
+        r->p[j] = exp(r->p[j] - largest) / sum;
+        r->dp[j] = 0;
+        for (int64_t e = 0; e < d; e++) {
+            const double v = r->v[at + e], g = r->dout[query + e];
+            r->out.value[query + e] += r->p[j] * v;
+            r->out.off[query + e] += rounding * r->p[j] * fabs(v);
+            r->dv.value[at + e] += r->p[j] * g;
+            r->dv.off[at + e] += (rounding + summed) * r->p[j] * fabs(g);
+            r->dp[j] += g * v;
+        }
+        delta += r->p[j] * r->dp[j];
+    }
+    for (int64_t e = 0; e < d; e++) {
+        r->out.off[query + e] += rounding * fabs(r->out.value[query + e]);
+        delta_off += fabs(r->dout[query + e]) * r->out.off[query + e];
+    }
+    for (int64_t j = 0; j < seen; j++) {
+        const int64_t at = keys + j * row_kv;
+        const double ds = r->p[j] * (r->dp[j] - delta) * scale;
+        const double off = rounding * fabs(ds) + r->p[j] * delta_off * scale;
+        for (int64_t e = 0; e < d; e++) {
+            r->dq.value[query + e] += ds * r->k[at + e];
+            r->dq.off[query + e] += off * fabs(r->k[at + e]);
+            r->dk.value[at + e] += ds * r->q[query + e];
+            r->dk.off[at + e] += (off + summed * fabs(ds)) * fabs(r->q[query + e]);
+        }
+    }
+}
+
+/* x: `heads` heads of D in each row. */
+static void check_result(const struct attention *a, const float *x, const struct wanted *wanted,
+                         int64_t heads, int64_t row, double tolerance, const char *name)
+{
+    const int64_t width = heads * a->d;
+    const double rounding = a->rounded ? HALF_ULP : 0;
+    for (int64_t i = 0; i < a->b * a->t; i++)
+        for (int64_t e = 0; e < width; e++) {
+            const double found = (double)x[i * row + e], value = wanted->value[i * width + e];
+            const double most = wanted->off[i * width + e] + rounding * fabs(value) +
+                                tolerance * test_kernels_slack() * (1 + fabs(value));
+            if (!(fabs(found - value) <= most))
+                fail_msg("%s, row %lld, column %lld: %.9g instead of %.9g, which may be %.3g off",
+                         name, (long long)i, (long long)e, found, value, most);
+            if (a->rounded && bf16_widen(bf16_nearest(x[i * row + e])) != x[i * row + e])
+                fail_msg("%s, row %lld, column %lld: %.9g is no number of bf16", name, (long long)i,
+                         (long long)e, found);
+        }
+}
+
+static void check_attention(const struct attention *a)
+{
+    const int64_t queries = a->b * a->t * a->h * a->d, keys = a->b * a->t * a->kv * a->d;
+    double *const all =
+        calloc((size_t)(6 * queries + 6 * keys + a->b * a->h * a->t + 2 * a->t), sizeof *all);
+    double *at = all;
+    struct reference r = {.a = a};
+    r.q = operand(&at, a, a->q, a->h, a->row_q);
+    r.k = operand(&at, a, a->k, a->kv, a->row_kv);
+    r.v = operand(&at, a, a->v, a->kv, a->row_kv);
+    r.dout = operand(&at, a, a->dout, a->h, a->h * a->d);
+    r.out = wanted_of(&at, queries);
+    r.dq = wanted_of(&at, queries);
+    r.dk = wanted_of(&at, keys);
+    r.dv = wanted_of(&at, keys);
+    r.lse = take_doubles(&at, a->b * a->h * a->t);
+    r.p = take_doubles(&at, a->t);
+    r.dp = take_doubles(&at, a->t);
+    for (int64_t sample = 0; sample < a->b; sample++)
+        for (int64_t head = 0; head < a->h; head++)
+            for (int64_t i = 0; i < a->t; i++) attend(&r, sample, head, i);
+    check_result(a, a->out, &r.out, a->h, a->h * a->d, 1e-5, "out");
+    assert_near(a->stats, r.lse, a->b * a->h * a->t, 1e-5);
+    check_result(a, a->dq, &r.dq, a->h, a->row_q, 5e-5, "dq");
+    check_result(a, a->dk, &r.dk, a->kv, a->row_kv, 5e-5, "dk");
+    check_result(a, a->dv, &r.dv, a->kv, a->row_kv, 5e-5, "dv");
+    free(all);
+}
+
+/* --- cases ------------------------------------------------------------------------------------ */
+
+static void attention_case(const struct kernels *kernels, const int64_t *shape,
+                           struct outputs *out, bool check)
+{
+    const struct attention a = random_attention(shape);
+    const int64_t rows = a.b * a.t, row = a.h * a.d;
+    run_attention(kernels, &a);
+    output(out, a.out, rows * row);
+    output(out, a.stats, a.b * a.h * a.t);
+    output(out, a.dq, shape[AS_ONE] ? rows * 3 * row : rows * row);
+    if (!shape[AS_ONE]) {
+        output(out, a.dk, rows * a.row_kv);
+        output(out, a.dv, rows * a.row_kv);
+    }
+    if (check) check_attention(&a);
+}
+
+static void run_forms(const int64_t sizes[5], bool as_one)
+{
+    for (int64_t form = 0; form < 4; form++) {
+        const int64_t shape[] = {sizes[B], sizes[T], sizes[H], sizes[KV],
+                                 sizes[D], form & 1, as_one,   form >> 1};
+        run_case(attention_case, shape);
+    }
+}
+
+void test_kernel_attention(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][5] = {{1, 1, 1, 1, 1},    {2, 3, 2, 2, 3},  {1, 64, 1, 1, 32},
+                                       {1, 65, 3, 3, 16},  {3, 17, 5, 5, 7}, {1, 131, 4, 4, 16},
+                                       {2, 200, 2, 2, 48}, {1, 70, 2, 2, 80}, {1, 40, 2, 2, 200}};
+    for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) run_forms(sizes[i], true);
+}
+
+void test_kernel_attention_grouped(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][5] = {{1, 1, 1, 1, 1},  {2, 3, 4, 2, 3},   {1, 64, 2, 1, 32},
+                                       {1, 65, 6, 3, 8}, {3, 17, 5, 5, 7},  {1, 131, 8, 2, 16},
+                                       {2, 200, 4, 1, 24}};
+    for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) run_forms(sizes[i], false);
+}
+
+/* With as many heads of keys as of queries it does not matter where the operands lie: equal bits. */
+void test_kernel_attention_as_one(void **state)
+{
+    (void)state;
+    const struct kernels *const kernels = test_kernels();
+    for (int64_t rounded = 0; rounded < 2; rounded++) {
+        const int64_t shape[] = {2, 70, 3, 3, 16, true, false, rounded};
+        const struct attention apart = random_attention(shape);
+        const int64_t rows = apart.b * apart.t, c = apart.h * apart.d;
+        struct attention one = apart;
+        float *const qkv = take(rows * 3 * c);
+        for (int64_t row = 0; row < rows; row++) {
+            memcpy(qkv + row * 3 * c, apart.q + row * c, (size_t)c * sizeof *qkv);
+            memcpy(qkv + row * 3 * c + c, apart.k + row * c, (size_t)c * sizeof *qkv);
+            memcpy(qkv + row * 3 * c + 2 * c, apart.v + row * c, (size_t)c * sizeof *qkv);
+        }
+        one.q = qkv;
+        one.k = qkv + c;
+        one.v = qkv + 2 * c;
+        one.dq = take(rows * 3 * c);
+        one.dk = one.dq + c;
+        one.dv = one.dq + 2 * c;
+        one.row_q = one.row_kv = 3 * c;
+        one.out = take(rows * c);
+        run_attention(kernels, &apart);
+        run_attention(kernels, &one);
+        assert_memory_equal(apart.out, one.out, (size_t)(rows * c) * sizeof *one.out);
+        for (int64_t row = 0; row < rows; row++) {
+            const size_t bytes = (size_t)c * sizeof *qkv;
+            assert_memory_equal(apart.dq + row * c, one.dq + row * 3 * c, bytes);
+            assert_memory_equal(apart.dk + row * c, one.dk + row * 3 * c, bytes);
+            assert_memory_equal(apart.dv + row * c, one.dv + row * 3 * c, bytes);
+        }
+    }
+}
+
+/* Operands that are rounded already are not changed by rounding: equal bits. And rounding is not
+ * nothing: with operands as they were, fp32 gives other bits. */
+void test_kernel_attention_rounds(void **state)
+{
+    (void)state;
+    const struct kernels *const kernels = test_kernels();
+    const int64_t shape[] = {1, 67, 4, 2, 24, true, false, true};
+    const struct attention as_given = random_attention(shape);
+    const int64_t rows = as_given.b * as_given.t, queries = rows * as_given.row_q;
+    const int64_t keys = rows * as_given.row_kv;
+    struct attention before = random_attention(shape), plain = random_attention(shape);
+    const struct {
+        const float *x;
+        int64_t count;
+    } operands[] = {{before.q, queries}, {before.k, keys}, {before.v, keys}, {before.dout, queries}};
+    for (size_t i = 0; i < ARRAY_COUNT(operands); i++) {
+        float *const x = test_kernels_pool(&(uint64_t){0}) +
+                         (operands[i].x - test_kernels_pool(&(uint64_t){0}));
+        for (int64_t n = 0; n < operands[i].count; n++) x[n] = bf16_widen(bf16_nearest(x[n]));
+    }
+    plain.rounded = false;
+    run_attention(kernels, &as_given);
+    run_attention(kernels, &before);
+    run_attention(kernels, &plain);
+    assert_memory_equal(as_given.out, before.out, (size_t)queries * sizeof *before.out);
+    assert_memory_equal(as_given.dq, before.dq, (size_t)queries * sizeof *before.dq);
+    assert_memory_equal(as_given.dk, before.dk, (size_t)keys * sizeof *before.dk);
+    assert_memory_equal(as_given.dv, before.dv, (size_t)keys * sizeof *before.dv);
+    assert_memory_not_equal(as_given.stats, plain.stats, (size_t)(before.h * rows) * sizeof(float));
+}

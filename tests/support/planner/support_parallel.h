@@ -1,0 +1,30 @@
+/* What tests of spread jobs share: networks of published shapes and jobs that spread them. */
+#ifndef SPILLWAY_TESTS_SUPPORT_PARALLEL_H
+#define SPILLWAY_TESTS_SUPPORT_PARALLEL_H
+
+#include "models/job/job.h"
+
+/* A GPT of the shapes that Megatron-LM's papers use: F = 4 C, s 2048, V 51200, tied. They count
+ * attention as if each token saw all others, and so does this one. */
+struct support_gpt {
+    const char *name;
+    uint64_t heads, width, blocks;
+};
+struct network support_gpt(struct support_gpt shape);
+
+/* Shapes of Narayanan et al., arXiv 2104.04473, table 1, and Korthikanti et al., arXiv 2205.05198, table
+ * 3. */
+enum { SUPPORT_GPT_1700M, SUPPORT_GPT_7500M, SUPPORT_GPT_22B, SUPPORT_GPT_39B, SUPPORT_GPT_145B,
+       SUPPORT_GPT_175B, SUPPORT_GPT_530B, SUPPORT_GPT_1T, SUPPORT_GPT_COUNT };
+extern const struct support_gpt support_gpts[SUPPORT_GPT_COUNT];
+
+/* One microbatch of `microbatch` samples, AdamW, bf16, on tensor * pipeline devices. */
+struct job support_spread(struct network network, uint64_t microbatch, uint32_t tensor, uint32_t pipeline);
+
+/* All layers of a job. */
+struct parallel_layers support_all_layers(const struct job *job);
+
+/* A preset by its name. */
+struct network support_preset(const char *name);
+
+#endif

@@ -1,0 +1,37 @@
+/* Machines and jobs made up for tests of the planner. */
+#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_H
+#define SPILLWAY_TESTS_SUPPORT_PLANNER_H
+
+#include "models/hardware/hardware.h"
+#include "models/job/job.h"
+
+/* `devices` equal devices of `memory_bytes`, each behind a duplex link of its own of `rate` bytes/s
+ * without latency; no interference. */
+void test_hardware(struct hardware *out, uint32_t devices, uint64_t memory_bytes, double rate);
+
+/* `count` jobs of profile networks with `layers` layers each. Layer l of job j weighs parameters(j,
+ * l) bytes and computes forward(j, l) ns, backward(j, l) ns. */
+struct test_layer {
+    uint64_t parameter_bytes, boundary_bytes, activation_bytes, forward_ns, backward_ns;
+};
+typedef struct test_layer (*test_layer_function)(void *context, uint32_t job, uint32_t layer);
+void test_profile_jobs(struct job_set *out, uint32_t count, uint32_t layers, uint64_t minibatches,
+                       test_layer_function layer, void *context);
+
+/* Layers that depend on a key; the context is a struct test_random_layers. */
+struct test_random_layers {
+    uint64_t key;
+    uint64_t copy_weight; /* how heavy parameters are beside computing */
+};
+struct test_layer test_random_layer(void *context, uint32_t job, uint32_t layer);
+
+/* `count` jobs of the network that a config.json describes: sequence 16 (its own for images),
+ * microbatch 2, the first, third, ... with adamw, the others with sgd. */
+void test_network_jobs(struct job_set *out, uint32_t count, const char *config,
+                       uint64_t minibatches);
+
+/* `count` small byte-level GPT-2 jobs: blocks b, width c, sequence 16, microbatch 2. */
+void test_gpt_jobs(struct job_set *out, uint32_t count, uint32_t blocks, uint32_t width,
+                   uint64_t vocabulary, uint64_t minibatches);
+
+#endif

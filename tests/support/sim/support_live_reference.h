@@ -1,0 +1,50 @@
+/*
+ * Second opinions about live dispatch (sim/live/live.h): slow or special programs that share nothing with sim/
+ * but the tables of machines and instances.
+ */
+#ifndef SPILLWAY_TESTS_SUPPORT_LIVE_REFERENCE_H
+#define SPILLWAY_TESTS_SUPPORT_LIVE_REFERENCE_H
+
+#include "planner/policy/policy.h"
+#include "planner/solve/instance/instance.h"
+#include "tests/support/sim/support_sim.h"
+#include "tests/support/support_workload.h"
+
+/* --- any instance on any machine, small ------------------------------------------------------ */
+
+enum { LIVE_REF_LINKS_MAX = 32, LIVE_REF_UNITS_MAX = 4096, LIVE_REF_DEVICES_MAX = 16 };
+
+enum live_ref_rule { LIVE_REF_LRTF, LIVE_REF_LRTF_EMPTIEST, LIVE_REF_SRTF, LIVE_REF_FIFO };
+
+struct live_ref {
+    double makespan_s;
+    double link_busy_s[LIVE_REF_LINKS_MAX], lane_full_s[2 * LIVE_REF_LINKS_MAX];
+    double link_bytes[LIVE_REF_LINKS_MAX][2];
+    double compute_busy_s[LIVE_REF_DEVICES_MAX];
+    uint64_t units;
+    bool unclear; /* somewhere a rounding decided which of two events is the first: elsewhere it may be the other */
+};
+
+/* Rates flow by flow (sim_test_slow_share()), everything looked through for every event. Copies cost the
+ * latencies of their links and their bytes. */
+void live_reference_run(const struct instance *in, const struct hardware *hardware, enum live_ref_rule rule,
+                        struct live_ref *out);
+
+/* --- workload W, any size ---------------------------------------------------------------------- */
+
+struct live_ref_rounding {
+    bool twice; /* a forward pass takes 0.080 + 0.00008 k seconds as doubles add up; else the double
+                   nearest to that */
+    bool sums;  /* what is left of a model is sums and differences of such doubles; else exact */
+};
+
+/* The makespan, by an event list and rates by water-filling in each group: the arithmetic that the
+ * published figures were made with. */
+double live_reference_workload(const struct workload *w, struct live_ref_rounding rounding);
+
+/* The same arithmetic for sim/live/live.h: what units compute for, rounded twice, as options->compute_s (the
+ * caller frees it), and a policy that ranks by such sums. One workload at a time. */
+double *live_reference_compute_s(const struct workload *w);
+const struct policy *live_reference_policy(const struct workload *w);
+
+#endif

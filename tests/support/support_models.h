@@ -1,0 +1,26 @@
+/* What tests of models share: reading from text, writing to text, and comparing messages. */
+#ifndef SPILLWAY_TESTS_SUPPORT_MODELS_H
+#define SPILLWAY_TESTS_SUPPORT_MODELS_H
+
+#include "models/hardware/hardware.h"
+#include "models/job/job.h"
+
+/* Parse a network, job set or machine from `text`, named "test" in messages. */
+enum status support_network(const char *text, struct arena *arena, struct network *out,
+                            struct error *err);
+enum status support_jobs(const char *text, const char *folder, struct job_set *out,
+                         struct error *err);
+enum status support_hardware(const char *text, struct hardware *out, struct error *err);
+
+/* The machine of that name; the test fails where there is none. The caller releases it. */
+void support_machine(const char *name, struct hardware *out);
+
+/* `text` is a network that is refused with this message. What was there before is untouched. */
+void support_network_refused(const char *text, const char *message);
+
+/* As the modules write them; the caller frees the text. NULL when memory ended. */
+char *support_network_text(const struct network *network);
+char *support_jobs_text(const struct job_set *set);
+char *support_hardware_text(const struct hardware *hardware);
+
+#endif
