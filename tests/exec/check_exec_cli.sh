@@ -34,7 +34,7 @@ expect 2 "unknown command 'rum'" "$exec_program" rum
 expect 2 "--trace" "$exec_program" run --trce x plan.json
 expect 2 "standard output" "$exec_program" run --json --log - plan.json
 expect 2 "budget" "$exec_program" measure --budget 1ms
-expect 3 "nothing.json" "$exec_program" run nothing.json
+expect 2 "nothing.json" "$exec_program" run nothing.json
 
 network='{"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_size": 256, "n_positions": 64}'
 cat >jobs.json <<EOT
