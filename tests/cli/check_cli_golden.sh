@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What the programs print for wrong and for right command lines, byte for byte, with the exit code.
 # label: medium
+# also uses: zsh fish
 #
 # usage: check_cli_golden.sh SOURCE_FOLDER BUILD_FOLDER [--rewrite] [CASE...]
 #

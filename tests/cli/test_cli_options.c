@@ -1,7 +1,8 @@
 /*
- * cli/common/cli.h: the tables of all verbs are in order, their help fits 80 columns under headings, every option stands
- * in the man page under its verb, and words that are not quite right get the right suggestion.
+ * cli/common/cli.h: the tables of all verbs are in order, their help fits 80 columns under headings, every verb has a
+ * man page with each of its options, and words that are not quite right get the right suggestion.
  */
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,25 +112,32 @@ static void help_fits_the_screen(void **state)
     assert_int_equal(cli_look(NULL, check_width, NULL, &err), STATUS_OK);
 }
 
-/* --- the man page ----------------------------------------------------------------------------- */
+/* --- the man pages ---------------------------------------------------------------------------- */
 
-/* The part of the page from the heading that names `command` to the next heading. Headings may
- * name several: "## spillway plot timeline _TRACE_..., spillway plot memory _TRACE_...". */
-static bool section_of(const char *page, const char *command, const char **begin, size_t *length)
+enum { PAGE_BYTES = 1 << 20 };
+
+/* The text of docs/man/spillway-VERB.1.scd; the caller frees it. */
+static char *read_page(const char *verb)
 {
-    for (const char *heading = strstr(page, "\n## "); heading; heading = strstr(heading + 1, "\n## ")) {
-        size_t line = strcspn(heading + 1, "\n");
-        char text[256];
-        snprintf(text, sizeof text, "%.*s", (int)line, heading + 1);
-        const char *found = strstr(text, command);
-        char after = found ? found[strlen(command)] : '\0';
-        if (!found || (after >= 'a' && after <= 'z')) continue; /* "planet" is not "plan" */
-        const char *end = strstr(heading + 1, "\n#");
-        *begin = heading;
-        *length = end ? (size_t)(end - heading) : strlen(heading);
-        return true;
-    }
-    return false;
+    char path[4096], *page = NULL;
+    size_t length;
+    struct error err = {0};
+    snprintf(path, sizeof path, "%s/docs/man/spillway-%s.1.scd", SOURCE_DIR, verb);
+    if (file_read(path, PAGE_BYTES, &page, &length, &err) != STATUS_OK) fail_msg("'%s' has no page: %s", verb, err.text);
+    return page;
+}
+
+/* The part of the page with the heading `action` in capitals, up to the next heading of its level. */
+static bool section_of(const char *page, const char *action, const char **begin, size_t *length)
+{
+    char heading[64];
+    snprintf(heading, sizeof heading, "\n# %s\n", action);
+    for (char *c = heading; *c; c++) *c = (char)toupper((unsigned char)*c);
+    *begin = strstr(page, heading);
+    if (!*begin) return false;
+    const char *end = strstr(*begin + 1, "\n# ");
+    *length = end ? (size_t)(end - *begin) : strlen(*begin);
+    return true;
 }
 
 static bool is_common(const char *name)
@@ -140,59 +148,111 @@ static bool is_common(const char *name)
     return false;
 }
 
-/* plot throughput says "as above" of what it shares with the other pictures. */
-static bool is_above(const char *command, const char *name)
+/* NULL: all options stand there, those of all verbs anywhere on the page, the others in the part of their action. */
+static const char *missing_option(const char *page, const char *action, const struct options *options, char words[96])
 {
-    static const char *const shared[] = {"output", "title", "width", "keep-script"};
-    if (strcmp(command, "spillway plot throughput") != 0) return false;
-    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
-        if (strcmp(shared[i], name) == 0) return true;
-    return false;
+    const char *begin = page;
+    size_t length = strlen(page);
+    if (action && !section_of(page, action, &begin, &length)) return "a heading for the action";
+    for (size_t i = 0; i < options->spec_count; i++) {
+        const struct option_spec *spec = &options->specs[i];
+        bool common = is_common(spec->name);
+        if (spec->letter) snprintf(words, 96, "*-%c*, *--%s*", spec->letter, spec->name);
+        else snprintf(words, 96, "*--%s*", spec->name);
+        if (!memmem(common ? page : begin, common ? strlen(page) : length, words, strlen(words))) return words;
+    }
+    return NULL;
 }
 
 static void check_documented(void *context, const struct options *options)
 {
-    const char *page = context, *begin;
-    size_t length;
-    if (!section_of(page, options->command, &begin, &length))
-        fail_msg("spillway.1 has no heading for '%s'", options->command);
-    for (size_t i = 0; i < options->spec_count; i++) {
-        const struct option_spec *spec = &options->specs[i];
-        char words[96];
-        if (is_common(spec->name)) continue;
-        if (spec->letter && !is_above(options->command, spec->name))
-            snprintf(words, sizeof words, "*-%c*, *--%s*", spec->letter, spec->name);
-        else
-            snprintf(words, sizeof words, "*--%s*", spec->name);
-        if (!memmem(begin, length, words, strlen(words)))
-            fail_msg("spillway.1 does not have '%s' under '%s'", words, options->command);
-    }
-}
-
-static void man_page_has_every_option(void **state)
-{
-    (void)state;
-    struct error err = {0};
-    char *page;
-    size_t length;
-    assert_int_equal(file_read(SOURCE_DIR "/docs/man/spillway.1.scd", 1 << 20, &page, &length, &err),
-                     STATUS_OK);
-    assert_int_equal(cli_look(NULL, check_documented, page, &err), STATUS_OK);
+    (void)context;
+    char verb[64], words[96];
+    const char *name = options->command + strlen("spillway "), *action = strchr(name, ' ');
+    snprintf(verb, sizeof verb, "%.*s", (int)strcspn(name, " "), name);
+    char *page = read_page(verb);
+    const char *missing = missing_option(page, action ? action + 1 : NULL, options, words);
+    if (missing) fail_msg("spillway-%s.1 lacks %s of '%s'", verb, missing, options->command);
+    if (!strstr(page, options->command)) fail_msg("spillway-%s.1 does not say how to call '%s'", verb, options->command);
     free(page);
 }
 
-/* The check above must be able to fail. */
+static void man_pages_have_every_option(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    assert_int_equal(cli_look(NULL, check_documented, NULL, &err), STATUS_OK);
+}
+
+/* An option that a page has an entry for. */
+struct entry {
+    const char *name;
+    size_t length;
+    bool found;
+};
+
+static void find_entry(void *context, const struct options *options)
+{
+    struct entry *entry = context;
+    for (size_t i = 0; i < options->spec_count; i++)
+        if (strlen(options->specs[i].name) == entry->length && strncmp(options->specs[i].name, entry->name, entry->length) == 0)
+            entry->found = true;
+    if (entry->length == 4 && strncmp(entry->name, "help", 4) == 0) entry->found = true;
+}
+
+static void man_pages_have_no_other_options(void **state)
+{
+    (void)state;
+    const char *last = "";
+    for (const struct cli_verb *verb = cli_verbs; verb->name; last = verb->name, verb++) {
+        if (strcmp(last, verb->name) == 0) continue;
+        char *page = read_page(verb->name);
+        for (char *line = strtok(page, "\n"); line; line = strtok(NULL, "\n")) {
+            if (strncmp(line, "*-", 2) != 0) continue; /* an entry; text is indented or begins with a word */
+            for (char *at = strstr(line, "*--"); at; at = strstr(at + 3, "*--")) {
+                struct error err = {0};
+                struct entry entry = {.name = at + 3, .length = strcspn(at + 3, "* =")};
+                assert_int_equal(cli_look(verb->name, find_entry, &entry, &err), STATUS_OK);
+                if (!entry.found) fail_msg("spillway-%s.1 has an entry '--%.*s'", verb->name, (int)entry.length, entry.name);
+            }
+        }
+        free(page);
+    }
+}
+
+/* The overview names every page. */
+static void the_overview_names_every_verb(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    char *page = NULL, words[96];
+    size_t length;
+    assert_int_equal(file_read(SOURCE_DIR "/docs/man/spillway.1.scd", PAGE_BYTES, &page, &length, &err), STATUS_OK);
+    for (const struct cli_verb *verb = cli_verbs; verb->name; verb++) {
+        snprintf(words, sizeof words, "\n*spillway-%s*(1)\n", verb->name);
+        if (!strstr(page, words)) fail_msg("spillway.1 does not name the page of '%s'", verb->name);
+    }
+    free(page);
+}
+
+/* The checks above must be able to fail. */
 static void man_page_check_sees_what_is_missing(void **state)
 {
     (void)state;
-    static const char page[] = "# VERBS\n\n## spillway plan _X_\n\n*--seed* _N_\n\n## spillway planet\n";
-    const char *begin;
-    size_t length;
-    assert_true(section_of(page, "spillway plan", &begin, &length));
-    assert_non_null(memmem(begin, length, "*--seed*", 8));
-    assert_null(memmem(begin, length, "*--policy*", 10));
-    assert_null(memmem(begin, length, "planet", 6)); /* ends before the next heading */
-    assert_false(section_of(page, "spillway run", &begin, &length));
+    static const char page[] = "spillway-x(1)\n\n# SHOW\n\n*--seed* _N_\n\tA seed.\n\n# SHOWER\n\n*--more*\n";
+    static bool flag;
+    const struct option_spec seed[] = {OPTION_FLAG("seed", 0, &flag, "x")}, more[] = {OPTION_FLAG("more", 0, &flag, "x")},
+                             letter[] = {OPTION_FLAG("seed", 's', &flag, "x")}, json[] = {OPTION_FLAG("json", 0, &flag, "x")};
+    const struct option_spec *const tables[] = {seed, more, letter, json};
+    const char *const expected[] = {NULL, "*--more*", "*-s*, *--seed*", "*--json*"};
+    char words[96];
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        const struct options options = {.command = "spillway x show", .specs = tables[i], .spec_count = 1};
+        const char *missing = missing_option(page, "show", &options, words);
+        if (expected[i]) assert_string_equal(missing, expected[i]);
+        else assert_null(missing);
+        assert_string_equal(missing_option(page, "list", &options, words), "a heading for the action");
+    }
 }
 
 /* --- words ------------------------------------------------------------------------------------ */
@@ -233,7 +293,9 @@ int main(void)
         cmocka_unit_test(help_fits_the_screen),
         cmocka_unit_test(every_option_has_a_heading),
         cmocka_unit_test(the_list_of_verbs_fits_the_screen),
-        cmocka_unit_test(man_page_has_every_option),
+        cmocka_unit_test(man_pages_have_every_option),
+        cmocka_unit_test(man_pages_have_no_other_options),
+        cmocka_unit_test(the_overview_names_every_verb),
         cmocka_unit_test(man_page_check_sees_what_is_missing),
         cmocka_unit_test(verbs_are_found),
     };
