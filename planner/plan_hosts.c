@@ -222,17 +222,18 @@ struct plan_host_use plan_host_fullest(const struct plan *plan)
     return most;
 }
 
-static enum status compare_bytes(const struct plan *plan, uint32_t host, const char *what, uint64_t need,
-                                 uint64_t have, struct error *err)
+static enum status compare_bytes(const struct plan *plan, uint32_t host, const char *what, const char *option,
+                                 uint64_t need, uint64_t have, struct error *err)
 {
     char need_text[QUANTITY_TEXT_BYTES], have_text[QUANTITY_TEXT_BYTES], node[32] = "";
     if (need <= have) return STATUS_OK;
     bool several = hardware_host_count(&plan->hardware) > 1;
     if (several) snprintf(node, sizeof node, " on node %" PRIu32, host);
-    return error_set(err, STATUS_INFEASIBLE, "the jobs need %s of %s%s and %s has %s (%" PRIu64 " bytes missing)",
-                     quantity_text((double)need, DIMENSION_BYTES, need_text), what, node,
-                     several ? "each of the machine's nodes" : "the machine",
-                     quantity_text((double)have, DIMENSION_BYTES, have_text), need - have);
+    return error_set(err, STATUS_INFEASIBLE,
+                     "the jobs need at least %s of %s%s; %s was given%s (--%s sets it; fewer jobs at a time need less)",
+                     quantity_bytes_at_least(need, need_text), what, node,
+                     quantity_text((double)have, DIMENSION_BYTES, have_text), several ? " on each node" : "",
+                     option);
 }
 
 enum status plan_host_fits(const struct plan *plan, struct error *err)
@@ -247,9 +248,11 @@ enum status plan_host_fits(const struct plan *plan, struct error *err)
         status = error_set(err, STATUS_INFEASIBLE, "%s: no node has the memory of another's host", why.text);
     else if (status) error_set(err, status, "%s", why.text);
     for (uint32_t h = 0; h < hosts && !status; h++)
-        status = compare_bytes(plan, h, "host memory", uses[h].memory_bytes, hardware_host_bytes(hardware), err);
+        status = compare_bytes(plan, h, "host memory", "host-memory", uses[h].memory_bytes, hardware_host_bytes(hardware),
+                               err);
     for (uint32_t h = 0; h < hosts && !status; h++)
-        status = compare_bytes(plan, h, "storage", uses[h].stored_bytes, hardware_storage_bytes(hardware), err);
+        status = compare_bytes(plan, h, "storage", "storage-memory", uses[h].stored_bytes,
+                               hardware_storage_bytes(hardware), err);
     free(uses);
     return status;
 }

@@ -234,3 +234,15 @@ const char *quantity_text(double value, enum dimension dimension, char buffer[QU
         print_with_unit(c, size, value, dimension);
     return buffer;
 }
+
+const char *quantity_bytes_at_least(uint64_t bytes, char buffer[QUANTITY_TEXT_BYTES])
+{
+    const double exact = (double)bytes;
+    for (double value = exact; value < 1.1 * exact + 1; value *= 1.0005) { /* three digits are at most 0.5 % off */
+        struct error unread = {0};
+        double read = 0;
+        quantity_text(value, DIMENSION_BYTES, buffer);
+        if (quantity_parse(buffer, DIMENSION_BYTES, &read, &unread) == STATUS_OK && read >= exact) break;
+    }
+    return buffer;
+}

@@ -119,6 +119,28 @@ static void examples_parse(void **state)
     }
 }
 
+/* What is printed is enough when typed, and little more. */
+static void least_bytes_are_rounded_up(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } rows[] = {
+        {0, "0 B"}, {1000, "1000 B"}, {42799616, "40.9 MiB"}, /* 40.8169 MiB */
+        {(uint64_t)24 << 30, "24 GiB"}, {((uint64_t)24 << 30) + 1, "24.1 GiB"},
+    };
+    char text[QUANTITY_TEXT_BYTES];
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
+        assert_string_equal(quantity_bytes_at_least(rows[i].bytes, text), rows[i].text);
+    for (uint64_t bytes = 3; bytes < (uint64_t)1 << 45; bytes += bytes / 37 + 1) {
+        struct error err = {0};
+        double read = 0;
+        assert_int_equal(quantity_parse(quantity_bytes_at_least(bytes, text), DIMENSION_BYTES, &read, &err), STATUS_OK);
+        assert_true(read >= (double)bytes && read <= 1.011 * (double)bytes);
+    }
+}
+
 static void text_for_people(void **state)
 {
     (void)state;
@@ -310,6 +332,7 @@ int main(void)
         cmocka_unit_test(every_unit_has_its_factor),
         cmocka_unit_test(refusals_say_found_and_expected),
         cmocka_unit_test(examples_parse),
+        cmocka_unit_test(least_bytes_are_rounded_up),
         cmocka_unit_test(text_for_people),
         cmocka_unit_test(text_parses_back),
     };

@@ -1,4 +1,4 @@
-/* See host_need.h. */
+/* See host_need.h. A job that no host has room for is told of the neediest: its need is enough for all. */
 #include "planner/spill/cut/host_need.h"
 
 #include <inttypes.h>
@@ -86,15 +86,13 @@ bool host_states_exceed(const struct hardware *hardware, const struct job_set *j
 
 static enum status too_large(const struct hardware *hardware, const struct job *job, uint64_t need, struct error *err)
 {
-    char text[3][QUANTITY_TEXT_BYTES];
-    uint64_t have = hardware_host_bytes(hardware);
+    char given[QUANTITY_TEXT_BYTES], least[QUANTITY_TEXT_BYTES];
     return error_set(err, STATUS_INFEASIBLE,
-                     "job '%s' alone needs %s of host memory and %s has %s: %s are missing (%" PRIu64 " bytes; expected "
-                     "more host memory, or storage for its states: --storage-memory and --storage-rate)",
-                     job->name, quantity_text((double)need, DIMENSION_BYTES, text[0]),
-                     hardware_host_count(hardware) > 1 ? "each of the machine's nodes" : "the machine",
-                     quantity_text((double)have, DIMENSION_BYTES, text[1]),
-                     quantity_text((double)(need - have), DIMENSION_BYTES, text[2]), need - have);
+                     "job '%s' needs at least %s of host memory, also when one job at a time is under way; %s was given%s "
+                     "(--host-memory sets it; --storage-memory and --storage-rate describe storage for its states)", job->name,
+                     quantity_bytes_at_least(need, least),
+                     quantity_text((double)hardware_host_bytes(hardware), DIMENSION_BYTES, given),
+                     hardware_host_count(hardware) > 1 ? " on each node" : "");
 }
 
 enum status host_take_turns(const struct hardware *hardware, const struct job_set *jobs, struct footprints *footprints,
@@ -106,15 +104,18 @@ enum status host_take_turns(const struct hardware *hardware, const struct job_se
     TRY(arena_array(&partition->arena, jobs->count, sizeof *partition->host.close_s, &close_s, err));
     struct partition_host host = {.need = need, .open_s = open_s, .close_s = close_s,
                                   .room = hardware_host_bytes(hardware) / PLAN_HOST_ALIGNMENT * PLAN_HOST_ALIGNMENT};
+    uint32_t neediest = 0;
     for (uint32_t j = 0; j < jobs->count; j++) {
         const struct job *job = &jobs->jobs[j];
         struct host_need own = {0};
         TRY(host_need_add(jobs, footprints, partition, j, &own, err));
         host.need[j] = size_align(own.states + own.others + own.buffers * (PLAN_HOST_ALIGNMENT - 1), PLAN_HOST_ALIGNMENT);
-        if (host.need[j] > host.room) return too_large(hardware, job, host.need[j], err);
+        if (host.need[j] > host.need[neediest]) neediest = j;
         host.open_s[j] = host_file_open_s(hardware, job, 0, job->network.layer_count);
         host.close_s[j] = host_file_close_s(hardware, job, 0, job->network.layer_count);
     }
+    if (host.need[neediest] > host.room)
+        return too_large(hardware, &jobs->jobs[neediest], host.need[neediest], err);
     partition->host = host;
     return STATUS_OK;
 }

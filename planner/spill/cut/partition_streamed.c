@@ -384,16 +384,14 @@ static enum status infeasible(const struct cutter *cutter, struct error *err)
     }
     if (least.bytes == UINT64_MAX) return impossible(cutter, err);
     uint64_t missing = least.bytes > cutter->capacity ? least.bytes - cutter->capacity : 1;
-    char device[QUANTITY_TEXT_BYTES], text[QUANTITY_TEXT_BYTES];
+    char given[QUANTITY_TEXT_BYTES], text[QUANTITY_TEXT_BYTES];
     if (cutter->options->missing_bytes) *cutter->options->missing_bytes = missing;
     return error_set(err, STATUS_INFEASIBLE,
-                     "job '%s' fits a device of %s at no sharding: with each layer a shard of its "
-                     "own, layer %" PRIu64 " of 0 to %" PRIu64 " the largest, %s are missing (%" PRIu64
-                     " bytes)",
-                     cutter->jobs->jobs[least.job].name,
-                     quantity_text((double)cutter->capacity, DIMENSION_BYTES, device), least.layer,
-                     cutter->jobs->jobs[least.job].network.layer_count - 1,
-                     quantity_text((double)missing, DIMENSION_BYTES, text), missing);
+                     "job '%s' needs devices of at least %s (its largest layer, %" PRIu64 " of 0 to %" PRIu64
+                     "); %s was given",
+                     cutter->jobs->jobs[least.job].name, quantity_bytes_at_least(cutter->capacity + missing, text),
+                     least.layer, cutter->jobs->jobs[least.job].network.layer_count - 1,
+                     quantity_text((double)cutter->capacity, DIMENSION_BYTES, given));
 }
 
 /* From all of the memory down to a 200th of it, in equal ratios; the least possible size last. */

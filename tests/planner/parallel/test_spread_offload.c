@@ -565,11 +565,12 @@ static void refused_machines(void **state)
                                    "\"memory_bandwidth\" of the host)"},
         {1e9, 0, 0, 2, 1e12, 1e12, "job 'job-0' offloads to storage, and machine 'made-up' has none (--storage-memory and "
                                    "--storage-rate give it some)"},
-        {1e9, 1e9, 2, 2, 1e3, 1e12, "the jobs need 36.8 KiB of storage on node 0 and each of the machine's nodes has 500 B "
-                                   "(37228 bytes missing)"},
-        {1e9, 1e9, 0, 2, 1e3, 1e12, "the jobs need 36.8 KiB of storage and the machine has 1000 B (36728 bytes missing)"},
-        {1e9, 1e9, 0, 2, 1e12, 1e3, "the jobs need 73.9 KiB of host memory and the machine has 1000 B (74680 bytes "
-                                   "missing)"},
+        {1e9, 1e9, 2, 2, 1e3, 1e12, "the jobs need at least 36.9 KiB of storage on node 0; 500 B was given on each node "
+                                   "(--storage-memory sets it; fewer jobs at a time need less)"}, /* 37728 bytes */
+        {1e9, 1e9, 0, 2, 1e3, 1e12, "the jobs need at least 36.9 KiB of storage; 1000 B was given (--storage-memory sets it; "
+                                   "fewer jobs at a time need less)"},
+        {1e9, 1e9, 0, 2, 1e12, 1e3, "the jobs need at least 74.0 KiB of host memory; 1000 B was given (--host-memory sets it; "
+                                   "fewer jobs at a time need less)"}, /* 75680 bytes, 73.91 KiB */
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct hardware hardware;

@@ -241,7 +241,7 @@ static void test_refusal(void **state)
     struct error err = {0};
     d.host_bytes = 700000;
     assert_int_equal(make(&d, &plan, &err), STATUS_INFEASIBLE);
-    assert_non_null(strstr(err.text, "job 'job-0' alone needs "));
+    assert_non_null(strstr(err.text, "job 'job-0' needs at least "));
     assert_non_null(strstr(err.text, "--storage-memory"));
 }
 

@@ -190,7 +190,7 @@ static void test_refusals(void **state)
         const char *message;
     } cases[] = {
         {{.storage = STORAGE_NONE, .host_bytes = 3000 * KIB, .optimizer = PLACE_DEVICE},
-         STATUS_INFEASIBLE, "job 'job-0' alone needs "},
+         STATUS_INFEASIBLE, "job 'job-0' needs at least "},
         {{.host_bytes = 3000 * KIB, .capacity = 64 * KIB, .optimizer = PLACE_DEVICE},
          STATUS_INFEASIBLE,
          "storage is too small for the states that host memory has no room for: "},
