@@ -34,6 +34,9 @@ struct run_command {
     bool json, log_goes_on, no_weights, tf32, quiet, keep_going, force;
 };
 
+/* Between lines of progress where no bar is drawn. */
+static const double line_interval_s = 60;
+
 /* --- while it runs --------------------------------------------------------------------------- */
 
 struct run_bar {
@@ -197,6 +200,7 @@ static enum status carry_out(const struct run_command *command, const struct pla
         .context = &bar,
     };
     progress_begin(&bar.progress, "running", 0);
+    progress_lines(&bar.progress, line_interval_s);
     enum status status = run_plan(plan, &options, &result, &trace, err);
     progress_end(&bar.progress);
     if (status == STATUS_OK) status = hand_over(command, plan, &result, &trace, err);

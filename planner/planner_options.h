@@ -62,6 +62,8 @@ struct planner_options {
     uint32_t iterations;     /* of the search of policy "optimal"; 0: 400, or what time_limit_s allows */
     double time_limit_s;     /* of the same; 0: none; of proving a timetable's bound again; 0: 5 s */
     struct planner_search *search; /* of policy "optimal"; NULL: not wanted */
+    void (*on_progress)(void *context); /* called from time to time by the search of policy "optimal"; may be NULL */
+    void *progress_context;
     struct instance *instance; /* zeroed: becomes the jobs, cut (instance_of_cut.h), even if what follows
                                   fails; release it. NULL: not wanted */
     const char *timetable;   /* the order is this file's (order_of_instance.h), and no policy's, whose cut

@@ -100,10 +100,37 @@ void progress_begin(struct progress *progress, const char *label, double total)
     progress->enabled = terminal_wanted();
 }
 
+void progress_lines(struct progress *progress, double interval_s)
+{
+    progress->interval_s = interval_s;
+    progress->line_s = progress->started_s;
+}
+
+/* "running: 25 %, 31 s left, loss 3.21" */
+static void print_line(struct progress *progress, const char *note)
+{
+    char line[LINE_MAX_BYTES], time[QUANTITY_TEXT_BYTES];
+    double now_s = clock_s(), elapsed_s = now_s - progress->started_s;
+    double share = progress->total > 0 ? fmin(fmax(progress->done / progress->total, 0), 1) : 0;
+    if (now_s - progress->line_s < progress->interval_s) return;
+    progress->line_s = now_s;
+    quantity_text(share > 0 ? ceil(elapsed_s * (1 - share) / share) : floor(elapsed_s), DIMENSION_SECONDS, time);
+    int length = progress->total > 0
+                     ? snprintf(line, sizeof line, "%s: %.0f %%, %s %s%s%s\n", progress->label, floor(100 * share), time,
+                                share > 0 ? "left" : "so far", note ? ", " : "", note ? note : "")
+                     : snprintf(line, sizeof line, "%s: %.6g, %s so far%s%s\n", progress->label, progress->done, time,
+                                note ? ", " : "", note ? note : "");
+    if (length > 0) put(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+}
+
 void progress_update(struct progress *progress, double done, const char *note)
 {
     progress->done = done;
-    if (!progress->enabled || disabled) return;
+    if (disabled) return;
+    if (!progress->enabled) {
+        if (progress->interval_s > 0) print_line(progress, note && note[0] ? note : NULL);
+        return;
+    }
     double now_s = clock_s();
     if (now_s - progress->started_s < silent_s || now_s - progress->drawn_s < redraw_s) return;
     snprintf(progress->note, sizeof progress->note, "%s", note ? note : "");

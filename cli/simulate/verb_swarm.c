@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/files/file.h"
+#include "base/process/progress.h"
 #include "base/size.h"
 #include "cli/common/cli_machine.h"
 #include "cli/simulate/cli_swarm_report.h"
@@ -21,6 +22,7 @@ struct work {
     struct swarm_trial trials[SWARM_TRIALS_MAX];
     uint32_t trial_count;
     struct arena arena;
+    struct progress progress; /* of all trials */
 };
 
 static enum status read_swarm(struct work *w, struct error *err)
@@ -63,13 +65,19 @@ static void write_span(void *context, const struct swarm_span *span)
 
 /* --- runs ------------------------------------------------------------------------------------- */
 
+static void show(void *context, double share)
+{
+    struct work *w = context;
+    progress_update(&w->progress, w->trial_count - 1 + share, swarm_wiring_names[w->trials[w->trial_count - 1].wiring]);
+}
+
 static enum status simulate(struct work *w, uint32_t wiring, bool rebalanced, struct json_out *timeline,
                             struct error *err)
 {
     struct swarm_trial *trial = &w->trials[w->trial_count++];
     struct swarm_options options = {.wiring = wiring, .rebalance_s = rebalanced ? w->in.rebalance_s : HUGE_VAL,
                                     .seed = w->wanted->seed, .on_span = timeline ? write_span : NULL,
-                                    .context = timeline};
+                                    .context = timeline, .on_progress = show, .progress_context = w};
     trial->wiring = wiring;
     trial->rebalanced = rebalanced;
     if (swarm_run(&w->arena, &w->in, &options, &trial->result, err)) return err->status;
@@ -109,6 +117,22 @@ static enum status simulate_others(struct work *w, struct error *err)
             if (simulate(w, wiring, rebalanced, NULL, err)) return err->status;
         }
     return STATUS_OK;
+}
+
+static uint32_t count_trials(const struct work *w)
+{
+    uint32_t count = 0;
+    if (w->wanted->alone) return 1;
+    for (uint32_t wiring = 0; wiring < SWARM_WIRING_COUNT; wiring++) count += may_rebalance(w, wiring) ? 2 : 1;
+    return count;
+}
+
+static enum status simulate_all(struct work *w, struct error *err)
+{
+    progress_begin(&w->progress, "simulating", count_trials(w));
+    if (simulate_first(w, err) == STATUS_OK && simulate_others(w, err)) {} /* told in err */
+    progress_end(&w->progress);
+    return err->status;
 }
 
 enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err)
@@ -153,7 +177,7 @@ enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err
     if (wanted.link_bytes_per_s >= 0 && wanted.link_bytes_per_s < 1)
         return error_set(err, STATUS_BAD_INPUT, "option '--link-rate' is less than 1 B/s");
     struct work w = {.wanted = &wanted};
-    if (!read_swarm(&w, err) && !simulate_first(&w, err) && !simulate_others(&w, err)) {
+    if (!read_swarm(&w, err) && !simulate_all(&w, err)) {
         struct swarm_report report = {.path = wanted.path, .timeline = wanted.timeline, .in = &w.in,
                                       .trials = w.trials, .trial_count = w.trial_count, .seed = wanted.seed};
         if ((cli->json ? swarm_report_json : swarm_report_text)(cli, &report, err)) {} /* told in err */

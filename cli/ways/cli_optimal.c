@@ -21,6 +21,9 @@ struct portfolio {
     struct cli_field *field;
     struct planner_options best; /* of field->best */
     double until_s;              /* 0: no limit */
+    double limit_s;              /* that it comes from */
+    struct progress *progress;   /* of time with a limit, else of candidates; NULL: not shown */
+    const char *label;           /* of the candidate that is made */
 };
 
 /* Is the time up? Then the search was cut short. */
@@ -50,6 +53,13 @@ void cli_optimal_label(const struct planner_options *fixed, const struct planner
         snprintf(text + used, bytes - used, ", %s", CLI_COUNT(options->shards, "shard"));
 }
 
+static void show(void *context)
+{
+    struct portfolio *p = context;
+    double now_s = clock_s(), spent_s = p->limit_s - (p->until_s - now_s);
+    if (p->progress) progress_update(p->progress, p->until_s > 0 ? spent_s : (double)p->field->count, p->label);
+}
+
 /* Unless it was tried before. `share` of the time that is left. */
 static enum status attempt(struct portfolio *p, struct planner_options options, double share,
                            const char *note, struct error *err)
@@ -64,7 +74,15 @@ static enum status attempt(struct portfolio *p, struct planner_options options, 
         double left = p->until_s - clock_s();
         options.time_limit_s = left > 0 ? left * share : 1e-9;
     }
-    TRY(cli_field_try(p->field, p->source, &options, label, err));
+    p->label = label;
+    options.on_progress = show;
+    options.progress_context = p;
+    show(p);
+    enum status status = cli_field_try(p->field, p->source, &options, label, err);
+    p->label = NULL;
+    options.on_progress = NULL;
+    options.progress_context = NULL;
+    if (status != STATUS_OK) return status;
     if (p->field->count > before && p->field->any && (!any || p->field->best != best))
         p->best = options;
     return STATUS_OK;
@@ -152,6 +170,7 @@ static struct portfolio portfolio_of(const struct cli_source *source, const stru
                               .fixed = options,
                               .field = field,
                               .best = *options,
+                              .limit_s = options->time_limit_s,
                               .until_s = options->time_limit_s > 0 ? clock_s() + options->time_limit_s : 0};
 }
 
@@ -164,18 +183,28 @@ enum status cli_optimal_cuts(const struct cli_source *source, const struct plann
     return STATUS_OK;
 }
 
+static enum status search_all(struct portfolio *p, struct error *err)
+{
+    TRY(search_cuts(p, err));
+    struct planner_options searched = p->best;
+    for (uint32_t i = 0; policy_at(i); i++) {
+        struct planner_options other = *p->fixed;
+        other.policy = policy_at(i)->name;
+        if (policy_at(i)->resident || policy_at(i)->one_device) TRY(attempt(p, other, 1, "", err));
+    }
+    TRY(try_settled(p, err));
+    if (p->best.policy == searched.policy && p->until_s > 0) TRY(attempt(p, searched, 1, ", longer", err));
+    return STATUS_OK;
+}
+
 enum status cli_optimal(const struct cli_source *source, const struct planner_options *options,
                         struct cli_field *field, struct error *err)
 {
     struct portfolio p = portfolio_of(source, options, field);
-    TRY(search_cuts(&p, err));
-    struct planner_options searched = p.best;
-    for (uint32_t i = 0; policy_at(i); i++) {
-        struct planner_options other = *options;
-        other.policy = policy_at(i)->name;
-        if (policy_at(i)->resident || policy_at(i)->one_device) TRY(attempt(&p, other, 1, "", err));
-    }
-    TRY(try_settled(&p, err));
-    if (p.best.policy == searched.policy && p.until_s > 0) TRY(attempt(&p, searched, 1, ", longer", err));
-    return cli_field_check(field, err);
+    struct progress progress;
+    p.progress = &progress;
+    progress_begin(&progress, "planning", options->time_limit_s > 0 ? options->time_limit_s : 0);
+    enum status status = search_all(&p, err);
+    progress_end(&progress);
+    return status ? status : cli_field_check(field, err);
 }

@@ -123,7 +123,9 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
                           : options->time_limit_s > 0 ? UINT32_MAX
                                                       : ITERATIONS_DEFAULT,
             .until_s = options->time_limit_s > 0 ? clock_s() + options->time_limit_s : HUGE_VAL,
-            .bound_s = bound.seconds};
+            .bound_s = bound.seconds,
+            .on_progress = options->on_progress,
+            .context = options->progress_context};
         struct planner_search effort;
         status = order_search(&times, &search, out, &effort, err);
         order->tried = effort.iterations;

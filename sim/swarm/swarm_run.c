@@ -416,14 +416,26 @@ static void happen(struct run *r, uint32_t owner)
         end_averaging(r);
 }
 
+enum { EVENTS_BETWEEN_PROGRESS = 256 };
+
+/* The run ends with its steps or its time, whichever is over first. */
+static void tell_progress(const struct run *r)
+{
+    double steps = r->in->steps > 0 ? (double)r->out->steps / (double)r->in->steps : 0;
+    double time = r->in->time_s > 0 ? r->now_s / r->in->time_s : 0;
+    r->options->on_progress(r->options->progress_context, steps > time ? steps : time);
+}
+
 static void play(struct run *r)
 {
     struct sim_event event;
+    uint64_t events = 0;
     run_settle(r);
     while (!r->ended && sim_queue_first(r->queue, &event) && event.time_s <= r->in->time_s) {
         (void)sim_queue_pop(r->queue, &event);
         r->now_s = event.time_s;
         happen(r, event.owner);
+        if (r->options->on_progress && ++events % EVENTS_BETWEEN_PROGRESS == 0) tell_progress(r);
     }
     if (!r->ended) r->now_s = r->in->time_s;
     if (r->averaging) averaging_set(r, false);

@@ -54,6 +54,8 @@ struct swarm_options {
     uint64_t seed;
     void (*on_span)(void *context, const struct swarm_span *span); /* may be NULL */
     void *context;
+    void (*on_progress)(void *context, double share); /* of the run that is over, 0 to 1; may be NULL */
+    void *progress_context;
 };
 
 /*

@@ -19,7 +19,7 @@
 enum { COLUMNS = 60 };
 
 /* Begin, update and end a bar that started `age_s` seconds ago, standard error being `fd`. */
-static void show(int fd, double age_s, double total)
+static void show(int fd, double age_s, double total, double interval_s)
 {
     struct progress progress;
     int kept = dup(STDERR_FILENO);
@@ -27,6 +27,7 @@ static void show(int fd, double age_s, double total)
     dup2(fd, STDERR_FILENO);
     progress_begin(&progress, "simulating", total);
     progress.started_s -= age_s;
+    if (interval_s > 0) progress_lines(&progress, interval_s);
     progress_update(&progress, 25, "loss 3.21");
     progress_update(&progress, 26, "loss 3.20"); /* too soon to be drawn again */
     progress_end(&progress);
@@ -50,7 +51,7 @@ static size_t shown_on_terminal(double age_s, double total, char *buffer, size_t
     int master, slave;
     struct winsize window = {.ws_row = 24, .ws_col = COLUMNS};
     if (openpty(&master, &slave, NULL, NULL, &window) != 0) skip();
-    show(slave, age_s, total);
+    show(slave, age_s, total, 0);
     tcdrain(slave); /* what the terminal has not passed on when it is closed would be lost */
     close(slave);
     size_t length = read_rest(master, buffer, size);
@@ -64,10 +65,34 @@ static void a_pipe_gets_nothing(void **state)
     int ends[2];
     char buffer[1024];
     assert_int_equal(pipe(ends), 0);
-    show(ends[1], 10, 100);
+    show(ends[1], 10, 100, 0);
     close(ends[1]);
     assert_int_equal(read_rest(ends[0], buffer, sizeof buffer), 0);
     close(ends[0]);
+}
+
+/* One line for two updates, a whole one; none before its time. */
+static void a_pipe_gets_lines_where_they_are_asked_for(void **state)
+{
+    (void)state;
+    const struct {
+        double age_s, total;
+        const char *expected;
+    } cases[] = {
+        {70, 100, "simulating: 25 %, 3 min 31 s left, loss 3.21\n"}, /* a quarter took 70 s; rounded up */
+        {70, 0, "simulating: 25, 1 min 10 s so far, loss 3.21\n"},
+        {50, 100, ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int ends[2];
+        char buffer[1024];
+        assert_int_equal(pipe(ends), 0);
+        show(ends[1], cases[i].age_s, cases[i].total, 60);
+        close(ends[1]);
+        read_rest(ends[0], buffer, sizeof buffer);
+        close(ends[0]);
+        assert_string_equal(buffer, cases[i].expected);
+    }
 }
 
 static void the_first_second_is_silent(void **state)
@@ -134,6 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pipe_gets_nothing),
+        cmocka_unit_test(a_pipe_gets_lines_where_they_are_asked_for),
         cmocka_unit_test(the_first_second_is_silent),
         cmocka_unit_test(a_dumb_terminal_gets_nothing),
         cmocka_unit_test(a_bar_is_drawn_and_wiped),

@@ -312,11 +312,25 @@ static void see(void *context, const struct swarm_span *span)
     w->passes += !span->lost;
 }
 
+struct told {
+    double share;
+    uint64_t times;
+};
+
+/* Progress goes from 0 to 1 and never back. */
+static void see_progress(void *context, double share)
+{
+    struct told *told = context;
+    assert_true(share >= told->share && share <= 1);
+    told->share = share;
+    told->times++;
+}
+
 static void everything_adds_up(void **state)
 {
     (void)state;
     static struct witness w, again;
-    uint64_t moves = 0;
+    uint64_t moves = 0, told_times = 0;
     for (int trial = 0; trial < 400; trial++) {
         struct swarm in;
         struct swarm_result result, second;
@@ -328,9 +342,13 @@ static void everything_adds_up(void **state)
                                         .rebalance_s = below(2) ? in.rebalance_s : HUGE_VAL, .on_span = see, .context = &w};
         bool moving = options.rebalance_s < HUGE_VAL && options.wiring != SWARM_FIXED;
         assert_int_equal(swarm_run(&in.arena, &in, &options, &result, &err), STATUS_OK);
+        struct told told = {0};
         options.context = &again;
+        options.on_progress = see_progress; /* changes nothing */
+        options.progress_context = &told;
         assert_int_equal(swarm_run(&in.arena, &in, &options, &second, &err), STATUS_OK);
         assert_memory_equal(&w, &again, sizeof w);
+        told_times += told.times;
         assert_memory_equal(result.peers, second.peers, in.peer_count * sizeof *result.peers);
         assert_memory_equal(result.stages, second.stages, in.stage_count * sizeof *result.stages);
         double busy_s = 0, stage_s = 0, open_now_s = 0, tolerance = 1e-9 * result.elapsed_s * in.peer_count;
@@ -358,6 +376,7 @@ static void everything_adds_up(void **state)
         swarm_release(&in);
     }
     assert_true(moves > 100);
+    assert_true(told_times > 100);
 }
 
 /* --- rebalancing ------------------------------------------------------------------------------ */

@@ -61,6 +61,7 @@ struct search {
 
 static bool finished(const struct search *s)
 {
+    if (s->options->on_progress) s->options->on_progress(s->options->context);
     return s->best->makespan_s <= s->options->bound_s || clock_s() >= s->options->until_s;
 }
 

@@ -25,6 +25,8 @@ struct order_search_options {
     uint32_t iterations; /* schedules made, those of the policies aside; below 40 without the instance */
     double until_s;      /* on clock_s() of base/process/progress.h; HUGE_VAL: none */
     double bound_s;      /* nothing is below: stop there */
+    void (*on_progress)(void *context); /* called between iterations; may be NULL */
+    void *context;
 };
 
 /*

@@ -162,6 +162,8 @@ static double enumerate(const struct cut *cut, const struct placing *from, doubl
     return any ? best : from->makespan_s;
 }
 
+static void count_calls(void *context) { ++*(uint32_t *)context; }
+
 static void search_finds_the_best(void **state)
 {
     (void)state;
@@ -193,7 +195,11 @@ static void search_finds_the_best(void **state)
         assert_true(schedule.makespan_s >= best * (1 - 1e-12));
         optimal += schedule.makespan_s <= best * (1 + 1e-9);
         sum += schedule.makespan_s / best - 1;
+        uint32_t told = 0;
+        search.on_progress = count_calls; /* changes nothing */
+        search.context = &told;
         assert_int_equal(order_search(&cut.times, &search, &again, &tried_again, &err), 0);
+        assert_true(told > 0);
         assert_int_equal(tried.iterations, tried_again.iterations);
         assert_false(tried.cut_short);
         assert_int_equal(schedule.count, again.count);
