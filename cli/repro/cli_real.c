@@ -37,6 +37,7 @@ enum status cli_real_begin(const struct figure *figure, const char *output, char
                            struct run_set_options *options, struct error *err)
 {
     options->workers = 1;
+    options->go_on = true; /* a machine that cannot do one row may do the others */
     if (check_memory(figure, err) != STATUS_OK || !output) return err->status;
     int length = snprintf(kept, CLI_PATH_BYTES, "%s/runs", output);
     if (length < 0 || length + RUN_FOLDER_BYTES >= CLI_PATH_BYTES)

@@ -231,11 +231,22 @@ static void end_folder(struct run_set *set)
 
 /* --- answers ------------------------------------------------------------------------------------- */
 
+/* An object that holds an error and no figures (cli/common/cli_answer.h) is no answer. */
+static bool is_error(const json_t *json)
+{
+    const char *schema = json_string_value(json_object_get(json, "schema"));
+    return schema && strcmp(schema, "spillway-error-1") == 0;
+}
+
 static enum status read_answer(struct run_set *set, struct run *run, const struct children_end *end, struct error *err)
 {
     char buffer[MESSAGE_BYTES];
     json_error_t place;
     run->json = json_loadb(end->output, end->output_length, JSON_REJECT_DUPLICATES, &place);
+    if (is_error(run->json)) {
+        json_decref(run->json);
+        run->json = NULL;
+    }
     run->answer.json = run->json;
     const char *message = children_reason(end->complaint, buffer, sizeof buffer);
     if (arena_string(&set->arena, *message ? message : "it answered no", &run->answer.why, err) != STATUS_OK)
@@ -256,10 +267,12 @@ static enum status fail_run(const struct run *run, const struct children_end *en
 }
 
 /* A command of the run has ended: the next one has its turn, or the answer is taken. */
-static enum status go_on(struct run_set *set, struct run *run, const char *keep, const struct children_end *end,
-                         struct error *err)
+static enum status go_on(struct run_set *set, struct run *run, const struct run_set_options *options,
+                         const struct children_end *end, struct error *err)
 {
-    if (end->signal != 0 || (end->exit_code != 0 && end->exit_code != 1)) return fail_run(run, end, err);
+    const char *keep = options->keep;
+    int worst = options->go_on ? 3 : 1; /* exit code of a run that has ended by itself */
+    if (end->signal != 0 || end->exit_code < 0 || end->exit_code > worst) return fail_run(run, end, err);
     if (end->exit_code == 0 && ++run->at < run->command_count) {
         run->waiting = true;
         return STATUS_OK;
@@ -340,7 +353,7 @@ static enum status take_end(void *context, const struct children_end *end, struc
     struct error own = {0};
     run->started_s = 0;
     run->answer.cpu_s += end->cpu_s;
-    if (go_on(pool->set, run, pool->options->keep, end, &own) != STATUS_OK) {
+    if (go_on(pool->set, run, pool->options, end, &own) != STATUS_OK) {
         run->done = true;
         if (end->id < pool->failed) pool->failure = own, pool->failed = end->id;
     }

@@ -47,6 +47,7 @@ enum { RUN_FOLDER_BYTES = 256 };
 const char *run_set_folder(const struct run_set *set, uint32_t index, char name[RUN_FOLDER_BYTES]);
 
 struct run_set_options {
+    bool go_on;          /* a command that exits with 2 or 3 ends its own run only, which then has no answer */
     const char *program; /* an absolute path; NULL: this one */
     uint32_t workers;    /* at a time; 0: one for each core */
     double limit_s;      /* of each command; 0: none */
@@ -56,7 +57,7 @@ struct run_set_options {
 
 /*
  * Do them all. A command that exits with 1 has answered no: its run has no answer, or the JSON it printed.
- * Errors: STATUS_BAD_INPUT when a command exits with 2, with its message; STATUS_DEVICE for other ends and for one past
+ * Errors: without go_on, STATUS_BAD_INPUT when a command exits with 2, with its message; STATUS_DEVICE for other ends and for one past
  * limit_s; STATUS_INTERRUPTED after Ctrl-C; STATUS_IO, STATUS_NO_MEMORY. Nothing runs any more, and its folders are
  * gone, when it returns.
  */

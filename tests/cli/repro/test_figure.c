@@ -49,7 +49,7 @@ static void write_program(const char *script)
 
 static const char divides[] = "echo x >> '%s/calls'\n"
                               "n=$(tr -dc 0-9 < \"$1\")\n"
-                              "if [ $n -gt 4 ]; then echo 'error: it does not fit' >&2; exit 1; fi\n"
+                              "if [ $n -gt 4 ]; then echo '{\"schema\": \"spillway-error-1\"}'; echo 'error: it does not fit' >&2; exit 1; fi\n"
                               "echo \"{\\\"hours\\\": $((12 / n))}\"";
 
 static int make_folder(void **state)
@@ -78,7 +78,7 @@ static enum status run_figure(const char *text, struct support_ran *ran, struct 
 
 static void test_from_file_to_verdict(void **state)
 {
-    char script[512];
+    char script[1024];
     struct support_ran ran;
     struct error err = {0};
     (void)state;

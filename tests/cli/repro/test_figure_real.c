@@ -57,6 +57,35 @@ static int remove_folder(void **state)
     return system(command);
 }
 
+/* One row that the machine cannot do (exit code 3) is told, and the others are done. */
+static void test_an_impossible_row(void **state)
+{
+    struct support_ran ran = {0};
+    struct error err = {0};
+    char other[160];
+    (void)state;
+    snprintf(other, sizeof other, "%s/impossible", folder);
+    FILE *file = fopen(other, "w");
+    assert_non_null(file);
+    fputs("#!/bin/sh\nif [ $1 = 24 ]; then echo '{\"error\": 1, \"schema\": \"spillway-error-1\"}'\n"
+          "echo 'error: no device left' >&2; exit 3; fi\necho \"{\\\"s\\\": $1, \\\"m\\\": $2}\"\n", file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(other, 0700), 0);
+    struct run_set_options options = {.program = other, .workers = 1, .limit_s = 20};
+    assert_int_equal(figure_parse_real("t.json", good, strlen(good), &ran.figure, &err), STATUS_OK);
+    assert_int_equal(support_ran_execute(&ran, &options, &err), STATUS_DEVICE); /* the whole figure, unless asked otherwise */
+    support_ran_release(&ran);
+    ran = (struct support_ran){0};
+    err = (struct error){0};
+    options.go_on = true;
+    assert_int_equal(figure_parse_real("t.json", good, strlen(good), &ran.figure, &err), STATUS_OK);
+    if (support_ran_execute(&ran, &options, &err) != STATUS_OK) fail_msg("%s", err.text);
+    assert_string_equal(figure_point_at(&ran.result, 1, 0)->simulated.text, "no device left");
+    assert_true(fabs(figure_point_at(&ran.result, 2, 0)->measured.number - 90) < 1e-12);
+    assert_int_equal(ran.result.counted, 2);
+    support_ran_release(&ran);
+}
+
 /* Steps are a parameter and nothing's option. */
 static enum figure_option no_option(void *context, const char *verb, const char *option)
 {
@@ -216,7 +245,8 @@ static void test_mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_errors_are_against_the_measurement), cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_errors_are_against_the_measurement),
+        cmocka_unit_test(test_an_impossible_row), cmocka_unit_test(test_steps),
         cmocka_unit_test(test_columns_like_options), cmocka_unit_test(test_csv),
         cmocka_unit_test(test_what_runs_leave_is_kept), cmocka_unit_test(test_folders_of_long_changes),
         cmocka_unit_test(test_the_rest_of_the_figure_stays), cmocka_unit_test(test_mistakes),
