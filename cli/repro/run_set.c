@@ -34,6 +34,7 @@ struct run {
     uint32_t file_count;
     struct run_answer answer;
     json_t *json; /* owned */
+    int refused;  /* the exit code, 2 or 3, of a run that ended itself only; else 0 */
     /* while it is under way */
     bool begun, waiting, done; /* waiting: for its next command's turn */
     uint32_t at;               /* command */
@@ -278,8 +279,9 @@ static enum status go_on(struct run_set *set, struct run *run, const struct run_
         return STATUS_OK;
     }
     if (read_answer(set, run, end, err) != STATUS_OK) return err->status;
+    run->refused = end->exit_code > 1 ? end->exit_code : 0;
     run->done = true;
-    if (keep) return keep_folder(set, run, keep, err);
+    if (keep && run->refused == 0) return keep_folder(set, run, keep, err);
     remove_folder(run->folder);
     return STATUS_OK;
 }
@@ -376,6 +378,16 @@ static enum status look(void *context, struct error *err)
     return err->status;
 }
 
+/* One run that cannot be done is told in its place; when none can, the first one's reason is the set's. */
+static enum status check_some(const struct run_set *set, struct error *err)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->runs[i].refused == 0) return STATUS_OK;
+    if (set->count == 0) return STATUS_OK;
+    return error_set(err, set->runs[0].refused == 2 ? STATUS_BAD_INPUT : STATUS_DEVICE, "%s: %s", set->runs[0].what,
+                     set->runs[0].answer.why);
+}
+
 enum status run_set_execute(struct run_set *set, const struct run_set_options *options, struct error *err)
 {
     char self[PATH_BYTES] = "";
@@ -389,7 +401,7 @@ enum status run_set_execute(struct run_set *set, const struct run_set_options *o
     if (children_run(&client, workers, err) == STATUS_OK && pool.fault.status) *err = pool.fault;
     progress_end(&pool.progress);
     end_folder(set);
-    return err->status;
+    return err->status ? err->status : check_some(set, err);
 }
 
 void run_set_destroy(struct run_set *set)

@@ -47,7 +47,8 @@ enum { RUN_FOLDER_BYTES = 256 };
 const char *run_set_folder(const struct run_set *set, uint32_t index, char name[RUN_FOLDER_BYTES]);
 
 struct run_set_options {
-    bool go_on;          /* a command that exits with 2 or 3 ends its own run only, which then has no answer */
+    bool go_on;          /* a command that exits with 2 or 3 ends its own run only, which then has no answer;
+                            only when all runs end so is that an error */
     const char *program; /* an absolute path; NULL: this one */
     uint32_t workers;    /* at a time; 0: one for each core */
     double limit_s;      /* of each command; 0: none */
