@@ -8,7 +8,7 @@
 #include "base/size.h"
 #include "base/try.h"
 #include "planner/policy/policies.h"
-#include "planner/strategy/settle.h"
+#include "planner/strategy/settle_part.h"
 
 const char cli_settled_name[] = "settled";
 

@@ -20,6 +20,7 @@
 #include "planner/policy/policies.h"
 #include "planner/spill/cut/bound.h"
 #include "planner/strategy/settle.h"
+#include "planner/strategy/settle_part.h"
 
 /*
  * Limits unless all ways are asked for: operations of all plans together (some 500 000 are planned and simulated in a

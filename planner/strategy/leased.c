@@ -13,7 +13,7 @@
 #include "base/extreme.h"
 #include "base/try.h"
 #include "planner/spill/cut/host_need.h"
-#include "planner/strategy/settle.h"
+#include "planner/strategy/settle_part.h"
 #include "planner/strategy/compose.h"
 #include "planner/strategy/part.h"
 
@@ -44,8 +44,9 @@ struct leasing {
     struct error *err;
 };
 
-bool leased_applies(const struct hardware *hardware, const struct job_set *jobs)
+bool leased_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options)
 {
+    (void)options;
     uint32_t spread = 0;
     for (uint32_t j = 0; j < jobs->count; j++) {
         if (jobs->jobs[j].devices) return true;

@@ -22,9 +22,10 @@
 #ifndef SPILLWAY_PLANNER_LEASED_H
 #define SPILLWAY_PLANNER_LEASED_H
 
-#include "planner/strategy/planner.h"
+#include "planner/planner_options.h"
 
-bool leased_applies(const struct hardware *hardware, const struct job_set *jobs);
+/* True when a job names its devices, or only some jobs are parallel, or a parallel job needs only one device. */
+bool leased_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options);
 
 /* The name of such plans' policy. */
 extern const char leased_policy[]; /* "leases" */

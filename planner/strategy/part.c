@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/try.h"
-#include "planner/strategy/planner.h"
+#include "planner/strategy/direct.h"
 
 enum status part_hosts_begin(struct arena *arena, const struct hardware *hardware, struct part_hosts *out,
                              struct error *err)
@@ -92,7 +92,7 @@ enum status part_plan(const struct hardware *all, const struct job *from, const 
         job_set_release(&jobs);
         return status;
     }
-    status = planner_plan(&hardware, &jobs, options, out, err);
+    status = direct_plan(&hardware, &jobs, options, out, err);
     devices_text(part, text, sizeof text);
     return status ? error_add(err, "on %s, counted from 0", text) : STATUS_OK;
 }

@@ -1,9 +1,7 @@
 /*
- * From jobs and a machine to a plan.
- *
- * The steps: cut each job into shards that fit (partition.h), let a policy decide which shard unit
- * goes to which device in which order (policy.h, driven by schedule.c with estimated durations),
- * write the units down with their copies and slots (emit.c), prove a lower bound (bound.h), check.
+ * From jobs and a machine to a plan: a table of strategies (planner.c), the first of which that applies plans. Jobs with
+ * devices of their own are planned group by group (leased.h), free jobs may stay on a device each (settle.h), all others
+ * are planned together (direct.h): with swapped activations, in parallel, or streamed (streamed.h).
  */
 #ifndef SPILLWAY_PLANNER_PLANNER_H
 #define SPILLWAY_PLANNER_PLANNER_H

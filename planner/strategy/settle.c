@@ -17,8 +17,10 @@
 #include "planner/policy/policies.h"
 #include "planner/spill/cut/host_need.h"
 #include "planner/spill/cut/partition.h"
+#include "planner/strategy/direct.h"
 #include "planner/strategy/leased.h"
 #include "planner/strategy/settle_divide.h"
+#include "planner/strategy/settle_part.h"
 
 /* Divisions that are planned where some jobs are left over, of those that are looked at: as many numbers of settled
  * devices, in equal steps. */
@@ -26,9 +28,6 @@ enum { DIVISIONS_MAX = 3, DIVISIONS_SEEN = 64 };
 
 /* A plan of a part has to end that much earlier to be taken. */
 static const double gain_least = 1e-9;
-
-/* Over the lower bound: other ways to run the same jobs are not tried then. */
-static const double near_enough = 1.02;
 
 struct settling {
     const struct hardware *hardware;
@@ -63,17 +62,6 @@ struct choice {
     double estimate_s;
 };
 
-/* --- what is asked for ----------------------------------------------------------------------- */
-
-bool settle_open(const struct planner_options *o)
-{
-    bool stays = o->activations == PLANNER_AUTO || plan_activations_stay(o->activations);
-    bool place = o->optimizer == PLANNER_AUTO || o->optimizer == PLACE_DEVICE;
-    return o->settle && !o->policy && !o->live && !o->instance && !o->timetable && !o->swap && stays && place &&
-           !o->mixed && o->storage == STORAGE_AUTO && o->cuts == CUTS_GREEDY && o->shards <= 1 && o->regions == 0 &&
-           !o->no_double_buffer && !o->no_persistence && o->last == LAST_AUTO;
-}
-
 bool settle_all_free(const struct job_set *jobs)
 {
     for (uint32_t j = 0; j < jobs->count; j++)
@@ -81,99 +69,10 @@ bool settle_all_free(const struct job_set *jobs)
     return true;
 }
 
-bool settle_applies(const struct job_set *jobs, const struct planner_options *options)
+bool settle_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options)
 {
+    (void)hardware;
     return settle_all_free(jobs) && settle_open(options);
-}
-
-/* --- parts ----------------------------------------------------------------------------------- */
-
-static bool any_clips(const struct job *jobs, const struct part *part)
-{
-    for (uint32_t i = 0; i < part->job_count; i++)
-        if (job_clips(&jobs[part->jobs[i]])) return true;
-    return false;
-}
-
-struct settle_company settle_company(const struct hardware *hardware, uint32_t busy_devices)
-{
-    return (struct settle_company){busy_devices, busy_devices > 1 ? partition_contention(hardware, busy_devices) : 0};
-}
-
-/* Other devices copy at the same time, and the host's one processor has no time for all of their optimizers. */
-static struct planner_options options_beside(const struct part *part, bool clips, const struct settle_company *company,
-                                             const struct planner_options *options)
-{
-    struct planner_options own = *options;
-    own.settle = false;
-    if (company->busy_devices <= part->device_count) return own;
-    own.contention = company->contention;
-    if (own.optimizer == PLANNER_AUTO && !clips) own.optimizer = PLACE_DEVICE;
-    return own;
-}
-
-/* Ways to run jobs on a device, in the order in which they are tried. */
-static const struct way {
-    const struct policy *policy; /* NULL: streamed, as ever */
-    bool several;                /* for several jobs alone */
-} ways[] = {{&policy_model_parallel, false}, {&policy_shard_parallel, true}, {NULL, false}, {&policy_spill_sequential, true}};
-
-/* Jobs that clip need the host's processor, and states that stay have none. */
-static bool way_open(const struct way *way, uint32_t job_count, bool clips)
-{
-    bool stays = way->policy && way->policy->resident;
-    return !(way->several && job_count == 1) && !(stays && clips);
-}
-
-/* `trial` takes the place of *best where that is none or ends later; else it is released. */
-static void keep_earlier(struct plan *trial, struct plan *best, bool *found)
-{
-    if (*found && trial->estimated_makespan_s >= best->estimated_makespan_s) {
-        plan_release(trial);
-        return;
-    }
-    if (*found) plan_release(best);
-    *best = *trial;
-    *found = true;
-}
-
-/* The best way on one device, or one near the bound of all. Errors: of streaming where there is none. */
-static enum status best_way(const struct hardware *all, const struct job *from, const struct part *part,
-                            double host_bytes, struct planner_options *own, struct plan *out, struct error *err)
-{
-    bool clips = any_clips(from, part), found = false;
-    struct error streamed = {0};
-    for (size_t w = 0; w < ARRAY_COUNT(ways); w++) {
-        struct plan trial = {0};
-        struct error why = {0};
-        if (!way_open(&ways[w], part->job_count, clips)) continue;
-        if (found && out->estimated_makespan_s <= near_enough * out->lower_bound_s) break;
-        own->policy = ways[w].policy ? ways[w].policy->name : NULL;
-        enum status status = part_plan(all, from, part, NULL, host_bytes, own, &trial, &why);
-        if (status == STATUS_OK) keep_earlier(&trial, out, &found);
-        if (!ways[w].policy) streamed = why;
-        if (status == STATUS_OK || status == STATUS_INFEASIBLE) continue;
-        if (found) plan_release(out);
-        *err = why;
-        return status;
-    }
-    if (!found) *err = streamed;
-    return found ? STATUS_OK : STATUS_INFEASIBLE;
-}
-
-enum status settle_part(const struct hardware *all, const struct job *from, const struct part *part,
-                        const struct settle_company *company, double host_bytes, const struct planner_options *options,
-                        struct plan *out, struct error *err)
-{
-    if (!settle_open(options)) return part_plan(all, from, part, NULL, host_bytes, options, out, err);
-    struct planner_options own = options_beside(part, any_clips(from, part), company, options);
-    enum status status = part->device_count > 1 ? part_plan(all, from, part, NULL, host_bytes, &own, out, err)
-                                                : best_way(all, from, part, host_bytes, &own, out, err);
-    if (status != STATUS_INFEASIBLE) return status;
-    *err = (struct error){0}; /* the host's processor may have to have optimizers */
-    own = *options;
-    own.settle = false;
-    return part_plan(all, from, part, NULL, host_bytes, &own, out, err);
 }
 
 /* --- times of parts -------------------------------------------------------------------------- */
@@ -454,13 +353,14 @@ static enum status try_policies(struct settling *s, struct choice *best)
     for (uint32_t d = 0; d < count; d++) devices[d] = d;
     const struct part part = {.jobs = all, .devices = devices, .job_count = s->jobs->count, .device_count = count};
     struct planner_options own = *s->options;
-    bool clips = any_clips(s->jobs->jobs, &part);
+    const struct policy *ways[SETTLE_WAYS_MAX];
+    size_t way_count = settle_ways(s->jobs->jobs, &part, ways);
     own.settle = false;
-    for (size_t w = 0; w < ARRAY_COUNT(ways); w++) {
-        const struct policy *policy = ways[w].policy;
+    for (size_t w = 0; w < way_count; w++) {
+        const struct policy *policy = ways[w];
         struct plan plan = {0};
         struct error why = {0};
-        if (!policy || !way_open(&ways[w], part.job_count, clips)) continue;
+        if (!policy) continue;
         bool on_all = policy->resident && policy->seats_max > 1; /* the others have one device compute at a time */
         if (count > 1 && !on_all) continue;
         own.policy = policy->name;
@@ -526,8 +426,8 @@ static enum status plan_anew(struct plan *plan, const struct choice *choice, con
         job_set_release(&jobs);
         return err->status;
     }
-    TRY(planner_plan(&hardware, &jobs, &own, plan, err));
-    if (!choice->device) return STATUS_OK;
+    if (!choice->device) return direct_plan(&hardware, &jobs, &own, plan, err);
+    TRY(leased_plan(&hardware, &jobs, &own, plan, err));
     plan->lower_bound_s = bound_s;
     plan->bound_kind = kind;
     return arena_string(&plan->arena, text, &plan->bound_text, err);
@@ -538,7 +438,7 @@ enum status settle_plan(struct hardware *hardware, struct job_set *jobs, const s
 {
     struct planner_options streamed = *options;
     streamed.settle = false;
-    TRY(planner_plan(hardware, jobs, &streamed, out, err));
+    TRY(direct_plan(hardware, jobs, &streamed, out, err));
     uint32_t busy = min_u32(out->jobs.count, out->hardware.device_count);
     struct settling s = {.hardware = &out->hardware, .jobs = &out->jobs, .options = options,
                          .company = settle_company(&out->hardware, busy), .err = err};

@@ -26,26 +26,8 @@
 /* Does no job say where or how it runs: named devices, parallelism? */
 bool settle_all_free(const struct job_set *jobs);
 
-/* Do these options leave it open how states stay? */
-bool settle_open(const struct planner_options *options);
-
-/* Are these jobs, of which none is spread or names devices, to be settled? */
-bool settle_applies(const struct job_set *jobs, const struct planner_options *options);
-
-/* How many of a machine's devices work at the same time, and how much longer copies take for that. */
-struct settle_company {
-    uint32_t busy_devices;
-    double contention;
-};
-struct settle_company settle_company(const struct hardware *hardware, uint32_t busy_devices);
-
-/*
- * As part_plan() of a part whose jobs are not spread; of one device, in one of these ways, if the options leave that
- * open. `company` is that of the whole machine.
- */
-MUST_CHECK enum status settle_part(const struct hardware *all, const struct job *from, const struct part *part,
-                                   const struct settle_company *company, double host_bytes, const struct planner_options *options,
-                                   struct plan *out, struct error *err);
+/* True for free jobs whose options leave it open how states stay. */
+bool settle_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options);
 
 /*
  * As planner_plan(): what it makes without `settle`, or a plan that ends earlier by the planner's clock. The lower

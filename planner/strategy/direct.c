@@ -1,0 +1,150 @@
+/* The strategies that plan all jobs together, and the choice among them. */
+#include "planner/strategy/direct.h"
+
+#include "base/size.h"
+#include "base/try.h"
+#include "planner/check/plan_check.h"
+#include "planner/parallel/spread.h"
+#include "planner/plan_hosts.h"
+#include "planner/policy/policies.h"
+#include "planner/strategy/streamed.h"
+#include "planner/swap/swap.h"
+#include "planner/walk/plan_build.h"
+
+static bool any_parallel(const struct job_set *jobs)
+{
+    for (uint32_t j = 0; j < jobs->count; j++)
+        if (parallel_is_set(&jobs->jobs[j].parallel)) return true;
+    return false;
+}
+
+/* True when each job has the machine's only device for itself. leased_plan() divides machines of several devices so. */
+static bool all_alone(const struct hardware *hardware, const struct job_set *jobs)
+{
+    bool all = hardware->device_count == 1;
+    for (uint32_t j = 0; j < jobs->count && all; j++) all = parallel_is_alone(hardware, &jobs->jobs[j]);
+    return all;
+}
+
+/* Refuses options of jobs that only parallel jobs have. */
+static enum status refuse_wishes(const struct job_set *jobs, struct error *err)
+{
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        if (jobs->jobs[j].gradients != PRECISION_FP32)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "job '%s' has gradients of %s and is not spread over devices (see --parallel)",
+                             jobs->jobs[j].name, precision_names[jobs->jobs[j].gradients]);
+        for (uint32_t i = 0; i < COMPRESSED_COUNT; i++)
+            if (compression_is_set(&jobs->jobs[j].compression[i]))
+                return error_set(err, STATUS_BAD_INPUT,
+                                 "job '%s' has a compression of %s and is not spread over devices (see --parallel)",
+                                 jobs->jobs[j].name, compressed_names[i]);
+    }
+    return STATUS_OK;
+}
+
+/* Jobs that each have a device for themselves stay on it, one after the other. */
+static enum status keep_alone(struct job_set *jobs, struct planner_options *options, struct error *err)
+{
+    if (options->policy)
+        return error_set(err, STATUS_BAD_INPUT, "policy '%s' for jobs that are spread over devices (they have none)",
+                         options->policy);
+    for (uint32_t j = 0; j < jobs->count; j++) jobs->jobs[j].parallel = (struct parallel){0};
+    options->policy = policy_model_parallel.name;
+    options->settle = false;
+    return STATUS_OK;
+}
+
+/* Parallel jobs have no policy: each says itself where and how it runs. */
+static enum status plan_parallel(struct hardware *hardware, struct job_set *jobs,
+                               const struct planner_options *options, struct plan *out, struct error *err)
+{
+    struct plan_builder *builder = NULL;
+    enum status status = STATUS_OK;
+    for (uint32_t j = 0; j < jobs->count && !status; j++) {
+        status = parallel_check(&jobs->jobs[j], err);
+        if (status) error_add(err, "job '%s'", jobs->jobs[j].name);
+    }
+    if (!status && options->policy)
+        status = error_set(err, STATUS_BAD_INPUT,
+                           "policy '%s' for jobs that are spread over devices (they have none)", options->policy);
+    if (status) {
+        job_set_release(jobs);
+        hardware_release(hardware);
+        return status;
+    }
+    status = plan_builder_create(hardware, jobs, &builder, err);
+    if (!status) plan_builder_plan(builder)->seed = options->seed;
+    if (!status) status = spread_plan(builder, err);
+    if (!status) status = plan_builder_finish(builder, out, err);
+    if (!status) status = plan_host_fits(out, err);
+    if (!status && plan_check(out, err)) status = error_add(err, "the planner made a plan that is wrong");
+    if (status) plan_release(out);
+    plan_builder_destroy(builder);
+    return status;
+}
+
+/* Jobs that swap have no policy either: how each runs follows from its layers. */
+static enum status plan_swapped(struct hardware *hardware, struct job_set *jobs,
+                                const struct planner_options *options, struct plan *out, struct error *err)
+{
+    struct plan_builder *builder = NULL;
+    if (options->policy) {
+        job_set_release(jobs);
+        hardware_release(hardware);
+        return error_set(err, STATUS_BAD_INPUT, "policy '%s' for jobs whose activations are swapped (they have none)",
+                         options->policy);
+    }
+    enum status status = plan_builder_create(hardware, jobs, &builder, err);
+    if (!status) plan_builder_plan(builder)->seed = options->seed;
+    if (!status) status = swap_plan(builder, options->swap, options->swap_report, err);
+    if (!status) status = plan_builder_finish(builder, out, err);
+    if (!status) status = plan_host_fits(out, err);
+    if (!status && plan_check(out, err)) status = error_add(err, "the planner made a plan that is wrong");
+    if (status) plan_release(out);
+    plan_builder_destroy(builder);
+    return status;
+}
+
+static bool swap_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options)
+{
+    (void)hardware, (void)jobs;
+    return options->swap != NULL;
+}
+
+static bool parallel_applies(const struct hardware *hardware, const struct job_set *jobs,
+                             const struct planner_options *options)
+{
+    (void)hardware, (void)options;
+    return any_parallel(jobs);
+}
+
+/* The first that applies plans. */
+static const struct planner_strategy strategies[] = {
+    {"swapped activations", swap_applies, plan_swapped},
+    {"parallel jobs", parallel_applies, plan_parallel},
+    {"streamed", planner_strategy_always, streamed_plan},
+};
+
+bool planner_strategy_always(const struct hardware *hardware, const struct job_set *jobs,
+                             const struct planner_options *options)
+{
+    (void)hardware, (void)jobs, (void)options;
+    return true;
+}
+
+enum status direct_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                        struct plan *out, struct error *err)
+{
+    struct planner_options own = *options;
+    enum status status = all_alone(hardware, jobs) ? keep_alone(jobs, &own, err) : STATUS_OK;
+    if (!status && !any_parallel(jobs)) status = refuse_wishes(jobs, err);
+    if (status) {
+        job_set_release(jobs);
+        hardware_release(hardware);
+        return status;
+    }
+    const struct planner_strategy *strategy = strategies;
+    while (!strategy->applies(hardware, jobs, &own)) strategy++;
+    return strategy->plan(hardware, jobs, &own, out, err);
+}

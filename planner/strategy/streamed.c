@@ -1,0 +1,256 @@
+/*
+ * The steps in order: partition, schedule, emit, bound, check.
+ *
+ * `spill-sequential` uses one device: its partition may keep activations there, and jobs do not interleave (unless other
+ * orders are to fit as well). The machine is given to plan_build.h at the end of the steps that only read it.
+ */
+#include "planner/strategy/streamed.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/process/progress.h"
+#include "base/try.h"
+#include "planner/check/plan_check.h"
+#include "planner/plan_hosts.h"
+#include "planner/policy/policies.h"
+#include "planner/policy/policy_load.h"
+#include "planner/spill/cut/bound.h"
+#include "planner/spill/cut/homes.h"
+#include "planner/spill/cut/host_need.h"
+#include "planner/spill/cut/partition.h"
+#include "planner/spill/cut/partition_storage.h"
+#include "planner/spill/emit/emit.h"
+#include "planner/spill/order/instance_of_cut.h"
+#include "planner/spill/order/order_bound.h"
+#include "planner/spill/order/order_of_instance.h"
+#include "planner/spill/order/order_search.h"
+#include "planner/spill/order/schedule.h"
+#include "planner/spill/order/unit_times.h"
+
+enum { ITERATIONS_DEFAULT = 400 };
+static const double prove_again_s = 5;
+
+/* Steps that wait for a norm are made on the host's processor, from states in host memory. */
+static enum status check_clipping(const struct policy *policy, const struct hardware *hardware,
+                                  const struct job_set *jobs, const struct planner_options *options,
+                                  struct error *err)
+{
+    uint32_t j = 0;
+    while (j < jobs->count && !job_clips(&jobs->jobs[j])) j++;
+    if (j == jobs->count) return STATUS_OK;
+    const char *name = jobs->jobs[j].name;
+    if (policy->resident)
+        return error_set(err, STATUS_INFEASIBLE,
+                         "policy '%s' keeps states on the devices, and the optimizer of job '%s' "
+                         "clips ('clip'), which is done on the host", policy->name, name);
+    if (options->optimizer == PLACE_DEVICE)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the optimizer of job '%s' clips ('clip'), which is done on the host "
+                         "(expected --optimizer auto, cpu or split)", name);
+    if (!hardware_has_cpu(hardware))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the optimizer of job '%s' clips ('clip'), which is done on the host, and "
+                         "machine '%s' does not say how fast its host's processor is (its host has "
+                         "no 'memory_bandwidth')", name, hardware->name);
+    return STATUS_OK;
+}
+
+static enum status partition_for(const struct policy *policy, const struct hardware *hardware,
+                                 const struct job_set *jobs, struct footprints *footprints,
+                                 const struct planner_options *options, struct partition *out,
+                                 struct error *err)
+{
+    bool cpu = options->optimizer == PLACE_CPU || options->optimizer == PLACE_SPLIT;
+    if (cpu && policy->resident)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "policy '%s' keeps states on the devices, and their optimizers with them "
+                         "(--optimizer is for streamed states)", policy->name);
+    if (cpu && !hardware_has_cpu(hardware))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "machine '%s' does not say how fast its host's processor is (its host has "
+                         "no 'memory_bandwidth')", hardware->name);
+    TRY(check_clipping(policy, hardware, jobs, options, err));
+    if (policy->resident && options->live)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "policy '%s' keeps states on the devices, and what is dispatched live may go to any",
+                         policy->name);
+    if (policy->resident)
+        return partition_resident(hardware, jobs, footprints, options, policy->seats_max, out, err);
+    return partition_streamed(hardware, jobs, footprints, options, !policy->one_device || options->live, out, err);
+}
+
+/* Orders that are searched for or given know nothing of nodes, which jobs that are streamed do not leave. */
+static enum status check_nodes(const struct hardware *hardware, const struct partition *partition,
+                               const struct policy *policy, const struct planner_options *options, struct error *err)
+{
+    const char *what = options->instance ? "an instance" : options->timetable ? "a timetable"
+                       : policy_is_searched(policy) ? policy->name : NULL;
+    if (!what || partition->resident || !homes_apply(hardware, hardware->device_count)) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT,
+                     "%s orders devices of one node, and machine '%s' has %" PRIu32 " (--devices takes those of the first)", what,
+                     hardware->name, hardware_host_count(hardware));
+}
+
+static enum status schedule_for(const struct hardware *hardware, const struct job_set *jobs,
+                                struct footprints *footprints, const struct partition *partition,
+                                const struct policy *policy, const struct planner_options *options,
+                                struct schedule *out, struct plan_order *order, struct error *err)
+{
+    struct unit_times times;
+    TRY(unit_times_make(hardware, jobs, footprints, partition, &times, err));
+    enum status status = check_nodes(hardware, partition, policy, options, err);
+    struct order_bound bound = {0};
+    if (!status) status = order_bound_make(&times, policy->one_device, &bound, err);
+    *order = (struct plan_order){.bound_s = bound.seconds, .kind = bound.kind, .tried = 1};
+    if (!status && options->instance && !partition->resident)
+        status = instance_of_cut(&times, options->instance, err);
+    if (status) {
+        unit_times_release(&times);
+        return status;
+    }
+    if (options->timetable) {
+        double limit_s = options->time_limit_s > 0 ? options->time_limit_s : prove_again_s;
+        status = order_of_timetable(&times, options->timetable, options->seed, limit_s, out, options->claim, err);
+    } else if (policy_is_searched(policy)) {
+        struct order_search_options search = {
+            .seed = options->seed,
+            .iterations = options->iterations       ? options->iterations
+                          : options->time_limit_s > 0 ? UINT32_MAX
+                                                      : ITERATIONS_DEFAULT,
+            .until_s = options->time_limit_s > 0 ? clock_s() + options->time_limit_s : HUGE_VAL,
+            .bound_s = bound.seconds,
+            .on_progress = options->on_progress,
+            .context = options->progress_context};
+        struct planner_search effort;
+        status = order_search(&times, &search, out, &effort, err);
+        order->tried = effort.iterations;
+        if (options->search) planner_search_add(options->search, &effort);
+    } else {
+        status = schedule_make(&times, policy, options->seed, out, err);
+    }
+    unit_times_release(&times);
+    return status;
+}
+
+/* What the plan says about itself. */
+static enum status describe(struct plan *plan, const struct policy *policy,
+                            const struct planner_options *options,
+                            const struct partition *partition, double estimate_s,
+                            const struct plan_order *order, struct error *err)
+{
+    struct bound bound;
+    bool cpu = options->optimizer != PLACE_DEVICE && hardware_has_cpu(&plan->hardware);
+    bound_makespan(&plan->hardware, &plan->jobs, cpu, &bound);
+    plan->seed = options->seed;
+    plan->double_buffer = !partition->resident && partition->region_count > 1;
+    plan->estimated_makespan_s = estimate_s;
+    plan->lower_bound_s = bound.seconds;
+    plan->bound_kind = bound.kind;
+    plan->order = *order;
+    for (uint32_t j = 0; j < plan->jobs.count; j++)
+        plan->job_activations[j] = partition->activations;
+    enum status status = arena_string(&plan->arena, bound.text, &plan->bound_text, err);
+    if (!status) status = arena_string(&plan->arena, options->timetable ? "timetable" : policy->name,
+                                        &plan->policy, err);
+    return status;
+}
+
+/* Where jobs may wait in their files: their devices are of one host, or each job is streamed on one. */
+static bool may_take_turns(const struct hardware *hardware, const struct partition *partition)
+{
+    return !partition->storage.stored && (!partition->resident || hardware_host_count(hardware) == 1);
+}
+
+static enum status share_host(const struct hardware *hardware, const struct job_set *jobs, struct footprints *footprints,
+                              const struct planner_options *options, struct partition *partition, struct error *err)
+{
+    uint32_t hosts = partition->resident ? 1 : partition->interleaved ? homes_count(hardware, jobs) : 1;
+    TRY(storage_choose(hardware, jobs, footprints, options, partition, err));
+    if (!may_take_turns(hardware, partition)) return STATUS_OK;
+    if (options->host != HOST_TURNS && !host_states_exceed(hardware, jobs, hosts)) return STATUS_OK;
+    return host_take_turns(hardware, jobs, footprints, partition, err);
+}
+
+static enum status write_ranges(struct plan *plan, const struct partition *partition, const struct schedule *schedule,
+                                struct error *err)
+{
+    void *memory;
+    if (!partition->host.need) return STATUS_OK;
+    TRY(arena_array(&plan->arena, plan->jobs.count, sizeof *plan->host_ranges, &memory, err));
+    plan->host_ranges = memory;
+    for (uint32_t j = 0; j < plan->jobs.count; j++)
+        plan->host_ranges[j] = (struct plan_host_range){schedule->ranges[j], partition->host.need[j]};
+    return STATUS_OK;
+}
+
+/* *short_of_memory: the plan is complete, and host memory does not hold all of its jobs at the same time. */
+static enum status plan_by_policy(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                                  bool *short_of_memory, struct plan *out, struct error *err)
+{
+    const char *name = options->policy ? options->policy : policy_sharded_lrtf.name;
+    struct policy_handle handle = {0};
+    struct footprints *footprints = NULL;
+    struct partition partition = {0};
+    struct schedule schedule = {0};
+    struct plan_order order = {0};
+    struct plan_builder *builder = NULL;
+    enum status status = policy_open(name, &handle, err);
+    const struct policy *policy = handle.policy;
+    if (!status && options->regions > REGIONS_MAX)
+        status = error_set(err, STATUS_BAD_INPUT, "%u regions (expected 1 to %d)",
+                           options->regions, REGIONS_MAX);
+    if (!status) status = footprints_create(hardware, jobs, &footprints, err);
+    if (!status)
+        status = partition_for(policy, hardware, jobs, footprints, options, &partition, err);
+    if (!status) status = share_host(hardware, jobs, footprints, options, &partition, err);
+    if (!status)
+        status = schedule_for(hardware, jobs, footprints, &partition, policy, options, &schedule,
+                              &order, err);
+    if (status) {
+        job_set_release(jobs);
+        hardware_release(hardware);
+        goto out;
+    }
+    status = plan_builder_create(hardware, jobs, &builder, err);
+    if (status) goto out;
+    struct plan *plan = plan_builder_plan(builder);
+    footprints_rebind(footprints, &plan->hardware, &plan->jobs);
+    status = write_ranges(plan, &partition, &schedule, err);
+    if (!status) status = emit_plan(builder, footprints, &partition, &schedule, err);
+    if (!status)
+        status = describe(plan, policy, options, &partition, schedule.makespan_s, &order, err);
+    if (!status) status = plan_builder_finish(builder, out, err);
+    bool turns = partition.host.need != NULL, could = may_take_turns(&out->hardware, &partition);
+    if (!status) status = plan_host_fits(out, err);
+    *short_of_memory = status == STATUS_INFEASIBLE && !turns && could && out->jobs.count > 1;
+    if (!status) {
+        status = plan_check(out, err);
+        if (status) error_add(err, "the planner made a plan that is wrong");
+    }
+    if (status && !*short_of_memory) plan_release(out);
+out:
+    footprints_destroy(footprints);
+    plan_builder_destroy(builder);
+    schedule_release(&schedule);
+    partition_release(&partition);
+    policy_close(&handle);
+    return status;
+}
+
+enum status streamed_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                          struct plan *out, struct error *err)
+{
+    bool short_of_memory = false;
+    struct planner_options turns = *options;
+    enum status status = plan_by_policy(hardware, jobs, options, &short_of_memory, out, err);
+    if (!short_of_memory) return status;
+    *err = (struct error){0};
+    struct hardware machine = out->hardware;
+    struct job_set all = out->jobs;
+    out->hardware = (struct hardware){0};
+    out->jobs = (struct job_set){0};
+    plan_release(out);
+    turns.host = HOST_TURNS;
+    return plan_by_policy(&machine, &all, &turns, &short_of_memory, out, err);
+}
