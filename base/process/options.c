@@ -66,6 +66,35 @@ static bool find_choice(const struct option_spec *spec, const char *text)
     return false;
 }
 
+enum { EXAMPLE_BYTES = 64 };
+
+/* "a time such as 72h": the first quantity that the option's help names, so that the size is right; else one of its dimension. */
+static const char *quantity_example(const struct option_spec *spec, char buffer[EXAMPLE_BYTES])
+{
+    static const char separators[] = " ,;()";
+    const char *usual = dimension_example(spec->dimension), *such = strstr(usual, " such as ");
+    for (const char *word = spec->help; such && *word;) {
+        char copy[EXAMPLE_BYTES / 2];
+        struct error unread = {0};
+        double value = 0;
+        size_t length = strcspn(word, separators);
+        snprintf(copy, sizeof copy, "%.*s", (int)(length < sizeof copy ? length : 0), word);
+        if (quantity_parse(copy, spec->dimension, &value, &unread) == STATUS_OK && value > 0) {
+            snprintf(buffer, EXAMPLE_BYTES, "%.*s such as %s", such - usual < 16 ? (int)(such - usual) : 16, usual, copy);
+            return buffer;
+        }
+        word += length;
+        word += strspn(word, separators);
+    }
+    return usual;
+}
+
+static enum status set_quantity(const struct option_spec *spec, const char *text, struct error *err)
+{
+    char example[EXAMPLE_BYTES];
+    return quantity_parse_expecting(text, spec->dimension, quantity_example(spec, example), spec->out, err);
+}
+
 static enum status set_choice(const struct options *options, const struct option_spec *spec, const char *text,
                               struct error *err)
 {
@@ -88,7 +117,7 @@ static enum status set_value(const struct options *options, const struct option_
     case OPTION_TYPE_U64: return set_u64(spec, text, err);
     case OPTION_TYPE_DOUBLE: return set_double(spec, text, err);
     case OPTION_TYPE_QUANTITY:
-        if (quantity_parse(text, spec->dimension, spec->out, err) == STATUS_OK) return STATUS_OK;
+        if (set_quantity(spec, text, err) == STATUS_OK) return STATUS_OK;
         return error_add(err, "option '--%s'", spec->name);
     case OPTION_TYPE_CHOICE: return set_choice(options, spec, text, err);
     case OPTION_TYPE_LIST: {

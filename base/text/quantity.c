@@ -82,28 +82,33 @@ static bool is_blank(char c)
 }
 
 static enum status unknown_unit(const char *text, const char *name, size_t length,
-                                enum dimension dimension, struct error *err)
+                                enum dimension dimension, const char *expected, struct error *err)
 {
     for (size_t i = 0; i < ARRAY_COUNT(units); i++) {
         const struct unit *unit = &units[i];
         if (strlen(unit->name) != length || strncasecmp(unit->name, name, length) != 0) continue;
         if (strncmp(unit->name, name, length) == 0)
             return error_set(err, STATUS_BAD_INPUT, "'%s' has the unit '%s' (expected %s)", text,
-                             unit->name, examples[dimension]);
+                             unit->name, expected);
         if (unit->dimension == dimension)
             return error_set(err, STATUS_BAD_INPUT,
                              "'%s' has the unknown unit '%.*s' (did you mean '%s'?)", text,
                              (int)length, name, unit->name);
     }
     return error_set(err, STATUS_BAD_INPUT, "'%s' has the unknown unit '%.*s' (expected %s)", text,
-                     (int)length, name, examples[dimension]);
+                     (int)length, name, expected);
 }
 
 enum status quantity_parse(const char *text, enum dimension dimension, double *out,
                            struct error *err)
 {
+    return quantity_parse_expecting(text, dimension, dimension_example(dimension), out, err);
+}
+
+enum status quantity_parse_expecting(const char *text, enum dimension dimension, const char *expected, double *out,
+                                     struct error *err)
+{
     assert(dimension < DIMENSION_COUNT);
-    const char *expected = examples[dimension];
     double number;
     const char *c = text;
     while (is_blank(*c)) c++;
@@ -122,7 +127,7 @@ enum status quantity_parse(const char *text, enum dimension dimension, double *o
 
     double factor = 1;
     if (dimension == DIMENSION_COUNT_OF) {
-        if (length > 0) return unknown_unit(text, rest, length, dimension, err);
+        if (length > 0) return unknown_unit(text, rest, length, dimension, expected, err);
     } else {
         if (length == 0)
             return error_set(err, STATUS_BAD_INPUT, "'%s' has no unit (expected %s)", text,
@@ -132,7 +137,7 @@ enum status quantity_parse(const char *text, enum dimension dimension, double *o
                (units[i].dimension != dimension || strlen(units[i].name) != length ||
                 strncmp(units[i].name, rest, length) != 0))
             i++;
-        if (i == ARRAY_COUNT(units)) return unknown_unit(text, rest, length, dimension, err);
+        if (i == ARRAY_COUNT(units)) return unknown_unit(text, rest, length, dimension, expected, err);
         factor = units[i].factor;
     }
     /* Below one, dividing by the whole number 1e6 rounds once; multiplying by 1e-6 rounds twice. */

@@ -37,6 +37,10 @@ enum dimension {
 MUST_CHECK enum status quantity_parse(const char *text, enum dimension dimension, double *out,
                                       struct error *err);
 
+/* The same; messages end with `expected` ("a time such as 72h") and not with the dimension's example. */
+MUST_CHECK enum status quantity_parse_expecting(const char *text, enum dimension dimension, const char *expected,
+                                                double *out, struct error *err);
+
 /* "a size such as 96MiB", for messages. */
 const char *dimension_example(enum dimension dimension);
 

@@ -18,7 +18,7 @@ static void figure_cells(struct cli_table *table, const struct bench_figure *fig
 {
     if (figure->samples > 0) cli_table_cell(table, "%.4f", figure->mean);
     else cli_table_cell(table, "-");
-    if (figure->samples > 1) cli_table_cell(table, "+-%.4f", figure->half);
+    if (figure->samples > 1) cli_table_cell(table, "\u00b1%.4f", figure->half);
     else cli_table_cell(table, "-");
 }
 

@@ -51,13 +51,21 @@ void cli_table_cell(struct cli_table *table, const char *format, ...)
     table->cells[table->cell_count++] = copy;
 }
 
+/* Characters of UTF-8 text. */
+static size_t width_of(const char *text)
+{
+    size_t width = 0;
+    for (; *text; text++) width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
 /* Spaces are owed until something stands behind them. */
 static void print_row(FILE *out, const struct cli_table *table, const char *const *cells,
                       const size_t *widths)
 {
     size_t owed = 0;
     for (size_t i = 0; i < table->column_count; i++) {
-        size_t length = strlen(cells[i]), rest = widths[i] - length;
+        size_t length = width_of(cells[i]), rest = widths[i] - length;
         bool right = table->headings[i][0] == '>';
         if (right) owed += rest;
         if (length > 0) {
@@ -76,10 +84,10 @@ static void print_table(FILE *out, const struct cli_table *table)
     size_t widths[CLI_COLUMNS_MAX], columns = table->column_count;
     for (size_t i = 0; i < columns; i++) {
         titles[i] = table->headings[i] + (table->headings[i][0] == '>');
-        widths[i] = strlen(titles[i]);
+        widths[i] = width_of(titles[i]);
     }
     for (size_t i = 0; i < table->cell_count; i++) {
-        size_t width = strlen(table->cells[i]);
+        size_t width = width_of(table->cells[i]);
         if (width > widths[i % columns]) widths[i % columns] = width;
     }
     print_row(out, table, titles, widths);

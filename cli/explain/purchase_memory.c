@@ -16,7 +16,8 @@
 /* Jobs that settled have the devices that they settled on in the plan, as if the file had named them. */
 static bool has_devices(const struct plan *plan)
 {
-    return plan->lease_count > 0 && strcmp(plan->policy, leased_policy) == 0;
+    static const char before[] = "leases"; /* what plans of version 0.2.0 call it */
+    return plan->lease_count > 0 && (strcmp(plan->policy, leased_policy) == 0 || strcmp(plan->policy, before) == 0);
 }
 
 static bool can_plan(const struct plan *plan)

@@ -327,6 +327,16 @@ static enum status is_optimal(const struct cli_plan_report *report, bool *optima
     return STATUS_OK;
 }
 
+/* Says what makes the two makespans differ. */
+static void print_contention(FILE *out, double simulated_s, double estimated_s)
+{
+    static const double least = 1e-3; /* of the makespan: less does not show in its digits */
+    char text[QUANTITY_TEXT_BYTES];
+    if (simulated_s <= estimated_s * (1 + least)) return;
+    fprintf(out, "contention   %s of it: copies that share links, and cores that compute and copy\n",
+            quantity_text(simulated_s - estimated_s, DIMENSION_SECONDS, text));
+}
+
 static enum status print_times(FILE *out, const struct cli_plan_report *report, struct error *err)
 {
     bool optimal;
@@ -339,6 +349,7 @@ static enum status print_times(FILE *out, const struct cli_plan_report *report, 
     fprintf(out, "makespan     %s simulated (%s%s by the planner's own clock)\n",
             quantity_text(makespan_s, DIMENSION_SECONDS, text), plan_offloads(plan) ? "at least " : "",
             quantity_text(plan->estimated_makespan_s, DIMENSION_SECONDS, other));
+    print_contention(out, makespan_s, plan->estimated_makespan_s);
     if (plan->bound_kind == BOUND_NONE) {
         fputs("lower bound  none was proven\n", out);
     } else {

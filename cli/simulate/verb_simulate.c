@@ -117,7 +117,7 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
 {
     FILE *out = cli->out;
     const struct trace *trace = &report->prediction->trace;
-    fprintf(out, "%s: %s%s by %s\n\n", report->plan_path, CLI_COUNT(report->plan->jobs.count, "job"),
+    fprintf(out, "%s: %s%s, policy %s\n\n", report->plan_path, CLI_COUNT(report->plan->jobs.count, "job"),
             report->request->live ? ", dispatched live" : "", trace->policy);
     if (cli_trace_jobs(out, trace, err) != STATUS_OK) return err->status;
     fputc('\n', out);

@@ -147,7 +147,7 @@ enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err
         OPTION_FLAG("no-rebalance", 0, &wanted.no_rebalance, "keep all peers in their stages"),
         OPTION_QUANTITY("link-rate", 0, "RATE", DIMENSION_BYTES_PER_S, &wanted.link_bytes_per_s,
                         "rate of all peers' links, up and down, such as 12.5MB/s"),
-        OPTION_QUANTITY("latency", 0, "TIME", DIMENSION_SECONDS, &wanted.latency_s, "latency between any two peers"),
+        OPTION_QUANTITY("latency", 0, "TIME", DIMENSION_SECONDS, &wanted.latency_s, "latency between any two peers, such as 50ms"),
         OPTION_U64("steps", 0, "N", 1, SWARM_STEPS_MAX, &wanted.steps, "training steps (default: the file's)"),
         OPTION_FLAG("alone", 0, &wanted.alone, "simulate only this rule, without rules for comparison"),
         OPTION_OUTPUT("timeline", 0, "FILE", FILE_KIND_TIMELINE, &wanted.timeline,

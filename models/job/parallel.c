@@ -167,16 +167,16 @@ static enum status check_schedule(const struct job *job, struct error *err)
     if (interleaved && p->chunks < 2)
         return error_set(err, STATUS_BAD_INPUT, "schedule 'interleaved' with 1 chunk (expected at least 2)");
     if (v && p->chunks != 2)
-        return error_set(err, STATUS_BAD_INPUT, "schedule 'zb-v' with %" PRIu32 " chunks (expected 2)",
-                         p->chunks);
+        return error_set(err, STATUS_BAD_INPUT, "schedule 'zb-v' with %" PRIu32 " chunk%s (expected 2)",
+                         p->chunks, p->chunks == 1 ? "" : "s");
     if (!several && p->chunks > 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "schedule '%s' with %" PRIu32 " chunks (expected 1; 'interleaved' has several)",
                          name, p->chunks);
     if (job->microbatches % p->data != 0)
         return error_set(err, STATUS_BAD_INPUT,
-                         "%" PRIu64 " microbatches on %" PRIu32 " data-parallel replicas (expected a multiple)",
-                         job->microbatches, p->data);
+                         "%" PRIu64 " microbatch%s on %" PRIu32 " data-parallel replicas (expected a multiple)",
+                         job->microbatches, job->microbatches == 1 ? "" : "es", p->data);
     if (interleaved && job->microbatches / p->data % p->pipeline != 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "schedule 'interleaved' with %" PRIu64 " microbatches of a replica on %" PRIu32
@@ -185,9 +185,9 @@ static enum status check_schedule(const struct job *job, struct error *err)
     if (pieces(&job->network) / parallel_buckets(p) < parallel_cut_count(p)) /* their product may be past 32 bits */
         return error_set(err, STATUS_BAD_INPUT,
                          "%" PRIu64 " layers on %" PRIu32 " stages of %" PRIu32
-                         " %s (expected at least one each)",
+                         " %s%s (expected at least one each)",
                          pieces(&job->network), p->pipeline, p->chunks * parallel_buckets(p),
-                         parallel_buckets(p) > 1 ? "buckets" : "chunks");
+                         parallel_buckets(p) > 1 ? "bucket" : "chunk", p->chunks * parallel_buckets(p) == 1 ? "" : "s");
     return STATUS_OK;
 }
 

@@ -319,7 +319,7 @@ static enum status describe(struct plan *plan, const struct spread *all, uint32_
              longest->times.busiest, longest->job->name,
              quantity_text(bound_s, DIMENSION_SECONDS, seconds));
     enum status status = arena_string(&plan->arena, text, &plan->bound_text, err);
-    return status ? status : arena_string(&plan->arena, "spread", &plan->policy, err);
+    return status ? status : arena_string(&plan->arena, "parallel", &plan->policy, err);
 }
 
 enum status spread_plan(struct plan_builder *builder, struct error *err)

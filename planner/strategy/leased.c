@@ -17,7 +17,7 @@
 #include "planner/strategy/compose.h"
 #include "planner/strategy/part.h"
 
-const char leased_policy[] = "leases";
+const char leased_policy[] = "settled";
 
 struct group {
     struct part part;

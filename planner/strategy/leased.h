@@ -28,7 +28,7 @@
 bool leased_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options);
 
 /* The name of such plans' policy. */
-extern const char leased_policy[]; /* "leases" */
+extern const char leased_policy[]; /* "settled" */
 
 /*
  * Takes hardware and jobs over, also on failure. Options are those of the jobs that are not spread.

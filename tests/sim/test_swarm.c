@@ -573,7 +573,7 @@ static void mistakes_have_places(void **state)
                    ", 'failures': {'events': [{'at': '1h', 'for': '1h', 'device': 2}]}}]}",
                    "test:2:116: 'device' is 2 (expected 0 to 1)");
     assert_refused("{'spillway_swarm': 1, 'batch': 1, 'network': 'gpt2', 'cut': 13, 'peers': []}",
-                   "test:1:46: 12 layers on 13 stages of 1 chunks (expected at least one each)");
+                   "test:1:46: 12 layers on 13 stages of 1 chunk (expected at least one each)");
     assert_refused("{'spillway_swarm': 1, 'batch': 1, 'network': 'gpt2', 'cut': 2, 'peers': [{'count': 2, " PEER "}]}",
                    "test:1:74: missing key 'device'");
     assert_refused("{'spillway_swarm': 1, 'batch': 1, 'network': 'gpt2', 'cut': 2, 'sequence': 2048, 'peers': []}",

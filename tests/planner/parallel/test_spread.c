@@ -614,7 +614,7 @@ static void refused(void **state)
          "job 'job-0': 4 microbatches on 3 data-parallel replicas (expected a multiple)"},
         {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_ZB_V, .prefetch = 1},
          4, 1u << 30,
-         "job 'job-0': schedule 'zb-v' with 1 chunks (expected 2)"},
+         "job 'job-0': schedule 'zb-v' with 1 chunk (expected 2)"},
         {{.tensor = 3, .pipeline = 1, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B, .prefetch = 1},
          4, 1u << 30,
          "job 'job-0': tensor parallelism of 3 with 4 attention heads (expected a multiple)"},
