@@ -77,7 +77,7 @@ expect 'all tests' 0 'tests took' "$configure
 $compile
 $ctest" test all
 expect 'demo' 0 'demo of build' "$configure
-$compile" demo
+$compile --target programs" demo
 expect 'sanitize' 0 'tests took' "cmake -S . -B build-asan -G Ninja -DSPILLWAY_SANITIZE=address,undefined
 cmake --build build-asan --parallel 3
 ${ctest/build/build-asan} -L ^(fast|medium)\$" sanitize
