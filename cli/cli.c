@@ -18,10 +18,10 @@
 #include "base/files/outputs.h"
 #include "base/size.h"
 #include "base/text/suggest.h"
+#include "cli/cli_old_spelling.h"
 #include "cli/common/cli_answer.h"
-#include "cli/common/cli_old_spelling.h"
-#include "cli/common/cli_policy_skeleton.h"
 #include "cli/document/cli_document.h"
+#include "cli/plan/cli_policy_skeleton.h"
 
 enum { VERBS_MAX = 64 };
 

@@ -16,7 +16,7 @@
 #include "base/process/contain.h"
 #include "base/size.h"
 #include "cli/bench/cli_bench.h"
-#include "cli/common/cli_child.h"
+#include "cli/process/cli_child.h"
 #include "cli/ways/cli_optimal.h"
 #include "cli/ways/cli_predict_live.h"
 #include "planner/check/plan_io.h"

@@ -16,7 +16,7 @@
 #include "base/process/progress.h"
 #include "base/random.h"
 #include "cli/bench/cli_bench.h"
-#include "cli/common/cli_child.h"
+#include "cli/process/cli_child.h"
 #include "planner/policy/trial/policy_trial.h"
 #include "planner/solve/certify/certify.h"
 #include "planner/solve/instance/instance_change.h"

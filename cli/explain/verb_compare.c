@@ -11,9 +11,9 @@
 
 #include "base/size.h"
 #include "cli/common/cli.h"
-#include "cli/common/cli_load.h"
 #include "cli/common/cli_table.h"
 #include "cli/document/cli_document.h"
+#include "cli/process/cli_load.h"
 #include "planner/plan.h"
 #include "plots/plot.h"
 #include "traces/compare.h"

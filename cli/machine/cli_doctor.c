@@ -25,9 +25,9 @@
 #include <unistd.h>
 
 #include "base/text/quantity.h"
-#include "cli/common/cli_child.h"
 #include "cli/common/cli_machine.h"
 #include "cli/history/cli_history.h"
+#include "cli/process/cli_child.h"
 
 extern char **environ;
 

@@ -9,8 +9,8 @@
 
 #include "base/size.h"
 #include "cli/common/cli.h"
-#include "cli/common/cli_child.h"
 #include "cli/machine/cli_hardware_report.h"
+#include "cli/process/cli_child.h"
 #include "models/hardware/hardware.h"
 
 static enum status detect(struct cli *cli, const char *path, bool kept, struct error *err)

@@ -9,10 +9,10 @@
 
 #include "base/files/path.h"
 #include "cli/common/cli.h"
-#include "cli/common/cli_child.h"
-#include "cli/common/cli_load.h"
 #include "cli/common/cli_machine.h"
 #include "cli/common/cli_table.h"
+#include "cli/process/cli_child.h"
+#include "cli/process/cli_load.h"
 #include "cli/ways/cli_predict.h"
 #include "models/cost/cost.h"
 #include "models/hardware/hardware.h"

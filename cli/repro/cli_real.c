@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/files/path.h"
-#include "cli/common/cli_load.h"
+#include "cli/process/cli_load.h"
 
 /* As the kernel estimates it, without swapping; false where it says nothing. */
 static bool memory_left(double *bytes)

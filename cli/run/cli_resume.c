@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/common/cli_child.h"
+#include "cli/process/cli_child.h"
 #include "cli/reports/cli_leases.h"
 #include "planner/check/plan_io.h"
 #include "planner/policy/policies.h"

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cli/common/cli_load.h"
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
+#include "cli/process/cli_load.h"
 #include "cli/run/cli_run_memory.h"
 
 bool cli_run_is_complete(const struct cli_run_report *report)

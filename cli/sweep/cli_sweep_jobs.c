@@ -9,7 +9,7 @@
 #include "base/json/json_change.h"
 #include "base/json/json_in.h"
 #include "base/size.h"
-#include "cli/common/cli_child.h"
+#include "cli/process/cli_child.h"
 #include "models/network/network.h"
 
 /* --- paths ----------------------------------------------------------------------------------- */

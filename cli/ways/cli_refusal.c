@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/json/json_in.h"
-#include "cli/common/cli_child.h"
+#include "cli/process/cli_child.h"
 #include "planner/check/plan_io.h"
 #include "planner/plan_runnable.h"
 

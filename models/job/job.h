@@ -45,13 +45,13 @@
  * devices       none                           those that it has for itself while it runs, [2, 3]: of jobs that
  *                                              are spread in the order of their ranks; others that name the
  *                                              same devices share them (planner/strategy/leased.h)
- * compression   none                           of what such a job sends, see models/job/compression.h
+ * compression   none                           of what such a job sends, see models/cost/compression.h
  */
 #ifndef SPILLWAY_MODELS_JOB_H
 #define SPILLWAY_MODELS_JOB_H
 
 #include "base/arena.h"
-#include "models/job/compression.h"
+#include "models/cost/compression.h"
 #include "models/job/job_batch.h"
 #include "models/job/memory.h"
 #include "models/job/parallel.h"

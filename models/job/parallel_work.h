@@ -33,7 +33,7 @@ enum { PARALLEL_CODECS_MAX = 4, PARALLEL_WORK_MAX = 4 * LAYER_WORK_MAX + PARALLE
 /*
  * The kernels on each device of the stage; equal ones are merged. Full recomputation repeats the whole
  * forward pass of blocks (and of a profile's layers), as Megatron-LM does; selective that of attention's
- * core. What is compressed (models/job/compression.h) is encoded and decoded by the pass that makes or reads it. The
+ * core. What is compressed (models/cost/compression.h) is encoded and decoded by the pass that makes or reads it. The
  * last item of a pass are its collectives that computations wait for, as their host sees them. Returns the number of items.
  */
 uint32_t parallel_work(const struct job *job, struct parallel_layers layers, enum parallel_pass pass,

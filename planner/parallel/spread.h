@@ -18,7 +18,7 @@
  *                     backward pass; 2 and 3: reduce-scatter of each microbatch's, added to the share
  *                     Where states are offloaded (models/job/parallel_offload.h) of each microbatch: [reduce-scatter],
  *                     down to the host, [added to a sum]
- *                     Compressed gradients (models/job/compression.h) are encoded in front of it
+ *                     Compressed gradients (models/cost/compression.h) are encoded in front of it
  *   JOIN              of a tied table that the first and the last stage have both: all-reduce over these two, in groups
  *                     of ranks of both (models/job/parallel_memory.h), behind REDUCE and in front of both UPDATEs. In
  *                     synchronous schedules, with nothing offloaded; elsewhere it is left out, and costs nothing

@@ -1,4 +1,4 @@
-/* base/process/load.h: shares of the processors' time from two readings of the counters; and cli/common/cli_load.h on top of it. */
+/* base/process/load.h: shares of the processors' time from two readings of the counters; and cli/process/cli_load.h on top of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #include "base/process/load.h"
 #include "base/process/progress.h"
-#include "cli/common/cli_load.h"
+#include "cli/process/cli_load.h"
 
 static void assert_near(double value, double expected)
 {

@@ -12,8 +12,8 @@
 #include "cli/repro/expression.h"
 #include "cli/sweep/axis.h"
 #include "cli/sweep/report_figure.h"
+#include "models/cost/compression.h"
 #include "models/hardware/hardware.h"
-#include "models/job/compression.h"
 #include "models/job/parallel.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

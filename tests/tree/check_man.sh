@@ -16,11 +16,11 @@ done
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# What is wrong with a page. Empty paragraphs around headings are scdoc's, and how long a line of roff is nobody sees.
+# What is wrong with a page. mandoc takes a dot with a digit in a folder's name for the section: it sees no folder. Empty paragraphs around headings are scdoc's, and how long a line of roff is nobody sees.
 faults() { # PAGE.scd
     { grep -nE '^#.*_' "$1" || true; } | sed 's/^/a heading with an underscore: line /'
     scdoc <"$1" >"$scratch/page" 2>"$scratch/told" || sed 's/^/scdoc: /' "$scratch/told"
-    { mandoc -T lint "$scratch/page" || true; } | grep -vE 'STYLE:|skipping paragraph macro: PP (empty|after SH)' || true
+    (cd "$scratch" && mandoc -T lint page || true) | grep -vE 'STYLE:|skipping paragraph macro: PP (empty|after SH)' || true
 }
 
 # A page with each fault is found.

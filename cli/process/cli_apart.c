@@ -1,5 +1,5 @@
 /* See cli_apart.h. */
-#include "cli/common/cli_apart.h"
+#include "cli/process/cli_apart.h"
 
 #include <stdlib.h>
 #include <string.h>

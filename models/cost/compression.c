@@ -1,5 +1,5 @@
 /* See compression.h. */
-#include "models/job/compression.h"
+#include "models/cost/compression.h"
 
 #include <math.h>
 #include <stdio.h>

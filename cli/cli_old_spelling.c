@@ -3,7 +3,7 @@
  * since 0.2. The words of the old form are put in the order of the new one; what the new verb does not take is then
  * refused by it. The advice is the new command line, ready to be copied.
  */
-#include "cli/common/cli_old_spelling.h"
+#include "cli/cli_old_spelling.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "cli/common/cli_load.h"
+#include "cli/process/cli_load.h"
 
 #include "models/hardware/hardware.h"
 

@@ -3,7 +3,7 @@
  * here as text in which @NAME@ and @INCLUDE@ stand for what differs; a test of ours builds and runs
  * them, so they cannot fall behind the header.
  */
-#include "cli/common/cli_policy_skeleton.h"
+#include "cli/plan/cli_policy_skeleton.h"
 
 #include <assert.h>
 #include <errno.h>

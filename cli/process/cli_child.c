@@ -9,7 +9,7 @@
  * The child prints its errors and its progress on standard error. Writing to the terminal from
  * another group is allowed, and it reads nothing.
  */
-#include "cli/common/cli_child.h"
+#include "cli/process/cli_child.h"
 
 #include <errno.h>
 #include <fcntl.h>
