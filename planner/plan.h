@@ -132,7 +132,7 @@
 #include "models/cost/collective.h"
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"
-#include "models/work/work.h"
+#include "models/kernel/work.h"
 
 enum { PLAN_VERSION = 1 };
 #define PLAN_NONE UINT32_MAX

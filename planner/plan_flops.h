@@ -4,7 +4,7 @@
 
 #include "planner/plan.h"
 
-/* Model FLOPs of all jobs: those of the network's formulas (models/work/work.h), forward and backward, recomputation not
+/* Model FLOPs of all jobs: those of the network's formulas (models/kernel/work.h), forward and backward, recomputation not
  * counted. */
 double plan_model_flops(const struct plan *plan);
 

@@ -35,7 +35,7 @@
 #include <assert.h>
 
 #include "models/job/memory.h"
-#include "models/work/work_list.h"
+#include "models/kernel/work_list.h"
 
 /* --- whole layers --------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 #include "cli/common/cli_option_groups.h"
 #include "cli/common/cli_synonyms.h"
 #include "models/hardware/hardware.h"
-#include "models/work/precision.h"
+#include "models/kernel/precision.h"
 
 /* Tells which machine is taken for a name that is no preset's. */
 static void say_machine(struct cli *cli, const char *name)

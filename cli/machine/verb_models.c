@@ -2,7 +2,7 @@
  * `models list` and `models show`: what a network costs before anybody runs it.
  *
  * All figures are the ones that the planner counts with (models/network/network.h, models/job/memory.h), less the
- * padding of tensors. With --dtype they are those of a job of that precision (models/work/precision.h); the fp32
+ * padding of tensors. With --dtype they are those of a job of that precision (models/kernel/precision.h); the fp32
  * master of weights of 2 bytes counts as optimizer state.
  *
  * Layers of one shape follow each other in every network here, so the table shows a run of equal
@@ -128,7 +128,7 @@ static double pass_flops(const struct network *network, uint64_t layer, enum pas
     return work_flops(items, count);
 }
 
-/* As a job of this precision has them (models/work/precision.h). */
+/* As a job of this precision has them (models/kernel/precision.h). */
 static void layer_figures(const struct network *network, uint64_t layer,
                           const struct request *request, struct layer_figures *out)
 {

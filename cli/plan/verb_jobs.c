@@ -18,8 +18,8 @@
 #include "base/try.h"
 #include "cli/common/cli.h"
 #include "models/job/job.h"
+#include "models/kernel/precision.h"
 #include "models/network/network.h"
-#include "models/work/precision.h"
 
 enum { NETWORKS_MAX = 64, SEQUENCE_USUAL = 1024 };
 

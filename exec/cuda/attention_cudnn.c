@@ -13,7 +13,7 @@
  *               dS = (dO V^T - R) P scale
  *               dK = dS^T Q, likewise                   dQ = dS K
  *
- * P, dS and what is a result are bf16, all between fp32 (models/work/precision.h). A transpose is a "reshape" with
+ * P, dS and what is a result are bf16, all between fp32 (models/kernel/precision.h). A transpose is a "reshape" with
  * strides exchanged. The shape of the graph is the one that the library's own front end makes (NVIDIA
  * cudnn-frontend, scaled_dot_product_flash_attention.h, which says which patterns are recognized), with
  * what that does for a deterministic way back: dQ comes out of its product at once, instead of being

@@ -17,7 +17,7 @@ struct gpu_attention_shape {
 
 /*
  * An array of objects, one for each shape: its sizes; "usual" and "own", each with who computes it, FLOP/s
- * there and back as models/work/work.h counts them, and, of those beside the host's, the largest difference of
+ * there and back as models/kernel/work.h counts them, and, of those beside the host's, the largest difference of
  * out, dq, dk and dv from these, over the largest number there; and the host's FLOP/s. "usual" is what a
  * job gets, by cuDNN where that can; "own" are our own kernels.
  *

@@ -21,7 +21,7 @@
 #include "base/size.h"
 #include "exec/cuda/kernels_cuda.h"
 #include "models/job/memory.h"
-#include "models/work/work.h"
+#include "models/kernel/work.h"
 
 enum { REPEATS = 8 };
 enum array { Q, K, V, DOUT, OUT, STATS, DQ, DK, DV, SCRATCH, ARRAYS };

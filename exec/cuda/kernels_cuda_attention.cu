@@ -80,7 +80,7 @@ template <int D, int TILE, int EACH> struct shape {
     static constexpr int WEIGHT_FLOATS = TILE * WEIGHT_ROW;
 };
 
-/* Numbers that products of a job in bf16 take, and their results (models/work/precision.h). */
+/* Numbers that products of a job in bf16 take, and their results (models/kernel/precision.h). */
 __device__ static inline float as_stored(float x, bool rounded)
 {
     return rounded ? bf16_widen(bf16_nearest(x)) : x;

@@ -1,7 +1,7 @@
 /*
  * The kernels of a back end, as one table; the host's are the reference of all others.
  *
- * Letters as in models/work/work.h. Matrices are row-major, fp32. Sums are taken in an order that the
+ * Letters as in models/kernel/work.h. Matrices are row-major, fp32. Sums are taken in an order that the
  * shapes alone decide, never the number of threads or where data lie, so equal calls give equal
  * bits. Elementwise kernels treat their tail exactly like their body.
  *

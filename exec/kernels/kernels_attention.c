@@ -29,7 +29,7 @@
  * cache.
  *
  * In a job of bf16 the operands of products are numbers that bf16 has, and so are results
- * (models/work/precision.h). The processor multiplies fp32, so q, k, v and dO are copied, rounded, into the
+ * (models/kernel/precision.h). The processor multiplies fp32, so q, k, v and dO are copied, rounded, into the
  * scratch, in rows without gaps; E, P, dS and the results are rounded in place.
  *
  * FLOPs, causal: forward 2 T^2 D, backward 5 T^2 D per head. Measured for GPT-2 124M at B 1, T 1024

@@ -25,7 +25,7 @@ struct attention {
     int64_t b, t, h, kv, d;
     int64_t row_q, row_kv;     /* numbers from one token to the next */
     bool causal;               /* a token sees itself and those before it, else all */
-    bool rounded;              /* of a job in bf16: what that rounds is in models/work/precision.h */
+    bool rounded;              /* of a job in bf16: what that rounds is in models/kernel/precision.h */
 };
 
 #endif

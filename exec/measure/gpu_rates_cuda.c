@@ -285,7 +285,7 @@ static void put_products(struct bench_gpu *bench, const char *key, const struct 
     json_out_array_end(json);
 }
 
-/* FLOPs as models/work/work.c counts them: two products forward, five backward, half of the square. */
+/* FLOPs as models/kernel/work.c counts them: two products forward, five backward, half of the square. */
 static void put_attention(struct bench_gpu *bench)
 {
     static const int64_t shapes[][3] = {{8, 1024, 768}, {8, 1024, 1600}, {4, 2048, 1600}};

@@ -3,7 +3,7 @@
 #define SPILLWAY_EXEC_MEASURE_BENCH_H
 
 #include "exec/measure/measure_state.h"
-#include "models/work/work.h"
+#include "models/kernel/work.h"
 
 enum { HOT_SLOTS = 4, TOKENS = 8192, FEW_WORDS = 256, MANY_WORDS = 8192 };
 

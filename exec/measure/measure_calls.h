@@ -5,7 +5,7 @@
 #include "exec/kernels/kernels.h"
 #include "exec/measure/measure_bench.h"
 
-/* One call of a kernel; m, n, k as models/work/work.h defines them for its class. */
+/* One call of a kernel; m, n, k as models/kernel/work.h defines them for its class. */
 struct call {
     const struct bench *bench;
     const struct kernels *kernels;

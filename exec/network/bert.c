@@ -1,7 +1,7 @@
 /*
  * BERT with its masked-language head: how its layers compute, there and back.
  *
- * Letters as in models/work/work.h. Weights are stored (out, in). A block norms behind each sum; with the
+ * Letters as in models/kernel/work.h. Weights are stored (out, in). A block norms behind each sum; with the
  * names of what it keeps (models/job/memory.h):
  *
  *     in(R,C) --+-- q, k, v(R,HD) -- attention(R,HD) -- projection --+

@@ -13,7 +13,7 @@
 #include "exec/network/unit.h"
 
 /* One computation: the arguments with the sizes and the pieces of workspace worked out. Letters as in
- * models/work/work.h. */
+ * models/kernel/work.h. */
 struct unit {
     const struct kernels *kernels;
     const struct unit_arguments *arguments;

@@ -1,7 +1,7 @@
 /*
  * GPT-2: how its layers compute, there and back.
  *
- * Letters as in models/work/work.h: B samples of T tokens make R rows; C width, H heads, F = 4 C, V words.
+ * Letters as in models/kernel/work.h: B samples of T tokens make R rows; C width, H heads, F = 4 C, V words.
  * Weights are stored (in, out). A block, with the names of what it keeps (models/job/memory.h):
  *
  *     in(R,C) --+-- norm1 -- qkv(R,3C) -- attention(R,C) -- projection --+

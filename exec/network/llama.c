@@ -1,7 +1,7 @@
 /*
  * Llama: how its layers compute, there and back.
  *
- * Letters as in models/work/work.h; K heads of keys and values of D, H / K heads of queries to each. Weights
+ * Letters as in models/kernel/work.h; K heads of keys and values of D, H / K heads of queries to each. Weights
  * are stored (out, in), no layer has a bias. A block, with the names of what it keeps:
  *
  *     in(R,C) --+-- norm1 --+-- q(R,HD) turned --+

@@ -1,7 +1,7 @@
 /*
  * ViT with a classifier: how its layers compute, there and back.
  *
- * Letters as in models/work/work.h; an image is cut into N patches of P x P pixels, T = N + 1. Weights are
+ * Letters as in models/kernel/work.h; an image is cut into N patches of P x P pixels, T = N + 1. Weights are
  * stored (out, in), the patches' as the convolution (C, channels, P, P) that they are for Hugging Face,
  * which is (out, in) as well. A block is GPT-2's (exec/network/gpt2.c) with q, k and v apart, which may lack
  * biases, and with every token attending to every other one; heads may be narrower or wider together

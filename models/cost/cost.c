@@ -4,7 +4,7 @@
  * Seconds span seven orders of magnitude over the sizes that occur, seconds per FLOP (or per byte)
  * rarely one: small products are slow because of their overheads, large ones all alike. So what is
  * interpolated is the logarithm of the seconds per unit of work, over the logarithms of the sizes;
- * the work itself comes from models/work/work.h. Beyond the measured sizes the nearest rate is held.
+ * the work itself comes from models/kernel/work.h. Beyond the measured sizes the nearest rate is held.
  *
  *     matmuls, attention   in (log m, log n, log k), per FLOP: trilinear if the points are a full
  *                          grid of m, n, k values, else the 4 nearest points weighted by 1/d^2

@@ -20,7 +20,7 @@
 #define SPILLWAY_MODELS_COST_H
 
 #include "models/hardware/hardware.h"
-#include "models/work/work.h"
+#include "models/kernel/work.h"
 
 /* Seconds of one item (all its `count`) on device `device`, alone on the machine. */
 double cost_item_s(const struct hardware *hardware, uint32_t device, const struct work_item *item);

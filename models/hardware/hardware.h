@@ -63,7 +63,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json/json_in.h"
-#include "models/work/work.h"
+#include "models/kernel/work.h"
 
 struct json_out;
 

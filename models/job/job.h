@@ -26,7 +26,7 @@
  *                                              beta2 0.999, epsilon 1e-8, decay "matrices",
  *                                              momentum 0, nesterov false, clip 0, moments "fp32"
  *                                              (or "bf16"), and a schedule, below
- * precision     "fp32"                         or "bf16", "bf16-weights": models/work/precision.h
+ * precision     "fp32"                         or "bf16", "bf16-weights": models/kernel/precision.h
  * gradients     "fp32"                         or "bf16", of weights, of a job that is spread: models/job/parallel.h
  * seed          1
  * data          none: seeded random tokens     relative to the jobs file; as text, a token is a byte,

@@ -97,7 +97,7 @@
  * n(p) of them under way on each replica of stage p its version is n(p) - 1 of the stage's own updates behind. How many
  * that are follows from the stages behind, n(p) = ceil(devices from stage p on / replicas of it); 1f1b has as many.
  *
- * Numbers. They are those of models/work/precision.h, and what stages and tensor groups pass on is as activations are.
+ * Numbers. They are those of models/kernel/precision.h, and what stages and tensor groups pass on is as activations are.
  * With "gradients": "bf16" those of weights have 16 bits
  * as well, also where microbatches are added up, as ZeRO counts them: 16 bytes a parameter with AdamW in place of 18.
  *

@@ -9,7 +9,7 @@
  * alignment are left out, as in the sources. Attention is counted as one that keeps its weights, B H T T
  * numbers a block, unless they are computed again: that is what recomputing selectively saves.
  *
- * Letters as in models/work/work.h; t devices in the tensor group; e = 2 bytes a number in jobs of precision
+ * Letters as in models/kernel/work.h; t devices in the tensor group; e = 2 bytes a number in jobs of precision
  * "bf16", 4 in others. The layers of a function are those of a run or a part of them.
  *
  * Sources: ZeRO, arXiv 1910.02054, sections 3 and 5; Korthikanti et al., arXiv 2205.05198, sections 4

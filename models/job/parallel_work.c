@@ -20,8 +20,8 @@
 #include <assert.h>
 
 #include "models/job/parallel_memory.h"
+#include "models/kernel/work_list.h"
 #include "models/network/network_traits.h"
-#include "models/work/work_list.h"
 
 /* --- runs of layers --------------------------------------------------------------------------- */
 

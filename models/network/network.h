@@ -18,9 +18,9 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json/json_in.h"
+#include "models/kernel/precision.h"
+#include "models/kernel/work.h"
 #include "models/network/network_ignored.h"
-#include "models/work/precision.h"
-#include "models/work/work.h"
 
 struct json_out;
 

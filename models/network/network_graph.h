@@ -25,8 +25,8 @@
 #ifndef SPILLWAY_MODELS_NETWORK_GRAPH_H
 #define SPILLWAY_MODELS_NETWORK_GRAPH_H
 
+#include "models/kernel/work_list.h"
 #include "models/network/network.h"
-#include "models/work/work_list.h"
 
 enum graph_kind {
     GRAPH_INPUT,

@@ -26,7 +26,7 @@
  * In the post-norm order both sums are followed by their norm, so no residual kernel is left over;
  * the two products that return to the residual stream add to it (the matrix library does that).
  *
- * In bf16-weights (models/work/precision.h) what a product multiplies weights by is rounded in front of it; on the way back the
+ * In bf16-weights (models/kernel/precision.h) what a product multiplies weights by is rounded in front of it; on the way back the
  * gradient of the result is, once for both products.
  *
  * A member of a tensor group computes what a network with fewer heads, narrower feed-forward parts and
@@ -55,10 +55,10 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "models/kernel/work_list.h"
 #include "models/network/network_graph.h"
 #include "models/network/network_t5.h"
 #include "models/network/network_traits.h"
-#include "models/work/work_list.h"
 
 const char *const optimizer_names[] = {
     [OPTIMIZER_SGD] = "sgd", [OPTIMIZER_ADAMW] = "adamw", [OPTIMIZER_MOMENTUM] = "momentum"};
@@ -82,7 +82,7 @@ enum part { PART_INPUT = 1, PART_WEIGHT = 2 };
 struct list {
     struct work_list work;
     bool rounded; /* products are those of bf16, and their operands in fp32 are rounded in front */
-    bool half;    /* all numbers are of 16 bits, but for those that models/work/precision.h names */
+    bool half;    /* all numbers are of 16 bits, but for those that models/kernel/precision.h names */
     uint32_t parts; /* sum of enum part, of a backward pass */
 };
 

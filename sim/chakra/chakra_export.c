@@ -27,7 +27,7 @@
 
 #include "base/json/json_out.h"
 #include "base/size.h"
-#include "models/work/work.h"
+#include "models/kernel/work.h"
 #include "planner/plan_gang.h"
 #include "planner/walk/plan_walk.h"
 #include "sim/duration.h"

@@ -6,7 +6,7 @@
 #include "models/cost/cost.h"
 #include "models/job/parallel_memory.h"
 #include "models/job/parallel_work.h"
-#include "models/work/precision.h"
+#include "models/kernel/precision.h"
 
 static struct job pipeline_job(const struct swarm *in, const struct swarm_network *of)
 {

@@ -1,4 +1,4 @@
-/* models/work/work.h: FLOPs and bytes of each kernel, by hand. */
+/* models/kernel/work.h: FLOPs and bytes of each kernel, by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include <assert.h>
 
 #include "base/size.h"
-#include "models/work/work.h"
+#include "models/kernel/work.h"
 
 /* m, n, k = 3, 5, 7 and twice each unless said otherwise; e = 4 bytes. */
 static const struct {
@@ -185,5 +185,5 @@ int main(void)
         cmocka_unit_test(large_sizes_do_not_wrap),
         cmocka_unit_test(names_are_distinct),
     };
-    return cmocka_run_group_tests_name("models/work/work.h", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("models/kernel/work.h", tests, NULL, NULL);
 }

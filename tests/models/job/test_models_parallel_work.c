@@ -16,7 +16,7 @@
 #include "base/size.h"
 #include "models/job/parallel_memory.h"
 #include "models/job/parallel_work.h"
-#include "models/work/work_list.h"
+#include "models/kernel/work_list.h"
 #include "tests/support/planner/support_parallel.h"
 #include "tests/support/support_seed.h"
 

@@ -1,6 +1,6 @@
 /*
  * Attention, there and back, against sums in double: q, k and v as columns of one array or apart, heads
- * that share keys, causal or not, in fp32 and in what a job in bf16 rounds (models/work/precision.h).
+ * that share keys, causal or not, in fp32 and in what a job in bf16 rounds (models/kernel/precision.h).
  *
  * What is rounded to 8 bits is off by at most 2^-8 of itself. The reference rounds operands itself, exactly;
  * for weights, gradients of scores and results it adds up what such errors can come to:

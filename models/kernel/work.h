@@ -80,7 +80,7 @@ enum kernel {
     KERNEL_RELU_FORWARD, /* m rows of n, in place */
     KERNEL_RELU_BACKWARD,
     KERNEL_POOL,         /* there or back: m pixels of n channels that are read or written */
-    /* Classes of jobs of precision bf16 (models/work/precision.h): operands and results of 16 bits, but for gradients of
+    /* Classes of jobs of precision bf16 (models/kernel/precision.h): operands and results of 16 bits, but for gradients of
      * weights, which are fp32. */
     KERNEL_MATMUL_HALF_FORWARD,
     KERNEL_MATMUL_HALF_INPUT,

@@ -22,7 +22,7 @@
  * A row says how many times which product of sizes crosses memory, so that adding a kernel class
  * is adding a row.
  */
-#include "models/work/work.h"
+#include "models/kernel/work.h"
 
 #include <assert.h>
 

@@ -1,5 +1,5 @@
 /* See work_list.h. */
-#include "models/work/work_list.h"
+#include "models/kernel/work_list.h"
 
 #include <assert.h>
 #include <stdbool.h>

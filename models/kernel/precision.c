@@ -1,5 +1,5 @@
 /* See precision.h. */
-#include "models/work/precision.h"
+#include "models/kernel/precision.h"
 
 #include <assert.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #ifndef SPILLWAY_MODELS_WORK_LIST_H
 #define SPILLWAY_MODELS_WORK_LIST_H
 
-#include "models/work/work.h"
+#include "models/kernel/work.h"
 
 struct work_list {
     struct work_item *items; /* capacity; borrowed from the caller */
