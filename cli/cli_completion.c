@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "cli/bench/cli_bench.h"
+#include "cli/sweep/cli_sweep_command.h"
 #include "models/hardware/hardware.h"
 #include "models/network/network.h"
 #include "planner/policy/policies.h"
@@ -35,7 +36,7 @@ static void print_families(FILE *out)
     for (uint32_t f = 0; f < FAMILY_COUNT; f++) fprintf(out, " %s", instance_family_names[f]);
 }
 
-/* Names, and those of a cloud once more with the cloud before them. */
+/* Names of machines; machines of a cloud also with its prefix. */
 static void print_machines(FILE *out)
 {
     for (uint32_t i = 0; hardware_preset_name(i); i++) {
@@ -71,7 +72,7 @@ static void print_solvers(FILE *out)
 
 static void print_shells(FILE *out)
 {
-    fputs(" bash zsh fish", out);
+    for (const struct completion_shell *shell = completion_shells; shell->name; shell++) fprintf(out, " %s", shell->name);
 }
 
 static void print_backends(FILE *out)
@@ -91,7 +92,7 @@ static void print_bases(FILE *out)
 
 static void print_grid_verbs(FILE *out)
 {
-    fputs(" plan simulate mem partition solve serve swarm repro", out);
+    for (const char *const *verb = cli_sweep_verbs; *verb; verb++) fprintf(out, " %s", *verb);
 }
 
 /* --- places ---------------------------------------------------------------------------------- */

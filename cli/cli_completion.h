@@ -35,8 +35,16 @@ void completion_each_verb(FILE *out, void (*print)(FILE *out, const struct cli_v
 /* The actions of the verb whose first row this is, a blank before each. */
 void completion_print_actions(FILE *out, const struct cli_verb *verb);
 
-/* bash and zsh share the cases, fish has a line for each word. */
-MUST_CHECK enum status completion_print_cases(FILE *out, bool zsh, struct error *err);
+/* Prints the script of a shell. bash and zsh share the cases of one function; fish has a line for each word. */
+MUST_CHECK enum status completion_print_bash(FILE *out, struct error *err);
+MUST_CHECK enum status completion_print_zsh(FILE *out, struct error *err);
 MUST_CHECK enum status completion_print_fish(FILE *out, struct error *err);
+
+/* The shells, the name of the last NULL. */
+struct completion_shell {
+    const char *name;
+    enum status (*print)(FILE *out, struct error *err);
+};
+extern const struct completion_shell completion_shells[];
 
 #endif

@@ -84,11 +84,12 @@ static void print_actions(FILE *out, const struct cli_verb *verb)
     fputs("\" ;;\n", out);
 }
 
-/* What stands around the cases. */
+/* The text around the cases. */
+enum { BASH, ZSH };
 static const struct shell {
     const char *begin, *verbs_end, *other_names_end, *actions_end, *end;
 } shells[] = {
-    {"# Completion of spillway for bash; made by 'spillway completion bash'.\n"
+    [BASH] = {"# Completion of spillway for bash; made by 'spillway completion bash'.\n"
      "_spillway()\n"
      "{\n"
      "    local at=$COMP_CWORD typed=${COMP_WORDS[COMP_CWORD]} option='' first=2\n"
@@ -131,7 +132,7 @@ static const struct shell {
      "    COMPREPLY=(\"${COMPREPLY[@]#\"$head\"}\")\n"
      "}\n"
      "complete -o filenames -F _spillway spillway\n"},
-    {"#compdef spillway\n"
+    [ZSH] = {"#compdef spillway\n"
      "# Completion of spillway for zsh; made by 'spillway completion zsh'.\n"
      "_spillway()\n"
      "{\n"
@@ -170,9 +171,8 @@ static const struct shell {
      "if [[ ${funcstack[1]} == _spillway ]]; then _spillway \"$@\"; else compdef _spillway spillway; fi\n"},
 };
 
-enum status completion_print_cases(FILE *out, bool zsh, struct error *err)
+static enum status print_cases(FILE *out, const struct shell *shell, struct error *err)
 {
-    const struct shell *shell = &shells[zsh];
     fputs(shell->begin, out);
     completion_each_verb(out, print_verb_name);
     fputs(shell->verbs_end, out);
@@ -184,3 +184,6 @@ enum status completion_print_cases(FILE *out, bool zsh, struct error *err)
     fputs(shell->end, out);
     return status;
 }
+
+enum status completion_print_bash(FILE *out, struct error *err) { return print_cases(out, &shells[BASH], err); }
+enum status completion_print_zsh(FILE *out, struct error *err) { return print_cases(out, &shells[ZSH], err); }

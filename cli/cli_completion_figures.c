@@ -1,4 +1,4 @@
-/* The ids of figures, apart from cli_completion.c because repro/ and the benchmarks each have a `struct figure`. */
+/* The IDs of figures, in a file of their own: cli/repro and the machines of cli_completion.c each have a `struct figure`. */
 #include "cli/cli_completion.h"
 #include "cli/repro/cli_papers.h"
 

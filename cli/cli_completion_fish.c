@@ -101,7 +101,7 @@ enum status completion_print_fish(FILE *out, struct error *err)
     fputs("    end\n"
           "    string join \\n -- $typed\n"
           "end\n"
-          "# Are there so many words?\n"
+          "# Is the number of words $argv[1]?\n"
           "function __spillway_words\n"
           "    test (count (__spillway_typed)) -eq $argv[1]\n"
           "end\n"

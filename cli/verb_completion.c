@@ -7,12 +7,14 @@
 #include "base/size.h"
 #include "cli/cli_completion.h"
 
-static enum status print_script(FILE *out, const char *shell, struct error *err)
+const struct completion_shell completion_shells[] = {
+    {"bash", completion_print_bash}, {"zsh", completion_print_zsh}, {"fish", completion_print_fish}, {NULL, NULL}};
+
+static enum status print_script(FILE *out, const char *name, struct error *err)
 {
-    if (strcmp(shell, "bash") == 0) return completion_print_cases(out, false, err);
-    if (strcmp(shell, "zsh") == 0) return completion_print_cases(out, true, err);
-    if (strcmp(shell, "fish") == 0) return completion_print_fish(out, err);
-    return error_set(err, STATUS_BAD_INPUT, "unknown shell '%s' (expected bash, zsh or fish)", shell);
+    for (const struct completion_shell *shell = completion_shells; shell->name; shell++)
+        if (strcmp(name, shell->name) == 0) return shell->print(out, err);
+    return error_set(err, STATUS_BAD_INPUT, "unknown shell '%s' (expected bash, zsh or fish)", name);
 }
 
 enum status verb_completion(struct cli *cli, int argc, char **argv, struct error *err)

@@ -585,7 +585,7 @@ const char *plan_op_text(const struct plan *plan, const struct plan_unit *unit,
 const char *plan_buffer_text(const struct plan *plan, uint32_t buffer,
                              char text[PLAN_TEXT_BYTES]);
 
-/* A 64-bit fingerprint of everything that interpreters act on; traces carry it. Of files it has the names and not the
+/* A 64-bit fingerprint of everything that interpreters act on; traces carry it. It counts the names of files and not their
  * folders, so that it stays the same when a plan is moved. */
 uint64_t plan_fingerprint(const struct plan *plan);
 

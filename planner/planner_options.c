@@ -1,3 +1,4 @@
+/* Names of options' values. */
 #include "planner/planner_options.h"
 
 const char *const planner_place_names[PLACE_COUNT] = {

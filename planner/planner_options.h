@@ -1,4 +1,4 @@
-/* What planner_plan() (planner.h) and its strategies are asked for. */
+/* Options of planner_plan() (planner.h) and its strategies. */
 #ifndef SPILLWAY_PLANNER_PLANNER_OPTIONS_H
 #define SPILLWAY_PLANNER_PLANNER_OPTIONS_H
 

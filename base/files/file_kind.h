@@ -48,7 +48,7 @@ bool file_kind_in_place(enum file_kind kind);
 enum { FILE_KIND_FOUND_BYTES = 64 };
 bool file_kind_matches(const char *path, enum file_kind kind, char found[FILE_KIND_FOUND_BYTES]);
 
-/* What the first bytes of a file are, inflated when they are gzip data. */
+/* The format of the first bytes of a file, inflated when they are gzip data. */
 struct file_look {
     bool json, database, gzip;
     char found[FILE_KIND_FOUND_BYTES]; /* "a jobs file", "a text" */

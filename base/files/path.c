@@ -32,7 +32,7 @@ enum status path_absolute(const char *folder, const char *path, struct arena *ar
     return arena_string(arena, joined, out, err);
 }
 
-/* What stands before the name of `file`; "" without a folder. */
+/* Copies the folder part of `file`; "" without a folder. */
 static enum status take_folder(const char *file, char folder[PATH_MAX], struct error *err)
 {
     const char *end = strrchr(file, '/');

@@ -566,7 +566,7 @@ enum status json_refuse_kind(const struct json_input *input, const char *expecte
     return refuse_answer(input, expected, err);
 }
 
-/* A key nobody asked for yet may be the missing one, misspelt; or the file is of another kind. */
+/* A key that was not asked for yet may be the missing one, misspelt; or the file is of another kind. */
 static enum status fail_missing(const struct json_object *object, const char *key,
                                 struct error *err)
 {
@@ -740,7 +740,7 @@ static void tell_missing(const struct json_missing *missing, size_t count, struc
 
 enum { UNKNOWN_NAMED_MAX = 8 };
 
-/* The keys that nobody asked for: the first `UNKNOWN_NAMED_MAX` of them. Returns how many there are. */
+/* Sets the first UNKNOWN_NAMED_MAX keys that were not asked for. Returns the number of such keys. */
 static size_t find_unknown(const struct json_object *object, const char *unknown[UNKNOWN_NAMED_MAX], size_t *first)
 {
     size_t count = 0, index = 0;

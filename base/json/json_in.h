@@ -142,8 +142,8 @@ void json_take_any(struct json_object *object, const char *key);
 bool json_has(struct json_object *object, const char *key);
 
 /*
- * When the root is a file of another kind (base/files/file_kind.h) or the answer of a verb, says which, what was `expected`
- * ("a plan") and the command that takes it: STATUS_BAD_INPUT. STATUS_OK when the kind is not known. Readers that require
+ * When the root is a file of another kind (base/files/file_kind.h) or the answer of a verb, names the kind, the `expected`
+ * one ("a plan") and the command that takes the file: STATUS_BAD_INPUT. STATUS_OK when the kind is not known. Readers that require
  * the key of a kind need no call.
  */
 MUST_CHECK enum status json_refuse_kind(const struct json_input *input, const char *expected, struct error *err);

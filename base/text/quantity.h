@@ -49,7 +49,7 @@ const char *dimension_example(enum dimension dimension);
 enum { QUANTITY_TEXT_BYTES = 48 };
 const char *quantity_text(double value, enum dimension dimension, char buffer[QUANTITY_TEXT_BYTES]);
 
-/* Bytes rounded up, so that what is typed as printed is enough: "40.8 MiB". `buffer` is returned. */
+/* Writes bytes rounded up, so that the printed size is enough when it is typed: "40.8 MiB". Returns `buffer`. */
 const char *quantity_bytes_at_least(uint64_t bytes, char buffer[QUANTITY_TEXT_BYTES]);
 
 #endif

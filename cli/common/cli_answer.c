@@ -3,7 +3,7 @@
  *
  * cli_report_end() leaves the object open, because the verb may still end with an error ("it does not fit" comes with
  * the figures). cli_answer_end() closes it when the verb has ended. A verb that failed before it had an answer leaves
- * none open; with --json it then gets an object that holds the error alone, so that a script reads one JSON object from
+ * none open; with --json it then gets an object with only the error, so that a script reads one JSON object from
  * standard output however the command ended.
  */
 #include "cli/common/cli_answer.h"

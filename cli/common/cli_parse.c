@@ -1,4 +1,4 @@
-/* What all verbs share: parsing with the verb's row of the table, warnings, numbers as text. */
+/* Shared by all verbs: parsing with the verb's row of the table, warnings, numbers as text. */
 #include "cli/common/cli.h"
 
 #include <inttypes.h>

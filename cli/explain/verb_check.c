@@ -201,7 +201,7 @@ static enum status check_history(const char *path, char *text, size_t bytes, str
     return status;
 }
 
-/* `name` is for programs, the noun for people; the noun of a key is that of base/files/file_kind.h. */
+/* `name` is for programs, the noun for people; base/files/file_kind.h has the noun of each key. */
 static const struct kind {
     const char *key, *name; /* a key of the root; NULL: the file is no JSON */
     enum status (*check)(const char *path, char *text, size_t bytes, struct error *err);

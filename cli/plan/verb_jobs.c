@@ -151,7 +151,7 @@ static void write_jobs(const struct request *request, const struct new_job *jobs
     json_out_object_end(json);
 }
 
-/* Reads what would be written. Its place in a file that is not there yet helps nobody. */
+/* Reads the text back. Places in it are left out of messages: the file does not exist yet. */
 static enum status check_text(const char *text, size_t length, const char *folder, struct error *err)
 {
     static const char name[] = "the new jobs file";
@@ -218,11 +218,12 @@ static enum status make_file(struct cli *cli, const struct request *request, con
     write_jobs(request, jobs, options->operand_count, data, json);
     const char *text = json_out_text(json, &length);
     if (!json_out_complete(json)) error_memory(err, "the jobs file", length);
-    if (!err->status && check_text(text, length, folder, err) == STATUS_OK &&
-        write_text(cli, request->output, text, length, err) == STATUS_OK && request->output &&
-        report(cli, request, jobs, options->operand_count, err)) {} /* told in err */
+    enum status status = err->status;
+    if (!status) status = check_text(text, length, folder, err);
+    if (!status) status = write_text(cli, request->output, text, length, err);
+    if (!status && request->output) status = report(cli, request, jobs, options->operand_count, err);
     json_out_destroy(json);
-    return err->status;
+    return status;
 }
 
 enum status verb_jobs_new(struct cli *cli, int argc, char **argv, struct error *err)

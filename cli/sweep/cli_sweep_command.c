@@ -12,7 +12,8 @@
 #include "cli/sweep/cli_sweep_jobs.h"
 
 /* Verbs that compute an answer and leave nothing behind; of `repro` its action `run`. */
-static const char *const sweepable[] = {"plan", "simulate", "mem", "partition", "solve", "serve", "swarm", "repro"};
+const char *const cli_sweep_verbs[] = {"plan", "simulate", "mem", "partition", "solve", "serve", "swarm", "repro", NULL};
+enum { SWEEP_VERBS = ARRAY_COUNT(cli_sweep_verbs) - 1 };
 static const char figure_verb[] = "repro", figure_action[] = "run";
 static const char *const degrees[] = {"tp", "pp", "dp", "v", "zero", "buckets"};
 static const char parallel_prefix[] = "parallel.", jobs_prefix[] = "jobs.";
@@ -151,9 +152,9 @@ enum status cli_sweep_command(char **words, size_t count, const struct sweep_gri
     bool is_figure = !is_file && strcmp(verb, figure_verb) == 0;
     if (is_figure && !bare_figure && (count < 2 || strcmp(words[1], figure_action) != 0))
         return error_set(err, STATUS_BAD_INPUT, "of 'repro' only 'repro run ID' can be swept");
-    if (!is_one_of(verb, sweepable, ARRAY_COUNT(sweepable)))
+    if (!is_one_of(verb, cli_sweep_verbs, SWEEP_VERBS))
         return error_set(err, STATUS_BAD_INPUT, "'%s' cannot be swept (expected %s)", verb,
-                         suggest_list(sweepable, ARRAY_COUNT(sweepable), list, sizeof list));
+                         suggest_list(cli_sweep_verbs, SWEEP_VERBS, list, sizeof list));
     if (cli_find_verb(verb, is_figure ? figure_action : NULL, &out->verb, err) != STATUS_OK) return err->status;
     size_t verb_words = is_file || bare_figure ? 0 : is_figure ? 2 : 1;
     out->words = (const char *const *)words + verb_words;

@@ -11,6 +11,9 @@
 #include "cli/common/cli_verb_options.h"
 #include "cli/sweep/grid.h"
 
+/* Verbs that a sweep can run; ends with NULL. */
+extern const char *const cli_sweep_verbs[];
+
 enum cli_sweep_target { SWEEP_OPTION, SWEEP_FLAG, SWEEP_DEGREE, SWEEP_JOBS, SWEEP_SET };
 
 struct cli_sweep_command {

@@ -1,4 +1,4 @@
-/* What became of one way to run the jobs. */
+/* The outcome of planning one way to run the jobs. */
 #ifndef SPILLWAY_CLI_OUTCOME_H
 #define SPILLWAY_CLI_OUTCOME_H
 

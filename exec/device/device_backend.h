@@ -1,5 +1,5 @@
 /*
- * What a back end fills in behind exec/device/device.h; included only by exec/device and exec/cuda.
+ * The functions and state of a back end of exec/device/device.h; included only by exec/device and exec/cuda.
  *
  * The queues, events and waits of exec/device/device.c are the same on every back end. A back end says how
  * one command of a stream is carried out, and whether its end comes with the function's return (the

@@ -1,5 +1,5 @@
 /*
- * What the files of the host's kernels share; included only by exec/kernels.
+ * Shared by the files of the host's kernels; included only by exec/kernels.
  *
  * A kernel is a driver and a leaf. The driver holds the OpenMP loop over blocks whose bounds the
  * shape alone decides; the leaf is plain arithmetic over one block, compiled once per instruction

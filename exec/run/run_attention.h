@@ -1,4 +1,4 @@
-/* Which code computes the attention of a run's jobs. Included only by files of a run. */
+/* The choice of the code that computes the attention of a run's jobs. Included only by files of a run. */
 #ifndef SPILLWAY_EXEC_RUN_ATTENTION_H
 #define SPILLWAY_EXEC_RUN_ATTENTION_H
 

@@ -214,7 +214,7 @@ static size_t find_candidates(const char *name, const char *out[PRESETS_MAX])
     return count;
 }
 
-/* Replaces a name that is no preset's by that of the only candidate. A name with a colon has a cloud or a ratio. */
+/* Replaces a name that is no preset's by the only candidate. A name with a colon has a cloud or a ratio. */
 static bool complete_name(char name[NAME_BYTES])
 {
     const char *candidates[PRESETS_MAX];

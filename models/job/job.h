@@ -240,6 +240,9 @@ MUST_CHECK enum status job_set_parse(const struct json_input *in, const json_t *
                                      const char *folder, struct job_set *out, struct error *err);
 /* Paths are written as seen from `folder` (base/files/path.h), or as they are when it is NULL. */
 void job_set_write(const struct job *jobs, uint32_t count, const char *folder, struct json_out *out, const char *key);
+/* The kind that files say: sgd for sgd with momentum. */
+size_t optimizer_file_kind(const struct optimizer *optimizer);
+
 /* What stands in the object "optimizer" of a job; further keys may follow. */
 void optimizer_write_keys(const struct optimizer *optimizer, struct json_out *out);
 void job_set_release(struct job_set *set);

@@ -221,14 +221,12 @@ MUST_CHECK enum status network_find(const char *name_or_path, struct arena *aren
 /* Would network_find() take it for a path? */
 bool network_is_path(const char *name_or_path);
 
-/* True for the name of a preset, as papers or the hub spell it. */
-bool network_is_known(const char *name);
-
-/* True for a folder with a config.json. */
-bool network_is_folder(const char *path);
-
-/* True, with an error, when nothing is at `path` and its text is an ID of the hub, or nearly one that is known. */
-bool network_id_unknown(const char *text, const char *path, struct error *err);
+/*
+ * Finds the network that `owner` has under "network" as `text`: the name of a preset, or `path`, which is that text as seen
+ * from its file and may be a folder with a config.json. Errors: those of network_find(); of a name with the place.
+ */
+MUST_CHECK enum status network_take_text(const struct json_input *in, const json_t *owner, const char *text, const char *path,
+                                         struct arena *arena, struct network *out, struct error *err);
 
 /* What an object of a file has under "network": such a name, a path beside the file, or an object as config.json has it.
  * Errors: those of network_find(), with the place. */

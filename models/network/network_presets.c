@@ -12,6 +12,7 @@
  */
 #include <assert.h>
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -346,7 +347,7 @@ static const struct preset *find_preset(const char *name)
     return NULL;
 }
 
-bool network_is_known(const char *name)
+static bool is_known(const char *name)
 {
     const char *preset = preset_name_of(name);
     return find_preset(preset) || cnn_preset_find(preset);
@@ -447,7 +448,8 @@ static bool is_hub_id(const char *text)
            !text_ends_in(text, ".json") && !text_ends_in(text, ".json.gz") && !text_ends_in(text, ".txt");
 }
 
-bool network_id_unknown(const char *text, const char *path, struct error *err)
+/* True, with an error, when nothing is at `path` and its text is an ID of the hub, or nearly one that is known. */
+static bool is_unknown_id(const char *text, const char *path, struct error *err)
 {
     struct stat info;
     if (stat(path, &info) == 0) return false;
@@ -461,26 +463,31 @@ bool network_id_unknown(const char *text, const char *path, struct error *err)
     return err->status != STATUS_OK;
 }
 
-bool network_is_folder(const char *path)
+/* The config.json in a folder. False when the path is too long. */
+static bool config_inside(const char *folder, char inside[PATH_MAX])
 {
-    char inside[4096];
+    bool slash = text_ends_in(folder, "/");
+    int length = snprintf(inside, PATH_MAX, "%s%sconfig.json", folder, slash ? "" : "/");
+    return length > 0 && length < PATH_MAX;
+}
+
+static bool has_config(const char *folder)
+{
+    char inside[PATH_MAX];
     struct stat info;
-    int length = snprintf(inside, sizeof inside, "%s/config.json", path);
-    return length > 0 && (size_t)length < sizeof inside && stat(inside, &info) == 0 && S_ISREG(info.st_mode);
+    return config_inside(folder, inside) && stat(inside, &info) == 0 && S_ISREG(info.st_mode);
 }
 
 /* A folder, as a model's repository is one, means its config.json. */
 static enum status read_path(const char *path, struct arena *arena, struct network *out,
                              struct error *err)
 {
-    char inside[4096];
+    char inside[PATH_MAX];
     struct stat info;
     bool exists = stat(path, &info) == 0;
-    if (network_id_unknown(path, path, err)) return err->status;
+    if (is_unknown_id(path, path, err)) return err->status;
     if (!exists || !S_ISDIR(info.st_mode)) return network_read_config(path, arena, out, err);
-    bool slash = path[0] && path[strlen(path) - 1] == '/';
-    int length = snprintf(inside, sizeof inside, "%s%sconfig.json", path, slash ? "" : "/");
-    if (length < 0 || (size_t)length >= sizeof inside)
+    if (!config_inside(path, inside))
         return error_set(err, STATUS_BAD_INPUT, "the path '%.200s...' is too long", path);
     return network_read_config(inside, arena, out, err);
 }
@@ -507,16 +514,26 @@ enum status network_find(const char *name_or_path, struct arena *arena, struct n
     const struct cnn_preset *cnn = cnn_preset_find(name);
     if (cnn) return cnn_preset_make(cnn, 0, arena, out, err);
     const struct preset *preset = find_preset(name);
-    if (!preset && network_is_folder(name_or_path)) return read_path(name_or_path, arena, out, err);
+    if (!preset && has_config(name_or_path)) return read_path(name_or_path, arena, out, err);
     if (!preset) return fail_unknown(name_or_path, err);
     *out = complete(preset);
     return STATUS_OK;
 }
 
+enum status network_take_text(const struct json_input *in, const json_t *owner, const char *text, const char *path,
+                              struct arena *arena, struct network *out, struct error *err)
+{
+    struct error reason = {0};
+    bool is_path = network_is_path(text);
+    if (is_path ? !is_unknown_id(text, path, &reason) : !is_known(text) && has_config(path))
+        return network_find(path, arena, out, err);
+    if (!is_path && network_find(text, arena, out, &reason) == STATUS_OK) return STATUS_OK;
+    return json_fail_key(in, owner, "network", err, "%s", reason.text);
+}
+
 enum status network_take(struct json_object *object, struct arena *arena, struct network *out, struct error *err)
 {
     const struct json_input *in = object->input;
-    struct error reason = {0};
     const char *path;
     json_take_any(object, "network");
     const json_t *value = json_object_get(object->value, "network");
@@ -525,9 +542,5 @@ enum status network_take(struct json_object *object, struct arena *arena, struct
     if (!text)
         return json_fail_key(in, object->value, "network", err, "'network' is neither a name or path nor an object");
     if (path_beside(json_input_name(in), text, arena, &path, err)) return err->status;
-    bool is_path = network_is_path(text);
-    if (is_path ? !network_id_unknown(text, path, &reason) : !network_is_known(text) && network_is_folder(path))
-        return network_find(path, arena, out, err);
-    if (!is_path && network_find(text, arena, out, &reason) == STATUS_OK) return STATUS_OK;
-    return json_fail_key(in, object->value, "network", err, "%s", reason.text);
+    return network_take_text(in, object->value, text, path, arena, out, err);
 }

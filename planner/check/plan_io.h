@@ -21,7 +21,7 @@ MUST_CHECK enum status plan_parse(const char *name, const char *text, size_t len
  * a plan can be moved with its folder. */
 MUST_CHECK enum status plan_write(const struct plan *plan, const char *path, struct error *err);
 
-/* The JSON alone, of a plan that has passed plan_check(); paths are absolute. */
+/* Writes only the JSON, for a plan that has passed plan_check(); paths are absolute. */
 void plan_write_json(const struct plan *plan, struct json_out *out);
 
 #endif

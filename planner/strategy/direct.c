@@ -123,15 +123,8 @@ static bool parallel_applies(const struct hardware *hardware, const struct job_s
 static const struct planner_strategy strategies[] = {
     {"swapped activations", swap_applies, plan_swapped},
     {"parallel jobs", parallel_applies, plan_parallel},
-    {"streamed", planner_strategy_always, streamed_plan},
+    {"streamed", NULL, streamed_plan},
 };
-
-bool planner_strategy_always(const struct hardware *hardware, const struct job_set *jobs,
-                             const struct planner_options *options)
-{
-    (void)hardware, (void)jobs, (void)options;
-    return true;
-}
 
 enum status direct_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
                         struct plan *out, struct error *err)
@@ -144,7 +137,5 @@ enum status direct_plan(struct hardware *hardware, struct job_set *jobs, const s
         hardware_release(hardware);
         return status;
     }
-    const struct planner_strategy *strategy = strategies;
-    while (!strategy->applies(hardware, jobs, &own)) strategy++;
-    return strategy->plan(hardware, jobs, &own, out, err);
+    return planner_strategy_plan(strategies, hardware, jobs, &own, out, err);
 }

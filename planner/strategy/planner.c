@@ -8,13 +8,11 @@
 static const struct planner_strategy strategies[] = {
     {"reservations", leased_applies, leased_plan},
     {"resident placement", settle_applies, settle_plan},
-    {"all jobs together", planner_strategy_always, direct_plan},
+    {"all jobs together", NULL, direct_plan},
 };
 
 enum status planner_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
                          struct plan *out, struct error *err)
 {
-    const struct planner_strategy *strategy = strategies;
-    while (!strategy->applies(hardware, jobs, options)) strategy++;
-    return strategy->plan(hardware, jobs, options, out, err);
+    return planner_strategy_plan(strategies, hardware, jobs, options, out, err);
 }

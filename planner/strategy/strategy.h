@@ -9,14 +9,21 @@
 
 struct planner_strategy {
     const char *name;
+    /* NULL: always; the last of a table. */
     bool (*applies)(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options);
     /* Takes hardware and jobs over, also on failure. */
     enum status (*plan)(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
                         struct plan *out, struct error *err);
 };
 
-/* For the last strategy of a table. */
-bool planner_strategy_always(const struct hardware *hardware, const struct job_set *jobs,
-                             const struct planner_options *options);
+/* Plans by the first strategy of a table that applies. */
+MUST_CHECK static inline enum status planner_strategy_plan(const struct planner_strategy *strategies, struct hardware *hardware,
+                                                           struct job_set *jobs, const struct planner_options *options,
+                                                           struct plan *out, struct error *err)
+{
+    const struct planner_strategy *strategy = strategies;
+    while (strategy->applies && !strategy->applies(hardware, jobs, options)) strategy++;
+    return strategy->plan(hardware, jobs, options, out, err);
+}
 
 #endif

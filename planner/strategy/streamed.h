@@ -12,7 +12,7 @@
 
 /*
  * Plans jobs that say neither where nor how they run. All are in host memory at the same time if they fit; else they take
- * turns. Takes hardware and jobs over, also on failure. Errors: those of planner_plan().
+ * turns. Takes hardware and jobs over, also on failure. Errors as planner_plan().
  */
 MUST_CHECK enum status streamed_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
                                      struct plan *out, struct error *err);

@@ -119,7 +119,7 @@ static void examples_parse(void **state)
     }
 }
 
-/* What is printed is enough when typed, and little more. */
+/* The printed size is enough when typed, and hardly larger than needed. */
 static void least_bytes_are_rounded_up(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* docs/schemas: the checker of the tests sees what is wrong, and what the programs print and the examples hold fits. */
+/* docs/schemas: the checker of the tests finds faults; printed JSON and the examples fit their schemas. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -341,7 +341,7 @@ static void test_files(void **state)
     plan_release(&plan);
 }
 
-/* What a plan reads and writes moves with its folder. */
+/* The files that a plan reads and writes move with its folder. */
 static void test_moved(void **state)
 {
     (void)state;
