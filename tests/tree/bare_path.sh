@@ -32,7 +32,7 @@ bare_packages() {
         }
         END {
             for (n = split(wanted, names, "\n"); n > 0; n--)
-                if (names[n] in depends) add(names[n])
+                if (split(names[n], words, " ") && words[1] in depends) add(words[1]) # what it is for follows its name
             for (first = 0; first < last; first++) {
                 print full[queue[first]]
                 for (n = split(depends[queue[first]], groups, ","); n > 0; n--) {

@@ -59,6 +59,7 @@ pkg-config pkg-config
 gnuplot-nox gnuplot
 procps pgrep
 scdoc scdoc
+mandoc mandoc
 openmpi-bin mpirun
 LIST
 [[ $(bare '' bash -c 'readlink -f "$(command -v awk)"') == */mawk ]] || fail "awk is not mawk"

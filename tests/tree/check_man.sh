@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # The man pages: scdoc takes them, mandoc finds nothing wrong with them, headings are words, all are installed.
 # label: fast
-# also uses: mandoc
 #
 # usage: check_man.sh SOURCE_FOLDER BUILD_FOLDER
 #
@@ -11,7 +10,7 @@ set -euo pipefail
 source=$(cd "${1:?the source folder is missing}" && pwd)
 build=$(cd "${2:?the build folder is missing}" && pwd)
 for tool in scdoc mandoc; do
-    command -v "$tool" >/dev/null || { echo "skipped: no $tool"; exit 77; }
+    command -v "$tool" >/dev/null || { echo "$tool is missing: './bootstrap build' installs it"; exit 1; }
 done
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
