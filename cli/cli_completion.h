@@ -1,8 +1,8 @@
 /*
- * Completion scripts: what may follow on a command line, and the script of each shell.
+ * Completion scripts: the words and files that may follow on a command line, and the script of each shell.
  *
- * A place on the command line is the value of an option, or the arguments of a command. Known words and files may stand
- * there; the placeholders of the option tables ("FILE", "MACHINE", "[VERB [ACTION]]") tell which.
+ * A place on the command line is the value of an option, or the arguments of a command. The placeholders of the option
+ * tables ("FILE", "MACHINE", "[VERB [ACTION]]") say which words and files may stand there.
  */
 #ifndef SPILLWAY_CLI_CLI_COMPLETION_H
 #define SPILLWAY_CLI_CLI_COMPLETION_H
@@ -15,32 +15,33 @@ enum completion_files { COMPLETION_NO_FILES, COMPLETION_FILES, COMPLETION_FOLDER
 enum { COMPLETION_LISTS_MAX = 3 };
 
 struct completion_place {
-    void (*lists[COMPLETION_LISTS_MAX])(FILE *out); /* each prints its words, a blank before each */
+    void (*lists[COMPLETION_LISTS_MAX])(FILE *out); /* each prints its words, with a space before each word */
     size_t list_count;
-    const char *const *choices; /* of an option; NULL: none */
+    const char *const *choices; /* choices of an option; NULL: the option has none */
     enum completion_files files;
 };
 
 struct completion_place completion_of_value(const struct option_spec *spec);
 struct completion_place completion_of_arguments(const struct options *options);
 
-/* The known words of a place, a blank before each. */
+/* Prints the known words of a place, with a space before each word. */
 void completion_print_words(FILE *out, const struct completion_place *place);
 
-/* The figures of `repro`, a blank before each; none where the folder of figures is not found. */
+/* Prints the names of the figures of `repro`, with a space before each; prints nothing if the folder of figures is
+ * missing. */
 void completion_print_figures(FILE *out);
 
-/* Call `print` for each verb name; the row is the first one of its actions. */
+/* Calls `print` for each verb name with the row of the verb's first action. */
 void completion_each_verb(FILE *out, void (*print)(FILE *out, const struct cli_verb *verb));
-/* The actions of the verb whose first row this is, a blank before each. */
+/* Prints the actions of a verb, with a space before each. `verb` is the row of its first action. */
 void completion_print_actions(FILE *out, const struct cli_verb *verb);
 
-/* Prints the script of a shell. bash and zsh share the cases of one function; fish has a line for each word. */
+/* Prints the script of a shell. bash and zsh share one function; fish has a line for each word. */
 MUST_CHECK enum status completion_print_bash(FILE *out, struct error *err);
 MUST_CHECK enum status completion_print_zsh(FILE *out, struct error *err);
 MUST_CHECK enum status completion_print_fish(FILE *out, struct error *err);
 
-/* The shells, the name of the last NULL. */
+/* All shells; the last entry has the name NULL. */
 struct completion_shell {
     const char *name;
     enum status (*print)(FILE *out, struct error *err);

@@ -1,10 +1,9 @@
 /*
- * The command line of `spillway`: one table of verbs, and what every verb shares.
+ * The command line of `spillway`: one table of verbs, and the code that all verbs share.
  *
- * A verb is a function that parses its options, does its work and then writes its answer into
- * cli->out, a stream in memory. Nothing is written there before the work is done, so whatever a
- * verb leaves in it is complete; main() puts it on standard output. A verb may both leave an
- * answer and return an error: "it does not fit" and "too far off" come with the figures.
+ * A verb is a function that parses its options, does its work and then writes its answer into cli->out, a stream in
+ * memory. Writing begins after the work is done, so the answer is always complete; main() copies it to standard output.
+ * A verb may leave an answer and return an error: "it does not fit" and "too far off" come with figures.
  */
 #ifndef SPILLWAY_CLI_CLI_H
 #define SPILLWAY_CLI_CLI_H
@@ -23,12 +22,12 @@ enum { CLI_WARNINGS_MAX = 16, CLI_COMMAND_BYTES = 64, CLI_PATH_BYTES = 4096 };
 struct cli;
 struct cli_document;
 
-/* argv[0] is the verb's last word. */
+/* argv[0] is the last word of the verb. */
 typedef enum status (*cli_run)(struct cli *cli, int argc, char **argv, struct error *err);
 
 struct cli_verb {
     const char *name;   /* "plan" */
-    const char *action; /* "show" of "models show"; NULL when the verb has only one */
+    const char *action; /* "show" of "models show"; NULL when the verb has no actions */
     const char *arguments;
     const char *summary; /* one line, lower case, no full stop */
     cli_run run;
@@ -37,7 +36,7 @@ struct cli_verb {
 /* In the order of the help; ends with a NULL name. */
 extern const struct cli_verb cli_verbs[];
 
-/* Short names that verbs are accepted by, too; ends with NULL. */
+/* Other names that are accepted for verbs; ends with NULL. */
 struct cli_verb_name {
     const char *theirs, *ours;
 };
@@ -48,36 +47,36 @@ extern const char *const cli_dispatches[];
 
 struct cli {
     const struct cli_verb *verb; /* the one that runs */
-    int argc;                    /* the words behind `spillway`; borrowed */
+    int argc;                    /* words after `spillway`; borrowed */
     char **argv;
-    FILE *out;                   /* the answer; see above */
-    struct json_out *answer;     /* a JSON report that has all keys of the verb; NULL: none yet */
+    FILE *out;                   /* the answer, in memory */
+    struct json_out *answer;     /* the JSON report with all keys of the verb; NULL: not begun */
     bool json, quiet, force;     /* --json, --quiet, --force */
-    const char *advice; /* a warning that an old spelling deserves; NULL: none */
+    const char *advice; /* warning for an old spelling on the command line; NULL: none */
     const char *report_path;     /* --report; NULL: not given */
     const char *history_path;    /* --history; NULL: not given */
     enum status (*begin_document)(struct cli *cli, struct error *err); /* called by cli_parse() for --report */
-    struct cli_document *document; /* of --report (cli_document.h); NULL: none */
+    struct cli_document *document; /* page that --report writes (cli_document.h); NULL: none */
     char warnings[CLI_WARNINGS_MAX][512];
     size_t warning_count;
-    /* Not NULL: cli_parse() hands the table over and the verb ends. Help, the completion and the
-     * tests look at all tables this way. */
+    /* If not NULL, cli_parse() passes the option table to look() and the verb ends. Help, completion and tests read all
+     * tables this way. */
     void (*look)(void *context, const struct options *options);
     void *look_context;
 };
 
 /*
- * Run one command line: find the verb, call it. The answer goes to `out`; on failure `err` says
- * why, and an answer may be there as well.
+ * Runs one command line: finds the verb and calls it. The answer goes to `out`. On failure `err` has the reason, and
+ * `out` may still hold an answer.
  */
 MUST_CHECK enum status cli_dispatch(int argc, char **argv, FILE *out, struct error *err);
 
-/* The row for a verb and the word behind it, which is its action if it has any (`action` may be
- * NULL, and is not looked at otherwise). Errors: STATUS_BAD_INPUT with a suggestion. */
+/* Finds the row of a verb. `action` is the word after the verb; it may be NULL and is read only if the verb has
+ * actions. Errors: STATUS_BAD_INPUT with a suggestion. */
 MUST_CHECK enum status cli_find_verb(const char *name, const char *action,
                                      const struct cli_verb **out, struct error *err);
 
-/* "spillway models show" */
+/* Returns "spillway models show", for example. */
 const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYTES]);
 
 /* Every verb's table ends with these two rows. */
@@ -85,81 +84,81 @@ const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYT
     OPTION_FLAG("json", 0, &(cli)->json, "print one JSON object instead of text"),                \
         OPTION_FLAG("quiet", 'q', &(cli)->quiet, "print no progress, no warnings and no next command")
 
-/* Before them, in tables that have outputs. */
+/* Row before CLI_COMMON_OPTIONS(), for verbs that write files. */
 #define CLI_FORCE_OPTION(cli) OPTION_FORCE(&(cli)->force)
 
-/* In front of them, where the answer can be a page as well: cli/document/cli_document.h. */
+/* Row before CLI_FORCE_OPTION(), for verbs whose answer can be a page (cli/document/cli_document.h). */
 #define CLI_REPORT_OPTION(cli)                                                                    \
     OPTION_OUTPUT("report", 0, "FILE", FILE_KIND_PAGE, &(cli)->report_path,                       \
                   "also write the answer with pictures to NAME.html or NAME.md")
 
-/* Of verbs that add a row to the history. */
+/* For verbs that add a row to the history. */
 #define CLI_HISTORY_OPTION(cli)                                                                   \
     OPTION_OUTPUT("history", 0, "FILE", FILE_KIND_DATABASE, &(cli)->history_path,                 \
                   "add the row to this history file instead of yours")
 
 /*
- * Parse a verb's options; command, arguments and summary come from its row of cli_verbs. *go_on is
- * false when nothing is left to do: help was asked for, or somebody only looks at the table.
+ * Parses a verb's options; command, arguments and summary come from its row of cli_verbs. *go_on is false when the verb
+ * shall end: help was asked for, or cli->look took the table.
  */
 MUST_CHECK enum status cli_parse(struct cli *cli, struct options *options, int argc, char **argv,
                                  bool *go_on, struct error *err);
 
-/* Call `look` with the options of each action of a verb (all verbs when `name` is NULL). */
+/* Calls `look` with the options of each action of a verb (of all verbs when `name` is NULL). */
 MUST_CHECK enum status cli_look(const char *name,
                                 void (*look)(void *context, const struct options *options),
                                 void *context, struct error *err);
 
-/* Remembered for the JSON report and printed on standard error unless --quiet. */
+/* Stores a warning for the JSON report and prints it on standard error unless --quiet. */
 void cli_warn(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /*
- * The last line of a report: what to type next, ready to be copied into a shell. `words` ends with
- * NULL; "spillway" stands in front of it, "&&" begins another command. Nothing with --quiet.
+ * Prints the last line of a report: the command to type next, ready to be copied into a shell. `words` ends with NULL
+ * and starts after "spillway"; the word "&&" begins another command. Prints nothing with --quiet.
  */
 void cli_next(struct cli *cli, const char *const *words);
 
 /*
- * The same, for verbs after which jobs are planned, with files that the user has: the jobs.json that is here, or one that
- * 'jobs new' makes; a machine without a profile is measured first.
+ * Prints the next command of verbs after which jobs are planned. The command uses jobs.json if it exists, else a file
+ * that 'jobs new' makes first; a machine without a profile is measured first.
  */
 struct cli_next_jobs {
     const char *file;      /* a jobs file; NULL: jobs.json */
-    const char *network;   /* of the new file; NULL: a small one */
-    const char *precision; /* of the new file; NULL: not given */
-    uint64_t sequence;     /* the same; 0: not given */
-    const char *machine;   /* of --hw; NULL: this one */
+    const char *network;   /* network of the new file; NULL: a small one */
+    const char *precision; /* precision of the new file; NULL: not given */
+    uint64_t sequence;     /* sequence length of the new file in tokens; 0: not given */
+    const char *machine;   /* value of --hw; NULL: this machine */
 };
 void cli_next_plan(struct cli *cli, const struct cli_next_jobs *jobs);
 
-/* As a shell reads it back: in single quotes where it needs them. */
+/* Prints a word for a shell, in single quotes if it needs them. */
 void cli_print_word(FILE *out, const char *word);
 
 /*
- * A JSON report: begin writes {"schema": "spillway-SCHEMA-1", "tool_version": ..., "verb": ...; end hands it over, also on
- * failure. It is closed and moved to cli->out when the verb has ended, with "warnings" and the "error" that the verb
- * ended with (cli/common/cli_answer.c).
+ * Begin and end of a JSON report. cli_report_begin() writes {"schema": "spillway-SCHEMA-1", "tool_version": ...,
+ * "verb": .... cli_report_end() hands the report over, also on failure. After the verb, cli/common/cli_answer.c adds
+ * "warnings" and "error", closes the report and moves it to cli->out.
  */
 MUST_CHECK enum status cli_report_begin(struct cli *cli, const char *schema, struct json_out **out,
                                         struct error *err);
 MUST_CHECK enum status cli_report_end(struct cli *cli, struct json_out *json, struct error *err);
 
-/* A plan's or a trace's fingerprint as a JSON string: 16 hexadecimal digits. */
+/* Writes the fingerprint of a plan or a trace as a JSON string of 16 hexadecimal digits. */
 void cli_fingerprint(struct json_out *json, uint64_t fingerprint);
 
-/* "1 job", "2 jobs"; `one` takes an s behind it. CLI_COUNT() is for a call of printf: its text is the block's. */
+/* Returns "1 job" or "2 jobs"; the plural is `one` and an s. The text of CLI_COUNT() lives until its block ends. */
 enum { CLI_COUNT_BYTES = 48 };
 const char *cli_count(uint64_t count, const char *one, char buffer[CLI_COUNT_BYTES]);
 #define CLI_COUNT(count, one) cli_count(count, one, (char[CLI_COUNT_BYTES]){0})
 
-/* A figure's percentage with one decimal: "12.3 %". */
+/* Returns `ratio` as a percentage with one decimal: "12.3 %". */
 enum { CLI_PERCENT_BYTES = 32 };
 const char *cli_percent(double ratio, char buffer[CLI_PERCENT_BYTES]);
 
-/* The same with its sign, for errors and differences: "+4.2 %". */
+/* Returns a percentage with its sign, for errors and differences: "+4.2 %". */
 const char *cli_signed_percent(double ratio, char buffer[CLI_PERCENT_BYTES]);
 
-/* A share on the command line: "10%" and "0.1" are the same. STATUS_BAD_INPUT names the option. */
+/* Reads a share: "10%" and "0.1" are equal. Errors: STATUS_BAD_INPUT, naming the option. */
 MUST_CHECK enum status cli_ratio(const char *text, const char *option, double *out, struct error *err);
 
 /* The verbs, one file each. */

@@ -1,4 +1,4 @@
-/* Lists of "NAME=FACTOR" on the command line: by how many times something takes longer. */
+/* Lists of "NAME=FACTOR" on the command line; a factor multiplies a duration. */
 #ifndef SPILLWAY_CLI_FACTORS_H
 #define SPILLWAY_CLI_FACTORS_H
 
@@ -12,15 +12,14 @@ struct cli_factor {
 };
 
 /*
- * The first element of *list (not NULL), which becomes what is behind it, NULL at the end. `what` is that of which
- * names are, for messages: "DEVICE". zero: a factor may be 0.
- * Errors: STATUS_BAD_INPUT.
+ * Reads the first element of *list (not NULL) and advances *list past it, to NULL at the end. `what` is the kind of the
+ * names, for messages ("DEVICE"). `zero` allows the factor 0. Errors: STATUS_BAD_INPUT.
  */
 MUST_CHECK enum status cli_factor_take(const char **list, const char *option, const char *what, bool zero,
                                        struct cli_factor *out, struct error *err);
 
-/* A list whose names are devices, as a factor for each of `device_count`, 1 where none is given; NULL: no list.
- * *out lives as long as `arena`. Errors: STATUS_BAD_INPUT, STATUS_NO_MEMORY. */
+/* Reads a list of devices and returns a factor for each of `device_count` devices, 1 where the list has none. *out is
+ * NULL when `list` is; it lives as long as `arena`. Errors: STATUS_BAD_INPUT, STATUS_NO_MEMORY. */
 MUST_CHECK enum status cli_device_factors(const char *list, const char *option, uint32_t device_count,
                                           struct arena *arena, const double **out, struct error *err);
 

@@ -1,20 +1,20 @@
-/* Which machine a verb plans or simulates for, from its options. */
+/* The machine that a verb plans or simulates for, from its options. */
 #ifndef SPILLWAY_CLI_MACHINE_H
 #define SPILLWAY_CLI_MACHINE_H
 
 #include "cli/common/cli.h"
 #include "models/hardware/hardware.h"
 
-#define CLI_NOT_GIVEN (-1.0) /* of a quantity on the command line, none of which is negative */
+#define CLI_NOT_GIVEN (-1.0) /* a quantity that is not on the command line; given quantities are never negative */
 
 struct cli_machine {
     const char *name; /* preset or file; NULL: the measured profile of this machine */
-    uint64_t devices; /* 0: as many as the machine has, like threads */
+    uint64_t devices; /* 0: all devices of the machine; `threads` likewise */
     uint64_t threads;
     double device_memory_bytes, link_bytes_per_s, host_memory_bytes; /* or CLI_NOT_GIVEN */
     double storage_bytes, storage_bytes_per_s, p2p_bytes_per_s, nic_bytes_per_s; /* likewise */
     double matmul_efficiency; /* or CLI_NOT_GIVEN */
-    size_t stack;             /* enum hardware_stack; STACK_COUNT: as the machine has it */
+    size_t stack;             /* enum hardware_stack; STACK_COUNT: the machine's own */
     bool no_p2p, no_tf32;
     bool is_argument;         /* named by an argument; the verb has no --hw */
 };
@@ -30,12 +30,12 @@ struct cli_machine {
      .matmul_efficiency = CLI_NOT_GIVEN,                                                          \
      .stack = STACK_COUNT}
 
-/* --hw of verbs that take one machine: where several are given, as `whatif` takes them, all are meant. */
+/* --hw of verbs that take one machine. The message for several machines points to `whatif`. */
 #define CLI_MACHINE_OPTION(out_, help_)                                                           \
     {.name = "hw", .type = OPTION_TYPE_STRING, .value = "MACHINE", .out = out_, .help = help_,    \
      .once = "one machine; 'spillway whatif' compares several"}
 
-/* Rows for the tables of options, `m` being a struct cli_machine. */
+/* Rows for the tables of options; `m` is a pointer to a struct cli_machine. */
 #define CLI_MACHINE_NAME(m)                                                                       \
     CLI_MACHINE_OPTION(&(m)->name,                                                                \
                        "machine name ('hardware list') or file (default: the measured profile)")
@@ -61,7 +61,7 @@ struct cli_machine {
         OPTION_FLAG("no-tf32", 0, &(m)->no_tf32,                                                  \
                     "compute fp32 products without matrix cores, as PyTorch does by default")
 
-/* Of every verb that costs work. */
+/* For every verb that computes costs. */
 #define CLI_MACHINE_STACK(m)                                                                      \
     OPTION_CHOICE("stack", 0, "NAME", hardware_stack_names, &(m)->stack,                          \
                   "software whose overheads are counted (default spillway)")
@@ -72,7 +72,7 @@ struct cli_machine {
         OPTION_QUANTITY("storage-rate", 0, "RATE", DIMENSION_BYTES_PER_S,                         \
                         &(m)->storage_bytes_per_s, "rate of the storage, such as 3GB/s")
 
-/* Is anything but a name given that a machine's speeds go by? */
+/* Returns true if an option changes the speed of the machine; its name does not count. */
 static inline bool cli_machine_speeds_given(const struct cli_machine *machine)
 {
     return machine->link_bytes_per_s >= 0 || machine->p2p_bytes_per_s >= 0 || machine->nic_bytes_per_s >= 0 ||
@@ -80,22 +80,22 @@ static inline bool cli_machine_speeds_given(const struct cli_machine *machine)
            machine->matmul_efficiency >= 0;
 }
 
-/* Change a machine that is there as asked; its name does not matter. */
+/* Changes `hardware` as the options ask; machine->name is ignored. */
 MUST_CHECK enum status cli_machine_adjust(const struct cli_machine *machine, struct hardware *hardware,
                                           struct error *err);
 
-/* Find the machine and change it as asked. Zeroed struct in; the caller releases it. */
+/* Finds the machine and changes it as the options ask. `out` is zeroed before; the caller releases it. */
 MUST_CHECK enum status cli_machine_read(const struct cli_machine *machine, struct hardware *out,
                                         struct error *err);
 
-/* $XDG_CONFIG_HOME/spillway/hardware.json, or ~/.config/spillway/hardware.json. */
+/* Returns $XDG_CONFIG_HOME/spillway/hardware.json, or ~/.config/spillway/hardware.json. */
 MUST_CHECK enum status cli_profile_path(char path[CLI_PATH_BYTES], struct error *err);
 
-/* A quantity of bytes as a number of bytes; `option` is for the message. 0 when not given. */
+/* Converts a quantity of bytes to an integer, 0 when not given. `option` is named in the message. */
 MUST_CHECK enum status cli_bytes(double given, const char *option, uint64_t *out,
                                  struct error *err);
 
-/* "2 x 'host' with 96 MiB, 2 GB/s links"; of several kinds the name. */
+/* Returns "2 x 'host' with 96 MiB, 2 GB/s links"; for devices of several kinds, the machine's name. */
 enum { CLI_MACHINE_TEXT_BYTES = 256 };
 const char *cli_machine_text(const struct hardware *hardware, char text[CLI_MACHINE_TEXT_BYTES]);
 

@@ -4,7 +4,8 @@
 
 #include "base/process/options.h"
 
-/* Ends with a NULL heading. Every option of every verb has a group; a test asks for it. */
+/* All groups; ends with a NULL heading. Every option of every verb must have a group; a test checks
+ * it. */
 extern const struct option_group cli_option_groups[];
 
 #endif

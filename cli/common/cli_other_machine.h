@@ -1,4 +1,4 @@
-/* The machine that a plan is timed on instead of its own, from a verb's options. */
+/* A machine, from a verb's options, on which a plan is timed instead of its own. */
 #ifndef SPILLWAY_CLI_OTHER_MACHINE_H
 #define SPILLWAY_CLI_OTHER_MACHINE_H
 
@@ -6,15 +6,16 @@
 #include "planner/plan.h"
 
 struct cli_other_machine {
-    const struct hardware *hardware; /* NULL: the plan's own, as it is */
-    struct hardware named;           /* where it has a name ... */
-    struct plan own;                 /* ... and where the plan's own goes at other speeds: the plan once more */
+    const struct hardware *hardware; /* NULL: the plan's own machine, unchanged */
+    struct hardware named;           /* set when the options name a machine */
+    struct plan own;                 /* a second copy of the plan, set when the options change only speeds */
 };
 
 /*
- * With a name that machine, as many devices of it as the plan has; else with speeds the plan's own at these. The plan
- * was read from `path`. Zeroed struct in; release it also after an error.
- * Errors: STATUS_INFEASIBLE where a device has less memory than the plan uses of it; those of reading a machine.
+ * Finds the other machine. If the options name one, it has the plan's number of devices; if they only change speeds, it
+ * is the plan's own machine at these speeds. `path`: the file that the plan was read from. `out` is zeroed before; the
+ * caller releases it, also after an error. Errors: STATUS_INFEASIBLE if a device has less memory than the plan uses of
+ * it; the errors of reading a machine.
  */
 MUST_CHECK enum status cli_other_machine_find(const struct cli_machine *machine, const char *path,
                                               const struct plan *plan, struct cli_other_machine *out,

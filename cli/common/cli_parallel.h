@@ -1,4 +1,4 @@
-/* How jobs are spread over devices, from a verb's options; models/job/parallel.h says what it means. */
+/* How jobs are parallel over devices, from a verb's options (models/job/parallel.h). */
 #ifndef SPILLWAY_CLI_PARALLEL_H
 #define SPILLWAY_CLI_PARALLEL_H
 
@@ -6,8 +6,8 @@
 #include "models/job/job.h"
 
 struct cli_parallel {
-    const char *degrees;  /* "tp=8,pp=4"; NULL: what the jobs say */
-    const char *compress; /* "gradients=10:400GB/s"; likewise */
+    const char *degrees;  /* "tp=8,pp=4"; NULL: as in the jobs file */
+    const char *compress; /* "gradients=10:400GB/s"; NULL: as in the jobs file */
     size_t schedule, recompute, collective, partition; /* index into the choices below, or CLI_AS_THE_JOBS_SAY */
 };
 #define CLI_AS_THE_JOBS_SAY SIZE_MAX
@@ -20,7 +20,7 @@ struct cli_parallel {
 extern const char *const cli_schedule_choices[], *const cli_recompute_choices[],
     *const cli_collective_choices[], *const cli_partition_choices[]; /* NULL at the end */
 
-/* Rows for the tables of options, `p` being a struct cli_parallel. */
+/* Rows for the tables of options; `p` is a pointer to a struct cli_parallel. */
 #define CLI_PARALLEL(p)                                                                           \
     OPTION_STRING("parallel", 0, "DEGREES", &(p)->degrees,                                        \
                   "degrees of each parallel job, such as tp=4,pp=2,dp=2,v=2,sp,zero=3"),          \
@@ -35,11 +35,11 @@ extern const char *const cli_schedule_choices[], *const cli_recompute_choices[],
         OPTION_STRING("compress", 0, "WHAT=RATIO:RATE,...", &(p)->compress,                       \
                       "compress gradients, boundaries or activations, as gradients=10:400GB/s")
 
-/* Change the jobs as asked. Errors: STATUS_BAD_INPUT. */
+/* Changes the jobs as the options ask. Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_set *jobs,
                                           struct error *err);
 
-/* Was anything asked for? */
+/* Returns true if any of these options was given. */
 static inline bool cli_parallel_given(const struct cli_parallel *parallel)
 {
     return parallel->degrees || parallel->schedule != CLI_AS_THE_JOBS_SAY ||

@@ -1,10 +1,10 @@
 /*
- * What other tools call our options, so that what their users type is understood.
+ * Names of other tools for our options.
  *
- * Each is accepted in place of ours by every verb that has ours, and has none of that name itself; help and completion
- * show ours alone.
+ * Every verb that has our option accepts the other name too, unless the verb has an option of that name. Help and
+ * completion show only our names.
  *
- * Source: names of options of transformers, DeepSpeed, Megatron-LM, EleutherAI's calculators and llm-analysis.
+ * Source: options of transformers, DeepSpeed, Megatron-LM, EleutherAI's calculators and llm-analysis.
  */
 #ifndef SPILLWAY_CLI_CLI_SYNONYMS_H
 #define SPILLWAY_CLI_CLI_SYNONYMS_H

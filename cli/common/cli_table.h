@@ -26,21 +26,21 @@ struct cli_table {
     const char **cells;
     size_t cell_count, cell_capacity;
     struct arena arena;
-    struct error failed; /* the first failure of a cell; who fills cells may set it too */
+    struct error failed; /* the first failure; code that fills cells may set it too */
 };
 
 void cli_table_begin(struct cli_table *table, const char *const *headings);
 void cli_table_cell(struct cli_table *table, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Print and release. Without rows nothing is printed. STATUS_NO_MEMORY. */
+/* Prints and releases the table. A table without rows prints nothing. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status cli_table_end(struct cli_table *table, FILE *out, struct error *err);
 
-/* Tables that end on `out` are told of before they are released, and which bytes of it hold them; `out` NULL: no
- * longer. One stream at a time, as a program runs one verb (cli/document/cli_document.h). */
+/* Calls `seen` for each table that ends on `out`, before its release, with the range of bytes [from, to) that it takes
+ * on `out`. `out` NULL ends the watch. Only one stream is watched at a time (cli/document/cli_document.h). */
 typedef void (*cli_table_seen)(void *context, const struct cli_table *table, long from, long to);
 void cli_table_watch(FILE *out, cli_table_seen seen, void *context);
 
-/* A preset's name, or of a path its last folder and name. Borrowed from `name`. */
+/* Returns a short name of a network: a preset's name, or the last folder and file of a path. Borrowed from `name`. */
 const char *cli_network_label(const char *name);
 
 #endif

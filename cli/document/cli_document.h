@@ -1,9 +1,9 @@
 /*
- * --report FILE: what a verb prints, with the pictures that belong to it, as one page (cli/document/document.h).
+ * --report FILE: the text that a verb prints, with pictures, as one page (cli/document/document.h).
  *
- * A verb whose table of options has CLI_REPORT_OPTION() needs nothing else: what it prints becomes the page, its
- * tables as tables, "makespan    12 s" as a row of figures, other lines as paragraphs. Pictures and assumptions it
- * hands over where it has them; without --report these calls do nothing.
+ * A verb only needs CLI_REPORT_OPTION() in its table of options. Its printed text becomes the page: tables stay tables,
+ * "makespan    12 s" becomes a row of figures, other lines become paragraphs. The verb adds pictures and assumptions by
+ * the calls below, which do nothing without --report.
  */
 #ifndef SPILLWAY_CLI_DOCUMENT_H
 #define SPILLWAY_CLI_DOCUMENT_H
@@ -13,25 +13,29 @@
 struct hardware;
 struct trace;
 
-/* What comes from now on goes to a stream of its own. Errors: those of document_check_path(); STATUS_BAD_INPUT with --json;
- * STATUS_NO_MEMORY. cli_document_end() follows also after an error. */
+/* Redirects the verb's output to a stream for the page. Errors: those of document_check_path(); STATUS_BAD_INPUT with
+ * --json; STATUS_NO_MEMORY. The caller calls cli_document_end() also after an error. */
 MUST_CHECK enum status cli_document_begin(struct cli *cli, struct error *err);
 
-/* The verb ended with `status`: what it printed goes where it would have gone, and, where it is an answer, into the page.
- * Returns `status`, or what went wrong here. Without cli_document_begin(): nothing. */
+/* Ends the page of a verb that ended with `status`: copies the printed text to the verb's normal output and, if it is
+ * an answer, into the page. Returns `status`, or the error of this function. Does nothing without
+ * cli_document_begin(). */
 MUST_CHECK enum status cli_document_end(struct cli *cli, enum status status, struct error *err);
 
-/* Should operations be recorded for its pictures? Not where there are so many that nobody would see one: that is a warning. */
+/* Returns true if the trace should record its operations for pictures. Warns and returns false if there are too many
+ * operations to be seen in a picture. */
 bool cli_document_wants_spans(struct cli *cli, uint64_t operations);
 
-/* Timeline and memory; either trace may be NULL, as may both. A picture that cannot be drawn is a warning, on the page too. */
+/* Adds pictures of timeline and memory. Either or both traces may be NULL. A picture that cannot be drawn is a warning,
+ * which the page shows too. */
 void cli_document_traces(struct cli *cli, const struct trace *predicted, const struct trace *measured);
 
-/* Any other picture: `draw` is called at once, and writes NAME.svg to `path`. `caption` is borrowed until the end. */
+/* Adds another picture. `draw` is called at once and writes an SVG file to `path`. `caption` is borrowed until the
+ * end. */
 typedef enum status (*cli_draw)(const void *context, const char *path, struct error *err);
 void cli_document_draw(struct cli *cli, const char *caption, cli_draw draw, const void *context);
 
-/* What simulated times rest on, and what they leave out. */
+/* Adds the assumptions of simulated times, and the effects that they leave out. */
 void cli_document_simulated(struct cli *cli, const struct hardware *hardware);
 
 #endif

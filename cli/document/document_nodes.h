@@ -1,4 +1,4 @@
-/* Inside of a document: what was added, in order. For the writers of each form (document_html.c, document_markdown.c). */
+/* The contents of a document in order, for the writers of each format (document_html.c, document_markdown.c). */
 #ifndef SPILLWAY_REPORT_DOCUMENT_NODES_H
 #define SPILLWAY_REPORT_DOCUMENT_NODES_H
 
@@ -14,11 +14,11 @@ enum picture_form { PICTURE_SVG, PICTURE_PNG };
 struct node {
     enum node_kind kind;
     unsigned level;          /* of a heading */
-    const char *text;        /* of tables and pictures: the caption */
+    const char *text;        /* text of the node; caption of a table or a picture */
     /* tables: column_count headings, then the cells of the rows */
     const char **cells;
     size_t cell_count, cell_capacity, column_count;
-    bool *numbers;           /* by column: its cells are aligned to the right */
+    bool *numbers;           /* by column: the cells are aligned to the right */
     /* pictures */
     enum picture_form form;
     const unsigned char *data;
@@ -36,10 +36,10 @@ struct document {
 
 extern const char *const picture_endings[2]; /* "svg", "png" */
 
-/* The whole document into `file`. */
+/* Writes the whole document to `file`. */
 void document_write_html(const struct document *document, struct file_out *file);
 
-/* `beside` is the name of the document's file without folder and ending, which pictures begin with. */
+/* Writes the document to `file`. Names of pictures begin with `beside`, the file's name without folder and ending. */
 void document_write_markdown(const struct document *document, const char *beside, struct file_out *file);
 
 #endif

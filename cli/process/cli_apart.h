@@ -1,21 +1,22 @@
 /*
- * Work that runs code of a user's policy, done in a child process.
+ * Work that runs code of a user's policy, in a child process.
  *
- * The child does the whole work with limits of time and memory (base/process/contain.h). A policy that ends the process, crashes,
- * loops, eats memory or overwrites what it should not does so there, and that is an error with its name. What is made comes
- * back in a file; or the work is done again here, when the child came to its end.
+ * The child does the whole work within limits of time and memory (base/process/contain.h). A policy may end the
+ * process, crash, loop, use too much memory or overwrite memory; it then ends only the child, and the error says which.
+ * Results come back in a file, or the work is repeated in this process after the child has succeeded.
  */
 #ifndef SPILLWAY_CLI_CLI_APART_H
 #define SPILLWAY_CLI_CLI_APART_H
 
 #include "base/error.h"
 
-/* The work. What it makes in memory it releases again, the policy's library included. */
+/* The work. It releases all memory that it takes, and the policy's library. */
 typedef enum status (*cli_apart_work)(void *context, struct error *err);
 
 /*
- * Do `work` in a child when `policy` is a file (planner/policy/policy_load.h); nothing is done for built-in policies and NULL.
- * Errors: those of `work`; STATUS_BAD_INPUT when the child did not come to its end; STATUS_DEVICE without a child.
+ * Does `work` in a child process if `policy` is a file (planner/policy/policy_load.h). Does nothing for built-in
+ * policies and NULL. Errors: the errors of `work`; STATUS_BAD_INPUT if the child failed; STATUS_DEVICE if no child
+ * could be started.
  */
 MUST_CHECK enum status cli_try_apart(const char *policy, cli_apart_work work, void *context, struct error *err);
 

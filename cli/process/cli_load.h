@@ -1,4 +1,4 @@
-/* What the verbs say about the load of the machine: while its profile was measured, and during a run. */
+/* Warnings about the load of the machine while its profile was measured and during a run. */
 #ifndef SPILLWAY_CLI_CLI_LOAD_H
 #define SPILLWAY_CLI_CLI_LOAD_H
 
@@ -7,13 +7,13 @@
 
 struct hardware;
 
-/* Warns when the machine's profile was measured while others used its processors. */
+/* Warns when other programs used the processors while the machine's profile was measured. */
 void cli_load_warn_profile(struct cli *cli, const struct hardware *hardware);
 
 /*
- * Returns true when a run of measured_s seconds lost a noticeable share of the processors to others. Then *slowed_s is
- * predicted_s on a machine as busy as that, if the run could have used all of that share. Runs of less than two
- * seconds are too short to tell.
+ * Returns true if other programs took a noticeable share (`taken`) of the processors during a run of measured_s
+ * seconds. Then *slowed_s is the predicted time on a machine with this load, if the run could have used all of that
+ * share. Returns false for runs of less than two seconds.
  */
 bool cli_load_slows(double taken, double measured_s, double predicted_s, double *slowed_s);
 

@@ -9,11 +9,11 @@ enum { CLI_POLICIES_MAX = 128, CLI_OUTCOME_NAME_BYTES = 96 };
 enum cli_outcome_kind {
     CLI_OUTCOME_PLAN,      /* a plan was made and simulated */
     CLI_OUTCOME_NO_ROOM,   /* the jobs do not fit */
-    CLI_OUTCOME_REFUSED,   /* the way does not go with these jobs, this machine or these options */
+    CLI_OUTCOME_REFUSED,   /* the way does not suit these jobs, this machine or these options */
     CLI_OUTCOME_NOT_TRIED
 };
 
-/* What became of one policy, of one cut, or of another way to run the jobs. */
+/* Outcome of one policy, one cut or another way to run the jobs. */
 struct cli_policy_outcome {
     char policy[CLI_OUTCOME_NAME_BYTES];
     enum cli_outcome_kind kind;

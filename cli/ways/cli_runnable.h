@@ -4,7 +4,7 @@
 
 #include "models/hardware/hardware.h"
 
-/* True for devices that are a host's cores, and for what `measure` found. Other machines come from data sheets. */
+/* Returns true if devices are cores of a host or were found by `measure`. Other machines come from data sheets. */
 bool cli_runs_here(const struct hardware *hardware);
 
 #endif
