@@ -9,11 +9,11 @@
 
 struct cli_explain_report {
     const char *plan_path, *trace_path; /* trace_path NULL: the plan as simulated */
-    const struct plan *plan;            /* NULL: a trace by itself, whose path is by times */
-    bool foreign;                       /* and another program's */
-    const struct trace *trace;          /* whose critical path it is */
+    const struct plan *plan;            /* NULL: a trace without a plan; its path comes from its times */
+    bool foreign;                       /* the trace is of another program */
+    const struct trace *trace;          /* the trace with the critical path */
     const struct explain_path *path;
-    const struct explain_purchase *purchases; /* by gain */
+    const struct explain_purchase *purchases; /* sorted by gain */
     uint32_t purchase_count;
     double more;
     bool memory_known;

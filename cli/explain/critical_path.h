@@ -1,9 +1,8 @@
 /*
- * The critical path: the operation that ends last, the one whose end it waited for, and so on back to the begin.
+ * The critical path: the operation that ends last, the operation whose end it waited for, and so on back to the start.
  *
- * Its operations follow each other without anything between them but gaps, so the seconds of streams and gaps add
- * up to the makespan: each is to blame for its share. What is not on the path may be slower, up to a point,
- * without anybody noticing.
+ * The path has only operations and gaps between them, so the seconds of streams and gaps add up to the makespan.
+ * Operations off the path may be slower, up to a point, without any effect on the makespan.
  */
 #ifndef SPILLWAY_EXPLAIN_CRITICAL_PATH_H
 #define SPILLWAY_EXPLAIN_CRITICAL_PATH_H
@@ -13,7 +12,7 @@
 /* Operations of one stream (or job) on the path. */
 struct explain_share {
     double seconds;
-    double alone_s;      /* what they would take with nothing beside them */
+    double alone_s;      /* their time without contention */
     uint64_t operations;
 };
 
@@ -34,7 +33,8 @@ struct explain_path {
     uint64_t operations;
 };
 
-/* `trace` says which stream and job an operation is of. Arrays live as long as `arena`. Errors: STATUS_NO_MEMORY. */
+/* Finds the path. `trace` gives stream and job of each operation. Arrays live as long as `arena`. Errors:
+ * STATUS_NO_MEMORY. */
 MUST_CHECK enum status explain_path_find(const struct trace *trace, const struct explain_times *times,
                                          const struct explain_schedule *schedule, struct arena *arena,
                                          struct explain_path *out, struct error *err);

@@ -1,9 +1,8 @@
 /*
- * What buying more would bring: throughput with one figure of the machine larger, from simulating the plan once more.
+ * The gain of a larger machine: throughput with one figure of the machine increased, by simulating the plan again.
  *
- * The plan stays as it is (its order, its places in memory), so a gain is what comes without planning anew; more
- * memory is of no use to a plan as it is, so for it the jobs are planned again, and held against themselves
- * planned again without it.
+ * The plan keeps its order and its places in memory, so a gain is without replanning. More memory is useless to an
+ * unchanged plan; for memory the jobs are planned again, and compared with a new plan without the added memory.
  */
 #ifndef SPILLWAY_EXPLAIN_PURCHASE_H
 #define SPILLWAY_EXPLAIN_PURCHASE_H
@@ -21,39 +20,40 @@ enum explain_resource {
 };
 extern const char *const explain_resource_names[EXPLAIN_RESOURCE_COUNT]; /* "compute", "link", ... */
 
-/* More links than these are bought by kind: those of one bandwidth whose names differ in digits alone. */
+/* With more links than EXPLAIN_LINKS_MAX, links are grouped: those of one bandwidth whose names differ only in
+ * digits. */
 enum { EXPLAIN_LINKS_MAX = 16, EXPLAIN_PURCHASES_MAX = 64 };
 
 struct explain_purchase {
     uint32_t resource;        /* enum explain_resource */
     const char *name;         /* "pcie0", "pcie# (64 of them)", "rtx-3090-24gb"; lives as long as the arena */
-    double figure;            /* as it is: FLOP/s, bytes/s or bytes; 0: unknown */
+    double figure;            /* current value: FLOP/s, bytes/s or bytes; 0: unknown */
     enum dimension dimension;
-    uint32_t first;           /* the type's or the first link's index */
+    uint32_t first;           /* index of the device type or of the first link */
     double before_s, after_s; /* makespans */
-    double gain;              /* of throughput: before over after, minus one */
-    double derivative;        /* of throughput by the figure, each relative to itself: 1 where the run goes up as the
-                                 figure does, 0 where it does not care; may be below 0 (an order that was made for other times) */
+    double gain;              /* relative gain of throughput: before_s / after_s - 1 */
+    double derivative;        /* relative change of throughput per relative change of the figure: 1 proportional, 0 no
+                                 effect; may be below 0 (the plan's order was made for other times) */
 };
 
 /*
- * All that the machine has of which a run could want more, each with `more` (0.1: a tenth) added, by gain, the largest
- * first. Compute is of a device type: all its kernels at once. At most EXPLAIN_PURCHASES_MAX; names live as long as `arena`.
- * Cost: a simulation each. Errors: those of sim_run().
+ * Finds the gain of each figure that could help a run, with `more` added (0.1: a tenth), the largest gain first.
+ * Compute is a device type: all its kernels at once. At most EXPLAIN_PURCHASES_MAX; names live as long as `arena`.
+ * Cost: one simulation per figure. Errors: those of sim_run().
  */
 MUST_CHECK enum status explain_purchases(const struct plan *plan, double more, struct arena *arena,
                                          struct explain_purchase *out, uint32_t *count, struct error *err);
 
 /*
- * The same of the memory of all devices: the jobs of the plan in the file at `path` are planned with its policy,
- * as if nothing else had been asked for, on its machine and on one with more. *known is false where that cannot be
- * done: a policy that is not built in, leases. Errors: those of plan_read(), planner_plan() and sim_run(), but for
+ * Finds the gain of more memory on all devices. The jobs of the plan in the file at `path` are planned with the plan's
+ * policy and default options, on its machine and on one with more memory. *known is false if that is impossible: a
+ * policy that is not built in, leases. Errors: those of plan_read(), planner_plan() and sim_run(), except those of
  * plans that do not fit.
  */
 MUST_CHECK enum status explain_memory_purchase(const char *path, double more, struct explain_purchase *out, bool *known,
                                                struct error *err);
 
-/* In the order of explain_purchases(). */
+/* Sorts in the order of explain_purchases(). */
 void explain_purchases_sort(struct explain_purchase *purchases, uint32_t count);
 
 #endif

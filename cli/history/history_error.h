@@ -1,8 +1,8 @@
 /*
- * How far off predictions were, by time or by whatever the runs have in common.
+ * Errors of predictions, grouped by time or by a property of the runs.
  *
- * A run counts when every job came to its end, so that what was predicted and what was measured are the same work. Its
- * error is predicted / measured - 1 of the makespan: above 0 it was faster than promised, by so much of its own time.
+ * A run counts if every job ended, because then prediction and measurement are of the same work. Its error is predicted
+ * / measured - 1 of the makespan: above 0 the run was faster than predicted, relative to its measured time.
  */
 #ifndef SPILLWAY_HISTORY_ERROR_H
 #define SPILLWAY_HISTORY_ERROR_H
@@ -18,16 +18,16 @@ extern const char *const history_by_names[]; /* ends with NULL */
 struct history_error {
     const char *group;    /* "2026-11" */
     size_t runs;
-    double mean;          /* of errors: a bias */
+    double mean;          /* mean of errors: the bias */
     double mean_absolute, median_absolute;
     double worst;         /* with its sign */
 };
 
-/* Of one run; false: it does not count. */
+/* Computes the error of one run. Returns false if the run does not count. */
 bool history_error_of(const struct history_record *record, double *out);
 
-/* A group for each value, in ascending order, and behind them all runs together, as "all". No groups without runs that
- * count. Texts live as long as `arena` and the records. Errors: STATUS_NO_MEMORY. */
+/* Makes a group for each value, in ascending order, and a last group "all" of all runs. Groups without runs that count
+ * are left out. Texts live as long as `arena` and the records. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status history_errors(const struct history_record *records, size_t count, enum history_by by,
                                       struct arena *arena, struct history_error **out, size_t *group_count,
                                       struct error *err);

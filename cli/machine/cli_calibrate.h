@@ -1,8 +1,9 @@
 /*
- * What a machine's figures make of measured runs: the time of an iteration is that of the plan of the run, simulated.
+ * Predicted times of measured runs, as functions of a machine's figures: the time of an iteration is the simulated
+ * makespan of the run's plan.
  *
- * The figures are those of device types and links that a datasheet cannot know (calibration_figure_names). A figure that the
- * machine does not have is 0 and stays so. cli/machine/cli_calibrate_fit.h moves them.
+ * The figures are those of device types and links that datasheets do not give (calibration_figure_names). A figure that
+ * the machine does not have is 0 and stays 0. cli/machine/cli_calibrate_fit.h fits the others.
  */
 #ifndef SPILLWAY_CLI_CALIBRATE_H
 #define SPILLWAY_CLI_CALIBRATE_H
@@ -20,21 +21,22 @@ enum calibration_figure {
 extern const char *const calibration_figure_names[FIT_FIGURES];
 extern const enum dimension calibration_figure_dimensions[FIT_FIGURES];
 
-/* What machine `name` has of them, in SI units; of networks between nodes where some run needs several. */
+/* Reads the figures of machine `name`, in SI units; of networks between nodes if a run needs several nodes. */
 MUST_CHECK enum status calibration_start(const char *name, const struct measured_runs *sets, uint32_t set_count,
                                          double out[FIT_FIGURES], struct error *err);
 
-/* As many of its nodes as have `devices`, with memory for everything: whatever a formula says, the run had it. */
+/* Makes a machine with enough nodes for `devices` and unlimited memory: the measured runs fitted, whatever a formula
+ * says. */
 MUST_CHECK enum status calibration_machine(const char *name, uint32_t devices, struct hardware *out, struct error *err);
 
-/* The run as one job with one minibatch. */
+/* Makes a job with one minibatch from a run. */
 MUST_CHECK enum status calibration_job(const struct measured_run *run, struct job_set *out, struct error *err);
 
-/* Back into a machine, with kind "fitted"; source NULL: values alone. */
+/* Writes figures to a machine, with kind "fitted"; source NULL: only the values. */
 void calibration_put(struct hardware *hardware, const double values[FIT_FIGURES], double spread, const char *source);
 
-/* Seconds of an iteration of a run on as many nodes of machine `name` as it needs, which has these figures (NULL: its
- * own). Errors: those of hardware_find() and planner_plan(). */
+/* Predicts the seconds of an iteration of a run, on the number of nodes of machine `name` that it needs, with these
+ * figures (NULL: the machine's own). Errors: those of hardware_find() and planner_plan(). */
 MUST_CHECK enum status calibration_predict(const char *name, const double values[FIT_FIGURES],
                                            const struct measured_run *run, double *out_s, struct error *err);
 

@@ -1,21 +1,21 @@
 /*
- * Moving a machine's figures until its runs take what was measured.
+ * Fits a machine's figures to measured run times.
  *
- * The sum that is least is
+ * It minimises
  *
  *     sum over files of weight / runs * sum over its runs of rho(log(predicted / measured))
  *
- * rho being soft-L1: nearly the error itself, which is what is told afterwards, and smooth where it is least. Runs that no
- * formula explains (stragglers, memory that was short) pull as a constant would. A weak pull towards the figures at the
- * beginning decides what runs do not. Ratios stay below 0.98, rates below what the datasheet says.
+ * rho is soft-L1: smooth at its minimum, and nearly proportional to the error, which the report shows. It limits the
+ * pull of runs that no formula explains (stragglers, short memory). A weak pull towards the initial figures decides
+ * figures that the runs do not determine. Ratios stay below 0.98, rates below the datasheet's.
  *
- * Predicted is simulated; but a solver asks thousands of times. It is given a closed form of the run instead
- * (planner/capacity/what_if_floor.h: passes, sends and exchanges of a pipeline, added up), times what the simulation of the run
- * takes to its closed form. With the figures that come out all runs are simulated anew, the factors with them, and so on until
- * the sum, of simulated times, is no longer less. Equal input gives equal figures.
+ * Predictions are simulated, but a solver evaluates thousands of them. So it evaluates a closed form of the run
+ * (planner/capacity/what_if_floor.h: the sum of passes, sends and exchanges of a pipeline), times the ratio of
+ * simulated time to closed form. With the fitted figures all runs are simulated again, which updates the ratios, until
+ * the sum of simulated times no longer decreases. Equal inputs give equal figures.
  *
- * Sources: Huber, Robust Statistics, 1981; More, The Levenberg-Marquardt algorithm, 1978 (GSL's trust region); Bandler and
- * others, Space Mapping: The State of the Art, IEEE T-MTT 52(1), 2004.
+ * Sources: Huber, Robust Statistics, 1981; More, The Levenberg-Marquardt algorithm, 1978 (GSL's trust region); Bandler
+ * and others, Space Mapping: The State of the Art, IEEE T-MTT 52(1), 2004.
  */
 #ifndef SPILLWAY_CLI_CALIBRATE_FIT_H
 #define SPILLWAY_CLI_CALIBRATE_FIT_H
@@ -28,10 +28,10 @@ struct calibration_problem {
     const struct measured_runs *sets; /* (set_count) */
     uint32_t set_count;
     const double *weights;  /* (set_count), above 0; NULL: 1 each */
-    bool keep[FIT_FIGURES]; /* as they are */
+    bool keep[FIT_FIGURES]; /* figures that are not fitted */
 };
 
-/* Change `values`, of which those above 0 are fitted. Errors: STATUS_BAD_INPUT for too few runs; those of
+/* Fits the figures in `values` that are above 0. Errors: STATUS_BAD_INPUT for too few runs; those of
  * calibration_predict(). */
 MUST_CHECK enum status calibration_fit(const struct calibration_problem *problem, const struct calibration_split *split,
                                        double values[FIT_FIGURES], struct error *err);

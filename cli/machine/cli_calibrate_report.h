@@ -1,4 +1,4 @@
-/* What `calibrate` found, as text and as JSON. */
+/* The report of `calibrate`, as text and as JSON. */
 #ifndef SPILLWAY_CLI_CALIBRATE_REPORT_H
 #define SPILLWAY_CLI_CALIBRATE_REPORT_H
 
@@ -8,28 +8,29 @@
 
 enum { CALIBRATION_SETS_MAX = 16 };
 
-/* Of predicted over measured less 1. */
+/* Statistics of the errors predicted / measured - 1. */
 struct calibration_error {
-    double mean_absolute, mean, largest; /* ratios; largest without its sign */
+    double mean_absolute, mean, largest; /* ratios; largest as an absolute value */
     uint32_t runs;
 };
 
-/* Of a file's runs; each one is fitted to or held out. */
+/* The runs of a file; each is fitted or held out. */
 struct calibration_judged {
-    double *seconds; /* predicted; with folds, by the fit that did not see the run */
+    double *seconds; /* predicted; with folds, by the fit in which the run was held out */
     struct calibration_error fitted, held;
 };
 
 struct calibration_outcome {
-    struct arena arena; /* everything is in it */
-    const char *machine, *output; /* output: NULL where nothing is written */
+    struct arena arena; /* owns all arrays */
+    const char *machine, *output; /* output: NULL if no file is written */
     struct measured_runs sets[CALIBRATION_SETS_MAX];
     struct calibration_judged of[CALIBRATION_SETS_MAX];
     uint32_t set_count;
     struct calibration_split split;
     struct calibration_folds folds;
-    struct calibration_error (*fold_errors)[CALIBRATION_SETS_MAX]; /* (folds.count): of what each holds out */
-    double start[FIT_FIGURES], end[FIT_FIGURES]; /* the same with folds: each ends elsewhere */
+    struct calibration_error (*fold_errors)[CALIBRATION_SETS_MAX]; /* (folds.count): errors of the runs that each fold
+                                                                      holds out */
+    double start[FIT_FIGURES], end[FIT_FIGURES]; /* equal with folds, because each fold ends with its own figures */
 };
 
 MUST_CHECK enum status calibration_report_text(struct cli *cli, const struct calibration_outcome *outcome, struct error *err);

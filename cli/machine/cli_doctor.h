@@ -1,9 +1,8 @@
 /*
- * Is this machine ready? One finding for each thing that a run leans on: well, worth a look, or broken, and how to
- * repair it.
+ * The findings of `doctor`: for each part of the system that a run depends on, its health and how to repair it.
  *
- * Everything is read from where the system says it (/proc, /sys, programs on PATH), so that no CUDA library is
- * needed, and a test can put a made-up machine in its place.
+ * Everything is read from system files (/proc, /sys, programs on PATH). So no CUDA library is needed, and a test can
+ * substitute a made-up machine.
  */
 #ifndef SPILLWAY_CLI_CLI_DOCTOR_H
 #define SPILLWAY_CLI_CLI_DOCTOR_H
@@ -26,18 +25,18 @@ struct cli_finding {
 };
 
 struct cli_doctor {
-    const char *root;        /* in front of /proc and /sys; "" but in tests */
-    const char *storage;     /* a folder for states; NULL: the current one, which is not written to */
-    uint64_t memlock_bytes;  /* memory that may be locked; UINT64_MAX: any */
+    const char *root;        /* prefix of /proc and /sys; "" except in tests */
+    const char *storage;     /* a folder for states; NULL: the current one, to which nothing is written */
+    uint64_t memlock_bytes;  /* memory that may be locked; UINT64_MAX: unlimited */
     struct cli_finding findings[CLI_FINDINGS_MAX];
     uint32_t count;
-    bool no_device;          /* nothing that could carry out a plan */
+    bool no_device;          /* no device could carry out a plan */
 };
 
-/* Look at everything; what cannot be looked at is a finding as well. */
+/* Checks everything; parts that cannot be checked are findings too. */
 void cli_doctor_look(struct cli_doctor *doctor);
 
-/* The worst of all. */
+/* Returns the worst health of all findings. */
 enum cli_health cli_doctor_health(const struct cli_doctor *doctor);
 
 #endif

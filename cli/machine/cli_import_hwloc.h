@@ -1,14 +1,14 @@
-/* A machine's topology as `lstopo --of xml` writes it, laid over a machine that is known otherwise. */
+/* A machine's topology, as `lstopo --of xml` writes it, added to a machine whose other figures are known. */
 #ifndef SPILLWAY_CLI_IMPORT_HWLOC_H
 #define SPILLWAY_CLI_IMPORT_HWLOC_H
 
 #include "models/hardware/hardware_import.h"
 
 /*
- * Host memory (all NUMA nodes together), cores, and of each GPU the speed of its PCIe link as it is negotiated, of which
- * copies are taken to reach 0.8. GPUs are NVIDIA's PCI devices that display or compute, in the order of the file.
- * Errors: STATUS_BAD_INPUT for what hwloc cannot load, which says no line, and for another number of GPUs than the
- * machine has (none is none said); STATUS_NO_MEMORY.
+ * Takes from the file host memory (the sum of all NUMA nodes), cores, and the negotiated speed of each GPU's PCIe link;
+ * copies are assumed to reach 0.8 of it. GPUs are NVIDIA's PCI devices that display or compute, in the order of the
+ * file. Errors: STATUS_BAD_INPUT, without a line, if hwloc cannot load the file, and if the number of GPUs differs from
+ * the machine's (a file without GPUs is accepted); STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status cli_import_hwloc(const char *path, const char *as_of, struct hardware *machine,
                                         struct import_report *report, struct error *err);

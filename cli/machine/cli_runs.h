@@ -1,14 +1,14 @@
 /*
- * Measured training runs of GPT models from CSV files: what was trained how, and how long an iteration took.
+ * Measured training runs of GPT models from CSV files: model, parallelism and time of an iteration.
  *
- * The first line names the columns; lines that begin with "##", or are empty, are passed over. Columns
- * may stand in any order, those of unknown names are an error.
+ * The first line names the columns. Empty lines and lines that begin with "##" are skipped. Columns may be in any
+ * order; a column of unknown name is an error.
  *
  *     required   # GPUs, global batch, micro batch, hidden size, attention heads, # layers, sequence length,
  *                tensor parallelism, data parallelism, pipeline parallelism, iteration time (ms)
  *     optional   recompute (none, selective, full or stage; else none), chunks (of the interleaved
  *                schedule; else 1), sequence parallelism (0 or 1), scatter (0 or 1), exposed (0 or 1),
- *                vocabulary (else 50257), Parameters (billion), which is looked at by nobody
+ *                vocabulary (else 50257), Parameters (billion), which is ignored
  *
  * Source of the names: VIA-Research/vTrain, data/ground_truth_single.csv (MIT licence).
  */
@@ -32,7 +32,7 @@ enum run_column {
 };
 
 struct measured_run {
-    uint32_t of[RUN_COLUMNS]; /* batch: samples of all replicas together */
+    uint32_t of[RUN_COLUMNS]; /* RUN_BATCH: samples of all replicas together */
     double seconds;           /* of an iteration, above 0 */
     uint32_t line;
 };
@@ -43,12 +43,13 @@ struct measured_runs {
     uint32_t count;
 };
 
-/* Lives as long as `arena`. Errors: STATUS_BAD_INPUT with file, line and column of what is wrong, also where
- * degrees and batches do not fit together; STATUS_IO, STATUS_LIMIT, STATUS_NO_MEMORY. */
+/* Reads a file; *out lives as long as `arena`. Errors: STATUS_BAD_INPUT with file, line and column of the fault, also
+ * if degrees and batches contradict each other; STATUS_IO, STATUS_LIMIT, STATUS_NO_MEMORY. */
 MUST_CHECK enum status measured_runs_read(const char *path, struct arena *arena, struct measured_runs *out,
                                           struct error *err);
 
-/* Columns and values as files spell them. False: there is none of that name, or it cannot have that value. */
+/* Convert columns and values as files spell them. Return false for an unknown name or a value that the column cannot
+ * have. */
 bool measured_runs_column(const char *name, enum run_column *out);
 const char *measured_runs_column_name(enum run_column column);
 bool measured_runs_value(enum run_column column, const char *text, uint32_t *out);

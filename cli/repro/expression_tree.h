@@ -1,4 +1,4 @@
-/* The parsed form of an expression, between expression_parse.c and expression.c alone. */
+/* The parsed form of an expression, shared only by expression_parse.c and expression.c. */
 #ifndef SPILLWAY_REPRO_EXPRESSION_TREE_H
 #define SPILLWAY_REPRO_EXPRESSION_TREE_H
 
@@ -35,7 +35,7 @@ enum { EXPRESSION_PARTS_MAX = 16 };
 
 struct expression {
     enum expression_kind kind;
-    size_t place; /* character, from 1 */
+    size_t place; /* position in the text, in characters from 1 */
     double number;
     const char *text;
     size_t function;

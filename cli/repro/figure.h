@@ -1,13 +1,13 @@
 /*
- * A figure or a table of a paper, as one file: what was published, what to run, what to compare.
+ * A figure or a table of a paper as one file: published values, runs and comparisons.
  *
- * Rows are the points of the figure. A row's columns hold parameters and published values; for each row the
- * files and runs are made from templates, and each series has one simulated value, an expression over what the
- * runs answered. plots/papers/README.md is the format's manual, with an example of every key.
+ * Rows are the points of the figure. A row's columns hold parameters and published values. For each row, files and runs
+ * are made from templates. Each series has one simulated value: an expression over the answers of the runs.
+ * plots/papers/README.md is the manual of the format, with an example of every key.
  *
- * A figure may have a *real* set-up as well: rows, files, runs and series of a workload so small that the executor of
- * this machine carries it out. Its series have a measured value beside the simulated one, and it is that which the
- * simulated value is held against.
+ * A figure may also have a *real* set-up: rows, files, runs and series of a workload that is small enough for the
+ * executor on this machine. Its series have a measured value too, and the simulated value is compared with the measured
+ * one.
  */
 #ifndef SPILLWAY_REPRO_FIGURE_H
 #define SPILLWAY_REPRO_FIGURE_H
@@ -20,7 +20,7 @@
 #include "base/json/json_in.h"
 #include "cli/repro/expression.h"
 
-/* More make no figure; files of other people are read too. */
+/* Limits of a figure, since files may come from other people. */
 enum { FIGURE_ROWS_MAX = 2000, FIGURE_COLUMNS_MAX = 64, FIGURE_SERIES_MAX = 32, FIGURE_RUNS_MAX = 64,
        FIGURE_FILES_MAX = 64, FIGURE_TEXTS_MAX = 64, FIGURE_NONE = UINT32_MAX };
 
@@ -33,29 +33,29 @@ struct figure_texts {
 
 struct figure_column {
     const char *name;
-    const char *source, *reading; /* of published values; NULL: parameters */
-    bool named;                   /* rows are called by it, in tables and pictures */
+    const char *source, *reading; /* of published values: source and how they were read; NULL: parameters */
+    bool named;                   /* the column is part of row names, in tables and pictures */
 };
 
 struct figure_file {
     const char *name;
-    const json_t *content; /* an object: a template of its text; a string: a template of a path */
+    const json_t *content; /* an object: template of the file's text; a string: template of a path */
 };
 
 struct figure_run {
     const char *name;
     const json_t *commands; /* an array of arguments, or an array of such arrays */
-    bool chained;           /* the latter */
+    bool chained;           /* `commands` is an array of arrays */
 };
 
 struct figure_series {
     const char *name, *label;
-    uint32_t published; /* column; FIGURE_NONE: ours alone */
+    uint32_t published; /* column; FIGURE_NONE: the series has only simulated values */
     const struct expression *simulated;
-    const struct expression *measured; /* of real set-ups; NULL: nothing is */
+    const struct expression *measured; /* of real set-ups; NULL: not measured */
     const json_t *object; /* for messages */
     bool counted;         /* its points count for accuracy */
-    bool shown;           /* in table and picture */
+    bool shown;           /* the series is in table and picture */
     bool absolute;        /* errors are differences, in the quantity's unit */
 };
 
@@ -67,15 +67,15 @@ struct figure_claim {
 
 struct figure_accuracy {
     bool known;
-    double within; /* how many points are within this is told; default 0.1 */
-    double mean, worst; /* marks; 0: none */
+    double within; /* the report counts points with an error of at most this; default 0.1 */
+    double mean, worst; /* limits of the errors; 0: none */
 };
 
-/* What a real set-up asks of the machine. */
+/* Requirements of a real set-up. */
 struct figure_real {
     bool offered;      /* the file has one */
-    bool read;         /* and this is it: */
-    uint32_t steps;    /* minibatches, unless somebody says otherwise */
+    bool read;         /* this figure was read from it; valid only then: */
+    uint32_t steps;    /* minibatches, unless changed on the command line */
     double host_bytes; /* memory that must be free */
 };
 
@@ -98,7 +98,7 @@ struct figure {
     } x;
     enum figure_kind kind;
     struct figure_texts set_up, assumptions, not_modelled, notes;
-    struct figure_texts changes; /* made since it was read: cli/repro/figure_change.h */
+    struct figure_texts changes; /* changes after reading: cli/repro/figure_change.h */
     struct figure_column columns[FIGURE_COLUMNS_MAX];
     uint32_t column_count;
     struct value *cells; /* row_count rows of column_count values: numbers, texts, missing */
@@ -117,18 +117,18 @@ struct figure {
 };
 
 /*
- * Read a figure and check all that can be without running: names in templates and expressions, lengths of
- * rows, published values that are numbers. The caller frees it with figure_destroy().
- * Errors: STATUS_BAD_INPUT with the place, STATUS_IO, STATUS_LIMIT, STATUS_NO_MEMORY.
+ * Reads a figure and checks everything that needs no run: names in templates and expressions, lengths of rows,
+ * published values that are numbers. The caller frees it with figure_destroy(). Errors: STATUS_BAD_INPUT with the
+ * place, STATUS_IO, STATUS_LIMIT, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status figure_read(const char *path, struct figure **out, struct error *err);
 
-/* The same from memory; files that it names are looked for beside `name`. */
+/* Reads a figure from memory; relative paths in it start at the folder of `name`. */
 MUST_CHECK enum status figure_parse(const char *name, const char *text, size_t length, struct figure **out,
                                     struct error *err);
 
 /*
- * The same of its real set-up, which has a parameter "steps" in every row beside its own columns. Errors: also
+ * Read the real set-up of a figure. Every row gets a parameter "steps" besides its own columns. Errors: also
  * STATUS_INFEASIBLE for a figure without one.
  */
 MUST_CHECK enum status figure_read_real(const char *path, struct figure **out, struct error *err);
@@ -142,8 +142,8 @@ static inline const struct value *figure_cell(const struct figure *figure, uint3
     return &figure->cells[(size_t)row * figure->column_count + column];
 }
 
-/* Names that templates know are its columns; series' expressions also runs and the series before them; claims
- * columns and series. */
+/* Lists the names that expressions may use. Templates: columns. Expressions of series: also runs and earlier series.
+ * Claims: columns and series. */
 enum { FIGURE_NAMES_MAX = FIGURE_COLUMNS_MAX + FIGURE_RUNS_MAX + FIGURE_SERIES_MAX };
 uint32_t figure_names(const struct figure *figure, bool runs, uint32_t series_count,
                       const char *names[FIGURE_NAMES_MAX]);

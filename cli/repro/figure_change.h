@@ -1,15 +1,15 @@
 /*
- * A figure with its set-up changed: "and on another machine?", "and with half the models?".
+ * A figure with a changed set-up: for another machine, for half of the models.
  *
- * NAME=VALUE changes, by what NAME is,
+ * The meaning of NAME=VALUE depends on NAME:
  *
- *     a parameter column    its value in every row; '-' stands for '_' too, so that a column can be in an option's place
+ *     a parameter column    its value in every row; '-' counts as '_', so that a column can have an option's name
  *     jobs.KEY              a key of every job of the figure's jobs files; '.' leads into objects
- *     an option             of every command whose verb has it, in place of what is there, however often, or behind it; a
- *                           flag takes yes and no; '.' and '_' count as '-'
+ *     an option             of every command whose verb has it: replaces all occurrences, or is appended; a flag takes
+ *                           yes and no; '.' and '_' count as '-'
  *
- * What was published stays as it is: an error is then what the change makes of the prediction, and the figure says
- * with what it was made.
+ * Published values do not change: an error then shows the effect of the change on the prediction. The figure lists its
+ * changes.
  */
 #ifndef SPILLWAY_REPRO_FIGURE_CHANGE_H
 #define SPILLWAY_REPRO_FIGURE_CHANGE_H
@@ -18,16 +18,16 @@
 
 enum figure_option { FIGURE_OPTION_NONE, FIGURE_OPTION_VALUE, FIGURE_OPTION_FLAG };
 
-/* What `option` is to the verb of a command. */
+/* Returns whether `option` is an option or a flag of the verb of a command. */
 struct figure_verbs {
     enum figure_option (*option)(void *context, const char *verb, const char *option);
     void *context;
 };
 
 /*
- * Apply one. Errors: STATUS_BAD_INPUT for a text without '=', a name that changes nothing (with a suggestion among the
- * columns), a published column, a flag's value that is neither yes nor no, a key that leads nowhere; STATUS_LIMIT,
- * STATUS_NO_MEMORY. The figure is then only good for figure_destroy().
+ * Applies one change. Errors: STATUS_BAD_INPUT for a text without '=', a name that changes nothing (with a suggestion
+ * among the columns), a published column, a flag's value that is neither yes nor no, a key that leads nowhere;
+ * STATUS_LIMIT, STATUS_NO_MEMORY. After an error the figure can only be destroyed.
  */
 MUST_CHECK enum status figure_change(struct figure *figure, const char *text, const struct figure_verbs *verbs,
                                      struct error *err);

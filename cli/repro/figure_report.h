@@ -7,21 +7,22 @@
 #include "cli/document/document.h"
 #include "cli/repro/figure_result.h"
 
-/* "12.3", "0.00456", "1.2e+09": four digits of a number; "-" for what is missing. */
+/* Returns a number with four digits: "12.3", "0.00456", "1.2e+09"; "-" for a missing value. */
 enum { FIGURE_NUMBER_BYTES = 32 };
 const char *figure_number(const struct value *value, char text[FIGURE_NUMBER_BYTES]);
 
-/* "+4.2 %", of absolute series "+0.3"; "" when nothing was compared. */
+/* Returns "+4.2 %", or "+0.3" for absolute series; "" when nothing was compared. */
 const char *figure_error(const struct figure_series *series, const struct figure_point *point,
                          char text[FIGURE_NUMBER_BYTES]);
 
-/* Picture to `path`, .svg or .png. Errors: those of plot_figure_draw(). */
+/* Draws a picture to `path`, .svg or .png. Errors: those of plot_figure_draw(). */
 MUST_CHECK enum status figure_draw(const struct figure_result *result, const char *path, struct error *err);
 
-/* One line a point: the row's columns, series, published, simulated, error. RFC 4180. */
+/* Writes CSV (RFC 4180), one line per point: the row's columns, series, published, simulated, error. */
 void figure_write_csv(const struct figure_result *result, FILE *out);
 
-/* Title, paper, verdict, picture (`picture` NULL: none), table, claims, set-up and what is not modelled. */
+/* Adds title, paper, verdict, picture (`picture` NULL: none), table, claims, set-up and effects that are not
+ * modelled. */
 MUST_CHECK enum status figure_add_to_document(const struct figure_result *result, const char *picture, unsigned level,
                                               struct document *document, struct error *err);
 

@@ -1,6 +1,6 @@
 /*
- * What a figure came to: simulated beside published, the error of each point, claims, and a verdict. Of a real set-up
- * there is a measured value too, and errors are against that.
+ * The result of a figure: simulated and published values, the error of each point, claims, and a verdict. In a real
+ * set-up there are measured values too, and errors are relative to these.
  */
 #ifndef SPILLWAY_REPRO_FIGURE_RESULT_H
 #define SPILLWAY_REPRO_FIGURE_RESULT_H
@@ -9,15 +9,16 @@
 #include "cli/repro/run_set.h"
 
 struct figure_point {
-    struct value published; /* a number or missing; missing where the series has none */
+    struct value published; /* a number or missing; missing if the series has no published values */
     struct value simulated; /* the same */
-    struct value measured;  /* the same; missing where nothing is */
-    bool compared;          /* simulated, and measured (of real set-ups) or published are there: */
-    double error;           /* simulated over that, - 1; of absolute series the difference */
+    struct value measured;  /* likewise; missing outside real set-ups */
+    bool compared;          /* simulated and reference value are both there; the reference is the measured value of a
+                               real set-up, else the published one */
+    double error;           /* simulated / reference - 1; of absolute series the difference */
 };
 
 struct figure_judged {
-    bool known; /* false: something it needs is missing: */
+    bool known; /* false: a value that it needs is missing */
     bool holds;
     const char *why;
 };
@@ -29,21 +30,21 @@ struct figure_result {
     struct arena arena;
     struct figure_point *points; /* row_count rows of series_count */
     struct figure_judged claims[FIGURE_TEXTS_MAX];
-    uint32_t counted;     /* points that count: published, simulated, neither left out */
-    uint32_t within;      /* of these, error at most accuracy.within */
-    uint32_t missing;     /* published (measured) and not simulated */
-    double mean, worst;   /* of |error|; worst has its sign */
+    uint32_t counted;     /* points that count: published, simulated and not left out */
+    uint32_t within;      /* counted points with an error of at most accuracy.within */
+    uint32_t missing;     /* points with a reference value but no simulated value */
+    double mean, worst;   /* of |error|; worst keeps its sign */
     uint32_t worst_row, worst_series;
-    uint32_t alike, pairs; /* of real set-ups: pairs of points of a series, and how many simulation and measurement
-                              put in the same order */
+    uint32_t alike, pairs; /* of real set-ups: pairs of points of a series, and how many of them simulation and
+                              measurement put in the same order */
     uint32_t claims_held;
-    bool met; /* marks of accuracy, if any, and all claims */
-    double cpu_s; /* of its runs; those it shares with others too */
+    bool met; /* limits of accuracy, if any, and all claims are met */
+    double cpu_s; /* processor time of its runs, also of those that other figures share */
     char verdict[FIGURE_VERDICT_BYTES];
 };
 
 /*
- * Evaluate: `indexes` are those of figure_add_runs() in `set`, which was executed. The caller ends it with
+ * Evaluates a figure; `indexes` come from figure_add_runs() for `set`, which was executed. The caller ends it with
  * figure_result_release(). Errors: STATUS_BAD_INPUT with the place of the expression, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status figure_evaluate(const struct figure *figure, const struct run_set *set,
@@ -56,13 +57,13 @@ static inline const struct figure_point *figure_point_at(const struct figure_res
     return &result->points[(size_t)row * result->figure->series_count + series];
 }
 
-/* What a point's simulated value is held against. */
+/* Returns the reference value, with which a point's simulated value is compared. */
 static inline const struct value *figure_reference(const struct figure *figure, const struct figure_point *point)
 {
     return figure->real.read ? &point->measured : &point->published;
 }
 
-/* What a row is called: its parameters, "homogeneous, models 8, gpus 4". */
+/* Returns the name of a row, from its parameters: "homogeneous, models 8, gpus 4". */
 enum { FIGURE_LABEL_BYTES = 160 };
 const char *figure_row_label(const struct figure *figure, uint32_t row, char label[FIGURE_LABEL_BYTES]);
 

@@ -1,4 +1,4 @@
-/* The report of `run`: the prediction beside the measurement, and how the jobs ended. */
+/* The report of `run`: prediction and measurement side by side, and how each job ended. */
 #ifndef SPILLWAY_CLI_CLI_RUN_REPORT_H
 #define SPILLWAY_CLI_CLI_RUN_REPORT_H
 
@@ -7,14 +7,14 @@
 #include "cli/run/cli_resume.h"
 #include "cli/ways/cli_predict.h"
 
-/* What the command line says. */
+/* The command line. */
 struct cli_run_request {
     const char *plan_path, *trace_path, *log_path;
-    const char *scratch_trace; /* without a trace_path: for the pictures of --report; may be NULL */
-    const char *checkpoint, *checkpoint_every; /* a folder, how often; NULL: not given */
+    const char *scratch_trace; /* file for the pictures of --report if trace_path is NULL; may be NULL */
+    const char *checkpoint, *checkpoint_every; /* folder and interval; NULL: not given */
     const char *storage;                       /* a folder; NULL: not given */
-    const char *output;                        /* a folder for weights; NULL: where the plan has them */
-    const char *policy, *carried;              /* live; NULL: not given */
+    const char *output;                        /* folder for weights; NULL: the places in the plan */
+    const char *policy, *carried;              /* --dispatch live; NULL: not given */
     uint64_t seed;
     size_t dispatch;                           /* index into cli_dispatches */
     uint64_t keep; /* 0: not given */
@@ -29,19 +29,19 @@ struct cli_run_report {
     const struct plan *plan;
     const struct cli_prediction *prediction;
     const struct cli_measured *measured;
-    /* what a resumed run went on from: all jobs, of which `plan` has those with something left */
-    const struct plan *whole;         /* NULL: it began anew */
+    /* Of a resumed run: `whole` has all jobs, `plan` only those with remaining minibatches. */
+    const struct plan *whole;         /* NULL: the run was not resumed */
     const struct cli_resume *resume;
 };
 
-/* Did every job come to its end? */
+/* Returns true if every job ended. */
 bool cli_run_is_complete(const struct cli_run_report *report);
 
-/* As text or JSON. Errors: STATUS_NO_MEMORY, STATUS_IO, STATUS_BAD_INPUT of figures in the result. */
+/* Writes text or JSON. Errors: STATUS_NO_MEMORY, STATUS_IO, STATUS_BAD_INPUT for figures in the result. */
 MUST_CHECK enum status cli_run_report(struct cli *cli, const struct cli_run_report *report,
                                       struct error *err);
 
-/* The same when all jobs of report->whole were complete before. */
+/* Writes the report when all jobs of report->whole were complete before. */
 MUST_CHECK enum status cli_run_report_nothing_left(struct cli *cli,
                                                    const struct cli_run_report *report,
                                                    struct error *err);

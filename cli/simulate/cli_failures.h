@@ -1,4 +1,4 @@
-/* `simulate --failures FILE`: what becomes of a simulated run where devices fail, by many runs by chance. */
+/* `simulate --failures FILE`: many random runs with device failures, from one simulated run without failures. */
 #ifndef SPILLWAY_CLI_CLI_FAILURES_H
 #define SPILLWAY_CLI_CLI_FAILURES_H
 
@@ -7,27 +7,27 @@
 #include "sim/survival.h"
 
 struct cli_failures {
-    const char *path; /* NULL: nobody asked */
+    const char *path; /* NULL: not asked for */
     uint64_t runs, seed;
 };
 
-/* Of the runs; times are those of runs that ended. */
+/* Statistics of the runs; times are those of runs that ended. */
 struct cli_survival {
     struct arena arena;
     struct failures failures;
     uint32_t devices;
     uint64_t runs, ended;
     double work_s;
-    double low_s, median_s, high_s; /* 5, 50 and 95 % of the runs end earlier */
-    struct survival mean;           /* of all runs, ended or not; .interruptions is not used */
+    double low_s, median_s, high_s; /* quantiles: 5, 50 and 95 % of the runs end earlier */
+    struct survival mean;           /* mean of all runs, ended or not; .interruptions is not used */
     double interruptions;           /* mean */
-    double best_interval_s;         /* Daly's; HUGE_VAL: there is none to give */
-    double best_median_s;           /* with it */
+    double best_interval_s;         /* interval between checkpoints by Daly's formula; HUGE_VAL: none */
+    double best_median_s;           /* median time with that interval */
 };
 
 /*
- * `makespan_s` is the run undisturbed, on `devices`. Zeroed struct in; release it with cli_failures_release(),
- * also after an error. Errors: those of failures_read(); STATUS_NO_MEMORY.
+ * Simulates the failures. `makespan_s`: of the run without failures, on `devices`. `out` is zeroed before; the caller
+ * releases it with cli_failures_release(), also after an error. Errors: those of failures_read(); STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status cli_failures_run(const struct cli_failures *wanted, uint32_t devices, double makespan_s,
                                         struct cli_survival *out, struct error *err);

@@ -1,11 +1,11 @@
-/* What `swarm` says: wirings beside each other, and of one of them stages, peers and where the time went. */
+/* The report of `swarm`: wirings side by side, and for one of them stages, peers and shares of time. */
 #ifndef SPILLWAY_CLI_CLI_SWARM_REPORT_H
 #define SPILLWAY_CLI_CLI_SWARM_REPORT_H
 
 #include "cli/common/cli.h"
 #include "sim/swarm/swarm_bound.h"
 
-/* A run by one wiring, with or without rebalancing. */
+/* A run with one wiring, with or without rebalancing. */
 struct swarm_trial {
     uint32_t wiring;
     bool rebalanced;
@@ -16,9 +16,9 @@ struct swarm_trial {
 enum { SWARM_TRIALS_MAX = 2 * SWARM_WIRING_COUNT };
 
 struct swarm_report {
-    const char *path, *timeline; /* timeline: where it was written; may be NULL */
+    const char *path, *timeline; /* timeline: the file that was written; may be NULL */
     const struct swarm *in;
-    const struct swarm_trial *trials; /* the first is the one that was asked for */
+    const struct swarm_trial *trials; /* the first is the requested one */
     uint32_t trial_count;
     uint64_t seed;
 };

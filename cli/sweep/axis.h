@@ -1,12 +1,12 @@
 /*
- * One thing that a sweep varies: its name, and the values that it takes in turn.
+ * An axis of a sweep: the name of an option, and the values that it takes.
  *
- *     devices=1..16             every whole number
+ *     devices=1..16             every integer
  *     devices=1..64:x4          1, 4, 16, 64
- *     link-rate=6..64GB/s       doubling, and the end: 6, 12, 24, 48, 64 GB/s
+ *     link-rate=6..64GB/s       doubled, then the end: 6, 12, 24, 48, 64 GB/s
  *     link-rate=10..30GB/s:5    five values at equal distances
  *     device-memory=8..24GiB:+4 steps of 4 GiB
- *     link-rate=6,12,24GB/s     as they stand; numbers and ranges without a unit have the last item's
+ *     link-rate=6,12,24GB/s     a list; numbers and ranges without a unit take the unit of the last item
  *     policy=fifo,srtf
  *
  * Items of a list may be ranges: devices=1..4,8,16. A '.' in a name counts as '-': link.rate is link-rate.
@@ -23,22 +23,21 @@
 enum { SWEEP_VALUES_MAX = 10000, SWEEP_NAME_BYTES = 64 };
 
 struct sweep_value {
-    const char *text; /* as it stands on a command line */
-    double number;    /* NAN where it is none; without its unit */
+    const char *text; /* as typed on a command line */
+    double number;    /* without its unit; NAN if the value is not a number */
 };
 
 struct sweep_axis {
     const char *name; /* as typed */
-    const char *unit; /* that all numbers have, such as "GB/s"; "" when they have none or differ */
+    const char *unit; /* unit of all numbers, such as "GB/s"; "" if they have none or differ */
     struct sweep_value *values;
     size_t count;     /* at least 1 */
-    bool numeric;     /* every value is a number, and all have the unit */
+    bool numeric;     /* every value is a number, all with the same unit */
 };
 
 /*
- * Read NAME=VALUES. What is made lives in the arena.
- * Errors (STATUS_BAD_INPUT): no name or no value, a range that ends before it begins or would not end, a value twice;
- * STATUS_LIMIT past SWEEP_VALUES_MAX; STATUS_NO_MEMORY.
+ * Reads NAME=VALUES into the arena. Errors: STATUS_BAD_INPUT if name or value is missing, if a range ends before it
+ * begins or does not end, or if a value comes twice; STATUS_LIMIT past SWEEP_VALUES_MAX; STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status sweep_axis_parse(const char *text, struct arena *arena, struct sweep_axis *out,
                                         struct error *err);

@@ -1,9 +1,9 @@
 /*
- * The command of each point of a sweep: what was typed, with each varied thing set to its value.
+ * The command of each point of a sweep: the typed command, with every axis set to its value.
  *
- * What a name means: an option of the verb (devices, link-rate, policy; a flag takes yes and no); a degree of --parallel
- * (tp, pp, dp, v, zero, or parallel.KEY); jobs.KEY, a key of every job of the jobs file (jobs.microbatches), which then is
- * a file of the point's own. Of `repro run` every name is one for its --set.
+ * The name of an axis is an option of the verb (devices, link-rate, policy; a flag takes yes and no); a degree of
+ * --parallel (tp, pp, dp, v, zero, or parallel.KEY); or jobs.KEY, a key of every job of the jobs file
+ * (jobs.microbatches), which then is written for each point. For `repro run`, every name is a name for its --set.
  */
 #ifndef SPILLWAY_CLI_SWEEP_COMMAND_H
 #define SPILLWAY_CLI_SWEEP_COMMAND_H
@@ -18,32 +18,33 @@ enum cli_sweep_target { SWEEP_OPTION, SWEEP_FLAG, SWEEP_DEGREE, SWEEP_JOBS, SWEE
 
 struct cli_sweep_command {
     const struct cli_verb *verb;
-    const char *program;      /* path of this one */
-    const char *const *words; /* behind the verb */
+    const char *program;      /* path of this program */
+    const char *const *words; /* the words after the verb */
     size_t word_count;
     struct cli_verb_options options;
     struct {
         enum cli_sweep_target kind;
-        const char *name;     /* of the option, the degree or the jobs' key */
+        const char *name;     /* of the option, the degree or the key of jobs */
     } targets[SWEEP_AXES_MAX]; /* one per axis */
-    const char *jobs_path;    /* NULL: the jobs are not varied */
+    const char *jobs_path;    /* NULL: jobs are not varied */
 };
 
 /*
- * words[0] is a verb or a file (then `simulate` where jobs are spread, else `plan`). Everything lives in the arena; words
- * are borrowed. Errors: STATUS_BAD_INPUT with a suggestion; STATUS_NO_MEMORY, STATUS_IO.
+ * Reads a command. words[0] is a verb or a file (then `simulate` if jobs are parallel, else `plan`). Everything lives
+ * in the arena; words are borrowed. Errors: STATUS_BAD_INPUT with a suggestion; STATUS_NO_MEMORY, STATUS_IO.
  */
 MUST_CHECK enum status cli_sweep_command(char **words, size_t count, const struct sweep_grid *grid, struct arena *arena,
                                          struct cli_sweep_command *out, struct error *err);
 
-/* One point's. */
+/* The command of one point. */
 struct cli_sweep_words {
     struct arena arena;
     const char *const *argv;    /* NULL at the end */
-    const char *jobs_temporary; /* NULL: there is none */
+    const char *jobs_temporary; /* NULL: none */
 };
 
-/* The caller releases it, which removes the temporary file. Errors: STATUS_BAD_INPUT (the jobs file), STATUS_IO, STATUS_NO_MEMORY. */
+/* Makes the command of a point. The caller releases it, which removes the temporary file. Errors: STATUS_BAD_INPUT (the
+ * jobs file), STATUS_IO, STATUS_NO_MEMORY. */
 MUST_CHECK enum status cli_sweep_words(const struct cli_sweep_command *command, const struct sweep_grid *grid,
                                        uint64_t point, struct cli_sweep_words *out, struct error *err);
 void cli_sweep_words_release(struct cli_sweep_words *words);

@@ -1,4 +1,4 @@
-/* The points of a sweep, computed: children of this program on all cores, on all ranks, kept as they come. */
+/* The points of a sweep, computed by child processes on all cores and all ranks, and stored as they end. */
 #ifndef SPILLWAY_CLI_SWEEP_RUN_H
 #define SPILLWAY_CLI_SWEEP_RUN_H
 
@@ -10,18 +10,18 @@ struct cli_sweep {
     const struct cli_sweep_command *command;
     const struct sweep_grid *grid;
     struct sweep_results *results;
-    struct sweep_kept *kept;         /* NULL: nowhere */
+    struct sweep_kept *kept;         /* NULL: not stored */
     const struct sweep_ranks *ranks;
-    uint32_t processes;              /* children at a time, of this rank */
+    uint32_t processes;              /* children of this rank at a time */
 };
 
 /*
- * Compute every point that is pending; rank 0 has all results afterwards, the others theirs.
- * Errors: STATUS_DEVICE when a child fails in a way that is no answer, STATUS_INTERRUPTED, STATUS_IO, STATUS_NO_MEMORY.
+ * Computes every pending point; afterwards rank 0 has all results, every other rank its own. Errors: STATUS_DEVICE when
+ * a child fails without an answer, STATUS_INTERRUPTED, STATUS_IO, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status cli_sweep_run(const struct cli_sweep *sweep, struct error *err);
 
-/* "devices=4, link-rate=12GB/s" */
+/* Returns "devices=4, link-rate=12GB/s". */
 enum { CLI_SWEEP_POINT_BYTES = 512 };
 const char *cli_sweep_point(const struct sweep_grid *grid, uint64_t point, char text[CLI_SWEEP_POINT_BYTES]);
 

@@ -1,8 +1,8 @@
 /*
- * The ranks of a sweep that mpirun started; without it there is one.
+ * The ranks of a sweep that mpirun started; without mpirun there is one.
  *
- * Only a sweep that was started by mpirun loads the module that is linked with MPI (cli/sweep/mpi/ranks_mpi.c), so that nothing
- * else needs MPI or waits for its start. Rank 0 hands in what all have to know, hears results and writes them.
+ * Only a sweep started by mpirun loads the module that links MPI (cli/sweep/mpi/ranks_mpi.c), so nothing else needs MPI
+ * or waits for its start. Rank 0 distributes the inputs, receives results and writes them.
  */
 #ifndef SPILLWAY_SWEEP_RANKS_H
 #define SPILLWAY_SWEEP_RANKS_H
@@ -21,19 +21,19 @@ struct sweep_ranks {
 };
 
 /*
- * Find out who this is. Errors: STATUS_DEVICE when mpirun started several and the module is missing or fails. Without
- * an error sweep_ranks_end() must follow; no rank returns from it before all are there.
+ * Finds the rank of this process. Errors: STATUS_DEVICE when mpirun started several ranks and the module is missing or
+ * fails. After success the caller must call sweep_ranks_end(), which returns when all ranks have called it.
  */
 MUST_CHECK enum status sweep_ranks_begin(struct sweep_ranks *out, struct error *err);
 void sweep_ranks_end(struct sweep_ranks *ranks);
 
-/* Everybody gets rank 0's bytes. All ranks call it. */
+/* Copies rank 0's bytes to all ranks. All ranks call it. */
 void sweep_ranks_share(const struct sweep_ranks *ranks, void *data, size_t bytes);
 
-/* To rank 0, from another. */
+/* Sends a message to rank 0 from another rank. */
 void sweep_ranks_tell(const struct sweep_ranks *ranks, const void *data, size_t bytes);
 
-/* Rank 0: is there a message of `bytes`? Returns at once; false: none now. */
+/* Receives a message of `bytes` on rank 0. Returns at once; false: there is none now. */
 bool sweep_ranks_hear(const struct sweep_ranks *ranks, void *data, size_t bytes);
 
 #endif

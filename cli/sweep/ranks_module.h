@@ -1,4 +1,4 @@
-/* What the module that is linked with MPI gives to cli/sweep/ranks.c, under the symbol below. */
+/* The functions that the MPI module gives to cli/sweep/ranks.c, under the symbol below. */
 #ifndef SPILLWAY_SWEEP_RANKS_MODULE_H
 #define SPILLWAY_SWEEP_RANKS_MODULE_H
 
