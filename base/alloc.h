@@ -1,8 +1,8 @@
 /*
- * The one door through which memory of `base` is asked for, so that a test can shut it.
+ * All memory of `base` is allocated here, so that a test can make an allocation fail.
  *
- * What these return is freed with free(). NULL means that there is no memory, or that a test asked
- * for this very call to fail; callers cannot tell and must not care.
+ * The caller frees the memory with free(). NULL means that no memory is left, or that a test asked
+ * this call to fail. Callers treat both cases alike.
  */
 #ifndef SPILLWAY_BASE_ALLOC_H
 #define SPILLWAY_BASE_ALLOC_H
@@ -10,15 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* `count` zeroed elements of `size` bytes; NULL also when the product overflows. */
+/* Returns `count` zeroed elements of `size` bytes. Returns NULL also when the product overflows. */
 void *alloc_zeroed(size_t count, size_t size);
 
-/* As realloc(); `bytes` > 0. */
+/* Works as realloc(); `bytes` > 0. */
 void *alloc_resize(void *memory, size_t bytes);
 
 /*
- * For tests: the n-th call from now on fails (1 is the next one), once; 0 switches it off. Returns
- * how many calls were made since the last time, so that a sweep over n knows where to stop.
+ * For tests: makes the n-th call from now on fail once (1 is the next call); 0 switches this off.
+ * Returns the number of calls since the previous alloc_test_fail_at(), so that a loop over n knows
+ * where to stop.
  */
 uint64_t alloc_test_fail_at(uint64_t n);
 

@@ -1,19 +1,19 @@
 /*
- * bfloat16: the upper half of a float, as storage. Rounding to it, to nearest or at random.
+ * bfloat16, a storage format: the upper half of a float. Conversion rounds to nearest or at random.
  *
- * To nearest, ties to even: what is cut off decides, and a carry into the exponent is the next power of
- * two (or infinity), as it should be. At random: up with the probability that is the distance to the
- * lower neighbour, in units of the distance between both; so the mean of many roundings is the number
- * itself, and a number that bf16 has stays what it is. Adding 16 random bits in front of the cut is that:
+ * To nearest, ties to even: the bits below the cut decide. A carry into the exponent gives the next power of two (or
+ * infinity), which is the right result. At random: a number rounds up with probability (distance to its lower
+ * neighbour) / (distance between both neighbours). The mean of many roundings is then the number itself, and a number
+ * that bf16 can represent does not change. Adding 16 random bits below the cut does this:
  *
  *     up  <=>  low + random >= 2^16,  random uniform in [0, 2^16)   =>   P(up) = low / 2^16
  *
- * The bits are drawn by counter (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011):
- * a function of a key and a number's place, so that no thread, cut or device has a part in them. Two
- * rounds of a 32-bit finalizer (xor, shift, multiply: C. Wellons, "lowbias32") are eight-fold vector
- * code on any processor since 2013; products of 64 bits would not be.
+ * The bits are drawn by counter (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): they are a
+ * function of a key and the number's place. They do not depend on threads, cuts or devices. Two rounds of a 32-bit
+ * finalizer (xor, shift, multiply: C. Wellons, "lowbias32") compile to eight-fold vector code on every processor
+ * since 2013; 64-bit products would not.
  *
- * Plain C that the CUDA kernels include too.
+ * The CUDA kernels include this file too, so it is plain C.
  */
 #ifndef SPILLWAY_BASE_BF16_H
 #define SPILLWAY_BASE_BF16_H
@@ -27,7 +27,7 @@
 #define BF16_INLINE static inline
 #endif
 
-typedef uint16_t bf16; /* the bits; not a number to C */
+typedef uint16_t bf16; /* the bits, not a number */
 
 BF16_INLINE uint32_t bf16_bits_of(float x)
 {
@@ -44,7 +44,7 @@ BF16_INLINE float bf16_widen(bf16 x)
     return wide;
 }
 
-/* NaN stays NaN: rounding could carry it to infinity. */
+/* Keeps NaN a NaN: rounding could carry it to infinity. */
 BF16_INLINE bf16 bf16_nan(uint32_t bits)
 {
     return (bf16)(bits >> 16 | 0x40u);
@@ -57,7 +57,7 @@ BF16_INLINE bf16 bf16_nearest(float x)
     return (bits & 0x7fffffffu) > 0x7f800000u ? bf16_nan(bits) : (bf16)rounded;
 }
 
-/* `random`: 16 uniform bits. Infinity stays what it is. */
+/* Rounds at random; `random` holds 16 uniform bits. Infinity does not change. */
 BF16_INLINE bf16 bf16_random(float x, uint32_t random)
 {
     const uint32_t bits = bf16_bits_of(x);
@@ -73,7 +73,7 @@ BF16_INLINE uint32_t bf16_mix(uint32_t x)
     return x ^ x >> 16;
 }
 
-/* 32 random bits for a place: two roundings. */
+/* Returns 32 random bits for a place, enough for two roundings. */
 BF16_INLINE uint32_t bf16_draw(uint64_t key, uint64_t place)
 {
     const uint32_t once = bf16_mix((uint32_t)place ^ (uint32_t)key);

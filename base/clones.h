@@ -1,6 +1,6 @@
 /*
- * Functions compiled once per instruction set, the best for this processor chosen when the program
- * starts: gcc's and clang's target_clones. For leaves: loops and arithmetic, no OpenMP.
+ * Functions compiled once per instruction set, by target_clones of gcc and clang. The best clone for the processor is
+ * chosen when the program starts. Only for leaf functions: loops and arithmetic, no OpenMP.
  */
 #ifndef SPILLWAY_BASE_CLONES_H
 #define SPILLWAY_BASE_CLONES_H
@@ -14,8 +14,8 @@
 #endif
 
 /*
- * The choice among clones runs before the thread sanitizer is ready for it, and clang 14 links no clones whose
- * coverage is counted (SPILLWAY_FUZZ).
+ * No clones under the thread sanitizer: the choice among them runs before the sanitizer is ready. No clones in fuzz
+ * builds (SPILLWAY_FUZZ): clang 14 cannot link clones whose coverage is counted.
  */
 #if defined(__x86_64__) && !defined(CLONES_OFF) && !defined(SPILLWAY_FUZZ)
 #define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -23,7 +23,7 @@
 #define CLONES __attribute__((noinline))
 #endif
 
-/* For what leaves are made of: becomes part of each clone. */
+/* Marks functions that are inlined into each clone. */
 #define CLONES_PART static inline __attribute__((always_inline))
 
 #endif

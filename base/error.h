@@ -1,12 +1,12 @@
 /*
- * What went wrong, told once, where it is known.
+ * Errors: a status and a message, written where the cause is known.
  *
- * A function that can fail returns enum status and takes a struct error as its last argument,
- * never NULL. The first error wins: setting a second one on top of it changes nothing, so a caller
- * may report and unwind without asking whether a message is already there.
+ * A function that can fail returns enum status and takes a struct error, never NULL, as its last argument. The first
+ * error wins: setting a second error changes nothing. A caller may therefore report an error while it unwinds without
+ * checking whether the error is already set.
  *
- * Messages start in lower case, say what is wrong before why, put names in 'single quotes', give
- * found and expected, and have no full stop. Only main prints them and chooses the exit code.
+ * Messages start in lower case, name the fault before its cause, put names in 'single quotes', give found and
+ * expected values, and have no full stop. Only main prints them and chooses the exit code.
  */
 #ifndef SPILLWAY_BASE_ERROR_H
 #define SPILLWAY_BASE_ERROR_H
@@ -18,7 +18,7 @@
 
 enum status {
     STATUS_OK,
-    STATUS_INFEASIBLE,  /* the answer is no: nothing fits, no plan exists */
+    STATUS_INFEASIBLE,  /* nothing fits, no plan exists */
     STATUS_CHECK,       /* a check or a comparison failed */
     STATUS_BAD_INPUT,   /* the command line or a file is wrong */
     STATUS_LIMIT,       /* a stated limit is exceeded */
@@ -26,7 +26,7 @@ enum status {
     STATUS_IO,          /* reading, writing or renaming failed */
     STATUS_DEVICE,      /* a device, a library or a child process failed */
     STATUS_INTERRUPTED, /* the user stopped it */
-    STATUS_MISSED,      /* done, and past a limit that the user set: a deadline, a cost */
+    STATUS_MISSED,      /* done, but a limit set by the user (a deadline, a cost) is exceeded */
     STATUS_COUNT
 };
 
@@ -35,27 +35,27 @@ struct error {
     char text[1024];
 };
 
-/* Say what went wrong; returns `status`, so that reporting and returning is one line. */
+/* Sets the error and returns `status`, so that a caller reports and returns in one line. */
 enum status error_set(struct error *err, enum status status, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
-/* As error_set() with STATUS_IO, and ": " and strerror(errno) at the end. */
+/* Sets STATUS_IO and appends ": " and strerror(errno) to the message. */
 enum status error_io(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* The same about an input that cannot be opened or read, whose name the user gave: STATUS_BAD_INPUT when errno says
- * that nothing of that name is there, or that it is a folder; else STATUS_IO. */
+/* Works as error_io() for an input that the user named and that cannot be opened or read. The status is
+ * STATUS_BAD_INPUT when errno says that the name does not exist or is a folder, otherwise STATUS_IO. */
 enum status error_input(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* As error_set() with STATUS_NO_MEMORY, for `what`, and the bytes asked for. */
+/* Sets STATUS_NO_MEMORY; the message names `what` and the number of bytes asked for. */
 enum status error_memory(struct error *err, const char *what, unsigned long long bytes);
 
-/* Put "what was being done: " in front of the message; returns the status already there. */
+/* Puts "TEXT: ", where TEXT is the formatted text, before the message. Returns the status already set. */
 enum status error_add(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* "bad-input" and the like, for answers that programs read. */
+/* Returns a name such as "bad-input" for answers that programs read. */
 const char *error_status_name(enum status status);
 
-/* The exit code of a program that ends with this status: 0, 1, 2, 3, 4 or 130. */
+/* Returns the exit code of a program that ends with this status: 0, 1, 2, 3, 4 or 130. */
 int error_exit_code(enum status status);
 
 #endif

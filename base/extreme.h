@@ -11,7 +11,7 @@ static inline uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int32_t max_i32(int32_t a, int32_t b) { return a > b ? a : b; }
 
-/* Of seconds, never NaN; fmax() and fmin() have to look for that. */
+/* For seconds, which are never NaN: faster than fmax() and fmin(), which check for NaN. */
 static inline double max_s(double a, double b) { return a > b ? a : b; }
 static inline double min_s(double a, double b) { return a < b ? a : b; }
 

@@ -1,5 +1,5 @@
 /*
- * FNV-1a, 64 bits: enough to tell things apart that are not meant to collide. Begin with HASH_BEGIN.
+ * FNV-1a, 64 bits: distinguishes values that are not chosen to collide. Start with HASH_BEGIN.
  *
  * Source: Fowler, Noll and Vo, http://www.isthe.com/chongo/tech/comp/fnv/
  */

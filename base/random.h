@@ -1,6 +1,6 @@
 /*
- * Random numbers that depend on a key and a counter alone (SplitMix64's finaliser over both), so
- * that a value does not depend on the order in which others were drawn.
+ * Random numbers that depend only on a key and a counter (SplitMix64's finaliser over both). A
+ * value therefore does not depend on the order in which other values are drawn.
  * Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
  */
 #ifndef SPILLWAY_BASE_RANDOM_H

@@ -1,4 +1,4 @@
-/* Products and sums of sizes that say when they overflow instead of wrapping round. */
+/* Products and sums of sizes that report overflow. */
 #ifndef SPILLWAY_BASE_SIZE_H
 #define SPILLWAY_BASE_SIZE_H
 
@@ -7,7 +7,7 @@
 
 #define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* *out = a * b; false, and *out untouched, when the product does not fit. */
+/* Sets *out to a * b. Returns false and leaves *out untouched when the product overflows. */
 static inline bool size_mul(uint64_t a, uint64_t b, uint64_t *out)
 {
     uint64_t product;
@@ -16,7 +16,7 @@ static inline bool size_mul(uint64_t a, uint64_t b, uint64_t *out)
     return true;
 }
 
-/* *out = a + b; false, and *out untouched, when the sum does not fit. */
+/* Sets *out to a + b. Returns false and leaves *out untouched when the sum overflows. */
 static inline bool size_add(uint64_t a, uint64_t b, uint64_t *out)
 {
     uint64_t sum;
@@ -25,7 +25,7 @@ static inline bool size_add(uint64_t a, uint64_t b, uint64_t *out)
     return true;
 }
 
-/* The smallest multiple of `alignment` (a power of two) that is at least `value`. */
+/* Returns the smallest multiple of `alignment` (a power of two) that is at least `value`. */
 static inline uint64_t size_align(uint64_t value, uint64_t alignment)
 {
     return (value + alignment - 1) & ~(alignment - 1);

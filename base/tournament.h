@@ -1,7 +1,7 @@
 /*
- * The smallest of some numbers, each of which can be changed: a tournament tree.
+ * A tournament tree: keeps the minimum of numbers that change.
  *
- * Cost: O(log count) to change a number, O(1) for the smallest, O(log count) for the first that is small enough.
+ * Cost: O(log count) to change a number, O(1) for the minimum, O(log count) for the first number up to a limit.
  *
  * Source: Knuth, The Art of Computer Programming, vol. 3, sec. 5.4.1.
  */
@@ -19,7 +19,7 @@ struct tournament {
     uint32_t leaves; /* a power of two; numbers past the count are HUGE_VAL */
 };
 
-/* `count` numbers, each `key`. Lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
+/* Creates `count` numbers, all equal to `key`. Lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status tournament_create(struct arena *arena, uint32_t count, double key, struct tournament *out,
                                          struct error *err);
 
@@ -43,7 +43,7 @@ static inline void tournament_set(struct tournament *t, uint32_t index, double k
     }
 }
 
-/* The first number that is at most `limit`; limit >= tournament_least(). */
+/* Returns the index of the first number that is at most `limit`; limit >= tournament_least(). */
 static inline uint32_t tournament_first(const struct tournament *t, double limit)
 {
     uint32_t at = 1;

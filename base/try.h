@@ -1,5 +1,5 @@
-/* Readers are long rows of calls that may fail: TRY(call) returns its status when it does. Only for
- * functions that have nothing to undo. */
+/* TRY(call) returns the status of a call that fails. It keeps readers, which are long sequences of
+ * such calls, short. Only for functions that have nothing to undo. */
 #ifndef SPILLWAY_BASE_TRY_H
 #define SPILLWAY_BASE_TRY_H
 

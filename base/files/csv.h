@@ -1,4 +1,4 @@
-/* A text in a file of CSV: in double quotes, which are doubled inside (RFC 4180). */
+/* Writes texts in CSV files: in double quotes, with inner double quotes doubled (RFC 4180). */
 #ifndef SPILLWAY_BASE_CSV_H
 #define SPILLWAY_BASE_CSV_H
 

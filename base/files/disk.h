@@ -1,9 +1,9 @@
 /*
- * The calls by which something reaches a disk that must still be there after the power went: one
- * table, so that a test can put a disk of its own behind it, which fails at the n-th call or loses
- * what was not synced (tests/support/support_disk.h).
+ * The calls that write data which must survive a loss of power. They form a table, so that a test
+ * can supply a disk that fails at the n-th call or loses data that was not synced
+ * (tests/support/support_disk.h).
  *
- * Each call does what the POSIX function of its name does, errors included: -1 and errno.
+ * Each call does what the POSIX function of its name does, including its errors: -1 and errno.
  */
 #ifndef SPILLWAY_BASE_DISK_H
 #define SPILLWAY_BASE_DISK_H
@@ -16,8 +16,8 @@ struct disk;
 
 struct disk_calls {
     int (*make_folder)(struct disk *disk, const char *path);
-    /* A descriptor that keeps others out of the folder while it is open; EWOULDBLOCK when another
-     * one is, of this process or not. It goes with the process, however that ends. */
+    /* Returns a descriptor that locks the folder while it is open. EWOULDBLOCK when another open
+     * descriptor, of this or another process, holds the lock. The lock ends with the process. */
     int (*lock_folder)(struct disk *disk, const char *path);
     int (*create)(struct disk *disk, const char *path); /* for writing, empty */
     int (*open)(struct disk *disk, const char *path);   /* for reading; EISDIR and such as open() */
@@ -29,7 +29,7 @@ struct disk_calls {
     int (*rename)(struct disk *disk, const char *from, const char *to);
     int (*sync_folder)(struct disk *disk, const char *path);
     int (*remove)(struct disk *disk, const char *path);
-    /* Call `each` with every name in the folder but "." and "..", in any order. */
+    /* Calls `each` with every name in the folder except "." and "..", in any order. */
     int (*list)(struct disk *disk, const char *path,
                 void (*each)(void *context, const char *name), void *context);
 };
@@ -38,7 +38,7 @@ struct disk {
     const struct disk_calls *calls;
 };
 
-/* The real one. */
+/* The disk of the operating system. */
 extern struct disk disk_real;
 
 #endif

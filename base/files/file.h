@@ -1,10 +1,10 @@
 /*
- * Files that are there whole or not at all.
+ * Files that are written whole or not at all.
  *
- * file_out writes "NAME.tmp-PID" beside the target and renames it at commit; every write, flush and
- * close is checked. A file that is not committed leaves nothing behind. Target "-" is standard
- * output, written only at commit, and so is what exists and is no regular file (/dev/null, a pipe).
- * A target that ends in .gz is compressed.
+ * file_out writes "NAME.tmp-PID" in the folder of the target and renames it at commit. Every write,
+ * flush and close is checked. A file that is not committed leaves nothing on disk. Target "-" is
+ * standard output. Standard output and targets that exist but are not regular files (/dev/null, a
+ * pipe) are written only at commit. A target that ends in .gz is compressed.
  */
 #ifndef SPILLWAY_BASE_FILE_H
 #define SPILLWAY_BASE_FILE_H
@@ -17,25 +17,26 @@
 
 struct file_out; /* opaque */
 
-/* The caller ends it with file_out_commit() or file_out_discard(). */
+/* Creates an output; the caller ends it with file_out_commit() or file_out_discard(). */
 MUST_CHECK enum status file_out_create(const char *path, struct file_out **out, struct error *err);
 
-/* A failed write is remembered and reported at commit: callers may write without asking. */
+/* Writes data. A failed write is remembered and reported at commit, so callers do not check each
+ * write. */
 void file_out_write(struct file_out *file, const void *data, size_t length);
 void file_out_printf(struct file_out *file, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Flush, sync, rename. The file_out is gone afterwards, also on failure. STATUS_IO. */
+/* Flushes, syncs and renames the file. The file_out is freed, also on failure. Errors: STATUS_IO. */
 MUST_CHECK enum status file_out_commit(struct file_out *file, struct error *err);
-void file_out_discard(struct file_out *file); /* NULL is fine */
+void file_out_discard(struct file_out *file); /* NULL does nothing */
 
-/* Unlink every temporary that is being written. Safe in a signal handler, and meant for one: the
- * program must end afterwards. */
+/* Removes every temporary file that is being written. Meant for signal handlers, and safe in them:
+ * the program must end afterwards. */
 void file_remove_pending(void);
 
-/* The whole file in memory ("-" is standard input), inflated when it is gzip data; the caller frees
- * *text with free(). A NUL follows it.
- * Errors: STATUS_IO; STATUS_LIMIT past `limit` bytes; STATUS_BAD_INPUT when gzip data is damaged
- * or a name that ends in .gz holds none; STATUS_NO_MEMORY. */
+/* Reads the whole file into memory ("-" is standard input) and inflates gzip data. The text ends in
+ * NUL. The caller frees *text with free(). Errors: STATUS_IO; STATUS_LIMIT beyond `limit` bytes;
+ * STATUS_BAD_INPUT when gzip data is damaged or a name that ends in .gz holds no gzip data;
+ * STATUS_NO_MEMORY. */
 MUST_CHECK enum status file_read(const char *path, size_t limit, char **text, size_t *length,
                                  struct error *err);
 

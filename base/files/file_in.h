@@ -1,7 +1,7 @@
 /*
  * Files that are read piece by piece.
  *
- * The text of a file, inflated when the file holds gzip data (any number of members). Memory does not
+ * A file_in returns the text of a file and inflates gzip data with any number of members. Its use of memory does not
  * grow with the file. file_read() in base/files/file.h reads a whole file with it.
  */
 #ifndef SPILLWAY_BASE_FILE_IN_H
@@ -19,7 +19,7 @@ struct file_in; /* opaque */
  * Errors: STATUS_IO; STATUS_BAD_INPUT when a name that ends in .gz holds no gzip data. */
 MUST_CHECK enum status file_in_open(const char *path, struct file_in **out, struct error *err);
 
-/* Reads from `text`, which is borrowed, as from a file; `name` stands for the file in messages. */
+/* Reads from `text`, which is borrowed, as from a file. `name` stands for the file name in messages. */
 MUST_CHECK enum status file_in_of_text(const char *name, const char *text, size_t length, struct file_in **out,
                                        struct error *err);
 
@@ -30,16 +30,16 @@ MUST_CHECK enum status file_in_read(struct file_in *file, char *data, size_t cap
  * Errors: also STATUS_LIMIT past `limit` bytes. */
 MUST_CHECK enum status file_in_rest(struct file_in *file, size_t limit, char **text, size_t *length, struct error *err);
 
-/* Goes on at this byte of the text, not after its end. Only for text and regular files. Gzip data is inflated anew
- * from its beginning where the byte has been passed. */
+/* Continues at byte `offset` of the text, which is not past its end. Only for text and regular files. Gzip data is
+ * inflated again from the start of the file when reading has passed that byte. */
 MUST_CHECK enum status file_in_seek(struct file_in *file, uint64_t offset, struct error *err);
 
 /* True for text and regular files, where file_in_seek() works. */
 bool file_in_seeks(const struct file_in *file);
 
-/* "standard input" for "-". Borrowed. */
+/* Returns the file name, or "standard input" for "-". Borrowed. */
 const char *file_in_name(const struct file_in *file);
 
-void file_in_close(struct file_in *file); /* NULL is fine */
+void file_in_close(struct file_in *file); /* NULL does nothing */
 
 #endif

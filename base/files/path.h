@@ -1,4 +1,4 @@
-/* Paths that files name: as seen from the folder that such a file is in. */
+/* Paths named in files; they are relative to the folder of the file that names them. */
 #ifndef SPILLWAY_BASE_PATH_H
 #define SPILLWAY_BASE_PATH_H
 
@@ -7,31 +7,35 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-/* `path` as seen from `folder` ("" and ".": the current one), absolute; lives as long as `arena`.
- * Errors: STATUS_IO without a current folder, STATUS_BAD_INPUT when it is too long, STATUS_NO_MEMORY. */
+/* Sets *out to the absolute form of `path`, relative to `folder` ("" and ".": the current folder). It lives as long
+ * as `arena`. Errors: STATUS_IO when there is no current folder; STATUS_BAD_INPUT when the path is too long;
+ * STATUS_NO_MEMORY. */
 MUST_CHECK enum status path_absolute(const char *folder, const char *path, struct arena *arena, const char **out,
                                      struct error *err);
 
-/* The same as seen from the folder of `file`. */
+/* Works as path_absolute() with the folder of `file`. */
 MUST_CHECK enum status path_beside(const char *file, const char *path, struct arena *arena, const char **out,
                                    struct error *err);
 
-/* The folder of `file`, absolute, without a slash at its end unless it is the root. Errors: as path_absolute(). */
+/* Sets *out to the absolute folder of `file`, without a trailing slash unless it is the root. Errors: as
+ * path_absolute(). */
 MUST_CHECK enum status path_folder(const char *file, struct arena *arena, const char **out, struct error *err);
 
 /*
- * `path` as seen from `folder`, which is absolute: "corpus.txt", "../data/corpus.txt". A path stays as it is when it is
- * relative, when the two have only the root folder in common, or when it is too long. Links in `folder` are followed
- * where ".." is needed, because that is how the kernel reads it. Returns `path`, a part of it, or `out`.
+ * Makes `path` relative to the absolute `folder`: "corpus.txt", "../data/corpus.txt". A path does not change when it
+ * is already relative, when it shares only the root folder with `folder`, or when it is too long. Symbolic links in
+ * `folder` are resolved where ".." is needed, because the kernel resolves them too. Returns `path`, a part of it, or
+ * `out`.
  */
 enum { PATH_RELATIVE_BYTES = 3 * 4096 };
 const char *path_relative(const char *folder, const char *path, char out[PATH_RELATIVE_BYTES]);
 
-/* `relative` as seen from the folder of this very program ("../share/x"), whether it is there or not; "" is the program
- * itself. Errors: STATUS_IO; STATUS_LIMIT when it is longer than `size`. */
+/* Writes into `path` the path `relative` ("../share/x") as seen from the folder of the running program; the file need
+ * not exist. "" is the program itself. Errors: STATUS_IO; STATUS_LIMIT when the path is longer than `size`. */
 MUST_CHECK enum status path_from_program(const char *relative, char *path, size_t size, struct error *err);
 
-/* The folders above `path`, as mkdir -p makes them. Errors: STATUS_IO, STATUS_BAD_INPUT when it is too long. */
+/* Makes the parent folders of `path`, as mkdir -p does. Errors: STATUS_IO; STATUS_BAD_INPUT when the path is too
+ * long. */
 MUST_CHECK enum status path_make_folders(const char *path, struct error *err);
 
 #endif

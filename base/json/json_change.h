@@ -1,4 +1,4 @@
-/* Changing JSON by what was typed: a key in which '.' leads into objects, and a value as it stands on a command line. */
+/* Changes JSON by settings of the command line: a key, in which '.' leads into objects, and the text of a value. */
 #ifndef SPILLWAY_BASE_JSON_CHANGE_H
 #define SPILLWAY_BASE_JSON_CHANGE_H
 
@@ -6,13 +6,15 @@
 
 #include "base/error.h"
 
-/* A new reference: true, false, a whole number, another number, or else the text itself. NULL: no memory. */
+/* Returns a new reference to the value of `text`: true, false, an integer, another number, or else the text itself as
+ * a string. Returns NULL when no memory is left. */
 json_t *json_of_text(const char *text);
 
 /*
- * Set "network.n_layer" in `object`; objects on the way that are missing are made. `what` is the key's name in
- * messages, with what stands in front of it ("jobs.network.n_layer").
- * Errors: STATUS_BAD_INPUT for an empty word of the key, and where something on the way is no object; STATUS_NO_MEMORY.
+ * Sets a key such as "network.n_layer" in `object` and creates missing objects on the way. `what` is the full name of
+ * the key in messages ("jobs.network.n_layer").
+ * Errors: STATUS_BAD_INPUT for an empty word in the key, and when a value on the way is not an object;
+ * STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status json_change(json_t *object, const char *key, const char *value, const char *what,
                                    struct error *err);

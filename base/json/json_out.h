@@ -1,10 +1,9 @@
 /*
- * JSON written as it is made, without a tree in memory: plans and traces have millions of numbers.
+ * JSON writer that needs no tree in memory: plans and traces have millions of numbers.
  *
- * Numbers have the shortest form that reads back to the same double; the same calls give the same
- * bytes on every machine and in every locale. NaN and infinity are a programming error (assert).
- * Output goes to a growing buffer or to a file_out (base/files/file.h); errors of the latter surface at
- * file_out_commit().
+ * Numbers have the shortest form that reads back as the same double. The same calls give the same bytes on every
+ * machine and in every locale. NaN and infinity are a programming error (assert). Output goes to a growing buffer or
+ * to a file_out (base/files/file.h); file_out_commit() reports errors of the latter.
  */
 #ifndef SPILLWAY_BASE_JSON_OUT_H
 #define SPILLWAY_BASE_JSON_OUT_H
@@ -18,30 +17,30 @@
 struct file_out;
 struct json_out; /* opaque */
 
-/* `file` NULL: keep it in memory for json_out_text(). NULL when memory ends. The caller frees it
- * with json_out_destroy(). */
+/* Creates a writer. Without a `file`, the text stays in memory for json_out_text(). Returns NULL when no memory is
+ * left. The caller frees the writer with json_out_destroy(). */
 struct json_out *json_out_create(struct file_out *file);
 void json_out_destroy(struct json_out *out);
 
-/* What was written so far, NUL-terminated; borrowed. Only without a file. */
+/* Returns the text written so far, NUL-terminated and borrowed. Only for writers without a file. */
 const char *json_out_text(const struct json_out *out, size_t *length);
 
-/* False when memory ended on the way; checked once, at the end. */
+/* Returns false when any call ran out of memory. Callers check once, at the end. */
 bool json_out_complete(const struct json_out *out);
 
-/* A file of JSON, there whole or not at all: begin, write to `out`, end. */
+/* A JSON file that is written whole or not at all: json_file_begin(), writes to `out`, json_file_end(). */
 struct json_file {
     struct json_out *out;
     struct file_out *file;
     const char *what; /* for the message: "writing a plan" */
 };
-/* Errors: those of file_out_create(); STATUS_NO_MEMORY. Without one, json_file_end() must follow. */
+/* Errors: as file_out_create(); STATUS_NO_MEMORY. After success the caller must call json_file_end(). */
 MUST_CHECK enum status json_file_begin(struct json_file *json, const char *path, const char *what,
                                        struct error *err);
-/* Errors: those of file_out_commit(); STATUS_NO_MEMORY when memory ended on the way. No file is left. */
+/* Errors: as file_out_commit(); STATUS_NO_MEMORY when memory ran out while writing. No file is left then. */
 MUST_CHECK enum status json_file_end(struct json_file *json, struct error *err);
 
-/* `key` is NULL inside an array or at the top. Containers on one line: compact true. */
+/* Write values. `key` is NULL inside an array and at the top. `compact` puts the whole container on one line. */
 void json_out_object_begin(struct json_out *out, const char *key, bool compact);
 void json_out_object_end(struct json_out *out);
 void json_out_array_begin(struct json_out *out, const char *key, bool compact);

@@ -1,5 +1,5 @@
 /*
- * Keys that go by another program's name, in a file that is ours otherwise.
+ * Accepts other programs' names of keys in our files.
  */
 #ifndef SPILLWAY_BASE_JSON_RENAME_H
 #define SPILLWAY_BASE_JSON_RENAME_H
@@ -11,9 +11,9 @@ struct json_synonym {
 };
 
 /*
- * Give the keys of `object` that are somebody else's our names; synonyms[0 .. count) says which. Places of errors stay
- * where the file has the value. What is no object is left alone.
- * Errors: STATUS_BAD_INPUT when a value is there by both names; STATUS_NO_MEMORY.
+ * Renames keys of `object` by the table synonyms[0 .. count). Errors still give the position of the value in the
+ * file. A value that is not an object is left unchanged.
+ * Errors: STATUS_BAD_INPUT when a key is present under both names; STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status json_rename_keys(const struct json_input *input, const json_t *object,
                                         const struct json_synonym *synonyms, size_t count, struct error *err);

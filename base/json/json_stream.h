@@ -3,9 +3,9 @@
  *
  *     {"spillway_trace": 1, ..., "operations": [...], "spans": [[0, ...], [1, ...], ... millions ...]}
  *
- * The caller names the long arrays. json_stream_open() passes over the file once and parses everything
- * else; in the head such an array is there and empty. json_stream_begin() then goes to the first element of one of
- * the arrays, and json_stream_next() takes them in order. Memory holds the head and one element.
+ * The caller names the long arrays. json_stream_open() reads the file once and parses everything else. The head has
+ * the long arrays too, but empty. json_stream_begin() goes to the first element of a long array, and
+ * json_stream_next() takes its elements in order. Memory holds the head and one element.
  *
  * Errors are those of base/json/json_in.h, with the line and column in the file.
  */
@@ -18,22 +18,23 @@ struct json_stream; /* opaque */
 
 enum { JSON_STREAM_ARRAYS_MAX = 8 };
 
-/* `arrays`: keys of the object at the top, at most JSON_STREAM_ARRAYS_MAX, then NULL; they outlive the stream.
- * The caller frees *out with json_stream_close(). What cannot be read twice (a pipe) is held in memory, up to 1 GiB. */
+/* Opens a file. `arrays` holds keys of the top-level object, at most JSON_STREAM_ARRAYS_MAX, then NULL; they outlive
+ * the stream. The caller frees *out with json_stream_close(). Input that cannot be read twice (a pipe) is held in
+ * memory, up to 1 GiB. */
 MUST_CHECK enum status json_stream_open(const char *path, const char *const *arrays, struct json_stream **out,
                                         struct error *err);
 
-/* The same from memory; `text` is borrowed, `name` stands for the file in messages. */
+/* Works as json_stream_open() on a text in memory, which is borrowed. `name` stands for the file name in messages. */
 MUST_CHECK enum status json_stream_of_text(const char *name, const char *text, size_t length, const char *const *arrays,
                                            struct json_stream **out, struct error *err);
 
-/* Everything but the elements of the arrays. Borrowed. */
+/* Returns the file without the elements of the long arrays. Borrowed. */
 const struct json_input *json_stream_head(const struct json_stream *stream);
 
-/* Goes to the first element of arrays[index]. An array that is not in the file has none. */
+/* Goes to the first element of arrays[index]. An array that is missing in the file counts as empty. */
 MUST_CHECK enum status json_stream_begin(struct json_stream *stream, size_t index, struct error *err);
 
-/* An element as it stands in the file. Borrowed, valid until the next call about its stream. */
+/* The text of an element. Borrowed, valid until the next call on its stream. */
 struct json_element {
     const char *text;    /* followed by a comma, a bracket or white space */
     size_t length;
@@ -41,31 +42,32 @@ struct json_element {
     uint64_t index;
 };
 
-/* *more is false at the end of the array. */
+/* Reads the next element. *more is false at the end of the array. */
 MUST_CHECK enum status json_stream_next(struct json_stream *stream, struct json_element *out, bool *more,
                                         struct error *err);
 
-/* The element, parsed: the root of *out, beside the head (json_input_set_beside()). The caller frees it with json_input_destroy(). */
+/* Parses the element: it is the root of *out. Errors may also point into the head (json_input_set_beside()). The
+ * caller frees *out with json_input_destroy(). */
 MUST_CHECK enum status json_stream_parse(const struct json_stream *stream, const struct json_element *element,
                                          struct json_input **out, struct error *err);
 
-/* An element that is an object with long arrays of its own. `element` stays valid until *out is closed, and its stream
- * is not asked for more before. The caller frees *out with json_stream_close(). */
+/* Opens an element that is an object with long arrays of its own. `element` stays valid until *out is closed; until
+ * then the caller must not read on in `stream`. The caller frees *out with json_stream_close(). */
 MUST_CHECK enum status json_stream_of_element(const struct json_stream *stream, const struct json_element *element,
                                               const char *const *arrays, struct json_stream **out, struct error *err);
 
-/* Elements of an array, 0 of anything else. */
+/* Returns the number of elements of an array, and 0 for other values. */
 size_t json_element_size(const struct json_element *element);
 
 /*
- * Reads a row of numbers without the detour through a tree. True when the element is an array of exactly `count` numbers, none
- * of them negative. Else it may still be valid: json_stream_parse() says.
+ * Reads an array of numbers without building a tree. Returns true when the element is an array of exactly `count`
+ * non-negative numbers. Other elements may still be valid; json_stream_parse() decides.
  */
 bool json_element_numbers(const struct json_element *element, size_t count, double *out);
 
-/* The same for up to `capacity` whole numbers below 2^32; *count is how many they are. */
+/* Works as json_element_numbers() for at most `capacity` integers below 2^32; sets *count to their number. */
 bool json_element_wholes(const struct json_element *element, size_t capacity, uint32_t *out, size_t *count);
 
-void json_stream_close(struct json_stream *stream); /* NULL is fine */
+void json_stream_close(struct json_stream *stream); /* NULL does nothing */
 
 #endif

@@ -1,20 +1,3 @@
-/*
- * A program's command line as one table: it parses, prints the help and is checked by a test.
- *
- *     struct plan_options o = {.policy = "sharded-lrtf"};
- *     const struct option_spec table[] = {
- *         OPTION_STRING("policy", 'p', "NAME", &o.policy, "scheduling policy, or 'all'"),
- *         OPTION_QUANTITY("device-memory", 0, DIMENSION_BYTES, &o.device_memory_bytes, "..."),
- *     };
- *     status = options_parse(&(struct options){...}, argc, argv, &err);
- *
- * Long options take "--name value" and "--name=value"; a flag takes neither. "--" ends them.
- * Outputs are declared (base/files/outputs.h) when all options are parsed, arguments that name files as inputs.
- * A name that the table lacks may be another program's for one that it has: `synonyms`.
- * Errors (STATUS_BAD_INPUT): unknown option with a suggestion, a missing or malformed value, two values
- * where one is expected, too few or too many arguments, and those of outputs_declare(). Else the last value counts, so that scripts can have theirs
- * and be given others.
- */
 #ifndef SPILLWAY_BASE_OPTIONS_H
 #define SPILLWAY_BASE_OPTIONS_H
 
@@ -41,14 +24,15 @@ struct option_spec {
     const char *name;   /* without the dashes */
     char letter;        /* 0 if none */
     enum option_type type;
-    const char *value;  /* what the help calls the value: FILE, N; NULL for a flag */
+    const char *value;  /* name of the value in the help: FILE, N; NULL for a flag */
     void *out;          /* bool, const char *, uint64_t, double, size_t (choice) or option_list */
     const char *help;   /* a noun phrase or an imperative: OPTION_HELP_MAX bytes, lower case, no full stop */
     enum dimension dimension;    /* QUANTITY */
     uint64_t min, max;           /* U64; for DOUBLE and QUANTITY only non-negative is checked */
     const char *const *choices;  /* CHOICE: NULL-terminated */
     enum file_kind output;       /* STRING and LIST: the command writes a file of that kind there */
-    const char *once;            /* what is expected where two values differ; NULL: the last one counts */
+    const char *once;            /* the one value expected, for the error about two different values; NULL: the
+                                    last value counts */
 };
 
 #define OPTION_FLAG(n, l, o, h) {.name = n, .letter = l, .type = OPTION_TYPE_FLAG, .out = o, .help = h}
@@ -70,10 +54,10 @@ struct option_spec {
     {.name = n, .letter = l, .type = OPTION_TYPE_STRING, .value = v, .out = o, .help = h, .output = k}
 #define OPTION_OUTPUTS(n, l, v, k, o, h) \
     {.name = n, .letter = l, .type = OPTION_TYPE_LIST, .value = v, .out = o, .help = h, .output = k}
-/* Every table with outputs has it. */
+/* Every table with outputs contains it. */
 #define OPTION_FORCE(o) OPTION_FLAG("force", 0, o, "overwrite input files and files of another kind")
 
-/* What another program calls an option. */
+/* Another program's name of an option. */
 struct option_synonym {
     const char *theirs, *ours; /* without the dashes */
 };
@@ -94,25 +78,25 @@ struct options {
     const struct option_spec *specs;
     size_t spec_count;
     const struct option_synonym *synonyms; /* ends with a NULL name; may be NULL */
-    const char *(*spelled)(const char *text); /* a choice that goes by another word, or NULL; may be NULL */
+    const char *(*spelled)(const char *text); /* translates another word for a choice, or returns NULL; may be NULL */
     size_t argument_min, argument_max;
     const char *operands[64]; /* out: borrowed from argv */
     size_t operand_count;     /* out */
     bool help;                /* out: -h or --help was given; nothing else was checked */
 };
 
-/* argv[0] is the verb and is skipped. "-h" and "--help" are in every table. */
+/* Parses the command line. argv[0] is the verb and is skipped. Every table accepts "-h" and "--help". */
 MUST_CHECK enum status options_parse(struct options *options, int argc, char **argv,
                                      struct error *err);
 
-/* Is the table in order: names and letters used once, a place for each value, help as above?
- * STATUS_CHECK names the first mistake. options_parse() asserts it; a test asks for every verb. */
+/* Checks the table: names and letters are used once, each value has a place, help texts follow the rules above.
+ * STATUS_CHECK names the first mistake. options_parse() asserts it; a test checks every verb. */
 MUST_CHECK enum status options_check(const struct options *options, struct error *err);
 
-/* The group of an option by its name; the row for "COMMAND NAME" comes before that for "NAME". NULL: it has none. */
+/* Returns the group of the option `name`. A row for "COMMAND NAME" comes before a row for "NAME". NULL: no group. */
 const struct option_group *options_group(const struct options *options, const char *name);
 
-/* Fits 80 columns. */
+/* Prints the help in 80 columns. */
 void options_print_help(const struct options *options, FILE *stream);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * A progress bar with the time left, on standard error, only when that is a terminal.
+ * A progress bar with the time left, on standard error, drawn only when that is a terminal.
  *
- * Elsewhere nothing is printed, or, after progress_lines(), a line from time to time. `TERM=dumb` and --quiet switch it off; NO_COLOR removes colour. The
- * bar appears after one second, so that quick commands stay silent, and is wiped by progress_end().
- * progress_update() is cheap (a clock read); it redraws at most ten times a second.
- * One at a time; not thread-safe.
+ * Otherwise nothing is printed, or one line per interval after progress_lines(). `TERM=dumb` and --quiet switch the
+ * bar off; NO_COLOR removes its colour. The bar appears after one second, so that quick commands stay silent.
+ * progress_end() erases it. progress_update() is cheap (it reads the clock); it redraws at most ten times a second.
+ * Only one bar at a time; not thread-safe.
  */
 #ifndef SPILLWAY_BASE_PROGRESS_H
 #define SPILLWAY_BASE_PROGRESS_H
@@ -18,29 +18,29 @@ struct progress {
     double done;
     double started_s;
     double drawn_s;
-    double interval_s, line_s; /* of lines, and when the last one was printed; interval 0: none */
+    double interval_s, line_s; /* interval of lines, and when the last one was printed; interval 0: no lines */
     bool enabled;
     bool drawn;
     char note[96];
 };
 
-/* Off for the whole process (--quiet). */
+/* Switches progress off for the whole process (--quiet). */
 void progress_disable(void);
 
-/* `total` in any unit; 0 when it is not known. `label` is borrowed. */
+/* Begins a bar. `total` is in any unit; 0 when unknown. `label` is borrowed. */
 void progress_begin(struct progress *progress, const char *label, double total);
 
-/* Where no bar can be drawn (a pipe, nohup), print a line every `interval_s` seconds. */
+/* Prints a line every `interval_s` seconds when no bar can be drawn (a pipe, nohup). */
 void progress_lines(struct progress *progress, double interval_s);
 
-/* `note` may be NULL: shown at the end of the line ("loss 3.21"). */
+/* Updates the bar. `note` is shown at the end of the line ("loss 3.21"); it may be NULL. */
 void progress_update(struct progress *progress, double done, const char *note);
 
-/* The same as a function to call back: `context` is the struct progress, which gets the total. */
+/* progress_update() as a callback: `context` is the struct progress, whose total is set to `total`. */
 void progress_show(void *context, double done, double total);
 void progress_end(struct progress *progress);
 
-/* Seconds on the monotonic clock. */
+/* Returns the time of the monotonic clock in seconds. */
 double clock_s(void);
 
 #endif

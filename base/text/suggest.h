@@ -1,24 +1,25 @@
-/* The nearest known word to a misspelt one. */
+/* Finds the known word nearest to a misspelt word. */
 #ifndef SPILLWAY_BASE_SUGGEST_H
 #define SPILLWAY_BASE_SUGGEST_H
 
 #include <stddef.h>
 
 /*
- * The word that was meant, or NULL when none is near. Borrowed from `words`. In this order:
- *   the only word that starts with `word`, of 3 letters or more;
- *   the nearest by edit distance (swaps count once), at most 1 + length / 4;
- *   the longest word that `word` starts with, separators apart, and that makes up half of it.
+ * Returns the likely intended word, borrowed from `words`, or NULL when no word is near. The first match of these
+ * counts:
+ *   the only word that starts with `word`, which has 3 letters or more;
+ *   the nearest word by edit distance (swaps count once), at most 1 + length / 4;
+ *   the longest word that is a prefix of `word`, ignoring separators, and makes up at least half of it.
  */
 const char *suggest(const char *word, const char *const *words, size_t count);
 
-/* "adam, adamw or sgd" into `buffer`, cut with "..." when it does not fit. Returns `buffer`. */
+/* Writes "adam, adamw or sgd" into `buffer`, cut with "..." to fit. Returns `buffer`. */
 const char *suggest_list(const char *const *words, size_t count, char *buffer, size_t size);
 
 /*
- * How a message about an unknown word ends, a blank included: " (did you mean 'steps'?)", with all words that start with
- * it if there are any (" (did you mean 'gpt2', 'gpt2-xl', 'gpt2-medium' or 1 more?)"); where no word is near,
- * " (expected adam, adamw or sgd)", or what `otherwise` says, which may be "". Returns `buffer`.
+ * Write the end of a message about an unknown word, with a leading blank. It lists all words that start with `word`
+ * (" (did you mean 'gpt2', 'gpt2-xl', 'gpt2-medium' or 1 more?)"), or the nearest word (" (did you mean 'steps'?)").
+ * Without a near word it is " (expected adam, adamw or sgd)", or `otherwise`, which may be "". Return `buffer`.
  */
 enum { SUGGEST_BYTES = 512 };
 const char *suggest_ending(const char *word, const char *const *words, size_t count, char buffer[SUGGEST_BYTES]);
