@@ -5,11 +5,11 @@
  *
  *     newest ->  [ header | piece | piece | free ... ]  ->  [ header | piece | ... ]  ->  NULL
  *
- * Blocks double from 64 KiB to 16 MiB, so that a small job set costs a page or two and a large
- * plan few calls. A piece that needs more than the next block gets a block of its own, placed
- * behind the newest one so that the free part of that stays in use. Blocks come zeroed from calloc,
- * which gets fresh pages from the kernel without touching them: a large array costs no memory until
- * it is written.
+ * Blocks double from 64 KiB to 16 MiB, so that a small job set costs a page or two and a large plan
+ * few calls. A piece that needs more than the next block gets a block of its own. That block
+ * follows the newest one in the list, so that the free part of the newest block stays in use.
+ * Blocks come zeroed from calloc, which gets fresh pages from the kernel without touching them: a
+ * large array costs no memory until it is written.
  */
 #include "base/arena.h"
 
@@ -29,7 +29,7 @@ static const size_t largest_block_bytes = (size_t)16 << 20;
 
 struct arena_block {
     struct arena_block *older; /* may be NULL */
-    size_t capacity_bytes;     /* behind the header */
+    size_t capacity_bytes;     /* after the header */
     size_t used_bytes;         /* a multiple of ARENA_ALIGNMENT */
 };
 

@@ -1,10 +1,10 @@
 /*
- * An error is a status and a line of text, filled where the fault is known and carried upwards
- * untouched, or with "what was being done: " put in front on the way.
+ * An error is a status and a line of text. The function that knows the fault fills it in. Callers pass it on
+ * unchanged or put "what was being done: " before its text.
  *
- * The text lives inside the struct, so that reporting "no memory" needs none. Names in messages
- * come from files and command lines: control characters are replaced, since a terminal would obey
- * them and a newline would make two messages of one. A message that does not fit ends in "...".
+ * The text lives inside the struct, so that reporting "no memory" allocates nothing. Names in messages come from
+ * files and command lines. Control characters are replaced, since a terminal would obey them and a newline would
+ * split the message. A message that does not fit ends in "...".
  */
 #include "base/error.h"
 

@@ -12,9 +12,9 @@ static inline bool text_ends_in(const char *text, const char *ending)
     return length > wanted && strcmp(text + length - wanted, ending) == 0;
 }
 
-/* Replaces control characters by '?', byte by byte, except those in `kept`. Names come from files and command lines,
- * and a terminal would obey control characters in them. Control characters are those of ASCII, U+0080 to U+009F, and
- * bytes 0x80 to 0x9f that are not part of UTF-8. */
+/* Replaces control characters by '?', byte by byte, except the characters in `kept`. Names come from files and
+ * command lines, and a terminal would obey their control characters. Control characters are 0 to 0x1f and 0x7f of
+ * ASCII, U+0080 to U+009F, and bytes 0x80 to 0x9f that are not part of UTF-8. */
 void text_clean(char *text, size_t length, const char *kept);
 
 #endif

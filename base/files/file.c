@@ -1,18 +1,18 @@
 /*
- * A half-written plan looks like a plan. So nothing is ever written under its final name: the bytes
- * go to NAME.tmp-PID beside it, and after every write, the sync and the close have succeeded one
- * rename() puts the whole file there at once.
+ * A half-written plan looks like a plan. No file is therefore written under its final name: the bytes go to
+ * NAME.tmp-PID in the same folder. After every write, the sync and the close have succeeded, one rename() replaces
+ * the file.
  *
  *     file_out_write -> [ deflate ] -> buffer -> write() to the temporary -> fsync, close, rename
  *                                        |
  *                                        +-> standard output or a device: kept until commit
  *
- * Two kinds of target cannot be renamed over: standard output, and whatever exists and is no
- * regular file (/dev/null, a pipe, the terminal). Their bytes stay in memory until commit. A
- * symbolic link keeps being one: the file it points to is replaced.
+ * Two kinds of target cannot be renamed over: standard output, and existing targets that are not regular files
+ * (/dev/null, a pipe, the terminal). Their bytes stay in memory until commit. A symbolic link stays a link: the file
+ * it points to is replaced.
  *
- * Callers write without asking; the first failure is remembered with its errno and told at commit.
- * The header of compressed data has no name and no time, so that equal input gives equal bytes.
+ * Callers write without checking. The first failure is remembered with its errno and reported at commit. The header
+ * of compressed data has no name and no time, so that equal input gives equal bytes.
  */
 #include "base/files/file.h"
 
@@ -39,7 +39,7 @@ enum { BUFFER_BYTES = 64 << 10, PENDING_MAX = 32, NAME_TRIES = 100, GZIP_WINDOW 
 
 struct file_out {
     char *path;      /* as the caller said it, for messages */
-    char *target;    /* what is renamed over: `path` with symbolic links followed */
+    char *target;    /* target of the rename: `path` with symbolic links followed */
     char *temporary; /* NULL when `direct` */
     int fd;          /* -1 when `direct` */
     bool direct;     /* the bytes are kept in `buffer` until commit */
@@ -61,7 +61,7 @@ static void pending_add(char *name)
         char *empty = NULL;
         if (atomic_compare_exchange_strong(&pending[i], &empty, name)) return;
     }
-    /* No room: this one stays behind if a signal ends the program, and nothing else is lost. */
+    /* The table is full: a signal that ends the program leaves this temporary on disk, and no other harm is done. */
 }
 
 static void pending_drop(char *name)
@@ -204,8 +204,8 @@ static void file_out_free(struct file_out *file)
     free(file);
 }
 
-/* Create NAME.tmp-PID; a number follows when one process writes the same target twice at a time,
- * or when a dead process left one behind. */
+/* Creates NAME.tmp-PID. A number follows the PID when this process already writes the same target, or when a dead
+ * process left a file of that name. */
 static enum status open_temporary(struct file_out *file, struct error *err)
 {
     size_t size = strlen(file->target) + 64;

@@ -28,7 +28,7 @@ struct file_in {
     char *name;
     int fd;             /* -1: `raw` is the caller's text */
     bool seeks, packed;
-    bool ended;         /* no raw bytes come after those in `raw` */
+    bool ended;         /* `raw` holds the last raw bytes */
     bool inflated;      /* packed: the last member has ended */
     const char *raw;
     char *buffer;       /* NULL for a text */

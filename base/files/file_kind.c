@@ -107,7 +107,7 @@ static bool is_manifest(const struct start *start)
 
 static const struct kind {
     const char *noun;
-    const char *keys[KEYS_MAX];                   /* any of ours; NULL behind them */
+    const char *keys[KEYS_MAX];                   /* any of our keys; NULL after the last */
     bool (*recognised)(const struct start *start); /* NULL: by keys only */
     bool in_place;
 } kinds[FILE_KIND_COUNT] = {

@@ -1,7 +1,7 @@
 /*
- * A file is known by its device, inode and time of change, together with its path. A path alone would miss links; an
- * inode alone would mistake a new file for a deleted one whose inode it got. When an output has been replaced by rename(),
- * its old identity is gone, and reading the new file is no conflict.
+ * A file is identified by device, inode, time of change and path together. A path by itself would miss links. An
+ * inode by itself would mistake a new file for a deleted file that had the same inode. When rename() has replaced an
+ * output, the old identity is gone, and reading the new file is no conflict.
  */
 #include "base/files/outputs.h"
 
@@ -74,7 +74,7 @@ static void follow_links(const char *path, char out[PATH_MAX])
     }
 }
 
-/* Of a file that does not exist, the folder is resolved. */
+/* Resolves the path; for a file that does not exist, its folder. */
 static void resolve(const char *path, char out[PATH_MAX])
 {
     if (realpath(path, out)) return;
@@ -268,7 +268,7 @@ enum status outputs_declare_folder(const char *path, const char *what, struct er
     return status;
 }
 
-/* A file that is changed where it stands needs no room beside it. */
+/* A file that is changed in place needs no temporary in its folder. */
 enum status outputs_probe(const char *path, enum file_kind kind, const char *what, struct error *err)
 {
     struct file_out *file = NULL;

@@ -1,12 +1,12 @@
 /*
- * jansson turns text into a tree and forgets where things stood, but "rank 7 is out of range" helps
- * nobody in a file of a million lines. Remembering a place for each value would cost more memory
- * than many plans; and places are wanted once, when something is wrong.
+ * jansson turns text into a tree without positions, but "rank 7 is out of range" is useless for a file of a million
+ * lines. Storing a position for each value would take more memory than many plans, and a position is needed only
+ * once, when a value is wrong.
  *
- * So the text is kept, and when an error needs a place, text and tree are walked side by side until
- * the wanted value is met: jansson keeps the order of keys and refuses duplicate ones, so child
- * number i of a container in the tree is child number i in the text. A value is named by its
- * container and index, never by its own address: jansson has a single true, false and null.
+ * The reader therefore keeps the text. When an error needs a position, it walks text and tree in parallel until it
+ * meets the value. jansson keeps the order of keys and refuses duplicate keys, so child number i of a container in
+ * the tree is child number i in the text. A value is identified by its container and index, never by its own address:
+ * jansson has a single true, false and null.
  *
  *     tree:  root {"jobs": [ {...}, {"steps": 0} ]}     container = the second job, key "steps"
  *     text:  { "jobs" : [ { ... } , { "steps" : 0       <- offset -> line and column
@@ -43,7 +43,7 @@ struct json_input {
     json_t *root;
     struct json_anchor anchors[JSON_ANCHORS_MAX];
     size_t anchor_count;
-    const struct json_input *beside; /* another input whose values errors may point to; NULL: none */
+    const struct json_input *beside; /* another input to whose values errors may point; NULL: none */
 };
 
 /* --- places --------------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static const char *skip_space(const char *c)
     return c;
 }
 
-/* `c` is at the opening quote; returns what is behind the closing one, or the end. */
+/* Returns the character after the closing quote, or the end; `c` is at the opening quote. */
 static const char *skip_string(const char *c, const char *end)
 {
     for (c++; c < end && *c != '"'; c++)
@@ -82,8 +82,8 @@ static const char *skip_scalar(const char *c, const char *end)
     return c;
 }
 
-/* Walk over `value`, which begins at *at, to what is behind it; or stop and return true with the
- * wanted place in *at. The text is known to be valid. */
+/* Walks over `value`, which begins at *at, and sets *at to the character after it. Stops and returns true with the
+ * wanted position in *at when it meets that. The text is known to be valid. */
 static bool find_place(const struct place *wanted, const json_t *value, const char **at,
                        const char *end)
 {
@@ -335,7 +335,7 @@ const json_t *json_input_root(const struct json_input *input)
 
 /* --- one value, wherever it stands ---------------------------------------------------------- */
 
-/* A value and where it stands; what it is called is only spelt out when something is wrong. */
+/* A value and its position. Its name is written out only for an error. */
 struct item {
     const struct json_input *input;
     const json_t *container;
@@ -344,7 +344,7 @@ struct item {
     const json_t *value;
 };
 
-/* "name:line:column: 'key'" or "...: element 3", and the text of `format` behind it. */
+/* Sets the error "name:line:column: 'key'" or "...: element 3", followed by the text of `format`. */
 static enum status PRINTF_LIKE(3, 4)
     fail_item(const struct item *item, struct error *err, const char *format, ...)
 {
@@ -456,7 +456,7 @@ static enum status item_double(const struct item *item, double min, double max, 
     return STATUS_OK;
 }
 
-/* The first control character of a text in UTF-8, those of U+0080 to U+009F included; 0: there is none. */
+/* Returns the first control character of a text in UTF-8, including U+0080 to U+009F; 0 when there is none. */
 static unsigned control_character(const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {

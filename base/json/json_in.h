@@ -61,8 +61,8 @@ const char *json_input_name(const struct json_input *input);
 const json_t *json_input_root(const struct json_input *input);
 
 /*
- * Set the error "name:line:column: message" and return STATUS_BAD_INPUT. The position is that of the child of
- * `container` under `key` (an object) or at `index` (an array), or of the container itself when `key` is NULL or
+ * Set the error "name:line:column: message" and return STATUS_BAD_INPUT. The position belongs to the child of
+ * `container` under `key` (an object) or at `index` (an array), or to the container itself when `key` is NULL or
  * `index` is JSON_SELF.
  */
 #define JSON_SELF SIZE_MAX

@@ -162,7 +162,7 @@ static void put_new_line(struct json_out *out)
 }
 static_assert(2 * DEPTH_MAX <= PIECE_MAX, "the indentation is one piece");
 
-/* What stands before a value: comma, line, key. */
+/* Writes the text before a value: comma, line, key. */
 static void begin_value(struct json_out *out, const char *key)
 {
     if (out->depth == 0) {

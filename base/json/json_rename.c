@@ -1,6 +1,6 @@
 /*
- * jansson keeps keys in the order of the file, and places are found by that order: an object with a key to rename is
- * built anew, key by key, instead of having one taken out and another put in at its end.
+ * jansson keeps keys in the order of the file, and positions are found by that order. An object with a key to rename
+ * is therefore rebuilt key by key. Removing a key and inserting another would move the value to the end.
  */
 #include "base/json/json_rename.h"
 

@@ -1,13 +1,13 @@
 /*
- * Two passes. The first copies the text but for the elements of the long arrays, notes where each of
- * these begins, and has the copy parsed:
+ * Two passes. The first pass copies the text without the elements of the long arrays, notes where each long array
+ * begins, and has the copy parsed:
  *
  *     file    {"a": 1, "rows": [[1, 2],      head    {"a": 1, "rows": [], "b": 2}
  *              [3, 4]], "b": 2}
  *                     ^ anchor: from here on the head is at line 2, column 8 of the file
  *
- * The second goes to the beginning of an array and cuts its elements apart, by brackets and quotes
- * alone. What an element holds is the caller's question.
+ * The second pass goes to the beginning of an array and separates its elements, only by brackets and quotes. It does
+ * not interpret elements.
  */
 #include "base/json/json_stream.h"
 
@@ -143,7 +143,7 @@ static inline void nest(struct nesting *n, char c)
 
 /* --- the head ------------------------------------------------------------------------------- */
 
-/* Of the pass over the file: the copy, and where in the object at the top the text is. */
+/* State of the pass over the file: the copy, and the position in the top-level object. */
 struct scan {
     char *text;
     size_t length, capacity;
@@ -335,7 +335,7 @@ static bool read_number(const char **at, double *out)
     return !point || (point[1] >= '0' && point[1] <= '9');
 }
 
-/* The number at *at, and the comma or bracket behind it: *last is true at the bracket. */
+/* Reads the number at *at and the comma or bracket after it. *last is true at the bracket. */
 static bool read_item(const char **at, double *out, bool *last)
 {
     while (**at == ' ') ++*at;

@@ -7,7 +7,7 @@
  * the long arrays too, but empty. json_stream_begin() goes to the first element of a long array, and
  * json_stream_next() takes its elements in order. Memory holds the head and one element.
  *
- * Errors are those of base/json/json_in.h, with the line and column in the file.
+ * Errors are as in base/json/json_in.h, with the line and column in the file.
  */
 #ifndef SPILLWAY_BASE_JSON_STREAM_H
 #define SPILLWAY_BASE_JSON_STREAM_H

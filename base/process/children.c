@@ -141,7 +141,7 @@ static enum status make_room(struct text *text, struct error *err)
     return STATUS_OK;
 }
 
-/* Of a complaint the end is enough: what a program ended for it says last. */
+/* Keeps only the end of a complaint: a program reports the cause of its end last. */
 static void forget_beginning(struct text *text)
 {
     if (text->length <= COMPLAINT_BYTES) return;
@@ -149,7 +149,7 @@ static void forget_beginning(struct text *text)
     text->length = COMPLAINT_BYTES;
 }
 
-/* What is there now. A pipe that has ended is closed. */
+/* Reads the data that a pipe holds now. Closes a pipe that has ended. */
 static enum status hear(struct child *child, int which, struct error *err)
 {
     struct text *text = &child->texts[which];

@@ -46,7 +46,7 @@ struct children_client {
 
 /*
  * Runs the client's programs, at most `width` (1 to CHILDREN_MAX) at a time. Only one pool at a time per process.
- * Errors: those of the client; STATUS_DEVICE when a program cannot be started; STATUS_INTERRUPTED; STATUS_LIMIT when
+ * Errors: the client's errors; STATUS_DEVICE when a program cannot be started; STATUS_INTERRUPTED; STATUS_LIMIT when
  * a program prints more than CHILDREN_OUTPUT_MAX bytes; STATUS_NO_MEMORY, STATUS_IO. No child is running when the
  * call returns.
  */

@@ -1,16 +1,16 @@
 /*
- * The child leaves by _exit(), so that neither buffers of the parent are written twice nor its handlers
- * run. Only when `work` has returned does it write a mark behind the result, the time at which it was
- * started: code that calls exit(0) in the middle of its work has no result.
+ * The child leaves by _exit(), so that buffers of the parent are not written twice and handlers of the parent do not
+ * run. Only when `work` has returned does the child write a mark after the result: the time at which it was started.
+ * Code that calls exit(0) in the middle of its work therefore has no result.
  *
  *     this process  --  guard, a process group of its own  --  child  --  what the child starts
  *
- * The guard hears of the end of this process by SIGTERM, the child of the guard's by SIGKILL (PR_SET_PDEATHSIG). Processes
- * that the child leaves become the guard's (PR_SET_CHILD_SUBREAPER), which ends them; if the guard itself is gone, this
- * process ends the guard's group.
+ * SIGTERM tells the guard that this process has ended; SIGKILL ends the child when the guard ends (PR_SET_PDEATHSIG).
+ * Processes that outlive the child become children of the guard (PR_SET_CHILD_SUBREAPER), which ends them. If the
+ * guard itself is gone, this process ends the guard's group.
  *
- * Time is kept by the parent, who waits for the pipe with poll() and kills; RLIMIT_CPU would not see a
- * child that sleeps. Memory is kept by RLIMIT_AS.
+ * The parent enforces the time limit: it waits for the pipe with poll() and kills the child. RLIMIT_CPU would miss a
+ * child that sleeps. RLIMIT_AS enforces the memory limit.
  */
 #include "base/process/contain.h"
 
@@ -50,7 +50,7 @@ void contain_write(struct contain_sink *sink, const void *data, size_t length)
     while (length > 0) {
         ssize_t written = write(sink->file, next, length);
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) _exit(126); /* nobody reads any more */
+        if (written <= 0) _exit(126); /* the reader has closed the pipe */
         next += written;
         length -= (size_t)written;
     }
@@ -130,7 +130,7 @@ static void kill_children(pid_t self)
     }
 }
 
-/* Waits for the child, ends what is left, tells the child's wait status. */
+/* Waits for the child, ends its remaining processes, and writes the child's wait status. */
 static _Noreturn void be_guard(pid_t child, int told)
 {
     const pid_t self = getpid();
@@ -290,7 +290,7 @@ enum status contain_run(contain_work work, void *context, const struct contain_l
     const bool closed = status == STATUS_OK && receive(ends[0], guarded.told, started_s + limits->seconds, length_max, &r, err);
     close(ends[0]);
     if (status != STATUS_OK) return status;
-    /* closed and not gone: whoever closes the pipe and goes on gets what is left of the time */
+    /* a guard that closed the pipe but still runs gets the remaining time */
     const bool in_time = closed && wait_until(guarded.guard, started_s + limits->seconds);
     *end = (struct contain_end){.in_time = false};
     finish(&guarded, in_time, end);

@@ -18,8 +18,8 @@
 
 struct contain_limits {
     double seconds;        /* wall-clock time from start to end */
-    uint64_t memory_bytes; /* address space beyond that of this process; 0: no limit. Ignored under sanitizers,
-                              whose shadow memory exceeds any limit */
+    uint64_t memory_bytes; /* address space in addition to this process's own; 0: no limit. Ignored under
+                              sanitizers, whose shadow memory exceeds any limit */
 };
 
 struct contain_end {

@@ -1,6 +1,6 @@
 /*
- * Two loops over one table: one over the arguments, one that prints the help. What the parser
- * accepts and what the help shows cannot differ, because both are the table.
+ * Two loops over one table: one over the arguments, one that prints the help. The parser and the help cannot differ,
+ * because both use the same table.
  *
  * A long option that is missing its value must not swallow the next option: "--output --quiet" is
  * refused, and a value that really begins with two dashes is written "--output=--quiet".
