@@ -1,39 +1,41 @@
 /*
- * Seconds of kernels by formula, where a device type says how its kernels fall short of the datasheet
- * (struct kernel_model, models/hardware/hardware.h) and nothing was measured point by point. The hardware's part counts for
- * every job; the part of the software counts where the machine's stack is that of frameworks (enum hardware_stack).
+ * Seconds of kernels by formula, for device types whose file describes how kernels fall short of the datasheet
+ * (struct kernel_model, models/hardware/hardware.h) and that have no measured points. The hardware part applies to
+ * every job. The software part applies if the machine's stack is STACK_FRAMEWORKS (enum hardware_stack).
  *
- * A matrix product is cut into tiles of its result; the multiprocessors take tiles in waves, and a wave that
- * is not full lasts as long as one that is. A tile begins and ends without multiplying, which weighs more the
- * shorter the inner dimension k is:
+ * A matrix product is cut into tiles of its result. The multiprocessors take tiles in waves, and a partial wave lasts
+ * as long as a full one. The start and end of a tile do no multiplications; they weigh more, the shorter the inner
+ * dimension k is:
  *
  *     seconds = least over tile shapes of
  *               waves * multiprocessors * tile's FLOPs / (peak * efficiency * tile's rate) * (1 + depth / k)
  *
- * but no product is faster than the rate that the board's power sustains, which full waves of long products pass: clocks
- * fall there. And a product of 16 bits whose matrices have rows of no whole 16 bytes has a part of its rate only: libraries
- * then load them in smaller pieces. (GPT-2's vocabulary of 50257 makes all three products of its head such.)
+ * No product exceeds the rate that the board's power sustains; clocks fall when full waves of long products reach it.
+ * A 16-bit product whose matrix rows are not a multiple of 16 bytes has only a fraction of its rate, since libraries
+ * then load the matrices in smaller pieces. (GPT-2's vocabulary of 50257 affects all three products of its head.)
  *
- * Frameworks are the software of 2019 to 2022. Attention is, where a score has bytes,
- * products of queries with all keys, masked ones included, and kernels in between that read and write every score
- * (scale, mask, softmax, dropout). What goes over activations element by element (norms, sums, activation functions) does
- * so more often than the kernels that are listed: biases and dropouts are kernels of their own. Between kernels are gaps:
- * starts, and small kernels that nobody lists. Their host dispatches them one by one, a few kernels ahead: a pass takes the
- * longer of both sums, where a kernel hides no more than KERNEL_MODEL_AHEAD dispatches. A collective that computations wait for
- * is dispatched too (KERNEL_COLLECTIVE, which takes no time of its own), and hides dispatches while its members wait for each
- * other. (Tried and left: each kernel the longer of both, and any number ahead, by which a head of milliseconds would hide what
- * all blocks wait for; collectives beside which the host stands still; a start that grows with a group's members. Runs of one
- * node came out worse, by the last those of four ranks.)
+ * Frameworks means the software of 2019 to 2022. If scores have bytes, attention consists of products of queries with
+ * all keys, including masked keys, and of kernels in between that read and write every score (scale, mask, softmax,
+ * dropout). Elementwise work on activations (norms, sums, activation functions) runs more often than the listed
+ * kernels, because biases and dropouts are separate kernels. Gaps separate kernels: launches, and small kernels that
+ * are not listed. The host dispatches kernels one by one, a few kernels ahead. A pass takes the longer of the
+ * device's and the host's sums, where a kernel hides at most KERNEL_MODEL_AHEAD dispatches. A collective that
+ * computations wait for is dispatched too (KERNEL_COLLECTIVE, which takes no time itself) and hides dispatches while
+ * its members wait for each other. (Tried and dropped, because runs of one node came out worse: the longer of both
+ * for each kernel; unlimited dispatch ahead, where a head of milliseconds would hide dispatches that all blocks wait
+ * for; collectives during which the host does nothing. A start that grows with a group's members made runs of four
+ * ranks worse.)
  *
- * All of it was fitted to runs of 16 bits. On a device whose products in fp32 go by matrix cores (TF32) the same software runs
- * jobs in fp32: as many kernels with the same gaps and dispatches; products at the same efficiencies of TF32's peak, which
- * is a half of that of 16 bits, and (with either stack) slow at the same counts of a row's numbers; twice the bytes of scores and
- * activations. No run was seen to hold that against. (gpt2-xl on two A100s, a step of eight microbatches of one sequence: 914 ms,
- * 666 in bf16.) Without matrix cores (V100) jobs in fp32 have none of it: what was published of such is long products.
- * Optimizers, losses, products of 16 bits with a result in fp32 and operations of CNNs have no gaps and no dispatches.
+ * All parameters were fitted to 16-bit runs. On a device whose fp32 products use matrix cores (TF32), the same
+ * software parameters apply to fp32 jobs: equally many kernels with the same gaps and dispatches; products with the
+ * same efficiencies of TF32's peak, which is half of the 16-bit peak, and (with either stack) slow at the same row
+ * lengths; twice the bytes of scores and activations. No measured run was available to check this. (gpt2-xl on two
+ * A100s, a step of eight microbatches of one sequence: 914 ms, against 666 ms in bf16.) The software part does not
+ * apply to fp32 jobs on devices without matrix cores (V100): published runs of such jobs are long products.
+ * Optimizers, losses, 16-bit products with an fp32 result and operations of CNNs have no gaps and no dispatches.
  *
- * Sources: NVIDIA, Matrix Multiplication Background User's Guide (tiles, waves, 16 bytes); Megatron-LM,
- * arXiv 2104.04473, section 4.2 (which kernels were not fused).
+ * Sources: NVIDIA, Matrix Multiplication Background User's Guide (tiles, waves, 16 bytes); Megatron-LM, arXiv
+ * 2104.04473, section 4.2 (kernels that were not fused).
  */
 #ifndef SPILLWAY_MODELS_KERNEL_MODEL_H
 #define SPILLWAY_MODELS_KERNEL_MODEL_H
@@ -45,26 +47,27 @@ static inline bool kernel_model_is_set(const struct kernel_model *model)
     return model->multiprocessors.value > 0;
 }
 
-/* How fast a device multiplies and moves bytes, efficiencies included, but (unless it is said) those of shapes. */
+/* Rates of a device with efficiencies applied. Unless of_all_shapes is set, effects of shapes are not yet applied. */
 struct kernel_rates {
     double flops_per_s, bytes_per_s;
-    double sustained_flops_per_s; /* of products, however large; 0: flops_per_s is */
-    double launch_s;              /* of each kernel, on the device */
-    bool matrix_cores;            /* products in fp32 go by them too */
-    bool frameworks;              /* the software's part counts */
-    bool of_all_shapes;           /* flops_per_s is what products of usual shapes came to: nothing is taken off it for theirs */
+    double sustained_flops_per_s; /* limit for products of any size; 0: flops_per_s */
+    double launch_s;              /* launch time of each kernel, on the device */
+    bool matrix_cores;            /* fp32 products use them too */
+    bool frameworks;              /* the software part applies */
+    bool of_all_shapes;           /* flops_per_s was measured for usual shapes; nothing is subtracted for a
+                                     product's shape */
 };
 
 enum { KERNEL_MODEL_AHEAD = 4 };
 
-/* What the host dispatches and what the device does run side by side. */
+/* Seconds of the device and of the host's dispatches, which overlap. */
 struct kernel_seconds {
     double device_s, host_s;
-    double hiding_s; /* of device_s, what hides dispatches, of itself and of others */
-    bool multiplies; /* most of device_s are matrix products */
+    double hiding_s; /* the part of device_s that hides dispatches of this and other kernels */
+    bool multiplies; /* more than half of device_s is matrix products */
 };
 
-/* Of one item (all its `count`). */
+/* Returns the seconds of all `count` executions of one item. */
 struct kernel_seconds kernel_model_seconds(const struct kernel_model *model, struct kernel_rates rates,
                                            const struct work_item *item);
 

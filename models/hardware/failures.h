@@ -1,6 +1,6 @@
 /*
- * Devices that fail, are taken away, come back and are slow at times, and what a run does about it: for
- * synchronous training, whose step needs every device and takes as long as the slowest.
+ * Failing, preempted and slow devices, and the reaction of a run. The model is synchronous training: each step needs
+ * every device and takes as long as the slowest device.
  *
  *     {"spillway_failures": 1, "mtbf": "4000h", "shape": 1, "repair": "2h", "spares": 8,
  *      "restart": "5min", "checkpoint": {"every": "30min", "cost": "20s"}, "elastic": true, "least": 64,
@@ -8,17 +8,18 @@
  *      "events": [{"at": "3h", "device": 2, "for": "10min"},
  *                 {"at": "5h", "device": 0, "for": "1h", "factor": 2}], "work": "30d"}
  *
- *   mtbf        mean time of a device until it fails (never); Weibull with "shape" (1: exponential)
- *   repair      mean time until it is back, exponential (0: at once)
- *   spares      idle devices, which take a failed one's place at once and do not fail while idle (0)
- *   restart     from a failure, when there are devices, until work goes on (0)
- *   checkpoint  written "every" so long of work, which stands still for "cost" (0); without one all is lost
- *   elastic     a run goes on with the devices that are there, "least" (1) at least, and as much slower;
- *               those that come back join at the next checkpoint. Else it waits for all of them
- *   stragglers  each device is slow every so often for a while, means of exponential times: a step takes
- *               "factor" times as long while any is
- *   events      a trace instead of chance or beside it: a device that is away, or with "factor" slow
- *   work        how long the run would take undisturbed; the simulated makespan unless given
+ *   mtbf        mean time until a device fails (default: never); Weibull with "shape" (1: exponential)
+ *   repair      mean time until a failed device is back, exponential (0: at once)
+ *   spares      idle devices, which replace a failed device at once and do not fail while idle (0)
+ *   restart     time from a failure, or from when enough devices are there, until work continues (0)
+ *   checkpoint  written after each interval "every" of work; writing stops work for "cost" (0). Without checkpoints a
+ *               failure loses all work
+ *   elastic     the run continues on the remaining devices, "least" (1) or more, at proportional speed. Repaired
+ *               devices join at the next checkpoint. If not elastic, the run waits until all devices are back
+ *   stragglers  each device becomes slow at mean intervals "every" for a mean time "for", both exponential. While
+ *               any device is slow, a step takes "factor" times its normal time
+ *   events      a fixed list of events, in addition to random ones: a device is away, or slow if "factor" is given
+ *   work        duration of the undisturbed run; default: the simulated makespan
  */
 #ifndef SPILLWAY_MODELS_FAILURES_H
 #define SPILLWAY_MODELS_FAILURES_H
@@ -34,42 +35,44 @@ enum { FAILURE_SPARES_MAX = 1 << 20, FAILURE_EVENTS_MAX = 1 << 20 };
 struct failure_event {
     double at_s, for_s;
     uint32_t device;
-    double factor; /* 0: it is away; else how many times as long a step takes */
+    double factor; /* 0: the device is away; else the factor on the time of a step */
 };
 
 struct failures {
     double mtbf_s;  /* HUGE_VAL: never */
-    double shape;   /* of the Weibull distribution */
+    double shape;   /* shape of the Weibull distribution */
     double repair_s, restart_s;
     uint32_t spares;
-    double checkpoint_every_s; /* of work; HUGE_VAL: never */
+    double checkpoint_every_s; /* seconds of work between checkpoints; HUGE_VAL: no checkpoints */
     double checkpoint_s;
     bool elastic;
     uint32_t least;
     double straggle_every_s;   /* HUGE_VAL: never */
     double straggle_s, straggle_factor;
     double work_s;             /* 0: not given */
-    struct failure_event *events; /* by at_s */
+    struct failure_event *events; /* sorted by at_s */
     uint32_t event_count;
 };
 
-/* For `devices` of them. Lives as long as `arena`. An object inside another file needs no version.
+/* Read failures for a machine with `devices` devices. The result lives as long as `arena`. An object inside another
+ * file needs no version.
  * Errors: STATUS_BAD_INPUT with file, line and column; STATUS_IO, STATUS_LIMIT, STATUS_NO_MEMORY. */
 MUST_CHECK enum status failures_read(const char *path, uint32_t devices, struct arena *arena, struct failures *out,
                                      struct error *err);
 MUST_CHECK enum status failures_parse(const struct json_input *in, const json_t *value, uint32_t devices,
                                       struct arena *arena, struct failures *out, struct error *err);
 
-/* How long a new device lives, by an exponential random number of mean 1; HUGE_VAL where none fails. */
+/* Returns the lifetime of a new device in seconds, given an exponential random number of mean 1; HUGE_VAL when
+ * devices do not fail. */
 double failures_life_s(const struct failures *failures, double exponential);
 
 /*
- * The interval between checkpoints (seconds of work) that is best for failures of `rate` a second (all devices
- * together) with exponential gaps, each of which loses what came behind the last checkpoint: the minimum of
- * (e^(rate (interval + cost)) - 1) / interval, where (1 - rate interval) e^(rate (interval + cost)) = 1. HUGE_VAL
- * where rate or cost is 0 or nothing can be gained.
- * Source: Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", FGCS 22(3),
- * 2006, whose equation is solved here instead of expanded.
+ * Returns the best interval between checkpoints, in seconds of work, for failures with exponential gaps at `rate` per
+ * second (all devices together). A failure loses the work since the last checkpoint. The result minimises (e^(rate
+ * (interval + cost)) - 1) / interval, where (1 - rate interval) e^(rate (interval + cost)) = 1. Returns HUGE_VAL when
+ * rate or cost is 0 or checkpoints gain nothing.
+ * Source: Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", FGCS 22(3), 2006. The
+ * equation is solved here instead of expanded.
  */
 double failures_best_interval_s(double rate, double cost_s);
 

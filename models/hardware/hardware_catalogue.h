@@ -1,10 +1,10 @@
-/* GPUs and nodes that are known by name; models/hardware/hardware_presets.c makes machines of them. */
+/* GPUs and nodes known by name; models/hardware/hardware_presets.c builds machines from them. */
 #ifndef SPILLWAY_MODELS_HARDWARE_CATALOGUE_H
 #define SPILLWAY_MODELS_HARDWARE_CATALOGUE_H
 
 #include "models/hardware/hardware_build.h"
 
-/* In the order of `hardware list`; NULL past the end. */
+/* Return entry `index` in the order of `hardware list`; NULL past the end. */
 const struct gpu *catalogue_gpu(uint32_t index);
 const struct node *catalogue_node(uint32_t index);
 

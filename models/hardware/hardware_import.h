@@ -1,19 +1,20 @@
 /*
- * Measurements of other tools, laid over a machine that is known otherwise: a measured value takes the place of a
- * datasheet's, and says which tool it is from.
+ * Imports measurements of other tools into a machine that is already known. A measured value replaces the datasheet's
+ * value and names its tool.
  *
- *   nvbandwidth -j JSON     or what it prints without -j. host_to_device_memcpy_ce and device_to_host_memcpy_ce: each device's
- *                           PCIe link, and of the type a point of the curves; device_to_device_memcpy_read_ce and
- *                           ..._write_ce: links of the innermost network that a device has for itself, and a point of "p2p".
- *                           Medians of rows or of devices, with half the range of their middle half as spread. The rest of a
- *                           file is not used.
- *   nccl-tests -J JSON      or its table: out of place, of all-reduce, all-gather or reduce-scatter, which one the two
- *                           bandwidths tell. A ring of n does 2 (n - 1) or n - 1 steps with messages of size / n: what a step
- *                           takes by the size of its message is the type's "ring" (models/hardware/hardware.h), which collectives
- *                           inside of a node go by (models/cost/collective_group.h). Of two ranks a broadcast looks like an
+ *   nvbandwidth -j JSON     or its output without -j. host_to_device_memcpy_ce and device_to_host_memcpy_ce: each
+ *                           device's PCIe link, and a point of the type's curves. device_to_device_memcpy_read_ce and
+ *                           ..._write_ce: links of the innermost network that belong to a single device, and a point of
+ *                           "p2p". Values are medians over rows or devices, the spread is half the interquartile range.
+ *                           The rest of the file is ignored.
+ *   nccl-tests -J JSON      or its table: out-of-place results of all-reduce, all-gather or reduce-scatter. The ratio
+ *                           of the two bandwidths tells the operation. A ring of n takes 2 (n - 1) or n - 1 steps with
+ *                           messages of size / n. The time of a step by message size becomes the type's "ring"
+ *                           (models/hardware/hardware.h), which collectives inside a node use
+ *                           (models/cost/collective_group.h). With two ranks, a broadcast cannot be told from an
  *                           all-reduce.
  *
- * Cells of nvbandwidth are strings, "N/A" where there is none, GB/s of 10^9; times of nccl-tests are microseconds.
+ * Cells of nvbandwidth are strings in GB/s of 10^9, or "N/A". Times of nccl-tests are microseconds.
  *
  * Sources: nvbandwidth's README; nccl-tests' doc/PERFORMANCE.md for the factors between its bandwidths.
  */
@@ -25,20 +26,20 @@
 enum { IMPORT_LINES_MAX = 32, IMPORT_LINE_BYTES = 160 };
 
 struct import_report {
-    char lines[IMPORT_LINES_MAX][IMPORT_LINE_BYTES]; /* what was taken, and what was not */
+    char lines[IMPORT_LINES_MAX][IMPORT_LINE_BYTES]; /* values imported, and values ignored */
     uint32_t count;
 };
 
 /*
- * Change `machine` by the file, whose kind its beginning tells. as_of: when it was measured, for the figures; borrowed
- * texts are copied to the machine's arena.
- * Errors: STATUS_BAD_INPUT with file, line and column for what is none of these, for another number of devices, and where
- * nothing could be used; STATUS_IO, STATUS_NO_MEMORY.
+ * Changes `machine` by the file, whose beginning tells its format. `as_of` is the date of the measurement, for the
+ * figures. Borrowed texts are copied to the machine's arena.
+ * Errors: STATUS_BAD_INPUT with file, line and column for an unknown format, a different number of devices, and a
+ * file with no usable value; STATUS_IO, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status hardware_import(const char *path, const char *as_of, struct hardware *machine,
                                        struct import_report *report, struct error *err);
 
-/* The same of a text, `name` being for messages. */
+/* Works as hardware_import() on a text; `name` stands for the file name in messages. */
 MUST_CHECK enum status hardware_import_text(const char *name, const char *text, size_t length, const char *as_of,
                                             struct hardware *machine, struct import_report *report, struct error *err);
 

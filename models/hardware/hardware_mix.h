@@ -1,4 +1,5 @@
-/* One machine from several: devices of different kinds, or nodes of them. Used by models/hardware/hardware_presets.c. */
+/* Merges several machines into one: devices of different kinds, or nodes of them. Used by
+ * models/hardware/hardware_presets.c. */
 #ifndef SPILLWAY_MODELS_HARDWARE_MIX_H
 #define SPILLWAY_MODELS_HARDWARE_MIX_H
 
@@ -7,12 +8,12 @@
 enum { HARDWARE_PARTS_MAX = 16 };
 
 /*
- * Devices in the order of the parts, each behind the links that its part has, which are numbered on from part to
- * part; host memory, cores and their bandwidth are added up. Devices of two parts copy directly where `joined`, over
- * the outermost network of each, which all devices have then; else over host memory.
+ * Merges machines. Devices keep the order of the parts and the links of their part; links are renumbered from part to
+ * part. Host memory, cores and their bandwidth are added up. With `joined`, devices of two parts copy directly over
+ * the outermost network of each, which every device then has; otherwise they copy through host memory.
  *
- * parts   `count` machines of GPUs, as hardware_build() makes them; borrowed
- * *out is zeroed and released by the caller also after an error. Errors: STATUS_LIMIT, STATUS_NO_MEMORY.
+ * parts   `count` machines of GPUs, as hardware_build() makes them; borrowed The caller zeroes *out, and releases it
+ * also after an error. Errors: STATUS_LIMIT, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status hardware_mix(const struct hardware *parts, uint32_t count, const char *name, bool joined,
                                     struct hardware *out, struct error *err);

@@ -1,9 +1,9 @@
 /*
- * The figures of a machine that a time rests on, by name, wherever they stand: to be listed with their spreads, and to be
- * moved in a copy of the machine, each by a factor of its own.
+ * The figures of a machine that affect times, by name. They can be listed with their spreads, and each can be scaled
+ * in a copy of the machine.
  *
- * A figure of a device type or a link is one place each. What was measured at several sizes (kernels, copies, steps of a
- * ring) is a place for each point.
+ * A figure of a device type or a link is one place. Values measured at several sizes (kernels, copies, steps of a
+ * ring) are one place per point.
  */
 #ifndef SPILLWAY_MODELS_MACHINE_FIGURES_H
 #define SPILLWAY_MODELS_MACHINE_FIGURES_H
@@ -16,12 +16,12 @@ enum machine_figure {
     MACHINE_PEAK_TF32,
     MACHINE_PEAK_BF16,
     MACHINE_MEMORY_BANDWIDTH,
-    MACHINE_MATMUL_EFFICIENCY, /* from here shares */
+    MACHINE_MATMUL_EFFICIENCY, /* shares from here on */
     MACHINE_FP32_EFFICIENCY,
     MACHINE_MEMORY_EFFICIENCY,
     MACHINE_MATMUL_SUSTAINED,
     MACHINE_MISALIGNED_RATE,
-    MACHINE_LAUNCH_LATENCY, /* from here costs, as far as the links */
+    MACHINE_LAUNCH_LATENCY, /* costs from here to MACHINE_RING */
     MACHINE_COLLECTIVE_LATENCY,
     MACHINE_MATMUL_DEPTH,
     MACHINE_SCORE_BYTES_FORWARD,
@@ -48,31 +48,32 @@ enum machine_figure {
     MACHINE_STORAGE_WRITE,
     MACHINE_STORAGE_BOTH,
     MACHINE_STORAGE_LATENCY,
-    MACHINE_COMPUTE_BY_COLLECTIVE, /* of a device type; at the end, so that draws of the others stay what they are */
+    MACHINE_COMPUTE_BY_COLLECTIVE, /* of a device type; last in the list, so that random draws of the other figures
+                                      do not change */
     MACHINE_FIGURES
 };
 extern const char *const machine_figure_names[MACHINE_FIGURES]; /* "matmul_efficiency", "link", ... */
 
-/* Does less of it make a machine faster? */
+/* Returns true when a smaller value makes the machine faster. */
 bool machine_figure_is_cost(enum machine_figure figure);
 
 struct machine_place {
     uint32_t figure;    /* enum machine_figure */
-    uint32_t index;     /* of the device type, of the link; 0 of the machine */
-    uint32_t kernel;    /* enum kernel, of MACHINE_KERNELS; else 0 */
-    double value, spread; /* as struct figure has them; of points seconds */
+    uint32_t index;     /* index of the device type or link; 0 for the machine */
+    uint32_t kernel;    /* enum kernel for MACHINE_KERNELS; else 0 */
+    double value, spread; /* as in struct figure; for points in seconds */
     uint32_t kind;      /* enum figure_kind */
-    const char *source; /* NULL of points */
+    const char *source; /* NULL for points */
 };
 
-/* Called for every place with a value above 0: of types one after the other, of links, of the machine. */
+/* Visits every place with a value above 0: of each type in order, of the links, of the machine. */
 typedef void machine_visitor(void *context, const struct machine_place *place);
 void machine_figures_visit(const struct hardware *hardware, machine_visitor *visit, void *context);
 
 /*
- * *out is the machine with each place's value times what `factor` says of it; shares of a peak stay at most 1. It shares with
- * `from`, which must outlive it, what cannot move. Zeroed struct in; release it with hardware_release(), also after an
- * error. STATUS_NO_MEMORY.
+ * Sets *out to the machine with the value of each place multiplied by `factor`; shares of a peak stay at most 1. *out
+ * shares its fixed parts with `from`, which must outlive it. The caller zeroes *out, and releases it with
+ * hardware_release() also after an error. Errors: STATUS_NO_MEMORY.
  */
 typedef double machine_factor(void *context, const struct machine_place *place);
 MUST_CHECK enum status machine_figures_move(const struct hardware *from, machine_factor *factor, void *context,

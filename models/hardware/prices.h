@@ -1,17 +1,17 @@
 /*
- * What machines cost for an hour, from a table with a date: RFC 4180, a header row, columns in any order.
+ * Prices of machines per hour, from a dated table: RFC 4180, a header row, columns in any order.
  *
- *     InstanceType     the machine, as `hardware list` has it ("aws:" in front may be); where it is empty
- *     AcceleratorName  ... a GPU, and the price is of AcceleratorCount of them (default 1)
+ *     InstanceType     the machine, as in `hardware list` (prefix "aws:" allowed); if it is empty:
+ *     AcceleratorName  a GPU, and the price is for AcceleratorCount of them (default 1)
  *     Price            USD per hour on demand
- *     SpotPrice        the same of spot
+ *     SpotPrice        USD per hour as spot instance
  *     Region
- *     as_of            2026-09 or 2026-09-25; without the column prices have no date
- *     basis            what Price is, if not on_demand: reserved_1y, capacity_block, ...
+ *     as_of            2026-09 or 2026-09-25; without this column prices have no date
+ *     basis            basis of Price, if not on_demand: reserved_1y, capacity_block, ...
  *     source
  *
- * This is SkyPilot's header, and as_of, basis and source beside it; its other columns (vCPUs, MemoryGiB, GpuInfo,
- * AvailabilityZone, Arch) are not looked at. Of several prices for a machine the lowest of a basis counts.
+ * The columns are SkyPilot's plus as_of, basis and source. SkyPilot's other columns (vCPUs, MemoryGiB, GpuInfo,
+ * AvailabilityZone, Arch) are ignored. If a machine has several prices with one basis, the lowest counts.
  */
 #ifndef SPILLWAY_MODELS_PRICES_H
 #define SPILLWAY_MODELS_PRICES_H
@@ -24,14 +24,14 @@
 
 enum { PRICES_MAX = 100000 };
 
-/* All strings live as long as the list's arena; "" where nothing is said. */
+/* All strings live as long as the list's arena; "" when unknown. */
 struct price {
     const char *machine;
-    double usd_per_h; /* of one */
+    double usd_per_h; /* for one machine */
     const char *basis, *as_of, *region, *source;
 };
 
-/* Open; zeroed it is empty. */
+/* A list of prices; zeroed, it is empty. */
 struct price_list {
     struct arena arena;
     struct price *prices; /* malloc'ed */
@@ -39,22 +39,23 @@ struct price_list {
     size_t capacity;
 };
 
-/* Add a file's prices. Release the list also after an error. Errors: STATUS_BAD_INPUT with line and column;
- * STATUS_LIMIT; STATUS_IO; STATUS_NO_MEMORY. */
+/* Adds a file's prices. The caller releases the list also after an error.
+ * Errors: STATUS_BAD_INPUT with line and column; STATUS_LIMIT; STATUS_IO; STATUS_NO_MEMORY. */
 MUST_CHECK enum status price_list_read(const char *path, struct price_list *out, struct error *err);
-/* The same of a text; `name` is for messages. */
+/* Works as price_list_read() on a text; `name` stands for the file name in messages. */
 MUST_CHECK enum status price_list_parse(const char *name, const char *text, size_t length, struct price_list *out,
                                         struct error *err);
 MUST_CHECK enum status price_list_add(struct price_list *list, struct price price, struct error *err);
 void price_list_release(struct price_list *list);
 
-/* A machine's name without the "aws:" that may be in front; borrowed from `machine`. */
+/* Returns the machine's name without the prefix "aws:"; borrowed from `machine`. */
 const char *price_machine(const char *machine);
 
-/* The lowest price of one of these, or NULL. `machine` with or without "aws:". */
+/* Returns the lowest price of a machine with this basis, or NULL. `machine` may have the prefix "aws:". */
 const struct price *price_find(const struct price_list *list, const char *machine, const char *basis);
 
-/* Days from one date to another, "2026-09" being its first day; false where one of them is none. */
+/* Computes the days between two dates; "2026-09" counts as the first day of the month. Returns false when a date is
+ * invalid. */
 bool price_days_between(const char *from, const char *to, int64_t *days);
 
 #endif
