@@ -1,5 +1,5 @@
-/* A plan with choices, dispatched live in virtual time: as planner/policy/plan_dispatch.h has it, and as the executor
- * carries it out (exec/run/run_live.h). */
+/* A plan with choices, dispatched live in virtual time, by the rules of planner/policy/plan_dispatch.h and of the
+ * executor (exec/run/run_live.h). */
 #ifndef SPILLWAY_SIM_DISPATCH_H
 #define SPILLWAY_SIM_DISPATCH_H
 
@@ -8,17 +8,17 @@
 
 struct sim_dispatch; /* opaque */
 
-/* Errors: those of plan_dispatch_create(). */
+/* Creates a dispatcher. Errors: as plan_dispatch_create(). */
 MUST_CHECK enum status sim_dispatch_create(const struct plan *plan, const struct plan_dispatch_options *options,
                                            struct sim_dispatch **out, struct error *err);
 void sim_dispatch_destroy(struct sim_dispatch *dispatch); /* NULL is fine */
 
-/* Push what comes next into the walk, whose next operation is number `number`; *found false: nothing does
- * now. Errors: those of plan_dispatch_next(). */
+/* Pushes the next unit into the walk, whose next operation has the number `number`. *found: false if no unit can be
+ * chosen now. Errors: as plan_dispatch_next(). */
 MUST_CHECK enum status sim_dispatch_push(struct sim_dispatch *dispatch, struct plan_walk *walk, uint64_t number,
                                          double now_s, bool *found, struct error *err);
 
-/* Operation `number` of the unit, on a stream of a kind, has ended. */
+/* Reports that operation `number` of the unit has ended on a stream of this kind. */
 void sim_dispatch_ended(struct sim_dispatch *dispatch, const struct plan_unit *unit, uint64_t number,
                         uint32_t stream_kind, double now_s);
 

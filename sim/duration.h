@@ -6,15 +6,14 @@
 
 struct sim_durations; /* opaque */
 
-/* `slow`, per device: its computations take so many times as long; NULL: 1 each. Lives as long as `arena`;
+/* `slow`: factors (device_count) of the computation times of each device; NULL: all 1. *out lives as long as `arena`;
  * `plan`, `hardware` and `slow` are borrowed. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status sim_durations_create(struct arena *arena, const struct plan *plan,
                                             const struct hardware *hardware, const double *slow,
                                             struct sim_durations **out, struct error *err);
 
-/* Seconds of plan->ops[op] on the device with nothing else running: cost_work_s() of its work, 0
- * where it has none, cost_copy_s() of its bytes in the direction of its stream. Not for P2P copies, of
- * which a second device decides as well. */
+/* Returns the seconds of plan->ops[op] on the device without contention: cost_work_s() of its work (0 if it has none),
+ * or cost_copy_s() of its bytes in the direction of its stream. Not for P2P copies, which depend on a second device. */
 double sim_durations_alone_s(struct sim_durations *durations, uint32_t device, uint32_t op);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a run waits for most, in words. */
+/* The bottleneck of a run, in words. */
 #ifndef SPILLWAY_SIM_LIMIT_H
 #define SPILLWAY_SIM_LIMIT_H
 
@@ -6,8 +6,7 @@
 
 enum { SIM_LIMIT_TEXT_BYTES = 256 };
 
-/* From the makespan, streams and links of `result`, whose streams are those of `trace`, and its jobs.
- * Returns `text`. */
+/* Finds it from the makespan, streams, links and jobs. The streams of `result` are those of `trace`. Returns `text`. */
 const char *sim_limit_text(const struct hardware *hardware, const struct sim_result *result,
                            const struct trace *trace, char text[SIM_LIMIT_TEXT_BYTES]);
 

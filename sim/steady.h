@@ -1,18 +1,18 @@
 /*
- * Repetitions of a plan that are proven to go as the ones before, and left out.
+ * Skips repetitions of a plan that provably go as earlier ones.
  *
- * A plan stores ten thousand steps as one and a count (planner/plan.h, segments). Behind every few repetitions of a
- * segment that has many the simulator looks at its whole state: what waits, what runs and since when, what is left of
- * it at which rate, which events are to come. When that equals, to the last bit and relative to now, what it was a
- * number of repetitions before, all to come are as those were, and the time, what was added up and the place in the
- * plan go on by so many times the difference, up to the last repetition but one.
+ * A plan stores ten thousand steps as one step and a count (planner/plan.h, segments). Every few repetitions of a long
+ * segment, the simulator inspects its whole state: waiting operations, running operations with start, remaining volume
+ * and rate, and pending events. When this state equals, to the last bit and relative to the current time, the state
+ * some repetitions earlier, all later repetitions go the same way. Time, sums and the position in the plan then advance
+ * by a multiple of the difference, up to the last repetition but one.
  *
- * Times would hardly ever be equal to the last bit if they counted from the beginning of a run, since they are rounded
- * differently as they grow. So at each look another zero is chosen, then. What is told differs in its last bits from
- * what it was if times counted from the beginning; but it is the same whether repetitions are left out or not:
- *   - the makespan, jobs' starts and ends, counts, bytes and peaks to the last bit (seconds of zeros are added with
- *     twice the digits, so that no order of adding shows),
- *   - seconds that streams and links are busy, or full, but for rounding: 1e-12 of the makespan.
+ * Times counted from the start of a run are rounded differently as they grow, and would hardly ever be equal to the
+ * last bit. So at each inspection the origin of time moves to the current time. This changes the last bits of results,
+ * but equally with and without skipping. With and without skipping,
+ *   - the makespan, jobs' starts and ends, counts, bytes and peaks are equal to the last bit (the origins are added with
+ *     twice the digits, so that the order of addition has no effect),
+ *   - seconds in which streams and links are busy, or full, are equal up to rounding: 1e-12 of the makespan.
  */
 #ifndef SPILLWAY_SIM_STEADY_H
 #define SPILLWAY_SIM_STEADY_H
@@ -21,7 +21,7 @@
 
 struct sim;
 
-/* Seconds, as a sum of two numbers of which the second is what the first is rounded by. */
+/* Seconds, as the sum of a number and its rounding error. */
 struct sim_instant {
     double high, low;
 };
@@ -36,15 +36,16 @@ static inline double sim_instant_s(struct sim_instant zero, double since_s)
 enum { SIM_STEADY_METERS = SIM_FLOWS_METERS + 4 };
 
 struct sim_steady {
-    bool watching;         /* some segment of the plan repeats often enough */
-    uint32_t segment;      /* that the walk was in ... */
-    uint64_t issued;       /* ... when it was looked at */
-    uint32_t stride;       /* repetitions from look to look; 0: nothing to look for in this segment */
-    uint32_t next_repeat;  /* the next look */
-    uint64_t settled;      /* operations before are of the segment's first two repetitions, or before */
-    uint32_t looks;        /* since that */
-    bool skipped;          /* once in a segment */
-    struct sim_words state, reference; /* now, and at a look before: */
+    bool watching;         /* some segment of the plan has enough repetitions */
+    uint32_t segment;      /* segment of the walk ... */
+    uint64_t issued;       /* ... when it was inspected */
+    uint32_t stride;       /* repetitions between inspections; 0: none in this segment */
+    uint32_t next_repeat;  /* the next inspection */
+    uint64_t settled;      /* operations before this number belong to the segment's first two repetitions, or come
+                              before the segment */
+    uint32_t looks;        /* inspections since then */
+    bool skipped;          /* repetitions were skipped; at most once per segment */
+    struct sim_words state, reference; /* the current state, and the one of an earlier inspection: */
     uint32_t reference_repeat, reference_look;
     struct sim_instant reference_zero;
     uint64_t *reference_meters;
@@ -52,11 +53,11 @@ struct sim_steady {
     size_t meter_count;
 };
 
-/* Before the first event, when all else of the simulation is made. Errors: STATUS_NO_MEMORY. */
+/* Creates it before the first event, after all other parts of the simulation. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status sim_steady_create(struct sim *sim, struct error *err);
 void sim_steady_release(struct sim_steady *steady); /* a zeroed one is fine */
 
-/* Between events, when what they changed is settled. */
+/* Inspects the state; called between events, after settling. */
 void sim_steady_look(struct sim *sim);
 
 #endif

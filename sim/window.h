@@ -1,9 +1,8 @@
 /*
- * The operations that are issued and not yet done with: the part of a plan that is in memory.
+ * The window: operations that are issued and not finished, the only part of a plan in memory.
  *
- * Operations come from plan_walk.h in plan order. A window record says what the operation is, whom
- * it waits for and what memory it uses. Numbers are kept in 32 bits: those in the window differ by
- * less than 2^31, so the low half tells them apart.
+ * Operations come from plan_walk.h in plan order. A window record has the operation, its waits and its memory uses.
+ * Numbers have 32 bits: numbers in the window differ by less than 2^31, so the low half is unique.
  */
 #ifndef SPILLWAY_SIM_WINDOW_H
 #define SPILLWAY_SIM_WINDOW_H
@@ -16,20 +15,21 @@
 #include "sim/lifetime.h"
 #include "sim/network/joining.h"
 
-/* Stream, waiter and minibatch of a record take 64 bits together. */
+/* Stream, waiter and minibatch of a record share 64 bits. */
 enum { SIM_STREAM_BITS = 19, SIM_MINIBATCH_BITS = 26 };
 
 /* 32 bytes: two in a cache line. */
 struct sim_op {
     uint32_t op;          /* index into plan->ops */
-    uint32_t group;       /* COLLECTIVE: what joins its devices, as sim_collectives_group() numbers them */
-    uint32_t peer;        /* P2P: the device that is copied from; COLLECTIVE: see SIM_JOINS */
-    uint32_t next;        /* low number of the next one of its stream, once that is issued */
-    uint32_t first_wait;  /* in the ring of waits; up to that of the next record */
+    uint32_t group;       /* COLLECTIVE: the group, by sim_collectives_group() */
+    uint32_t peer;        /* P2P: the source device; COLLECTIVE: see SIM_JOINS */
+    uint32_t next;        /* low number of the next operation of its stream, once issued */
+    uint32_t first_wait;  /* in the ring of waits; the range ends at the next record's first_wait */
     uint32_t first_use;   /* likewise */
     uint64_t stream : SIM_STREAM_BITS;
-    uint64_t waiter : SIM_STREAM_BITS; /* a stream whose first waits for this one, SIM_NO_STREAM or SIM_DONE */
-    uint64_t minibatch : SIM_MINIBATCH_BITS; /* of later ones SIM_MINIBATCH_LAST */
+    uint64_t waiter : SIM_STREAM_BITS; /* a stream whose first operation waits for this one, or SIM_NO_STREAM, or
+                                          SIM_DONE */
+    uint64_t minibatch : SIM_MINIBATCH_BITS; /* SIM_MINIBATCH_LAST stands for all later ones */
 };
 
 enum {
@@ -40,14 +40,13 @@ enum {
 };
 
 /*
- * The operations of a collective that are one follow each other. The first of them counts: its `peer` is how
- * many they are * SIM_JOINED + how many their streams have not come to yet. That of the others is SIM_JOINS
- * + how far behind the first they are.
+ * The operations of one collective follow each other. `peer` of the first one is their number * SIM_JOINED + the number
+ * of streams that have not reached it yet. `peer` of each other one is SIM_JOINS + its distance from the first.
  */
 #define SIM_JOINS 0x80000000u
 enum { SIM_JOINED = 1 << 16, SIM_JOINED_MAX = (1 << 15) - 1 };
 
-/* Open for the functions below; changed by those of window.c alone. Rings have a power of two. */
+/* Open for the inline functions below; only window.c changes it. Ring sizes are powers of two. */
 struct sim_window {
     struct plan_walk *walk;
     const struct plan *plan;
@@ -58,14 +57,14 @@ struct sim_window {
     uint32_t *waits;      /* low numbers */
     sim_use *uses;
     uint32_t op_mask, wait_mask, use_mask;
-    uint32_t wait_end, use_end; /* positions, running on; the record behind the last has them too */
-    uint32_t wait_first, use_first; /* nothing before is needed; not always up to date */
-    uint64_t base;        /* everything before is done */
-    uint64_t issued;      /* the next number */
-    uint64_t peak;        /* most records at once */
+    uint32_t wait_end, use_end; /* running positions; also those of the record after the last one */
+    uint32_t wait_first, use_first; /* entries before are free; not always up to date */
+    uint64_t base;        /* all operations before are done */
+    uint64_t issued;      /* the number of the next issued operation */
+    uint64_t peak;        /* largest number of records */
 };
 
-/* `walk` becomes the window's, unless there is an error; all else is borrowed. */
+/* Takes `walk` over unless there is an error; borrows all other arguments. */
 MUST_CHECK enum status sim_window_create(const struct plan *plan, struct plan_walk *walk,
                                          struct sim_lifetimes *lifetimes,
                                          const struct sim_collectives *collectives,
@@ -95,13 +94,13 @@ static inline bool sim_window_done(const struct sim_window *window, uint32_t low
     return sim_window_op(window, low)->waiter == SIM_DONE;
 }
 
-/* The record after `op`, of which first_wait and first_use are always right. */
+/* Returns the record after `op`; its first_wait and first_use are always valid. */
 static inline const struct sim_op *sim_window_behind(const struct sim_window *window, uint32_t low)
 {
     return sim_window_op(window, low + 1);
 }
 
-/* The device memory that it uses. */
+/* Returns the device memory uses of an operation. */
 static inline struct sim_uses sim_window_uses(const struct sim_window *window, uint32_t low)
 {
     return (struct sim_uses){window->uses, window->use_mask, sim_window_op(window, low)->first_use,
@@ -109,13 +108,13 @@ static inline struct sim_uses sim_window_uses(const struct sim_window *window, u
 }
 
 /*
- * Issue the next operation of the plan. *low is its low number, *some false at the end.
- * Errors: STATUS_NO_MEMORY; STATUS_LIMIT when 2^30 operations are in the window.
+ * Issues the next operation of the plan. *low is its low number; *some is false at the plan's end. Errors:
+ * STATUS_NO_MEMORY; STATUS_LIMIT when 2^30 operations are in the window.
  */
 MUST_CHECK enum status sim_window_issue(struct sim_window *window, bool *some, uint32_t *low,
                                         struct error *err);
 
-/* The operation is over. */
+/* Finishes an operation. */
 void sim_window_finish(struct sim_window *window, uint32_t low);
 
 #endif

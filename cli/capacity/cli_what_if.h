@@ -94,10 +94,10 @@ void what_if_answer_release(struct what_if_answer *answer);
 
 /* Resets the effects: sets which figures have spreads, and all seconds to 0. */
 void what_if_effects_begin(struct what_if_answer *answer);
-/* Adds the effects of a plan that stands for `run_s` seconds of the jobs. Errors: those of sim_run(). */
+/* Adds the effects of a plan that stands for `run_s` seconds of the jobs. Errors: as sim_run(). */
 MUST_CHECK enum status what_if_effects_add(const struct plan *plan, double run_s, struct what_if_answer *answer,
                                            struct error *err);
-/* Adds the effects of a job in its best way, for `run_s` seconds of such jobs. Errors: also those of what_if_plan(). */
+/* Adds the effects of a job in its best way, for `run_s` seconds of such jobs. Errors: also as what_if_plan(). */
 MUST_CHECK enum status what_if_effects_of_job(const struct job *job, const struct what_if_way *way, double run_s,
                                               struct what_if_answer *answer, struct error *err);
 /* Computes the interval from all effects. */

@@ -46,7 +46,7 @@ MUST_CHECK enum status what_if_bars_text(FILE *out, const struct what_if_wanted 
 void what_if_bars_json(struct json_out *json, const struct what_if_wanted *wanted, const struct what_if_report *report,
                        const struct what_if_answer *answer);
 /* Draws a tornado plot of the widest bars of all machines; with several machines, each bar has the machine's name.
- * Errors: those of plot_tornado(); STATUS_INFEASIBLE if nothing has a spread. */
+ * Errors: as plot_tornado(); STATUS_INFEASIBLE if nothing has a spread. */
 MUST_CHECK enum status what_if_bars_plot(const char *path, const struct what_if_wanted *wanted,
                                          const struct what_if_report *report, struct error *err);
 

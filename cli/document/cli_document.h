@@ -13,7 +13,7 @@
 struct hardware;
 struct trace;
 
-/* Redirects the verb's output to a stream for the page. Errors: those of document_check_path(); STATUS_BAD_INPUT with
+/* Redirects the verb's output to a stream for the page. Errors: as document_check_path(); STATUS_BAD_INPUT with
  * --json; STATUS_NO_MEMORY. The caller calls cli_document_end() also after an error. */
 MUST_CHECK enum status cli_document_begin(struct cli *cli, struct error *err);
 

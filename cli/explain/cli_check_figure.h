@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-/* Writes a short description of the file to `text`. Errors: those of figure_read(). */
+/* Writes a short description of the file to `text`. Errors: as figure_read(). */
 MUST_CHECK enum status cli_check_figure(const char *path, char *text, size_t bytes, struct error *err);
 
 #endif

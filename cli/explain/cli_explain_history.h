@@ -15,7 +15,7 @@ bool cli_explain_is_row(const char *word);
 
 /*
  * Finds the files of a run; the paths live as long as `arena`. Errors: STATUS_BAD_INPUT if there is no history or no
- * such row, or if the row is not a run or kept no trace; those of history_open() and history_read().
+ * such row, or if the row is not a run or kept no trace; as history_open() and history_read().
  */
 MUST_CHECK enum status cli_explain_row(const char *word, struct arena *arena, const char **plan_path,
                                        const char **trace_path, struct error *err);

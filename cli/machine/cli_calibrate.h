@@ -36,7 +36,7 @@ MUST_CHECK enum status calibration_job(const struct measured_run *run, struct jo
 void calibration_put(struct hardware *hardware, const double values[FIT_FIGURES], double spread, const char *source);
 
 /* Predicts the seconds of an iteration of a run, on the number of nodes of machine `name` that it needs, with these
- * figures (NULL: the machine's own). Errors: those of hardware_find() and planner_plan(). */
+ * figures (NULL: the machine's own). Errors: as hardware_find() and planner_plan(). */
 MUST_CHECK enum status calibration_predict(const char *name, const double values[FIT_FIGURES],
                                            const struct measured_run *run, double *out_s, struct error *err);
 

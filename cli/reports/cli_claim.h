@@ -1,4 +1,4 @@
-/* What a timetable's file promises, and what of it was proven again: for reports of `plan --schedule-from`. */
+/* The claims of a timetable's file and which of them were proven again, for reports of `plan --schedule-from`. */
 #ifndef SPILLWAY_CLI_CLAIM_H
 #define SPILLWAY_CLI_CLAIM_H
 
@@ -9,7 +9,7 @@
 
 void cli_claim_text(FILE *out, const struct order_claim *claim);
 
-/* As "timetable". */
+/* Writes the object "timetable". */
 void cli_claim_json(struct json_out *json, const struct order_claim *claim);
 
 #endif

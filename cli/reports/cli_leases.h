@@ -1,4 +1,4 @@
-/* Jobs that have devices for themselves, in reports: how each runs, where and when. */
+/* Jobs with devices of their own, in reports: how, where and when each runs. */
 #ifndef SPILLWAY_CLI_LEASES_H
 #define SPILLWAY_CLI_LEASES_H
 
@@ -7,17 +7,18 @@
 #include "base/json/json_out.h"
 #include "planner/plan.h"
 
-/* Shards of a job that is not spread whose states stay on a device from its first minibatch to its last. */
+/* Returns the number of shards of a job without parallelism whose states stay on a device from its first to its last
+ * minibatch. */
 uint32_t cli_persistent_shards(const struct plan *plan, uint32_t job);
 
-/* How a job runs: "pp=4 1f1b", "dp=2,zero=3", "streamed, 13 shards, 4 stay", "resident, 2 shards". */
+/* Returns how a job runs: "pp=4 1f1b", "dp=2,zero=3", "streamed, 13 shards, 4 stay", "resident, 2 shards". */
 enum { CLI_RUNS_AS_BYTES = PARALLEL_TEXT_BYTES + 64 };
 const char *cli_runs_as(const struct plan *plan, uint32_t job, char text[CLI_RUNS_AS_BYTES]);
 
-/* A table, where the plan has leases. */
+/* Prints a table if the plan has leases. */
 MUST_CHECK enum status cli_leases_text(FILE *out, const struct plan *plan, struct error *err);
 
-/* "leases": an object each, or nothing. */
+/* Writes the array "leases", or nothing if there are none. */
 void cli_leases_json(struct json_out *json, const struct plan *plan);
 
 #endif

@@ -1,4 +1,4 @@
-/* How devices of a machine reach each other, as text and JSON: its networks, and the route of one copy. */
+/* The networks of a machine and the route of one copy between devices, as text and JSON. */
 #ifndef SPILLWAY_CLI_NETWORKS_H
 #define SPILLWAY_CLI_NETWORKS_H
 
@@ -7,22 +7,23 @@
 #include "base/json/json_out.h"
 #include "models/hardware/hardware.h"
 
-/* " --[nvlink-3 250 GB/s duplex]--" for each link. */
+/* Prints " --[nvlink-3 250 GB/s duplex]--" for each link. */
 void cli_networks_print_path(FILE *out, const struct hardware *hardware, const uint32_t *path,
                              uint32_t count);
 
-/* A row for networks that are alike: as many devices, over links of the same rates. Nothing where there are
- * none. Errors: STATUS_NO_MEMORY. */
+/* Prints a row for each kind of network: equal device counts and link rates. Prints nothing if there are no networks.
+ * Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status cli_networks_print(FILE *out, const struct hardware *hardware, struct error *err);
 
 struct cli_route {
     uint32_t from, to;
 };
 
-/* "3,11". Errors: STATUS_BAD_INPUT, also where these are not two devices of it. */
+/* Reads "3,11". Errors: STATUS_BAD_INPUT, also if these are not two devices of the machine. */
 MUST_CHECK enum status cli_route_parse(const char *text, const struct hardware *hardware,
                                        struct cli_route *out, struct error *err);
-/* The direct way, else the staged one through host memory, else a copy out and one in. Errors: STATUS_NO_MEMORY. */
+/* Prints the direct route, else the staged one through host memory, else a copy out and a copy in. Errors:
+ * STATUS_NO_MEMORY. */
 MUST_CHECK enum status cli_route_print(FILE *out, const struct hardware *hardware, struct cli_route route,
                                        struct error *err);
 void cli_route_json(struct json_out *json, const struct hardware *hardware, struct cli_route route);

@@ -1,4 +1,4 @@
-/* What is in the memory of a plan's fullest device, and of the host: as a table and as JSON. */
+/* The memory contents of a plan's fullest device and of its host, as a table and as JSON. */
 #ifndef SPILLWAY_CLI_PARTS_H
 #define SPILLWAY_CLI_PARTS_H
 
@@ -10,25 +10,25 @@
 
 struct cli_parts {
     struct plan_parts device, host;
-    uint32_t fullest; /* which device */
-    char moment[PLAN_MOMENT_BYTES]; /* when most of it is in use */
+    uint32_t fullest; /* index of that device */
+    char moment[PLAN_MOMENT_BYTES]; /* the moment of its peak */
 };
 
-/* Of the device with the highest peak in the trace, the first of equal ones. Errors: STATUS_NO_MEMORY. */
+/* Finds the device with the highest peak in the trace, the first of equal ones. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status cli_parts_find(const struct plan *plan, const struct trace *trace, struct cli_parts *out,
                                       struct error *err);
 
-/* A row for each part that there is in one of them, and their sums. */
+/* Prints a row for each part that device or host has, and their sums. */
 MUST_CHECK enum status cli_parts_table(FILE *out, const struct plan_parts *device, const struct plan_parts *host,
                                        struct error *err);
 
-/* The moment, and the table. */
+/* Prints the moment and the table. */
 MUST_CHECK enum status cli_parts_text(FILE *out, const struct cli_parts *parts, struct error *err);
 
-/* {"weights_bytes": ...} */
+/* Writes {"weights_bytes": ...}. */
 void cli_parts_object(struct json_out *json, const char *key, const struct plan_parts *parts);
 
-/* "contents": {"fullest", "peak", "device": {...}, "host": {...}} */
+/* Writes "contents": {"fullest", "peak", "device": {...}, "host": {...}}. */
 void cli_parts_json(struct json_out *json, const struct cli_parts *parts);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * The results of training: which job came out best?
+ * The results of training, ranked.
  *
- * Jobs are ranked by the best loss on held-out data when all of them have one, else by the loss of
- * their last minibatch; losses that are not finite and jobs without any come last, and ties stay in
- * the order of the plan.
+ * Jobs are ranked by the best loss on held-out data if all of them have one, else by the loss of
+ * their last minibatch. Non-finite losses and jobs without a loss come last; ties keep the order of
+ * the plan.
  */
 #ifndef SPILLWAY_CLI_RESULTS_H
 #define SPILLWAY_CLI_RESULTS_H
@@ -17,24 +17,27 @@
 #include "base/json/json_out.h"
 #include "cli/ways/cli_predict.h"
 
-/* What evaluations on held-out data came to. */
+/* The results of evaluations on held-out data. */
 struct cli_evaluation {
-    bool some;           /* with a finite loss at least once; else the next four mean nothing */
-    bool last_finite;    /* the last one's loss was */
+    bool some;           /* some evaluation had a finite loss; else the next four fields are
+                            invalid */
+    bool last_finite;    /* the last evaluation had a finite loss */
     double best, last;
-    uint64_t best_step;  /* after which the best one was, from 1 */
-    const char *weights_path; /* of the best one; NULL: not written */
+    uint64_t best_step;  /* minibatches before the best evaluation */
+    const char *weights_path; /* weights of the best evaluation; NULL: not written */
 };
 
-/* The keys that the executor has for them, if it has; strings are borrowed from the input. */
+/* Reads the executor's keys of evaluations, if they are there; strings are borrowed from the
+ * input. */
 MUST_CHECK enum status cli_take_evaluation(struct json_object *object, struct cli_evaluation *out,
                                            struct error *err);
 
 struct cli_result {
-    const char *name;         /* borrowed, as all strings */
-    bool complete_before;     /* a resumed run had nothing left to do: it has no speed and no time */
-    bool has_loss;            /* of a minibatch, and finite */
-    bool nonfinite;           /* some loss was not */
+    const char *name;         /* borrowed, like all strings */
+    bool complete_before;     /* a resumed run had no remaining minibatches; it has no speed and no
+                                 time */
+    bool has_loss;            /* a minibatch had a finite loss */
+    bool nonfinite;           /* some loss was not finite */
     double final_loss;
     struct cli_evaluation evaluation;
     double tokens_per_s, seconds;

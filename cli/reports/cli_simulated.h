@@ -1,4 +1,4 @@
-/* The parts of a report that are about a simulation's streams and links. */
+/* The parts of a report about a simulation's streams and links. */
 #ifndef SPILLWAY_CLI_SIMULATED_H
 #define SPILLWAY_CLI_SIMULATED_H
 
@@ -12,29 +12,29 @@ struct cli_simulated {
     const struct trace *trace;
 };
 
-/* No figure is past what physics allows; *compute_share is the share of the time of `devices` that they compute.
- * Errors: those of cli_check_peak(). */
+/* Checks that no figure exceeds a physical limit. *compute_share: the share of the time of `devices` in which they
+ * compute. Errors: as cli_check_peak(). */
 MUST_CHECK enum status cli_simulated_check(const struct cli_simulated *s, uint32_t devices, double *compute_share,
                                            struct error *err);
 
-/* Both tables, each with an empty line behind it. */
+/* Prints both tables, each followed by an empty line. */
 MUST_CHECK enum status cli_simulated_tables(FILE *out, const struct cli_simulated *s, struct error *err);
 
-/* "bound by ..." and how fast that was found out. */
+/* Prints "bound by ..." and the speed of the simulation. */
 void cli_simulated_end(FILE *out, const struct cli_simulated *s);
 
-/* For verbs that say no more than that: the tables, the makespan, the end, and where the trace is (or NULL). */
+/* Prints a whole report: the tables, the makespan, the end, and the trace's path (NULL: none). */
 MUST_CHECK enum status cli_simulated_print(struct cli *cli, const struct cli_simulated *s, double compute_share,
                                            const char *trace_path, struct error *err);
 
-/* What caching allocators reserve, of the device where it is the most beyond what is in use, and "reserved", by device.
- * Nothing where none were simulated. */
+/* Print the memory that caching allocators reserve on the device where it exceeds the used memory most, and write
+ * "reserved", by device. Nothing if no caching allocator was simulated. */
 void cli_simulated_reserved(FILE *out, const struct cli_simulated *s);
 void cli_simulated_reserved_json(struct json_out *json, const struct cli_simulated *s);
 
-/* The arrays "streams" and "links". */
+/* Writes the arrays "streams" and "links". */
 void cli_simulated_json(struct json_out *json, const struct cli_simulated *s);
-/* "operations", "wall_s", "operations_per_s". */
+/* Writes "operations", "wall_s", "operations_per_s". */
 void cli_simulated_speed_json(struct json_out *json, const struct cli_simulated *s);
 
 #endif

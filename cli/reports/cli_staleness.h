@@ -1,6 +1,6 @@
 /*
- * How many updates behind the weights are that a plan's jobs compute with: of those whose training is another than that of a
- * job alone on one device (models/job/parallel.h). Nothing is said of plans without such jobs.
+ * Staleness: how many updates old the weights are that passes compute with, in jobs whose training therefore differs
+ * from training on one device (models/job/parallel.h). Plans without such jobs have no such lines.
  */
 #ifndef SPILLWAY_CLI_STALENESS_H
 #define SPILLWAY_CLI_STALENESS_H
@@ -10,10 +10,11 @@
 #include "base/json/json_out.h"
 #include "planner/plan.h"
 
-/* A line for each way of being behind, the first such job's name in front; `width`: of the words in front of lines. */
+/* Prints a line for each staleness, beginning with the first such job's name; `width`: columns of the words before the
+ * text. */
 void cli_staleness_print(FILE *out, const struct plan *plan, int width);
 
-/* "stale": [{"job", "least", "most"}, ...], in updates, of those jobs alone. */
+/* Writes "stale": [{"job", "least", "most"}, ...], in updates, only of those jobs. */
 void cli_staleness_json(struct json_out *json, const struct plan *plan);
 
 #endif

@@ -18,12 +18,12 @@ struct cli_papers {
  * exists. */
 MUST_CHECK enum status cli_papers_folder(const char *given, char folder[CLI_PATH_BYTES], struct error *err);
 
-/* Calls `take` with each id of the folder, in order. Errors: those of cli_papers_folder(); STATUS_LIMIT, STATUS_IO. */
+/* Calls `take` with each id of the folder, in order. Errors: as cli_papers_folder(); STATUS_LIMIT, STATUS_IO. */
 MUST_CHECK enum status cli_papers_ids(const char *given, void (*take)(void *context, const char *id), void *context,
                                       struct error *err);
 
 /* Reads all figures of a folder: its files NAME.json, each with the id NAME. The caller ends it with
- * cli_papers_close(). Errors: those of figure_read(); STATUS_BAD_INPUT for an id that is not NAME; STATUS_LIMIT. */
+ * cli_papers_close(). Errors: as figure_read(); STATUS_BAD_INPUT for an id that is not NAME; STATUS_LIMIT. */
 MUST_CHECK enum status cli_papers_open(const char *given, struct cli_papers *papers, struct error *err);
 
 /* Reads one figure: an id of the folder, or a path that ends in .json. Errors: also STATUS_BAD_INPUT with a

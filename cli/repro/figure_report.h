@@ -15,7 +15,7 @@ const char *figure_number(const struct value *value, char text[FIGURE_NUMBER_BYT
 const char *figure_error(const struct figure_series *series, const struct figure_point *point,
                          char text[FIGURE_NUMBER_BYTES]);
 
-/* Draws a picture to `path`, .svg or .png. Errors: those of plot_figure_draw(). */
+/* Draws a picture to `path`, .svg or .png. Errors: as plot_figure_draw(). */
 MUST_CHECK enum status figure_draw(const struct figure_result *result, const char *path, struct error *err);
 
 /* Writes CSV (RFC 4180), one line per point: the row's columns, series, published, simulated, error. */

@@ -18,7 +18,7 @@ struct sweep_grid {
     uint64_t point_count; /* the product of the axes' counts; 1 without axes */
 };
 
-/* Adds an axis. Errors: those of sweep_axis_parse(); STATUS_BAD_INPUT for a name that is already there; STATUS_LIMIT. */
+/* Adds an axis. Errors: as sweep_axis_parse(); STATUS_BAD_INPUT for a name that is already there; STATUS_LIMIT. */
 MUST_CHECK enum status sweep_grid_add(struct sweep_grid *grid, const char *text, struct arena *arena,
                                       struct error *err);
 

@@ -18,7 +18,7 @@ extern const char cli_settled_name[]; /* name of plans with settled jobs, in tab
 /*
  * Fills `field` with the candidates of policy optimal. options->policy is ignored; options->iterations are for each
  * cut. options->time_limit_s is for the whole call (0: no limit); one candidate is always made, even past the limit.
- * Errors: those of cli_field_try() and cli_field_check(); STATUS_BAD_INPUT for jobs or options without such orders.
+ * Errors: as cli_field_try() and cli_field_check(); STATUS_BAD_INPUT for jobs or options without such orders.
  */
 MUST_CHECK enum status cli_optimal(const struct cli_source *source,
                                    const struct planner_options *options, struct cli_field *field,

@@ -39,7 +39,7 @@ struct cli_predict_options {
 /*
  * Simulates `plan` on `hardware` (NULL: its own) with the options `how` (NULL: all off) and checks the result. Shows a
  * progress bar when it takes longer than a second. `out` is zeroed before; the caller releases it, also after an error.
- * Errors: those of sim_run(); STATUS_CHECK when a figure exceeds 100 % of a physical peak.
+ * Errors: as sim_run(); STATUS_CHECK when a figure exceeds 100 % of a physical peak.
  */
 MUST_CHECK enum status cli_predict(const struct plan *plan, const struct hardware *hardware,
                                    const struct cli_predict_options *how, struct cli_prediction *out, struct error *err);

@@ -12,7 +12,7 @@
  * Plans by Saturn; the clock in `options` is the simulator. If the simulated schedule ends later than Saturn's schedule
  * and has streamed jobs, new schedules are made in which streamed jobs take longer by that ratio; the schedule with the
  * earliest simulated end is kept. `out` and `report` are zeroed before; the caller releases `out`, also after an error.
- * Errors: those of saturn_plan() and cli_predict().
+ * Errors: as saturn_plan() and cli_predict().
  */
 MUST_CHECK enum status cli_saturn(const struct cli_source *source, const struct saturn_options *options,
                                   struct cli_candidate *out, struct saturn_report *report, struct error *err);

@@ -35,7 +35,7 @@ struct cli_ways_options {
  * is kept. If `run` can carry out none because of the jobs themselves (such as precision bf16), the fastest plan is
  * kept, unless `runnable` is set. If only ways that spread jobs over devices have a plan, the jobs do not fit, unless
  * the jobs ask for that parallelism. `field` is zeroed before, and its outcomes are sorted; the caller releases it,
- * also after an error. Errors: those of planner_plan() with streamed states; STATUS_INFEASIBLE only if no other way has
+ * also after an error. Errors: as planner_plan() with streamed states; STATUS_INFEASIBLE only if no other way has
  * a plan either.
  */
 MUST_CHECK enum status cli_ways(const struct cli_source *source, const struct cli_ways_options *how,

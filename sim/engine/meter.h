@@ -1,6 +1,6 @@
 /*
- * What a simulation adds up and does not act on: seconds that streams and links are busy, operations, bytes. Of a
- * stretch that is repeated a thousand times it is a thousand times the same.
+ * Meters: sums that a simulation accumulates and that do not affect it (busy seconds of streams and links, operations,
+ * bytes). If a period repeats a thousand times, its contribution counts a thousand times.
  */
 #ifndef SPILLWAY_SIM_METER_H
 #define SPILLWAY_SIM_METER_H
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* `count` numbers, `stride_bytes` apart: doubles, or unsigned ones that may also count down. */
+/* Addresses `count` numbers, `stride_bytes` apart: doubles, or unsigned integers that may count down. */
 struct sim_meter {
     void *first;
     size_t stride_bytes, count;
@@ -22,10 +22,10 @@ static inline size_t sim_meters_size(const struct sim_meter *meters, size_t mete
     return size;
 }
 
-/* What they show into before[sim_meters_size()]. */
+/* Reads all meters into before[sim_meters_size()]. */
 void sim_meters_read(const struct sim_meter *meters, size_t meter_count, uint64_t *before);
 
-/* What they have gone on by since `before`, `times` over, on top. */
+/* Adds `times` times the change since `before`. */
 void sim_meters_repeat(const struct sim_meter *meters, size_t meter_count, const uint64_t *before, uint64_t times);
 
 #endif

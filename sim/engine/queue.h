@@ -1,10 +1,9 @@
 /*
- * The event queue: at most one entry per owner, in a total order that no tie can upset.
+ * The event queue: at most one entry per owner, in a total order without ties.
  *
- * Entries are ordered by (time, order). An owner is a small number (a stream, a class of flows); its
- * entry can be set, moved both ways and removed at any time. Owners whose entries change together
- * should be neighbours in a block. The same structure serves for other growing quantities than
- * time, such as bytes served to a flow.
+ * Entries are ordered by (time, order). An owner is a small number (a stream, a class of flows). Its entry can be set,
+ * moved both ways and removed at any time. Owners whose entries change together should be neighbours in a block. The
+ * queue also orders other growing quantities than time, such as the bytes served to a flow.
  */
 #ifndef SPILLWAY_SIM_QUEUE_H
 #define SPILLWAY_SIM_QUEUE_H
@@ -26,7 +25,7 @@ struct sim_event {
     uint32_t owner;
 };
 
-/* What goes first among equal times: the smaller kind, then the smaller number. */
+/* Order of events at equal times: by kind, then by number, the smaller first. */
 enum { SIM_ORDER_NUMBER_BITS = 60 };
 static inline uint64_t sim_order(uint32_t kind, uint64_t number)
 {
@@ -35,45 +34,45 @@ static inline uint64_t sim_order(uint32_t kind, uint64_t number)
     return (uint64_t)kind << SIM_ORDER_NUMBER_BITS | number;
 }
 
-/* Owners are played in blocks of neighbours, the first of each against those of other blocks. */
+/* Owners are grouped in blocks of neighbours; the blocks' first entries play a tournament. */
 enum { SIM_QUEUE_BLOCK = 8 };
 
-/* Room for one entry of each owner in [0, owner_count). Lives as long as `arena`; allocates nothing
- * afterwards. Errors: STATUS_NO_MEMORY. */
+/* Creates a queue with room for one entry of each owner in [0, owner_count). It lives as long as `arena` and allocates
+ * nothing later. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status sim_queue_create(struct arena *arena, uint32_t owner_count,
                                         struct sim_queue **out, struct error *err);
 
-/* Put the owner's entry where it belongs, whether it has one already or not. `time_s` is finite and
- * not before the last entry popped. O(1); what it moves is found out by sim_queue_first(). */
+/* Sets the owner's entry, new or not. `time_s` is finite and not before the last popped entry. O(1); the tournament is
+ * replayed by sim_queue_first(). */
 static inline void sim_queue_set(struct sim_queue *queue, uint32_t owner, double time_s, uint64_t order);
 
-/* Nothing happens when the owner has no entry. O(1). */
+/* Removes the owner's entry, if any. O(1). */
 void sim_queue_remove(struct sim_queue *queue, uint32_t owner);
 
-/* The owner's entry, which there is. */
+/* Returns the owner's entry, which must exist. */
 struct sim_event sim_queue_entry(const struct sim_queue *queue, uint32_t owner);
 
-/* The first entry; false when there is none. O(log owners) for each block of owners set since. */
+/* Return the first entry; false if the queue is empty. O(log owners) for each block changed since. */
 bool sim_queue_first(struct sim_queue *queue, struct sim_event *out);
 bool sim_queue_pop(struct sim_queue *queue, struct sim_event *out);
 
 bool sim_queue_empty(struct sim_queue *queue);
 
-/* All times become earlier by `seconds`: another zero is chosen. O(owners). */
+/* Moves the origin of time: all times decrease by `seconds`. O(owners). */
 void sim_queue_shift(struct sim_queue *queue, double seconds);
 
-/* What there is in it, orders less `first_order`. O(owners). */
+/* Writes all entries, with orders relative to `first_order`. O(owners). */
 void sim_queue_write(const struct sim_queue *queue, uint64_t first_order, struct sim_words *out);
 
-/* --- sim_queue_set() is called too often to be a call; the rest of this is for queue.c ---------- */
+/* --- private to queue.c; here because sim_queue_set() must be inline ---------------------------- */
 
 enum { SIM_QUEUE_NOTED_MAX = 4 };
 
 struct sim_queue {
-    uint64_t *times;       /* by owner, of whole blocks: keys, see sim_queue_key() */
+    uint64_t *times;       /* by owner, in whole blocks: keys, see sim_queue_key() */
     uint64_t *orders;      /* likewise */
-    uint64_t *node_times;  /* winners: of all in [1], of the blocks from [leaf_count] on ... */
-    uint32_t *node_owners; /* ... and who they are */
+    uint64_t *node_times;  /* winners: the overall one in [1], those of the blocks from [leaf_count] on ... */
+    uint32_t *node_owners; /* ... and their owners */
     uint32_t leaf_count;   /* blocks, a power of two */
     uint32_t owner_count;
     uint32_t noted[SIM_QUEUE_NOTED_MAX]; /* blocks that have changed */
@@ -83,8 +82,8 @@ struct sim_queue {
 
 void sim_queue_play_noted(struct sim_queue *queue);
 
-/* An integer that compares like the double it comes from: the bits of a positive one do, those of a
- * negative one when inverted. */
+/* Returns an integer that compares like the double: the bits of a positive double do, those of a negative one do when
+ * inverted. */
 static inline uint64_t sim_queue_key(double time_s)
 {
     uint64_t bits;

@@ -1,5 +1,5 @@
-/* Several arrays from an arena, one check at the end; of records that are each looked at alone, in cache lines of
- * their own. */
+/* Several arrays from an arena with one check at the end; with sim_take_lines(), of records that start at a cache
+ * line. */
 #ifndef SPILLWAY_SIM_TAKE_H
 #define SPILLWAY_SIM_TAKE_H
 
@@ -9,8 +9,8 @@
 
 enum { SIM_LINE = 64 };
 
-/* As arena_array(), but does nothing and returns NULL when *status says that something failed
- * before; a failure of its own goes to *status. */
+/* As arena_array(), but returns NULL and does nothing if *status already is an error. Its own failure goes to
+ * *status. */
 static inline void *sim_take(struct arena *arena, size_t count, size_t size, enum status *status,
                              struct error *err)
 {
@@ -19,7 +19,7 @@ static inline void *sim_take(struct arena *arena, size_t count, size_t size, enu
     return memory;
 }
 
-/* The first of `count` of `size` bytes begins with a cache line. */
+/* Allocates `count` records of `size` bytes; the first record starts at a cache line. */
 static inline void *sim_take_lines(struct arena *arena, size_t count, size_t size, enum status *status,
                                    struct error *err)
 {

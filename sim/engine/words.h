@@ -1,6 +1,6 @@
 /*
- * A state written down as a list of words, so that two states can be compared: equal lists are equal states, to the
- * last bit. What a module writes is all that its further behaviour depends on, and nothing else.
+ * A simulation state as a list of words, for comparison: two lists are equal if and only if the states are equal to the
+ * last bit. A module writes everything that its further behaviour depends on, and nothing else.
  */
 #ifndef SPILLWAY_SIM_WORDS_H
 #define SPILLWAY_SIM_WORDS_H
@@ -13,11 +13,11 @@
 
 #include "base/alloc.h"
 
-/* Zeroed: an empty one. */
+/* A zeroed list is empty. */
 struct sim_words {
     uint64_t *words;
     size_t count, capacity;
-    bool failed; /* no memory: it is no list any more */
+    bool failed; /* memory ended; the list is invalid */
 };
 
 static inline void sim_words_put(struct sim_words *list, uint64_t word)
@@ -35,7 +35,7 @@ static inline void sim_words_put(struct sim_words *list, uint64_t word)
     list->words[list->count++] = word;
 }
 
-/* 0 and -0 are one number. */
+/* Appends a double; 0 and -0 give the same word. */
 static inline void sim_words_put_real(struct sim_words *list, double real)
 {
     uint64_t bits;
