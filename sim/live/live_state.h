@@ -1,4 +1,5 @@
-/* What live_create.c makes, live_view.c shows and live.c runs: for these alone. */
+/* The state of live dispatch, shared only by live_create.c (makes it), live_view.c (shows it to the policy) and live.c
+ * (runs it). */
 #ifndef SPILLWAY_SIM_LIVE_STATE_H
 #define SPILLWAY_SIM_LIVE_STATE_H
 
@@ -13,11 +14,11 @@
 
 enum live_phase { LIVE_IN, LIVE_COMPUTE, LIVE_OUT };
 
-/* A unit on one kind of device: a cache line. */
+/* A unit on one kind of device; one cache line. */
 struct live_unit {
     double compute_s;
-    double in_volume, out_volume; /* see sim/network/flow.h; 0: nothing is to be copied; below 0: that many seconds,
-                                     which are all latency */
+    double in_volume, out_volume; /* see sim/network/flow.h; 0: no copy; below 0: the negated seconds of a copy that is
+                                     only latency */
     uint64_t in_bytes, out_bytes;
     uint64_t memory;
     double compute_ticks;   /* the least of all kinds */
@@ -33,17 +34,17 @@ static inline bool live_copies(double volume)
 struct live_job {
     uint32_t first_unit, unit_count;
     uint32_t unit;       /* the next one, in the job */
-    uint32_t repeats;    /* left, that of `unit` included */
+    uint32_t repeats;    /* remaining repetitions, with the current one */
     uint32_t minibatch;
 };
 
-/* What a device's slot holds: a cache line. What is asked of the unit after its choice is copied here, as
+/* A slot of a device; one cache line. The fields of its unit that are needed after the choice are copied here, because
  * the unit has left the caches by then. Slot i of device d has the number d * slot_limit + i. */
 struct live_slot {
-    double began_s;      /* what it does now */
-    uint64_t number;     /* of the unit, in the order of choices */
-    double compute_s, out_volume; /* the unit's ... */
-    uint64_t out_bytes, memory;   /* ... */
+    double began_s;      /* begin of the current phase */
+    uint64_t number;     /* number of the unit in the order of choices */
+    double compute_s, out_volume; /* of the unit, like the next line */
+    uint64_t out_bytes, memory;   /* likewise */
     const struct live_unit *unit;
     uint32_t job;
     uint16_t device;
@@ -52,7 +53,7 @@ struct live_slot {
 static_assert(sizeof(struct live_slot) == SIM_LINE, "a slot is a cache line");
 static_assert(DEVICES_MAX <= UINT16_MAX, "devices of slots");
 
-/* What only spans say of a slot. */
+/* Fields of a slot that only spans need. */
 struct live_spanned {
     uint64_t span;
     uint32_t minibatch;
@@ -61,15 +62,15 @@ struct live_spanned {
 /* A cache line. */
 struct live_device {
     uint32_t computing;  /* slot, or NO_SLOT */
-    uint32_t owner;      /* of live->queue: its computation */
+    uint32_t owner;      /* owner in live->queue of its computation */
     uint16_t kind;       /* its row of units */
-    uint8_t loaded;      /* how many slots wait to compute ... */
+    uint8_t loaded;      /* number of slots that wait to compute ... */
     uint8_t first_loaded; /* ... in live->loaded, a ring of slot_limit for each device */
     bool slowed;         /* see struct stream of sim.c */
-    uint64_t free_bits;  /* slots */
-    uint64_t memory_least; /* free at any time */
+    uint64_t free_bits;  /* free slots, a bit for each */
+    uint64_t memory_least; /* least free memory so far */
     double in_latency_s, out_latency_s;
-    double in_rate, out_rate; /* of undisturbed copies */
+    double in_rate, out_rate; /* of copies without contention */
 };
 static_assert(sizeof(struct live_device) == SIM_LINE, "a device is a cache line");
 

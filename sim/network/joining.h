@@ -1,7 +1,7 @@
 /*
- * Seconds of a plan's collectives: by models/cost/collective.h, with the links between the devices that each
- * joins while all groups of its gang do the same (models/cost/collective_group.h). What else crosses these links
- * meanwhile is not seen: that is sim/network/collective_flow.h.
+ * Seconds of a plan's collectives by models/cost/collective.h. The links between the devices of a group are shared with
+ * all groups of its gang, which act at the same time (models/cost/collective_group.h). Other traffic on these links is
+ * ignored; sim/network/collective_flow.h includes it.
  */
 #ifndef SPILLWAY_SIM_JOINING_H
 #define SPILLWAY_SIM_JOINING_H
@@ -11,30 +11,30 @@
 
 struct sim_collectives; /* opaque */
 
-/* Lives as long as `arena`; `plan` and `hardware` are borrowed. Errors: STATUS_NO_MEMORY;
- * STATUS_BAD_INPUT when two devices that are joined have no way to each other. */
+/* Creates the groups, which live as long as `arena`; `plan` and `hardware` are borrowed. Errors: STATUS_NO_MEMORY;
+ * STATUS_BAD_INPUT when two joined devices have no route between them. */
 MUST_CHECK enum status sim_collectives_create(struct arena *arena, const struct plan *plan,
                                               const struct hardware *hardware,
                                               struct sim_collectives **out, struct error *err);
 
-/* The groups of all gangs, along all axes that some operation names. */
+/* Returns the number of groups of all gangs, along all axes that operations name. */
 uint32_t sim_collectives_group_count(const struct sim_collectives *collectives);
 
-/* The number of a group of a gang (planner/plan_gang.h). */
+/* Returns the number of a group of a gang (planner/plan_gang.h). */
 uint32_t sim_collectives_group(const struct sim_collectives *collectives, uint32_t gang, uint32_t axes,
                                uint32_t group);
 
-/* Borrowed: it while all groups of its gang do the same. */
+/* Returns a group, with the bandwidth that remains while all groups of its gang do the same. Borrowed. */
 const struct collective_group *sim_collectives_at(const struct sim_collectives *collectives, uint32_t group);
 
-/* The devices of a gang, group by group. */
+/* Lists the devices of a gang, group by group. */
 void sim_collectives_devices(const struct plan *plan, uint32_t gang, uint32_t axes, uint32_t *devices);
 
-/* The algorithm by which the operation of a job is done. */
+/* Returns the algorithm of a job's operation. */
 enum collective_algorithm sim_collectives_algorithm(const struct sim_collectives *collectives, uint32_t group,
                                                     uint32_t job, const struct plan_op *op);
 
-/* All rounds of the operation of a job, in that group. */
+/* Returns the seconds of all rounds of a job's operation in that group. */
 double sim_collectives_s(const struct sim_collectives *collectives, uint32_t group, uint32_t job,
                          const struct plan_op *op);
 

@@ -1,9 +1,8 @@
 /*
- * A graph of links and paths, reduced to what can ever limit a flow.
+ * A graph of links and paths, reduced to the parts that can limit a flow.
  *
- * A *lane* is one direction of a link (a simplex link has one lane). Lanes that cannot be full, or
- * that one flow has to itself, are told apart from those that flows have to share; paths that are
- * equal as far as the latter and their caps go are one class.
+ * A *lane* is one direction of a link (a simplex link has one lane). Lanes that cannot be full, and lanes with a single
+ * flow, are separated from shared lanes. Paths with equal shared lanes and equal caps are one class.
  */
 #ifndef SPILLWAY_SIM_OUTLINE_H
 #define SPILLWAY_SIM_OUTLINE_H
@@ -21,18 +20,18 @@ struct sim_link {
 
 struct sim_hop {
     uint32_t link;
-    uint32_t direction; /* 0 or 1; means nothing on a simplex link */
+    uint32_t direction; /* 0 or 1; ignored for a simplex link */
 };
 
 #define SIM_NO_GROUP UINT32_MAX
 enum { SIM_HOPS_MAX = 2 * PATH_LINKS_MAX }; /* from one device to another */
 
-/* A lane counts as full from this part of its bandwidth on. */
+/* A lane counts as full from this share of its bandwidth on. */
 #define SIM_FULL (1 - 1e-9)
 
 enum { SIM_PRIORITIES_MAX = 2 };
 
-/* What a flow takes of a lane: its rate, `weight` times over. */
+/* A flow's use of a lane: `weight` times its rate. */
 struct sim_crossing {
     struct sim_hop hop;
     double weight; /* > 0 */
@@ -40,14 +39,15 @@ struct sim_crossing {
 
 struct sim_path {
     struct sim_hop hops[SIM_HOPS_MAX]; /* no link twice in one direction */
-    const struct sim_crossing *crossings; /* NULL: `hops`, of weight 1; else instead of them, any number, lanes
-                                             in ascending order. Then one flow, and a group of its own */
+    const struct sim_crossing *crossings; /* NULL: `hops` with weight 1; else it replaces them, with any number of lanes
+                                             in ascending order. Such a path has one flow and its own group */
     uint32_t hop_count;
-    double cap_bytes_per_s; /* > 0: what one flow can do on an idle machine */
+    double cap_bytes_per_s; /* > 0: rate of one flow on an idle machine */
     uint32_t flow_limit;    /* at least 1 */
-    uint32_t times;         /* more than 1: it stands for so many, over other links (sim/symmetry/symmetry.h) */
+    uint32_t times;         /* number of paths over other links that it stands for, with itself
+                               (sim/symmetry/symmetry.h) */
     uint32_t group;         /* paths of different groups are never one class */
-    uint32_t priority;      /* nor are those of different priorities; below SIM_PRIORITIES_MAX, 0 goes first */
+    uint32_t priority;      /* also separates classes; below SIM_PRIORITIES_MAX, 0 goes first */
 };
 
 static inline struct sim_crossing sim_path_crossing(const struct sim_path *path, uint32_t hop)
@@ -63,7 +63,7 @@ static inline uint32_t sim_lane(const struct sim_link *links, const struct sim_h
 
 enum sim_lane_role {
     SIM_LANE_UNUSED,
-    SIM_LANE_OWN,      /* one flow at most: a cap on it */
+    SIM_LANE_OWN,      /* one flow at most: the lane is a cap */
     SIM_LANE_HARMLESS, /* cannot be filled */
     SIM_LANE_SHARED
 };
@@ -91,17 +91,18 @@ struct sim_outline {
     double *base_caps;            /* by path: the lowest of its cap and its own lanes */
     uint32_t *path_classes;       /* by path; classes are in the order of their first paths */
     uint32_t *class_paths;        /* by class: the first of its paths */
-    struct sim_load *scratch;     /* for two paths */
-    uint32_t longest;             /* hops of a path, at most */
+    struct sim_load *scratch;     /* room for two paths */
+    uint32_t longest;             /* largest number of hops of a path */
 };
 
-/* Lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
+/* Creates the outline, which lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status sim_outline_create(struct arena *arena, const struct sim_link *links,
                                           uint32_t link_count, const struct sim_path *paths,
                                           uint32_t path_count, struct sim_outline *out,
                                           struct error *err);
 
-/* The lanes of a path that have this role, in ascending order; how many. Room for outline->longest. */
+/* Lists the lanes of a path with this role, in ascending order, and returns their number. `out` has room for
+ * outline->longest. */
 uint32_t sim_outline_lanes(const struct sim_outline *outline, uint32_t path,
                            enum sim_lane_role role, struct sim_load *out);
 

@@ -1,18 +1,17 @@
 /*
- * Share the bandwidth of links among flows so that the smallest rate is as large as possible.
+ * Shares the bandwidth of links among flows so that the smallest rate is as large as possible.
  *
- * Flows follow paths that are known beforehand; any number up to a path's limit may be under way.
- * Max-min fairness: no flow can go faster without slowing down one that is not faster than itself.
- * It is reached exactly when every flow goes at its cap or crosses a full link on which no flow goes
- * faster. All flows of a path have the same rate then, and so have all flows of a *class*: the paths
- * that cross the same links which can ever limit them, under the same cap.
+ * Flows follow fixed paths; each path has a maximum number of active flows. The rates are max-min fair: no flow can be
+ * faster without slowing down a flow that is not faster than itself. Rates are max-min fair if and only if every flow
+ * is at its cap or crosses a full link on which no flow is faster. So all flows of a path have the same rate, and so
+ * have all flows of a *class*: paths that cross the same limiting links with the same cap.
  *
- * Priorities are strict: flows of the first are rated as if there were no others, those of the next share in the same
- * way what is left, which may be nothing. Then a flow also counts as held up on a link that is full of flows that go
- * before it, however slow these are.
+ * Priorities are strict: flows of the first priority are rated as if there were no others; the next priority shares the
+ * remaining bandwidth in the same way, which may be zero. For this rule, a link that is full of flows of higher
+ * priority limits a flow, however slow these are.
  *
- * A duplex link has its bandwidth in each direction, a simplex one in all. A flow may take its rate of a lane
- * several times over, or a part of it (struct sim_crossing); fair are then the rates, not what is taken.
+ * A duplex link has its bandwidth in each direction, a simplex link in total. A flow may use a multiple or a fraction
+ * of its rate on a lane (struct sim_crossing); fairness is about rates and not about use.
  */
 #ifndef SPILLWAY_SIM_SHARE_H
 #define SPILLWAY_SIM_SHARE_H
@@ -22,8 +21,8 @@
 
 struct sim_share; /* opaque */
 
-/* Lives as long as `arena`, allocates nothing afterwards; links and paths are copied.
- * Errors: STATUS_NO_MEMORY. */
+/* Creates the solver. It lives as long as `arena` and allocates nothing later; links and paths are copied. Errors:
+ * STATUS_NO_MEMORY. */
 MUST_CHECK enum status sim_share_create(struct arena *arena, const struct sim_link *links,
                                         uint32_t link_count, const struct sim_path *paths,
                                         uint32_t path_count, struct sim_share **out,
@@ -32,13 +31,13 @@ MUST_CHECK enum status sim_share_create(struct arena *arena, const struct sim_li
 uint32_t sim_share_class_count(const struct sim_share *share);
 uint32_t sim_share_class(const struct sim_share *share, uint32_t path);
 
-/* A class that shares one lane, with classes that share no other either, is of a star (star.h): that is
- * the lane. A trunk is what the class has to itself, the narrowest of such lanes; infinite: none. Borrowed:
- * the lanes that are full when the trunk is. */
+/* A class is in a star (star.h) if it shares exactly one lane, only with classes that share no other lane; that lane is
+ * the star. A trunk is the narrowest lane that only this class uses; infinite: none. Borrowed: the lanes that are full
+ * when the trunk is. */
 #define SIM_NO_STAR UINT32_MAX
 struct sim_share_limits {
     uint32_t star;
-    bool alone; /* it shares no lane with any other class */
+    bool alone; /* it shares no lane with another class */
     double star_bytes_per_s;
     double trunk_bytes_per_s;
     const uint32_t *full_lanes;
@@ -46,44 +45,43 @@ struct sim_share_limits {
 };
 struct sim_share_limits sim_share_limits(const struct sim_share *share, uint32_t class);
 
-/* What one flow of the class can do at most: the lowest of the path's cap and its own links. */
+/* Returns the maximum rate of one flow of the class: the lowest of the path's cap and its own links. */
 double sim_share_base_cap(const struct sim_share *share, uint32_t class);
 
-/* One flow more, one less, another cap: all in force from the next sim_share_solve() on. */
+/* Add a flow, remove a flow, change the cap. All take effect at the next sim_share_solve(). */
 void sim_share_add(struct sim_share *share, uint32_t class);
 void sim_share_remove(struct sim_share *share, uint32_t class);
 void sim_share_set_cap(struct sim_share *share, uint32_t class, double cap_bytes_per_s);
 uint32_t sim_share_flows(const struct sim_share *share, uint32_t class);
 
 /*
- * Rate what was touched since the last call, and what shares a contended link with that, however
- * far along. *changed lists the classes whose flows or rate may have changed, each once; borrowed,
- * valid until the next call. Returns their number.
+ * Computes the rates of everything changed since the last call and of every class connected to it by contended links.
+ * *changed lists the classes whose flows or rate may have changed, each once; borrowed and valid until the next call.
+ * Returns their number.
  *
- * Cost: touched classes whose links have bandwidth to spare: O(their path length). Else
- * O(rounds * (classes + links)) of the contended component; each round fills a link.
- * Source: progressive filling; Bertsekas and Gallager, Data Networks, 2nd ed., sec. 6.5.2.
+ * Cost: O(path length) for changed classes whose links have spare bandwidth; else O(rounds * (classes + links)) of the
+ * contended component; each round fills a link. Source: progressive filling; Bertsekas and Gallager, Data Networks, 2nd
+ * ed., sec. 6.5.2.
  */
 struct sim_rate {
     uint32_t class;
-    double bytes_per_s; /* of each flow; 0: those of higher priority leave nothing */
+    double bytes_per_s; /* of each flow; 0: higher priorities leave nothing */
 };
 uint32_t sim_share_solve(struct sim_share *share, const struct sim_rate **changed);
 
-/* Of each flow of the class. */
+/* Returns the rate of each flow of the class. */
 double sim_share_rate(const struct sim_share *share, uint32_t class);
 
 /*
- * Lanes (sim_lane()) that became full, or are no longer, with the last sim_share_solve(): *lanes,
- * borrowed; which of the two says sim_share_full(). A lane that one path has to itself is full while
- * that path goes at its base cap: those come per path. A lane that no traffic can fill is never
- * reported.
+ * Returns the lanes (sim_lane()) that became full, or not full, in the last sim_share_solve(): *lanes, borrowed.
+ * sim_share_full() tells the current state. A lane that only one path uses is full while that path is at its base cap:
+ * sim_share_own_lanes() lists those. A lane that cannot be filled is never reported.
  */
 uint32_t sim_share_turned(const struct sim_share *share, const uint32_t **lanes);
 bool sim_share_full(const struct sim_share *share, uint32_t lane);
 uint32_t sim_share_own_lanes(const struct sim_share *share, uint32_t path, const uint32_t **lanes);
 
-/* What further rates depend on. After sim_share_solve(). */
+/* Writes the state that later rates depend on. Called after sim_share_solve(). */
 void sim_share_write(const struct sim_share *share, struct sim_words *out);
 
 #endif

@@ -1,25 +1,24 @@
 /*
- * A few flows that meet in one lane: their rates in closed form, and what is left of each.
+ * A few flows that meet in one lane: their rates in closed form, and the remaining volume of each.
  *
  *     class a  ==trunk 12==+
- *     class b  ==trunk 12==+-- lane 20      one level decides: every flow goes at it, or at its limit
- *     class c  --cap 3-----+                where that is less
+ *     class b  ==trunk 12==+-- lane 20      one level decides: every flow has this rate, or its limit
+ *     class c  --cap 3-----+                if that is less
  *
- * A trunk is a lane that one class has to itself: n flows of it get 1/n each at most. The limit of a flow
- * is the least of its cap and that. Machines whose devices meet at one switch or host bridge are made of
- * stars. The level is what those that stay below it leave of the lane, over the flows that do not; it is
- * guessed as bandwidth / flows, and rises while that puts more flows below it.
+ * A trunk is a lane that only one class uses: each of its n flows gets at most 1/n of it. The limit of a flow is the
+ * lesser of this part and its cap. Machines whose devices meet at one switch or host bridge consist of stars. The level
+ * is the bandwidth of the lane minus the rates of flows below the level, divided by the number of other flows. The
+ * iteration starts at bandwidth / flows, and the level rises until no further flow is below.
  *
- * All flows of a star lie side by side, in at most 64 places, and a bit says which are under way. At an
- * event all of them are advanced by what they were served since the one before; rates and the first end
- * follow in one pass each. With the three or four flows that a group of devices has under way, that is a
- * tenth of what the general solver costs (share.h), of which this is a special case. What is chosen by
- * chance, such as the first to end, is chosen without branches: half of them would be mispredicted.
+ * All flows of a star are consecutive, in at most 64 places, with a bit for each active one. At an event all of them
+ * advance by the volume served since the last event; rates and the first end take one pass each. With the three or four
+ * active flows of a group of devices this costs a tenth of the general solver (share.h). Unpredictable choices, such as the
+ * first flow to end, are made without branches: half of these would be mispredicted.
  *
- * Tried and left: flows in twos and fours, the last of which an idle flow fills up, that the ends of loops be
- * foreseen. There are one or two flows most of the time, and waiting for the idle ones took longer.
+ * Tried and rejected: padding flows to multiples of 2 or 4 so that loop exits predict well. Most of the time one or two
+ * flows are active, and computing the idle ones took longer.
  *
- * These functions are inline because they are all that most events do to flows; flow.c calls them.
+ * The functions are inline because most events do nothing else to flows; flow.c calls them.
  */
 #ifndef SPILLWAY_SIM_STAR_H
 #define SPILLWAY_SIM_STAR_H
@@ -35,35 +34,35 @@ enum { SIM_STAR_FLOWS_MAX = 64 };
 
 struct sim_star_flow {
     double left;      /* bytes, at the star's read_s */
-    double rate;      /* bytes/s; 0: it has begun since */
-    double full;      /* 1: at this rate its own lanes, or the trunk, are full; 0: they are not */
-    double limit;     /* bytes/s: what it can do beside the other flows of its class */
-    double full_rate; /* from here on its own lanes, or the trunk, are full; infinite for all flows of a
-                         class but one, that the trunk be counted once */
-    double full_s;    /* so long they were */
+    double rate;      /* bytes/s; 0: it began after read_s */
+    double full;      /* 1: this rate fills its own lanes or the trunk; 0: it does not */
+    double limit;     /* bytes/s: maximum rate next to the other flows of its class */
+    double full_rate; /* rates from here on fill its own lanes or the trunk; infinite for all flows of a class but one,
+                         so that the trunk counts once */
+    double full_s;    /* seconds in which they were full */
     uint64_t order;   /* decides between flows that end at the same time */
-    uint32_t flow;    /* flow.c's, like `path` */
+    uint32_t flow;    /* private to flow.c, like `path` */
     uint32_t path;
 };
 static_assert(sizeof(struct sim_star_flow) == 64, "a place is a cache line");
 
 /* A class of the star. */
 struct sim_star_arm {
-    double cap, trunk;  /* bytes/s; trunk: infinite where there is none */
+    double cap, trunk;  /* bytes/s; trunk: infinite if there is none */
     uint64_t places;    /* bits */
 };
 
 struct sim_star {
     double bytes_per_s;
-    double read_s;      /* the last time that flows were advanced to */
-    double full_s;      /* the lane was full for so long */
-    uint64_t active;    /* bits: places with a flow under way */
+    double read_s;      /* time to which flows are advanced */
+    double full_s;      /* seconds in which the lane was full */
+    uint64_t active;    /* bits: places with an active flow */
     struct sim_star_flow *flows; /* by place */
     double first_s;     /* the next end, and the places that end then ... */
     uint64_t ending;
-    uint8_t first;      /* ... of which this goes first */
+    uint8_t first;      /* ... of which this one is handled first */
     bool full;
-    bool touched;       /* flow.c's */
+    bool touched;       /* private to flow.c */
 };
 static_assert(sizeof(struct sim_star) == 64, "a star is a cache line");
 
@@ -72,7 +71,7 @@ static inline uint32_t sim_star_bit(uint64_t places)
     return (uint32_t)__builtin_ctzll(places);
 }
 
-/* The arm has one flow more, or less. */
+/* Updates the limits after the arm's number of flows has changed. */
 static inline void sim_star_limit(struct sim_star *star, const struct sim_star_arm *arm)
 {
     uint64_t places = star->active & arm->places;
@@ -105,7 +104,7 @@ static inline void sim_star_begin(struct sim_star *star, const struct sim_star_a
     sim_star_limit(star, arm);
 }
 
-/* The first flow has ended. Returns it. sim_star_limit() has to follow. */
+/* Ends the first flow and returns it. The caller must call sim_star_limit() afterwards. */
 static inline const struct sim_star_flow *sim_star_end(struct sim_star *star, double now_s)
 {
     uint32_t place = star->first;
@@ -117,7 +116,7 @@ static inline const struct sim_star_flow *sim_star_end(struct sim_star *star, do
     return flow;
 }
 
-/* The level where the demand is above the bandwidth. */
+/* Returns the level when the demand exceeds the bandwidth. */
 static inline double sim_star_level(const struct sim_star *star, uint32_t count, double least)
 {
     double level = star->bytes_per_s / count;
@@ -139,7 +138,7 @@ static inline double sim_star_level(const struct sim_star *star, uint32_t count,
     }
 }
 
-/* No flow is left. */
+/* Advances the clock of a star without flows. */
 static inline void sim_star_rest(struct sim_star *star, double now_s)
 {
     star->full_s += star->full * (now_s - star->read_s);
@@ -147,8 +146,8 @@ static inline void sim_star_rest(struct sim_star *star, double now_s)
     star->read_s = now_s;
 }
 
-/* Advance all flows to now, rate them and find the first to end, star->first, by (time, order). There is one.
- * Returns the time. */
+/* Advances all flows to now_s, rates them and finds the first one to end, star->first, by (time, order). There must be
+ * an active flow. Returns the time. */
 static inline double sim_star_settle(struct sim_star *star, double now_s)
 {
     double demand = 0, least = INFINITY, level = INFINITY, elapsed_s = now_s - star->read_s;

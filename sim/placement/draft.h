@@ -1,8 +1,8 @@
 /*
- * Drafts: placements that grow and shrink, replica by replica, and whose devices are divided anew.
+ * Drafts: placements under construction. Replicas are added and removed, and devices are regrouped.
  *
- * A *layout* is the shapes of the groups, in their order. A draft has room for any layout of the shapes that it
- * was made for, so that one is copied onto another whatever their layouts are.
+ * A *layout* is the list of the groups' shapes. A draft has room for any layout of its shapes, so drafts of different
+ * layouts can be copied onto each other.
  */
 #ifndef SPILLWAY_SERVING_DRAFT_H
 #define SPILLWAY_SERVING_DRAFT_H
@@ -11,38 +11,41 @@
 
 struct draft {
     const struct serving_cuts *cuts;
-    const uint32_t *rooms;              /* by shape of `cuts`: models that a group of it has at most */
-    struct serving_placement placement; /* each group with room for all models that fit */
+    const uint32_t *rooms;              /* by shape of `cuts`: maximum number of models of a group */
+    struct serving_placement placement; /* each group has room for all models that fit */
     uint64_t *used_bytes;               /* of each stage of each group */
     uint32_t *first_stage;              /* (group_count): into used_bytes */
-    uint32_t *models;                   /* the rows of all groups, one behind the other */
-    uint32_t attained;                  /* for those who judge: by the last simulation */
-    double strain;                      /* decides between placements that attain as many: how little is in reserve */
+    uint32_t *models;                   /* the rows of all groups, concatenated */
+    uint32_t attained;                  /* set by callers: attained requests in the last simulation */
+    double strain;                      /* breaks ties between placements: a measure of how close requests are to
+                                           failing */
 };
 
-/* How many models a group of each shape has at most. Lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
+/* Computes the maximum number of models of a group of each shape. *out lives as long as `arena`. Errors:
+ * STATUS_NO_MEMORY. */
 MUST_CHECK enum status draft_rooms(struct arena *arena, const struct serving_cuts *cuts, const uint32_t **out,
                                    struct error *err);
 
-/* Without groups. `rooms`: draft_rooms(). Lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
+/* Makes a draft without groups. `rooms`: from draft_rooms(). It lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status draft_make(struct arena *arena, const struct serving_cuts *cuts, const uint32_t *rooms,
                                   struct draft *out, struct error *err);
 
-/* Groups of these shapes, all among the cuts' and together of no more devices than there are, without models. */
+/* Sets empty groups of these shapes; all must be shapes of the cuts, and together need no more than the available
+ * devices. */
 void draft_lay_out(struct draft *draft, const struct serving_shape *shapes, uint32_t count);
 
-/* Of the same cuts. */
+/* Copies a draft with the same cuts. */
 void draft_copy(struct draft *to, const struct draft *from);
 
 bool draft_has(const struct draft *draft, uint32_t group, uint32_t model);
 
-/* It is not there, it can be cut so, and there is memory for it. */
+/* Returns true if the model is not in the group, has the group's shape, and fits into its memory. */
 bool draft_fits(const struct draft *draft, uint32_t group, uint32_t model);
 
-/* What fits. */
+/* Adds a model that fits. */
 void draft_put(struct draft *draft, uint32_t group, uint32_t model);
 
-/* Take the group's model number `at` out again; which it was. */
+/* Removes model number `at` of the group, and returns its index. */
 uint32_t draft_take(struct draft *draft, uint32_t group, uint32_t at);
 
 #endif

@@ -1,5 +1,5 @@
-/* A linear program that is solved again and again with more rows: something is to be the most. Its optimum is
- * bounded by prices of its rows, whoever names them. */
+/* A linear program that maximises, and is solved repeatedly with more rows. Any prices of its rows give an upper bound
+ * of its optimum. */
 #ifndef SPILLWAY_SERVING_PLACEMENT_PROGRAM_H
 #define SPILLWAY_SERVING_PLACEMENT_PROGRAM_H
 
@@ -14,30 +14,31 @@ struct program {
     struct milp *milp;
     struct program_entry *entries;
     size_t entry_count, entry_capacity;
-    double *limits; /* (row_count): of the rows' sums */
+    double *limits; /* (row_count): upper limits of the rows */
     size_t row_count, limit_capacity;
-    double *gains, *tops; /* (column_count): what one is worth; columns are in [0, top] */
+    double *gains, *tops; /* (column_count): objective coefficients; columns are in [0, top] */
     size_t column_count, gain_capacity, top_capacity;
     struct error *err;
 };
 
-/* Release it with program_release(), also after an error. `err` takes what goes wrong later on. */
+/* Initialises a program. The caller releases it with program_release(), also after an error. `err` also receives later
+ * errors. */
 MUST_CHECK enum status program_init(struct program *program, struct error *err);
 void program_release(struct program *program);
 
-/* Its number. */
+/* Adds a column and returns its number. */
 uint32_t program_column(struct program *program, double top, double gain);
 
-/* Of the row that comes next: the sum of its columns times these is at most `limit`. */
+/* Add a term of the next row; finish the row: the sum of its columns times these values is at most `limit`. */
 void program_term(struct program *program, uint32_t column, double value);
 void program_row(struct program *program, double limit);
 
-/* The best values into x (column_count); *found false: the solver stopped. Errors: STATUS_NO_MEMORY,
+/* Writes the best values to x (column_count); *found: false if the solver stopped. Errors: STATUS_NO_MEMORY,
  * STATUS_DEVICE, STATUS_LIMIT. */
 MUST_CHECK enum status program_solve(struct program *program, double *x, bool *found, struct error *err);
 
-/* By the solver's prices for the rows, none below 0: sum of price x limit, and of each column what it gains beyond
- * the prices of its rows, times its top. HUGE_VAL: it told none. Errors: as above. */
+/* Computes a bound from the solver's non-negative prices: the sum of price x limit, plus for each column its positive
+ * gain minus the prices of its rows, times its top. HUGE_VAL: the solver gave no prices. Errors: as program_solve(). */
 MUST_CHECK enum status program_bound(struct program *program, double *bound, struct error *err);
 
 #endif

@@ -1,15 +1,14 @@
 /*
- * Requests that are more than the windows for them hold: the inequalities behind placement_bound.h.
+ * Window cuts: the inequalities of placement_bound.h about requests that exceed the capacity of their windows.
  *
- * A request that attains its objective on a group keeps one stage of the group busy for the stage's seconds, all
- * of them inside a *window*: not before the stages in front could be through with it, and early enough for those
- * behind. A stage works on one batch at a time. So of a run of requests whose windows cover an interval, a group
- * answers at most as many in time as fit into it one after the other, the shortest first. That is a whole number;
- * for any set of runs
+ * A request that attains its objective on a group keeps a stage of the group busy for the stage's seconds, all inside a
+ * *window*: after the earlier stages could have ended, and early enough for the later stages. A stage works on one
+ * batch at a time. So for a run of requests whose windows cover an interval, a group answers in time at most the number
+ * that fit into it in sequence, the shortest first. That number is an integer; for any set of runs
  *
- *     attained <= requests outside of the runs + sum over groups, sum over runs of what fits
+ *     attained <= requests outside of the runs + sum over groups, sum over runs of the number that fits
  *
- * whatever the placement, the order and the rule by which requests find their group are.
+ * for any placement, any order and any rule that assigns requests to groups.
  */
 #ifndef SPILLWAY_SERVING_WINDOW_CUT_H
 #define SPILLWAY_SERVING_WINDOW_CUT_H
@@ -17,16 +16,16 @@
 #include "sim/serving/placement.h"
 #include "sim/serving/traffic.h"
 
-/* Of a model's requests on one stage of a shape. */
+/* The window of a model's requests on one stage of a shape. */
 struct window {
-    bool possible;   /* else none is in time on such a group */
-    double lead_s;   /* from its arrival until it can be there */
-    double length_s; /* from then until it must have left; may be HUGE_VAL */
-    double work_s;   /* in between, its share of the best batch */
+    bool possible;   /* false: no request is in time on such a group */
+    double lead_s;   /* from arrival to the earliest begin */
+    double length_s; /* from the earliest begin to the latest end; may be HUGE_VAL */
+    double work_s;   /* work inside the window: the request's share of the best batch */
 };
 
-/* Of a model on a shape's stage number `stage`. `latest_s` is no less than any time in a run: what rounding
- * there may be is added to the window. cut NULL: not possible. */
+/* Returns the window of a model on stage `stage` of a shape. `latest_s`: upper bound of all times in a run, from which
+ * the rounding that is added to the window follows. cut NULL: not possible. */
 struct window window_of(const struct serving *in, const struct stage_cut *cut, uint32_t tensor,
                         const struct serving_model *model, uint32_t stage, double latest_s);
 
@@ -36,12 +35,12 @@ struct window_runs {
     uint32_t request_count, run_count;
 };
 
-/* At most so many of the runs' requests are in time on one group. `windows`: by model. `scratch_s`: one for each
- * request. */
+/* Returns the maximum number of the runs' requests that are in time on one group. `windows`: by model. `scratch_s`: one
+ * entry per request. */
 uint32_t window_capacity(const struct traffic *traffic, const struct window *windows, const struct window_runs *runs,
                          double *scratch_s);
 
-/* A row of windows for each shape, and how many groups of it there are. */
+/* For each shape: a row of windows and the number of groups. */
 struct window_shapes {
     const struct window *windows; /* (shape_count, model_count) */
     const double *groups;         /* (shape_count) */
@@ -49,9 +48,10 @@ struct window_shapes {
 };
 
 /*
- * Runs of `requests` (by number, in the order of their arrival) that exceed by the most what fits into their windows
- * on these groups, if that need not be whole but for `rounding` requests a run: exact where all windows are alike,
- * good elsewhere. In *out, which has room for all. `from`: scratch, two for each request. O(requests x shapes).
+ * Finds runs of `requests` (by number, in the order of their arrival) that exceed the capacity of their windows on
+ * these groups by the most, for fractional capacities plus `rounding` requests per run. The result is exact if all
+ * windows are equal, and good otherwise. *out has room for all requests. `from`: scratch space, two entries per
+ * request. O(requests x shapes).
  */
 void window_runs_find(const struct traffic *traffic, const struct window_shapes *shapes, double rounding,
                       const uint32_t *requests, uint32_t count, bool *from, struct window_runs *out);

@@ -1,4 +1,4 @@
-/* How a kind's batches grow, from what a serving problem says under "batch". See serving_io.h for the form. */
+/* The growth of a kind's batch times, from the key "batch" of a serving problem (format: serving_io.h). */
 #ifndef SPILLWAY_SERVING_BATCH_GROWTH_H
 #define SPILLWAY_SERVING_BATCH_GROWTH_H
 
@@ -6,14 +6,14 @@
 #include "sim/serving/serving.h"
 
 /*
- * "batch" of a kind whose request takes `latency_s`. *most is 1 where there is none; *growth has `most` entries
- * (struct serving_degree) and lives as long as `arena`. Errors: STATUS_BAD_INPUT with the place, among others for
- * batches that take less time than smaller ones; STATUS_NO_MEMORY.
+ * Reads "batch" of a kind whose request takes `latency_s`. *most is 1 if the key is missing; *growth has `most` entries
+ * (struct serving_degree) and lives as long as `arena`. Errors: STATUS_BAD_INPUT with the place, also if a batch takes
+ * less time than a smaller one; STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status batch_growth_take(struct json_object *entry, struct arena *arena, double latency_s,
                                          uint32_t *most, const double **growth, struct error *err);
 
-/* "batch" of a network: only its "most". */
+/* Reads "batch" of a network: only its "most". */
 MUST_CHECK enum status batch_most_take(struct json_object *entry, uint32_t *most, struct error *err);
 
 #endif

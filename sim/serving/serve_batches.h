@@ -1,16 +1,15 @@
-/* Groups that batch requests: who waits with whom, and who begins when. See serving.h for the rule. */
+/* Groups that batch requests: how batches are formed, and when they begin. serving.h has the rule. */
 #ifndef SPILLWAY_SERVING_SERVE_BATCHES_H
 #define SPILLWAY_SERVING_SERVE_BATCHES_H
 
 #include "sim/serving/serve_state.h"
 
-/* The group's batches whose turn has come by `now_s` begin, and their requests are counted. Errors:
- * STATUS_NO_MEMORY. */
+/* Begins the group's batches whose turn comes by `now_s`, and counts their requests. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status batches_begin(struct server *server, struct group_state *group, double now_s,
                                      struct error *err);
 
-/* Into a batch that waits or one of its own; turned away without admit_all where neither is in time: *admitted.
- * What has its turn by then must have begun. Errors: STATUS_NO_MEMORY. */
+/* Adds a request to a waiting batch or to a new one. *admitted: false if neither is in time and admit_all is not set.
+ * All batches whose turn has come must have begun. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status batches_add(struct server *server, struct group_state *group, uint32_t request,
                                    bool *admitted, struct error *err);
 

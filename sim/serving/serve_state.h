@@ -1,22 +1,22 @@
-/* The inside of a simulation: what serve.c, which sends requests to groups, shares with serve_batches.c, which
- * keeps those that wait in groups with batches. */
+/* The state of a simulation, shared by serve.c, which sends requests to groups, and serve_batches.c, which keeps the
+ * waiting requests of groups with batches. */
 #ifndef SPILLWAY_SERVING_SERVE_STATE_H
 #define SPILLWAY_SERVING_SERVE_STATE_H
 
 #include "sim/serving/serve.h"
 
-/* Of requests under way: when they end, the next first, in a ring whose size is a power of two. */
+/* The ends of active requests, the next first, in a ring whose size is a power of two. */
 struct queue {
     double *ends;
     uint32_t size, first, count;
 };
 
-/* Requests of one model that begin together. Those of a batch are a list: `first`, server->after[first] ... */
+/* Requests of one model that begin together, as a list: `first`, server->after[first] ... */
 struct batch {
     uint32_t model, first, last, count;
 };
 
-/* Batches that have not begun, in their order: items[first .. end). */
+/* Batches that have not begun, in order: items[first .. end). */
 struct batch_line {
     struct batch *items;
     size_t capacity;
@@ -27,16 +27,16 @@ struct batch_line {
 struct group_state {
     struct serving_shape shape;
     const struct stage_cut *cuts; /* by kind */
-    double *free_s;               /* (pipeline): when what has begun leaves each stage */
-    struct queue under_way;       /* of what has begun */
-    bool batches;                 /* some of its models are batched: others wait in `line` too */
+    double *free_s;               /* (pipeline): when the started requests leave each stage */
+    struct queue under_way;       /* requests that have begun */
+    bool batches;                 /* some of its models are batched, so other requests wait in `line` too */
     struct batch_line line;
 };
 
 struct server {
     const struct serving_cuts *cuts;
     struct group_state *groups; /* (groups_max) */
-    double *free_s;             /* (device_count): those of all groups' stages */
+    double *free_s;             /* (device_count): of all groups' stages */
     uint32_t *host_first;       /* (model_count + 1), into hosts */
     uint32_t *hosts;            /* the groups of each model */
     size_t host_capacity;
@@ -47,8 +47,8 @@ struct server {
     /* of the run */
     const struct traffic *traffic;
     const struct serve_options *options;
-    bool promises;   /* who is admitted is in time: nobody is to be made late */
-    uint32_t *after; /* (after_capacity): the next request of a batch; made where there are batches */
+    bool promises;   /* admitted requests must stay in time */
+    uint32_t *after; /* (after_capacity): the next request of a batch; allocated if there are batches */
     size_t after_capacity;
 };
 
@@ -58,10 +58,10 @@ static inline const struct stage_cut *server_cut(const struct server *server, co
     return &group->cuts[server->cuts->in->models[model].kind];
 }
 
-/* Within the objective? */
+/* Returns true if the request ends within its objective. */
 bool server_in_time(const struct server *server, uint32_t request, double end_s);
 
-/* A request will end then: count it. Errors: STATUS_NO_MEMORY. */
+/* Counts a request that ends at end_s. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status server_answered(struct server *server, struct group_state *group, uint32_t request,
                                        double end_s, struct error *err);
 

@@ -1,4 +1,4 @@
-/* A network as it is served: what a request's forward pass takes of a machine's devices, layer by layer. */
+/* A served network: the seconds and bytes of a request's forward pass on a machine's devices, layer by layer. */
 #ifndef SPILLWAY_SERVING_SERVED_NETWORK_H
 #define SPILLWAY_SERVING_SERVED_NETWORK_H
 
@@ -9,21 +9,20 @@
 struct served_network {
     const struct network *network;
     uint64_t sequence;  /* tokens of a request, one sample */
-    uint32_t precision; /* enum precision: of weights and of what is passed on */
+    uint32_t precision; /* enum precision of weights and of activations between stages */
     uint32_t batch_max; /* at least 1 */
 };
 
 /*
- * A kind, by the cost model: the forward pass without a loss on the first devices of the machine, with the
- * collectives of tensor groups by the fastest algorithm; hops go directly where devices have such links and
- * through host memory elsewhere. It has every degree of tensor parallelism that is a power of two, divides
- * the network and finds devices that are all linked directly. Weights are the parameters in `precision`.
+ * Computes a kind by the cost model: the forward pass without a loss on the first devices of the machine. Tensor groups
+ * use the fastest collective algorithm. Hops between stages are direct if devices have such links, else through host
+ * memory. The kind has every degree of tensor parallelism that is a power of two, divides the network and has enough
+ * devices that are all linked directly. Weights are the parameters in `precision`.
  *
- * A batch's growth is that of the whole network's seconds; it never takes less than a smaller one.
+ * A batch's growth is that of the whole network's seconds; a batch never takes less time than a smaller one.
  *
- * The caller names the kind. What it has lives as long as `arena`.
- * Errors: STATUS_BAD_INPUT for a sequence that the network does not take, in words; STATUS_LIMIT for too many
- * layers; STATUS_NO_MEMORY.
+ * The caller sets the kind's name. Its arrays live as long as `arena`. Errors: STATUS_BAD_INPUT for a sequence that the
+ * network does not accept; STATUS_LIMIT for too many layers; STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status served_network_kind(struct arena *arena, const struct served_network *served,
                                            const struct hardware *hardware, struct serving_kind *out,

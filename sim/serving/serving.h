@@ -1,31 +1,28 @@
 /*
- * Serving: trained models that answer requests, on devices that not all of them fit.
+ * Serving: trained models that answer requests, on devices whose memory does not hold all of them.
  *
- * A *kind* is a network as it is served: layers with seconds and bytes, for each degree of tensor
- * parallelism that it can have. A *model* is one set of weights of a kind, with the requests that come for
- * it and an objective: the latency that a request must keep to. Devices are divided into *groups*; a group
- * has a *shape*, tensor x pipeline devices, and answers requests for the models that are placed on it, all of
- * them cut alike into `pipeline` stages of `tensor` devices each.
+ * A *kind* is a served network: layers with seconds and bytes, for each of its degrees of tensor parallelism. A *model*
+ * is one set of weights of a kind, with its requests and an objective: the maximum latency of a request. Devices are
+ * divided into *groups*. A group has a *shape*, tensor x pipeline devices, and answers requests for the models placed
+ * on it, each cut into `pipeline` stages of `tensor` devices.
  *
- * Semantics (AlpaServe's): a request goes to that of its model's groups which has the fewest requests under
- * way (ties: the first), at once and for good. A group takes requests first come, first served; a stage
- * works on one batch at a time, and a stage that is through with one may begin the next. Nothing is
- * preempted, times have no noise. With admission control a request that could not end within its objective is
- * turned away when it arrives and costs nothing.
+ * Semantics (AlpaServe's): on arrival, a request goes to the group of its model with the fewest active requests (ties:
+ * the first), and stays there. A group serves requests first come, first served. A stage works on one batch at a time,
+ * and begins the next batch when it has finished one. There is no preemption, and times have no noise. With admission
+ * control, a request that would end after its objective is rejected on arrival at no cost.
  *
- * A batch is one request, or up to `batch_max` of one model: a request joins the last batch of its model that
- * waits in its group, if that has room; else it is a batch of its own behind all others. With admission control
- * it joins only where it is over no later than by itself and everyone in the group stays within the objective.
- * (Stages in a row are soon free for the next, and two in a batch take nearly twice as long through all of them:
- * joining wherever there is room has been seen to lose more than it gains.) No stage waits for a batch to fill.
- * Without objectives that is what a server does that takes, when it is free, the first request that waits and
- * others of its model up to the limit.
+ * A batch has up to `batch_max` requests of one model. A request joins the last waiting batch of its model in its
+ * group, if that has room; else it starts a new batch at the end. With admission control it joins only if it ends no
+ * later than in a batch of its own and all requests of the group stay within their objectives. (Stages in a line are
+ * soon free for the next batch, and two requests in a batch take nearly twice as long through all stages: always
+ * joining was seen to lose more than it gains.) No stage waits for a batch to fill. Without objectives this equals a
+ * server that, when free, takes the first waiting request and others of its model up to the limit.
  *
- * Weights stay where they are placed; a device's memory is for weights alone, so whoever states it leaves
- * room for activations (AlpaServe: 13 of 16 GB).
+ * Weights stay where they are placed. A device's memory is for weights only, so its stated size must leave room for
+ * activations (AlpaServe: 13 of 16 GB).
  *
- * Source: Li et al., "AlpaServe: statistical multiplexing with model parallelism for deep learning serving",
- * OSDI 2023, arXiv 2302.11665.
+ * Source: Li et al., "AlpaServe: statistical multiplexing with model parallelism for deep learning serving", OSDI 2023,
+ * arXiv 2302.11665.
  */
 #ifndef SPILLWAY_SERVING_SERVING_H
 #define SPILLWAY_SERVING_SERVING_H
@@ -41,20 +38,20 @@ enum {
     SERVING_MODELS_MAX = 4096,
     SERVING_DEVICES_MAX = 4096,
     SERVING_LAYERS_MAX = 4096,
-    SERVING_DEGREES_MAX = 16,   /* different degrees of tensor parallelism of a kind */
+    SERVING_DEGREES_MAX = 16,   /* degrees of tensor parallelism of a kind */
     SERVING_STAGES_MAX = 256,
-    SERVING_BATCH_MAX = 64,     /* requests of a batch; a table of growth has so many entries */
+    SERVING_BATCH_MAX = 64,     /* requests of a batch; length of a growth table */
     SERVING_REQUESTS_MAX = 1 << 26
 };
 
-/* A request that takes exactly its objective attains it, also where times far from zero have rounded that. */
+/* Relative slack of an objective, because times far from zero are rounded. */
 #define SERVING_OBJECTIVE_SLACK 1e-9
 
-/* Of the gaps between requests; a gamma distribution of more or less is hard to draw from. */
+/* Range of the coefficient of variation of gaps; outside, a gamma distribution is hard to sample. */
 #define SERVING_CV_LEAST 0.01
 #define SERVING_CV_MAX 100.0
 
-/* A shape of groups; its devices are their product. */
+/* A shape of groups, with tensor * pipeline devices. */
 struct serving_shape {
     uint32_t tensor, pipeline; /* at least 1 */
 };
@@ -67,30 +64,30 @@ static inline bool serving_shape_same(struct serving_shape a, struct serving_sha
     return a.tensor == b.tensor && a.pipeline == b.pipeline;
 }
 
-/* A kind on `tensor` devices a layer. */
+/* A kind on `tensor` devices per layer. */
 struct serving_degree {
     uint32_t tensor;
     const double *layer_s;       /* (layer_count): a request's seconds in a layer */
     const uint64_t *layer_bytes; /* (layer_count): weights on each of the devices */
-    const double *hop_s;         /* (layer_count): to hand on what layer l passes to the next, if the next stage
-                                    begins there; the stage of layer l is busy with it. The last is 0 */
-    const double *growth; /* (batch_max): seconds of a batch of b + 1 over those of one request, in every layer and
-                             hop alike; growth[0] is 1, ascending */
+    const double *hop_s;         /* (layer_count): transfer of layer l's output to the next stage, if one begins there;
+                                    the stage of layer l is busy with it. The last is 0 */
+    const double *growth; /* (batch_max): seconds of a batch of b + 1 requests over those of one request, equal for all
+                             layers and hops; growth[0] is 1, ascending */
 };
 
 struct serving_kind {
     const char *name;
     uint32_t layer_count;
-    uint32_t batch_max; /* at least 1: requests that are answered as one */
+    uint32_t batch_max; /* requests answered as one, at least 1 */
     uint32_t degree_count;
     struct serving_degree *degrees; /* by `tensor`, ascending */
 };
 
-/* How requests come. */
+/* The arrival process of requests. */
 enum traffic_process {
     TRAFFIC_POISSON,
     TRAFFIC_GAMMA, /* independent gaps of a gamma distribution: mean 1 / rate, coefficient of variation cv */
-    TRAFFIC_EVEN,  /* one every 1 / rate, the first at 0 */
+    TRAFFIC_EVEN,  /* one every 1 / rate seconds, the first at 0 */
     TRAFFIC_TIMES, /* at the given times */
     TRAFFIC_PROCESS_COUNT
 };
@@ -98,8 +95,8 @@ extern const char *const traffic_process_names[TRAFFIC_PROCESS_COUNT]; /* "poiss
 
 struct serving_traffic {
     uint32_t process; /* enum traffic_process */
-    double rate;      /* requests a second; of TRAFFIC_TIMES not used */
-    double cv;        /* TRAFFIC_GAMMA: above 0; 1 is Poisson, more comes in bursts */
+    double rate;      /* requests per second; not used by TRAFFIC_TIMES */
+    double cv;        /* TRAFFIC_GAMMA: above 0; 1 is Poisson, larger values are burstier */
     const double *times; /* TRAFFIC_TIMES: ascending, seconds */
     uint32_t time_count;
 };
@@ -107,11 +104,11 @@ struct serving_traffic {
 struct serving_model {
     const char *name;
     uint32_t kind;      /* index into kinds */
-    double objective_s; /* of a request's latency; HUGE_VAL: none */
+    double objective_s; /* maximum latency of a request; HUGE_VAL: none */
     struct serving_traffic traffic;
 };
 
-/* What is placed: groups of neighbouring devices, the first group's first. */
+/* A placement: groups of neighbouring devices, in the order of devices. */
 struct serving_group {
     struct serving_shape shape;
     uint32_t *models; /* ascending */
@@ -122,14 +119,14 @@ struct serving_placement {
     uint32_t group_count;
 };
 
-/* Open; zeroed it is empty. */
+/* A serving problem; open. A zeroed one is empty. */
 struct serving {
     struct arena arena; /* owns every array below */
     const char *name;
     uint32_t device_count;
-    uint64_t device_bytes;  /* of each, for weights */
-    double horizon_s;       /* requests that arrive in [0, horizon_s) are looked at */
-    double overhead_s;      /* of every request's latency beside its stages */
+    uint64_t device_bytes;  /* memory of each device for weights */
+    double horizon_s;       /* requests that arrive in [0, horizon_s) are simulated */
+    double overhead_s;      /* added to every request's latency */
     struct serving_kind *kinds;
     uint32_t kind_count;
     struct serving_model *models;
@@ -137,18 +134,18 @@ struct serving {
 };
 void serving_release(struct serving *in);
 
-/* The entry of a degree; NULL: the kind does not have it. */
+/* Returns the entry of a degree; NULL: the kind does not have it. */
 const struct serving_degree *serving_degree_of(const struct serving_kind *kind, uint32_t tensor);
 
-/* Seconds of a request for the kind where nothing is in front of it, on the best of the shapes of at most
- * `devices` devices; HUGE_VAL if it has no degree that small. A pipeline only adds to it. */
+/* Returns the seconds of a request without waiting, in the best shape with at most `devices` devices; HUGE_VAL if no
+ * degree is that small. Pipelines only add time. */
 double serving_least_s(const struct serving_kind *kind, uint32_t devices);
 
-/* The least seconds of a batch, by its requests, over those of one request alone; batches that take more than
- * `longest` times as long as one are left out. In (0, 1]. */
+/* Returns the least time per request in a batch, relative to a request by itself, in (0, 1]. Batches that take more
+ * than `longest` times as long as one request are left out. */
 double serving_least_growth(const struct serving_kind *kind, const struct serving_degree *degree, double longest);
 
-/* The least device seconds that a request takes, of all degrees and batches; 0 at least. */
+/* Returns the least device seconds of a request, over all degrees and batches; at least 0. */
 double serving_least_work_s(const struct serving_kind *kind, uint32_t devices);
 
 #endif

@@ -9,23 +9,24 @@
  *          {"name": "chat", "network": "gpt2-xl", "sequence": 512, "precision": "bf16", "objective": "200ms",
  *           "arrivals": {"times": [0, 0.25, 0.5]}}]}
  *
- * An entry is "count" models (1), named bert-0, bert-1 ..., that are alike but for their share of the
- * requests: "rate" is that of all, and model i's is proportional to (i + 1)^-skew (0: equal).
+ * An entry is "count" models (default 1), named bert-0, bert-1 ..., that differ only in their share of the requests:
+ * "rate" is the total rate, and model i's share is proportional to (i + 1)^-skew (0: equal). Defaults are in
+ * parentheses.
  *
- *   latency         of a request on one device; with "weights" in all and "layers" (1) that are alike
- *   tensor          the same on several devices a layer, each with its share of the weights
- *   hop             from one stage to the next (0)
- *   batch           requests that are answered as one: "most" of them, and "base", the part of "latency" that a batch
- *                   takes whatever its requests are (b take base + b (latency - base)); or "latency", those of larger
- *                   batches, with straight lines between them: {"2": "300ms", "8": "900ms"}. None: 1
- *   network         instead: a name, a config.json beside this file or an object like it, whose times follow from
- *                   the machine; "sequence" (all its positions), "precision" ("bf16"), "batch" (only "most")
- *   objective       of a request's latency; or "objective_scale" times its latency on one device (where it has
- *                   that degree, else the least); neither: none
+ *   latency         of a request on one device; total "weights", in "layers" (1) equal layers
+ *   tensor          latencies on several devices per layer, each with its share of the weights
+ *   hop             seconds from one stage to the next (0)
+ *   batch           requests answered as one: at most "most", and "base", the part of "latency" that does not depend on
+ *                   the number of requests (b take base + b (latency - base)); or "latency" of larger batches, with
+ *                   linear interpolation: {"2": "300ms", "8": "900ms"}. (1)
+ *   network         instead of latency: a name, a config.json relative to this file or an object like it, whose times
+ *                   follow from the machine; "sequence" (all its positions), "precision" ("bf16"), "batch" (only "most")
+ *   objective       maximum latency of a request; or "objective_scale" times its latency on one device (or on its least
+ *                   degree). (none)
  *   arrivals        "process": "poisson", "gamma" (with "cv") or "even", and "rate"; or "times"; or "file", a text
- *                   beside this one (arrivals_file.h) with the requests of all of the entry's models
+ *                   relative to this file (arrivals_file.h) with the requests of all models of the entry
  *
- * "devices" and "memory" are the machine's where one is named; "overhead" (0) is added to every latency.
+ * If a machine is named, "devices" and "memory" are its own; "overhead" (0) is added to every latency.
  *
  *     {"spillway_placement": 1, "groups": [{"tensor": 1, "pipeline": 8, "models": ["bert-0", "chat"]}]}
  */
@@ -39,16 +40,17 @@
 struct json_out;
 
 /*
- * Zeroed struct in; release with serving_release(), also after an error. `hardware` NULL: no machine is
- * known, and networks are refused. Errors: STATUS_BAD_INPUT with file, line and column; STATUS_LIMIT.
+ * Reads a problem. `out` is zeroed before; the caller releases it with serving_release(), also after an error.
+ * `hardware` NULL: no machine is known, and networks are refused. Errors: STATUS_BAD_INPUT with file, line and column;
+ * STATUS_LIMIT.
  */
 MUST_CHECK enum status serving_read(const char *path, const struct hardware *hardware, struct serving *out,
                                     struct error *err);
 MUST_CHECK enum status serving_parse(const struct json_input *in, const struct hardware *hardware,
                                      struct serving *out, struct error *err);
 
-/* Of the models of `of`, whose arena it lives in; models of a group need not be in order. Whether it fits is
- * placement_check()'s to say. */
+/* Reads a placement of the models of `of`, in whose arena it lives; models of a group need not be in order.
+ * placement_check() checks that it fits. */
 MUST_CHECK enum status placement_read(const char *path, struct serving *of, struct serving_placement *out,
                                       struct error *err);
 MUST_CHECK enum status placement_parse(const struct json_input *in, struct serving *of,

@@ -1,4 +1,4 @@
-/* The requests that come for the models of a serving problem, in the order of their arrival. */
+/* The requests of the models of a serving problem, in the order of their arrival. */
 #ifndef SPILLWAY_SERVING_TRAFFIC_H
 #define SPILLWAY_SERVING_TRAFFIC_H
 
@@ -15,10 +15,9 @@ struct traffic {
 };
 
 /*
- * All of [0, horizon_s). What is random depends on `seed` and the model's number alone; `rate_scale` and so
- * many times as many requests come as stated (given times move closer together). Release it with
- * traffic_release().
- * Errors: STATUS_LIMIT for more than SERVING_REQUESTS_MAX, STATUS_NO_MEMORY.
+ * Makes all requests in [0, horizon_s). Random times depend only on `seed` and the model's number. `rate_scale`
+ * multiplies the request rate (given times move closer together). The caller releases `out` with traffic_release().
+ * Errors: STATUS_LIMIT for more than SERVING_REQUESTS_MAX requests, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status traffic_make(const struct serving *in, uint64_t seed, double rate_scale,
                                     struct traffic *out, struct error *err);

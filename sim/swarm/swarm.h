@@ -1,34 +1,34 @@
 /*
- * A swarm: training by peers that are unlike each other, far apart, and come and go.
+ * A swarm: training by peers that differ in speed, are far apart, and come and go.
  *
- * A network is cut into *stages*. Each *peer* holds one stage at a time, and a stage has several peers; none is
- * a member of a fixed pipeline. A *trainer* sends microbatches through the stages, forward and back, and chooses
- * the peer of each stage when the microbatch gets there (the *wiring*).
+ * A network is cut into *stages*. Each *peer* holds one stage at a time, and a stage has several peers; peers do not
+ * belong to fixed pipelines. A *trainer* sends microbatches through the stages, forward and backward, and chooses the
+ * peer of each stage when the microbatch gets there (the *wiring*).
  *
- * Semantics. A peer works on one pass at a time, in the order in which they reach it. What a stage passes on goes
- * straight from peer to peer; the backward pass of a stage is done by the peer that has its activations. A peer's
- * gradients are added up until every stage has the gradients of `batch` microbatches on peers that are there;
- * when none is under way, the peers of each stage average theirs (a ring all-reduce) and take a step, all stages
- * at the same time: synchronous training, nothing is stale. What a failed peer had is lost, its gradients too,
- * and others take their place: then stages where nothing was lost have more than `batch`.
+ * Semantics. A peer works on one pass at a time, in the order of their arrival. Activations go directly from peer to
+ * peer. The backward pass of a stage runs on the peer that has its activations. A peer accumulates its gradients until
+ * every stage has the gradients of `batch` microbatches on peers that are present. When no gradient is under way, the
+ * peers of each stage average theirs (a ring all-reduce) and take a step, all stages at the same time: training is
+ * synchronous, nothing is stale. A failed peer's state and gradients are lost, and other microbatches replace its
+ * microbatches; then stages without a loss have more than `batch`.
  *
- * A trainer learns that a peer is away when it did not answer in time (`timeout_s`), asks it nothing for `ban_s`,
- * and sends the pass to another peer of the stage from where its input still is: from the peer of the stage in
- * front, or through more stages again where that is away too. A microbatch whose gradient was lost on its way is
- * given up, and another one takes its place.
+ * A trainer notices an absent peer when the answer is not in time (`timeout_s`), does not ask it for `ban_s`, and sends
+ * the pass to another peer of the stage, from the place that still has its input: the peer of the previous stage, or an
+ * earlier stage if that peer is absent too. A microbatch whose gradient was lost on its way is dropped, and another one
+ * replaces it.
  *
- * A peer that comes back, or moves to another stage, first fetches the stage's state from its peers (in
- * SWARM_PIECES pieces, each from the one with the fewest transfers in line, or from storage where the stage has none).
- * With rebalancing it comes back where peers can do the least, and every so often, after a step, one peer moves
- * from the stage with the least to do for each peer to the one with the most.
+ * A peer that returns, or moves to another stage, first fetches the stage's state from its peers (in SWARM_PIECES
+ * pieces, each from the peer with the fewest queued transfers, or from storage if the stage has no peer). With
+ * rebalancing it joins the stage whose peers have the least capacity. At an interval, after a step, one peer moves from
+ * the stage with the least load per peer to the stage with the most.
  *
- * Links. Each peer has one link up and one down. A link carries one transfer at a time, in their order; both ends
- * of a transfer are at work from its start, neither held up by the other, and it is over when both are, and both
- * latencies later. What trainers exchange (tokens, losses) costs latency alone.
+ * Links. Each peer has one link up and one down. A link carries one transfer at a time, in order. Both ends of a
+ * transfer start together, neither limits the other, and it is done when both ends are done, plus both latencies. Data
+ * of trainers (tokens, losses) costs only latency.
  *
  * Source: Ryabinin, Dettmers, Diskin, Borzunov, "SWARM parallelism: training large models can be surprisingly
- * communication-efficient", ICML 2023, arXiv 2301.11913. Not modelled: delayed updates that overlap with
- * averaging, memory, the seconds of compressing what is passed on.
+ * communication-efficient", ICML 2023, arXiv 2301.11913. Not modelled: delayed updates that overlap with averaging,
+ * memory, and the time of compressing activations.
  */
 #ifndef SPILLWAY_SWARM_SWARM_H
 #define SPILLWAY_SWARM_SWARM_H
@@ -44,45 +44,45 @@ enum {
     SWARM_GROUPS_MAX = 64,
     SWARM_PEERS_MAX = 4096,
     SWARM_TRAINERS_MAX = 256,
-    SWARM_UNDER_WAY_MAX = 1 << 16, /* microbatches, of all trainers */
+    SWARM_UNDER_WAY_MAX = 1 << 16, /* microbatches of all trainers */
     SWARM_BATCH_MAX = 1 << 20,     /* microbatches */
     SWARM_STEPS_MAX = 1 << 20,
     SWARM_PIECES = 16
 };
 #define SWARM_NONE UINT32_MAX /* no peer, no stage */
 
-/* How a peer of the next stage is chosen. */
+/* How a trainer chooses a peer of the next stage. */
 enum swarm_wiring {
     SWARM_STOCHASTIC,     /* interleaved weighted round robin by measured response times (swarm_route.c) */
     SWARM_ROUND_ROBIN,    /* in turn */
-    SWARM_SHORTEST_QUEUE, /* the one with the fewest passes under way, which no trainer could know in fact */
-    SWARM_FIXED,          /* the k-th peers of all stages are a pipeline, and work only while all are there */
+    SWARM_SHORTEST_QUEUE, /* the peer with the fewest passes under way, which real trainers cannot know */
+    SWARM_FIXED,          /* the k-th peers of all stages form a pipeline, which works only while all are present */
     SWARM_WIRING_COUNT
 };
-extern const char *const swarm_wiring_names[SWARM_WIRING_COUNT + 1]; /* "stochastic", ...; NULL behind them */
+extern const char *const swarm_wiring_names[SWARM_WIRING_COUNT + 1]; /* "stochastic", ...; NULL at the end */
 
 struct swarm_stage {
-    double boundary_bytes; /* to the next stage for a microbatch, and as many back; 0 of the last */
-    double gradient_bytes; /* that are averaged */
-    double state_bytes;    /* that a peer fetches before it can work here */
+    double boundary_bytes; /* to the next stage for a microbatch, and equally back; 0 for the last stage */
+    double gradient_bytes; /* averaged per step */
+    double state_bytes;    /* fetched by a peer before it can work on the stage */
 };
 
-/* A peer's passes over a stage for one microbatch, and a step. */
+/* Seconds of a peer for a microbatch's passes over a stage, and for a step. */
 struct swarm_passes {
     double forward_s, backward_s, update_s;
 };
 
-/* Peers that are alike. */
+/* Equal peers. */
 struct swarm_group {
     const char *name;
     uint32_t first, count; /* peers [first, first + count) */
     double up_bytes_per_s, down_bytes_per_s, latency_s;
-    uint32_t stage;        /* of all of them at the start; SWARM_NONE: where they are needed */
+    uint32_t stage;        /* of all of them at the start; SWARM_NONE: the stages that need them */
     const struct swarm_passes *passes; /* (stage_count) */
-    struct failures failures;          /* mtbf, shape, repair, stragglers and events of them */
+    struct failures failures;          /* their mtbf, shape, repair, stragglers and events */
 };
 
-/* Open; zeroed it is empty. */
+/* A swarm problem; open. A zeroed one is empty. */
 struct swarm {
     struct arena arena; /* owns every array below */
     const char *name;
@@ -91,29 +91,29 @@ struct swarm {
     struct swarm_group *groups;
     uint32_t group_count, peer_count;
     uint64_t microbatch;   /* samples */
-    uint32_t batch;        /* microbatches of a step */
+    uint32_t batch;        /* microbatches per step */
     uint32_t trainers;
-    uint32_t under_way;    /* microbatches of each trainer, at most */
+    uint32_t under_way;    /* maximum number of microbatches of each trainer */
     uint32_t wiring;       /* enum swarm_wiring */
     double smoothing;      /* weight of the newest response time in the average */
     double timeout_s, ban_s;
     double rebalance_s;    /* HUGE_VAL: never */
-    uint32_t steps;        /* the run ends after so many, or */
-    double time_s;         /* after so long */
+    uint32_t steps;        /* the run ends after this number of steps, or */
+    double time_s;         /* after this time */
 };
 void swarm_release(struct swarm *in);
 
-/* The group of a peer. O(groups). */
+/* Returns the group of a peer. O(groups). */
 uint32_t swarm_group_of(const struct swarm *in, uint32_t peer);
 
 /*
- * Microbatches a second for which a peer of the group can do both passes over the stage and carry what they take
- * in and give out: the least of what its processor and its links allow.
+ * Returns the microbatches per second for which a peer of the group can do both passes over the stage and transfer
+ * inputs and outputs: the least of the limits of its processor and its links.
  */
 double swarm_rate(const struct swarm *in, uint32_t group, uint32_t stage);
 
-/* Where peers are at the start: (peer_count) stages. Groups without one go, peer by peer, where the rates of those
- * there add up to the least. */
+/* Places peers at the start: (peer_count) stages. Peers of groups without a stage go, one by one, to the stage with the
+ * least sum of rates. */
 void swarm_place(const struct swarm *in, uint32_t *stages);
 
 #endif

@@ -9,23 +9,25 @@
  *                 "failures": {"mtbf": "4h", "repair": "20min"}}],
  *      "batch": 512, "microbatch": 4, "trainers": 4, "under_way": 16, "steps": 20}
  *
- *   stages        seconds of a peer of "speed" 1, bytes of a microbatch; "count" (1) of them are alike. "update",
- *                 "boundary" (ignored of the last stage), "gradients" and "state" are 0 unless given
- *   network       instead, with "cut" into so many stages: a name, a config.json beside this file or an object
- *                 like it; "sequence" (all its positions), "precision" ("fp32"), "recompute" ("full"),
- *                 "boundary_bits" of each number that is passed on (those of the precision), "gradient_bits" of
- *                 each that is averaged (32)
- *   peers         "count" (1) that are alike, "speed" (1) times as fast; with a network the "device" is a machine,
- *                 whose first device they are. "latency" (0) to anywhere; "stage" (where they are needed);
- *                 "failures": an object or a file beside this one (models/hardware/failures.h), of which mtbf, shape, repair,
- *                 stragglers and events are for swarms; "device" there is a number within these peers
- *   batch         samples of a step; "microbatch" (1) of them travel together
- *   trainers      (1), each with "under_way" (8) microbatches at most
+ * Defaults are in parentheses.
+ *
+ *   stages        seconds of a peer of "speed" 1, bytes of a microbatch; "count" (1) equal stages. "update",
+ *                 "boundary" (ignored for the last stage), "gradients" and "state" (0)
+ *   network       instead of stages, with the number of stages "cut": a name, a config.json relative to this file or an
+ *                 object like it; "sequence" (all its positions), "precision" ("fp32"), "recompute" ("full"),
+ *                 "boundary_bits" of each activation between stages (those of the precision), "gradient_bits" of
+ *                 each averaged gradient (32)
+ *   peers         "count" (1) equal peers of "speed" (1); with a network the "device" is a machine, whose first device
+ *                 they are. "latency" (0) to any peer; "stage" (the stages that need them); "failures": an object or a
+ *                 file relative to this one (models/hardware/failures.h), of which swarms use mtbf, shape, repair,
+ *                 stragglers and events; a "device" in it is a number within these peers
+ *   batch         samples of a step; "microbatch" (1): samples that move together
+ *   trainers      (1), each with at most "under_way" (8) microbatches
  *   wiring        "stochastic" (default), "round-robin", "shortest-queue" or "fixed"; "smoothing" (0.1) is the
  *                 weight of the newest response time
- *   timeout       (1s) until a trainer believes that no answer will come, and "ban" (60s) the peer for so long
- *   rebalance     every so often one peer moves (never)
- *   steps         (10), and the run ends after "time" (30d) at the latest
+ *   timeout       (1s) after which a trainer gives a peer up, and "ban" (60s), the time for which it does not ask it
+ *   rebalance     interval at which one peer moves (never)
+ *   steps         (10); the run ends after "time" (30d) at the latest
  */
 #ifndef SPILLWAY_SWARM_SWARM_IO_H
 #define SPILLWAY_SWARM_SWARM_IO_H
@@ -33,8 +35,8 @@
 #include "base/json/json_in.h"
 #include "sim/swarm/swarm.h"
 
-/* Zeroed struct in; release with swarm_release(), also after an error.
- * Errors: STATUS_BAD_INPUT with file, line and column; STATUS_LIMIT, STATUS_IO, STATUS_NO_MEMORY. */
+/* Reads a swarm. `out` is zeroed before; the caller releases it with swarm_release(), also after an error. Errors:
+ * STATUS_BAD_INPUT with file, line and column; STATUS_LIMIT, STATUS_IO, STATUS_NO_MEMORY. */
 MUST_CHECK enum status swarm_read(const char *path, struct swarm *out, struct error *err);
 MUST_CHECK enum status swarm_parse(const struct json_input *in, struct swarm *out, struct error *err);
 

@@ -1,8 +1,8 @@
 /*
- * The simulation of a swarm (swarm.h), event by event: passes, transfers, failures, joining, averaging.
+ * The simulation of a swarm (swarm.h), event by event: passes, transfers, failures, joins, averaging.
  *
- * What happens to a peer by chance depends on the seed and its number alone, so that runs of one seed differ by
- * what is asked and not by chance. Equal input gives equal bytes.
+ * A peer's random events depend only on the seed and its number, so runs of one seed differ only by their options.
+ * Equal inputs give equal bytes.
  */
 #ifndef SPILLWAY_SWARM_SWARM_RUN_H
 #define SPILLWAY_SWARM_SWARM_RUN_H
@@ -13,35 +13,35 @@
 
 struct swarm_peer_result {
     uint32_t stage;     /* at the end */
-    double present_s;   /* while it was there, joining or ready */
-    double working_s;   /* of these, while no averaging went on */
+    double present_s;   /* time present, joining or ready */
+    double working_s;   /* part of present_s without averaging */
     double busy_s;
-    uint64_t passes;    /* forward and backward, that came to their end */
+    uint64_t passes;    /* finished forward and backward passes */
 };
 
 struct swarm_stage_result {
-    double present_s;   /* of its peers, together */
+    double present_s;   /* sum over its peers */
     double busy_s;
-    uint64_t passes;    /* that came to their end */
+    uint64_t passes;    /* finished passes */
 };
 
-/* Of the seconds that peers computed, useful + lost + open are all; open is what no step had used yet at the end. */
+/* useful + lost + open are all computed seconds of peers; open: not yet used by a step at the end. */
 struct swarm_result {
-    double elapsed_s;      /* until the last step, or all the time there was */
-    bool ended;            /* with the last step */
+    double elapsed_s;      /* until the last step, or the time limit */
+    bool ended;            /* all steps were done */
     uint32_t steps;
-    double averaging_s;    /* with the updates, also where a failure interrupted it */
+    double averaging_s;    /* with updates, and with averaging that a failure interrupted */
     double useful_s, lost_s, open_s;
-    uint64_t failures;     /* peers that went */
+    uint64_t failures;     /* peers that failed */
     uint64_t unanswered;   /* requests that ran into the timeout */
-    uint64_t repeated;     /* forward passes that had been done before */
-    uint64_t given_up;     /* microbatches */
-    uint64_t moves;        /* peers from stage to stage, also on their return */
+    uint64_t repeated;     /* repeated forward passes */
+    uint64_t given_up;     /* dropped microbatches */
+    uint64_t moves;        /* changes of stage, also of returning peers */
     struct swarm_peer_result *peers;   /* (peer_count) */
     struct swarm_stage_result *stages; /* (stage_count) */
 };
 
-/* One pass, for a timeline; `lost`: it was interrupted. */
+/* One pass for a timeline; `lost`: interrupted. */
 struct swarm_span {
     uint32_t peer, stage, microbatch;
     bool backward, lost;
@@ -49,18 +49,18 @@ struct swarm_span {
 };
 
 struct swarm_options {
-    uint32_t wiring;    /* enum swarm_wiring, instead of the swarm's */
+    uint32_t wiring;    /* enum swarm_wiring; replaces the swarm's */
     double rebalance_s; /* likewise */
     uint64_t seed;
     void (*on_span)(void *context, const struct swarm_span *span); /* may be NULL */
     void *context;
-    void (*on_progress)(void *context, double share); /* of the run that is over, 0 to 1; may be NULL */
+    void (*on_progress)(void *context, double share); /* finished share of the run, 0 to 1; may be NULL */
     void *progress_context;
 };
 
 /*
- * One run. What *out points to lives as long as `arena`.
- * Cost: O(peers) a pass, and O(microbatches under way times stages) for a peer that goes. Errors: STATUS_NO_MEMORY.
+ * Simulates one run. The arrays of *out live as long as `arena`. Cost: O(peers) per pass, and O(microbatches under way
+ * times stages) per failure. Errors: STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status swarm_run(struct arena *arena, const struct swarm *in, const struct swarm_options *options,
                                  struct swarm_result *out, struct error *err);

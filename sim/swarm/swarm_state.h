@@ -1,13 +1,13 @@
 /*
- * What a run of a swarm works with; for its own files only:
+ * The state of a swarm simulation, private to its files:
  *
  *   swarm_run.c    microbatches: their way through the stages, passes, steps
- *   swarm_route.c  who is asked
- *   swarm_links.c  what is on its way from peer to peer
- *   swarm_peers.c  peers that go, come, fetch their stage's state and move
+ *   swarm_route.c  the choice of peers
+ *   swarm_links.c  transfers between peers
+ *   swarm_peers.c  peers that leave, return, fetch their stage's state and move
  *
- * A *parcel* is what links carry: number m < slots is microbatch m, slots + p the next piece of the state that
- * peer p fetches. A microbatch is in one place at a time, so that a parcel has at most one event.
+ * A *parcel* is the unit of transfers: number m < slots is microbatch m, slots + p is the next piece of the state that
+ * peer p fetches. A microbatch is in one place at a time, so a parcel has at most one event.
  */
 #ifndef SPILLWAY_SWARM_SWARM_STATE_H
 #define SPILLWAY_SWARM_SWARM_STATE_H
@@ -17,32 +17,32 @@
 
 enum parcel_place {
     PARCEL_NOWHERE, /* a free slot; nothing to fetch */
-    PARCEL_WAITING, /* for the link of `from` */
+    PARCEL_WAITING, /* waits for the link of `from` */
     PARCEL_FLYING,
     PARCEL_QUEUED,  /* at `to`, or computed there */
-    PARCEL_PAUSED,  /* until its trainer's patience ends */
-    PARCEL_STRANDED /* nobody to ask */
+    PARCEL_PAUSED,  /* until its trainer's timeout */
+    PARCEL_STRANDED /* no peer can be asked */
 };
 
 struct parcel {
     uint32_t place; /* enum parcel_place */
     uint32_t from;  /* SWARM_NONE: a trainer, or storage */
     uint32_t to;
-    uint32_t next;  /* in the line of a link or a processor */
+    uint32_t next;  /* the next in the queue of a link or a processor */
     double bytes;
 };
 
 struct microbatch {
     uint32_t trainer;
     uint32_t pipeline;  /* SWARM_FIXED */
-    uint32_t goal;      /* the stage whose backward pass comes next */
-    uint32_t stage;     /* that it is in, or on its way to */
+    uint32_t goal;      /* the stage of the next backward pass */
+    uint32_t stage;     /* current stage, or the next one while in transit */
     bool backward;
-    uint32_t blamed;    /* PARCEL_PAUSED: whose answer did not come; SWARM_NONE: of one that it had asked before */
+    uint32_t blamed;    /* PARCEL_PAUSED: the peer whose answer is missing; SWARM_NONE: a peer that was asked earlier */
     double asked_s;     /* when the peer of this stage was chosen */
-    uint32_t answering; /* the peer whose forward result is on its way, SWARM_NONE: no answer is due ... */
+    uint32_t answering; /* the peer whose forward result is in transit, SWARM_NONE: none ... */
     double answering_s; /* ... and when that peer was chosen */
-    uint32_t farthest;  /* stages that it has been through forward */
+    uint32_t farthest;  /* number of stages that it has passed forward */
 };
 
 /* First in, first out. */
@@ -55,27 +55,27 @@ enum peer_state { PEER_AWAY, PEER_JOINING, PEER_READY };
 struct peer {
     uint32_t group, stage, state;
     uint32_t home;         /* its stage without rebalancing */
-    struct line passes;    /* the head is computed */
+    struct line passes;    /* the head is being computed */
     double pass_begin_s;
-    struct line parcels;   /* that wait for its link up */
+    struct line parcels;   /* waiting for its link up */
     bool sending;
     double down_free_s;
-    bool slow;             /* by chance */
-    double slow_until_s, slow_factor; /* by a trace */
+    bool slow;             /* by random straggling */
+    double slow_until_s, slow_factor; /* by recorded events */
     uint32_t life_draws, slow_draws;
-    uint32_t under_way;    /* microbatches on their way to it, or there */
+    uint32_t under_way;    /* microbatches in transit to it, or there */
     uint32_t pieces_left;
-    uint64_t gradients;    /* of microbatches, since the last step */
-    double gradients_s;    /* of computing behind them */
-    double since_s;        /* when it last came, or last changed its stage */
+    uint64_t gradients;    /* number of microbatches since the last step */
+    double gradients_s;    /* seconds of their computation */
+    double since_s;        /* last return or change of stage */
 };
 
-/* What a trainer knows of a peer. */
+/* A trainer's view of a peer. */
 struct view {
-    double response_s;     /* the average; 0: none yet */
+    double response_s;     /* average response time; 0: none yet */
     double turn;           /* see swarm_route.c */
     double banned_until_s;
-    bool away;             /* it has noticed */
+    bool away;             /* the trainer has noticed */
 };
 
 struct trace_event {
@@ -93,19 +93,20 @@ struct run {
     struct parcel *parcels;       /* (slots + peers) */
     struct microbatch *microbatches; /* (slots) */
     uint32_t *free_slots, free_count;
-    uint32_t *holder;             /* (slots, stages): who has a stage's activations, or has just made its gradient */
-    double *held_s;               /* (slots, stages): of computing behind these activations */
+    uint32_t *holder;             /* (slots, stages): the peer that has a stage's activations, or has just made its
+                                     gradient */
+    double *held_s;               /* (slots, stages): computing seconds that these activations cost */
     struct peer *peer;            /* (peers) */
     struct view *views;           /* (trainers, peers) */
-    double *turns;                /* (trainers, stages): of the last one that was asked */
+    double *turns;                /* (trainers, stages): turn of the peer that was asked last */
     uint32_t *asked_last;         /* (trainers, stages): SWARM_ROUND_ROBIN */
     uint32_t *pipelines;          /* (pipeline_count, stages): peers; SWARM_FIXED */
     uint32_t *pipeline_load;      /* (pipeline_count): microbatches under way */
     uint32_t pipeline_count;
-    uint64_t gradients[SWARM_STAGES_MAX]; /* of microbatches, on peers that are there */
+    uint64_t gradients[SWARM_STAGES_MAX]; /* number of microbatches, on present peers */
     uint32_t queued[SWARM_STAGES_MAX];    /* microbatches at the stage's peers */
-    double queued_s[SWARM_STAGES_MAX];    /* the integral of that since the last look at it */
-    double counted_s[SWARM_STAGES_MAX];   /* up to when */
+    double queued_s[SWARM_STAGES_MAX];    /* time integral of queued since the last rebalancing check */
+    double counted_s[SWARM_STAGES_MAX];   /* end of that integral */
     double rebalanced_s;
     uint32_t alive;               /* microbatches */
     bool averaging;
@@ -125,7 +126,7 @@ static inline uint32_t owner_trace(const struct run *r) { return r->slots + 5 * 
 static inline uint32_t owner_averaging(const struct run *r) { return r->slots + 5 * r->peers + 1; }
 static inline uint32_t owner_count(const struct run *r) { return r->slots + 5 * r->peers + 2; }
 
-/* What goes first of equal times. */
+/* Order of events at equal times. */
 enum { ORDER_LIFE, ORDER_SLOW, ORDER_TRACE, ORDER_LINK, ORDER_PARCEL, ORDER_PASS, ORDER_AVERAGING };
 
 static inline struct view *view_of(const struct run *r, uint32_t trainer, uint32_t p)
@@ -155,28 +156,28 @@ void line_add(struct run *r, struct line *line, uint32_t parcel);
 uint32_t line_take(struct run *r, struct line *line); /* the head; there is one */
 void line_remove(struct run *r, struct line *line, uint32_t parcel);
 
-/* Put the parcel on its way; with `from` SWARM_NONE it waits for no link up. */
+/* Sends the parcel; with `from` SWARM_NONE it uses no link up. */
 void link_send(struct run *r, uint32_t parcel, uint32_t from, uint32_t to, double bytes);
-void link_free(struct run *r, uint32_t p); /* the event: its link up has carried a parcel */
+void link_free(struct run *r, uint32_t p); /* the event: its link up has sent a parcel */
 
 /* --- swarm_route.c ---------------------------------------------------------------------------- */
 
-/* Whom microbatch m's trainer asks at its stage; SWARM_NONE: nobody it knows of. */
+/* Returns the peer that microbatch m's trainer asks at its stage; SWARM_NONE: it knows none. */
 uint32_t route_choose(struct run *r, uint32_t m);
-void route_answered(struct run *r, uint32_t m); /* by whom it waits for */
+void route_answered(struct run *r, uint32_t m); /* the peer that it waits for has answered */
 void route_ban(struct run *r, uint32_t trainer, uint32_t p);
-void route_welcome(struct run *r, uint32_t p); /* it is ready, everyone hears of it */
-/* The end of the first ban that keeps the trainer from asking at the stage; HUGE_VAL: none does. */
+void route_welcome(struct run *r, uint32_t p); /* it is ready, and all trainers learn it */
+/* Returns the end of the first ban that keeps the trainer from asking at the stage; HUGE_VAL: none. */
 double route_ban_end_s(const struct run *r, uint32_t trainer, uint32_t stage);
 
 /* --- swarm_peers.c ---------------------------------------------------------------------------- */
 
 void peers_begin(struct run *r, const uint32_t *stages);
-void peers_end(struct run *r); /* what is open at the end of the run is counted */
-void peer_life(struct run *r, uint32_t p);  /* the event: it fails, or comes back */
+void peers_end(struct run *r); /* counts open gradients at the end of the run */
+void peer_life(struct run *r, uint32_t p);  /* the event: it fails, or returns */
 void peer_slow(struct run *r, uint32_t p);  /* the event */
 void peer_trace(struct run *r);             /* the event */
-void peer_piece(struct run *r, uint32_t p); /* the event: a piece has come */
+void peer_piece(struct run *r, uint32_t p); /* the event: a piece has arrived */
 void averaging_set(struct run *r, bool averaging);
 double peer_slowdown(const struct run *r, uint32_t p);
 void peers_rebalance(struct run *r);
@@ -184,10 +185,10 @@ void queue_count(struct run *r, uint32_t stage, int change); /* microbatches at 
 
 /* --- swarm_run.c ------------------------------------------------------------------------------ */
 
-void microbatch_advance(struct run *r, uint32_t m); /* what comes next for it */
+void microbatch_advance(struct run *r, uint32_t m); /* moves it to its next pass or stage */
 void microbatch_pause(struct run *r, uint32_t m, uint32_t blamed);
-void run_lose(struct run *r, uint32_t p);  /* all that the peer has, and what is on its way to or from it */
-void run_settle(struct run *r);            /* new microbatches, or averaging, as there is need */
+void run_lose(struct run *r, uint32_t p);  /* all work of the peer, and all transfers to and from it */
+void run_settle(struct run *r);            /* new microbatches, or averaging, as needed */
 void run_wake(struct run *r);              /* a peer has become ready */
 
 #endif

@@ -1,14 +1,14 @@
 /*
- * The coarsest colouring of a graph's nodes in which nodes of one colour have equal labels, and neighbours of equal
- * colours in equal roles: what cannot be told apart by walking from node to node.
+ * The coarsest stable colouring of a graph: nodes of one colour have equal labels, and equally coloured neighbours in
+ * equal roles. Walks from node to node cannot distinguish nodes of one colour.
  *
- * A node's label is a sequence of numbers. An edge has a *role* at each end: what the other node is to this one.
- * Colours are compared as they are, never by a hash of them.
+ * A node's label is a sequence of numbers. An edge has a *role* at each end: the relation of the other node to this
+ * one. Colours are compared exactly and not by hashes.
  *
- *     a - b - c - d, labels all the same: a and d have one colour, b and c another
+ *     a - b - c - d, all labels equal: a and d have one colour, b and c another
  *
- * Source: Paige and Tarjan, "Three partition refinement algorithms", SIAM J. Comput. 16(6), 1987 ("relational
- * coarsest partition"; here without their bound on the time).
+ * Source: Paige and Tarjan, "Three partition refinement algorithms", SIAM J. Comput. 16(6), 1987 ("relational coarsest
+ * partition"; this implementation lacks their time bound).
  */
 #ifndef SPILLWAY_SIM_COLOURING_H
 #define SPILLWAY_SIM_COLOURING_H
@@ -20,28 +20,27 @@
 
 struct sim_colouring; /* opaque */
 
-/* NULL: no memory. The caller frees it with sim_colouring_destroy(). */
+/* Returns an empty graph, or NULL when memory ends. The caller frees it with sim_colouring_destroy(). */
 struct sim_colouring *sim_colouring_create(void);
 void sim_colouring_destroy(struct sim_colouring *colouring); /* NULL is fine */
 
-/* The next node, from 0; then its label, number by number, until the node behind it. All memory that these
- * three lack sim_colouring_find() complains of. */
+/* Adds a node, numbered from 0, then the numbers of its label. sim_colouring_find() reports allocation failures of
+ * sim_colouring_node(), sim_colouring_label() and sim_colouring_edge(). */
 uint32_t sim_colouring_node(struct sim_colouring *colouring);
 void sim_colouring_label(struct sim_colouring *colouring, uint64_t number);
 
-/* Between two nodes that there are: the role of `b` for `a`, and that of `a` for `b`. */
+/* Adds an edge between two existing nodes: the role of `b` for `a`, and the role of `a` for `b`. */
 void sim_colouring_edge(struct sim_colouring *colouring, uint32_t a, uint32_t b, uint32_t role_of_b,
                         uint32_t role_of_a);
 
-/* Colour all nodes; no node and no edge comes behind that. Errors: STATUS_NO_MEMORY. */
+/* Colours all nodes; no nodes and edges can be added later. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status sim_colouring_find(struct sim_colouring *colouring, struct error *err);
 
-/* Tell nodes of one colour apart by their marks (one a node), and what follows from that. False: their marks told
- * nothing new. */
+/* Splits colours by marks (one per node) and refines the colouring. Returns false if the marks split no colour. */
 bool sim_colouring_tell_apart(struct sim_colouring *colouring, const uint32_t *marks);
 
-/* Below the number of nodes; means nothing by itself. */
+/* Returns a node's colour, below the number of nodes. */
 uint32_t sim_colouring_of(const struct sim_colouring *colouring, uint32_t node);
-uint32_t sim_colouring_nodes(const struct sim_colouring *colouring); /* how many there are */
+uint32_t sim_colouring_nodes(const struct sim_colouring *colouring); /* number of nodes */
 
 #endif
