@@ -1,14 +1,15 @@
-/* When a job is evaluated on held-out data: functions of the job alone, like its learning rate. */
+/* Evaluations of a job on held-out data. Their times depend only on the job, like its learning
+ * rate. */
 #ifndef SPILLWAY_MODELS_EVALUATION_H
 #define SPILLWAY_MODELS_EVALUATION_H
 
 #include "models/job/job.h"
 
-/* Is the job evaluated behind this minibatch (from 0, of those that are left)? Behind every `every`-th
- * since the training began and behind the last. */
+/* Returns true when the job is evaluated after this minibatch (from 0, among the remaining ones).
+ * Evaluations follow every `every`-th minibatch since the training began, and the last one. */
 bool evaluation_follows(const struct job *job, uint64_t minibatch);
 
-/* How many evaluations the minibatches that are left have; 0: none is asked for. */
+/* Returns the number of evaluations in the remaining minibatches; 0 when the job has none. */
 uint64_t evaluation_count(const struct job *job);
 
 /* The mean loss of a job's held-out minibatches. */
@@ -17,7 +18,7 @@ struct evaluated {
     double loss;   /* may be NaN or infinite */
 };
 
-/* Which of them is the best: the first with the lowest finite loss; or EVALUATION_NONE. */
+/* Returns the index of the first evaluation with the lowest finite loss, or EVALUATION_NONE. */
 #define EVALUATION_NONE UINT64_MAX
 uint64_t evaluation_best(const struct evaluated *all, uint64_t count);
 

@@ -1,4 +1,4 @@
-/* The devices that a job names, "devices": [2, 3], in files: a part of models/job/job.c. */
+/* Devices named by a job in files, "devices": [2, 3]: a part of models/job/job.c. */
 #ifndef SPILLWAY_MODELS_JOB_DEVICES_H
 #define SPILLWAY_MODELS_JOB_DEVICES_H
 
@@ -6,13 +6,14 @@
 #include "models/job/job.h"
 
 /*
- * From the array under "devices" of `owner`; NULL: it names none. When the job's parallelism is known.
- * Errors: STATUS_BAD_INPUT for no devices, one twice, others than as many as ranks; STATUS_NO_MEMORY.
+ * Reads the array under "devices" of `owner`; NULL: the job names no devices. The job's parallelism must be known.
+ * Errors: STATUS_BAD_INPUT for an empty array, a device named twice, or a number of devices other than the number of
+ * ranks; STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status job_devices_read(const struct json_input *in, const json_t *owner, const json_t *array,
                                         struct arena *arena, struct job *job, struct error *err);
 
-/* Nothing where it names none. */
+/* Writes the job's devices; nothing if it names none. */
 void job_devices_write(const struct job *job, struct json_out *out);
 
 #endif

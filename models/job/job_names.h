@@ -1,5 +1,5 @@
 /*
- * Finds the job that has a name, or that writes a file of a name.
+ * Finds a job by its name, or by the name of a file that it writes.
  */
 #ifndef SPILLWAY_MODELS_JOB_NAMES_H
 #define SPILLWAY_MODELS_JOB_NAMES_H
@@ -10,20 +10,20 @@
 #include "base/error.h"
 
 struct job_name {
-    const char *text; /* borrowed; NULL: the cell is free */
+    const char *text; /* borrowed; NULL: free cell */
     uint32_t job;
 };
 
-/* Zeroed: an empty one. The caller frees `cells` with free(). */
+/* A hash table of names; zeroed, it is empty. The caller frees `cells` with free(). */
 struct job_names {
     struct job_name *cells;
-    size_t count, cell_count; /* the latter 0 or a power of two, above twice the count */
+    size_t count, cell_count; /* cell_count is 0 or a power of two above 2 * count */
 };
 
-/* The job that has the name; UINT32_MAX: none. */
+/* Returns the job of a name; UINT32_MAX when there is none. */
 uint32_t job_names_find(const struct job_names *names, const char *text);
 
-/* Adds `text`, which is not there yet and outlives `names`. Errors: STATUS_NO_MEMORY. */
+/* Adds `text`, which must not be in the table yet and must outlive `names`. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status job_names_add(struct job_names *names, const char *text, uint32_t job, struct error *err);
 
 #endif
