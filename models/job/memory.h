@@ -1,19 +1,19 @@
 /*
- * Where each tensor lies: the tables that the executor allocates by and the planner counts by.
+ * Positions of tensors in buffers: the tables by which the executor allocates and the planner counts.
  *
- * A *state blob* is one contiguous piece per shard, in parts: the weights as the passes read them; of
- * those that have 16 bits the fp32 master; then what the optimizer remembers: for AdamW all first moments,
- * then all second ones; for momentum all running sums of gradients. What a pass needs is in front, and
- * so are all values in full (weights and master together). A part lists the same tensors in the same
- * order, in its own number format, and those it does not have with 0 bytes. Tensors start on 64-byte
- * boundaries, except in an embedding layer, whose tables lie row behind row without padding so that any
- * range of rows is a shard of its own (a slice) and updating slices one after the other is the same
- * arithmetic as updating the whole.
+ * A *state blob* is one contiguous piece per shard. Its parts are the weights as the passes read them, the fp32
+ * master copy of 16-bit weights, and the optimizer's moments: for AdamW all first moments, then all second moments;
+ * for momentum all running sums of gradients. The part that a pass needs comes first, and so do all full-precision
+ * values (weights and master together). Every part lists the same tensors in the same order, in its own number
+ * format; tensors that a part does not store have 0 bytes. Tensors start on 64-byte boundaries, except in an
+ * embedding layer. The rows of an embedding's tables follow each other without padding, so that any range of rows can
+ * be a shard of its own (a slice). Updating slices one after the other is then the same arithmetic as updating the
+ * whole.
  *
  *     [ weights | master of matrices | first moments | second moments ]
  *       ^ t0 t1 t2 ...
  *
- *     bytes of a matrix's element, AdamW          of a pass   weights  master  moments  together
+ *     bytes per element of a matrix, AdamW        in a pass   weights  master  moments  together
  *     all fp32                                        4          4               4 + 4     12
  *     bf16 or bf16-weights                            2          2        4      4 + 4     14
  *     moments in bf16                                 4          4               2 + 2      8
@@ -31,11 +31,11 @@ enum { MEMORY_ALIGNMENT = 64 };
 
 enum state_part { STATE_WEIGHTS, STATE_MASTER, STATE_FIRST, STATE_SECOND, STATE_PARTS };
 
-/* Where the parts of a blob are; one of 0 bytes is not there. */
+/* Positions of the parts of a blob; a missing part has 0 bytes. */
 struct state_layout {
     struct {
         uint64_t offset_bytes, bytes;
-        uint64_t row_bytes; /* of a row of an embedding's tables */
+        uint64_t row_bytes; /* bytes of a row of an embedding's tables */
     } parts[STATE_PARTS];
     uint64_t bytes;
 };
@@ -53,13 +53,14 @@ struct memory_table {
     uint64_t bytes; /* end of the last entry, aligned */
 };
 
-/* The tensors of each part of a blob, offsets within the part. */
+/* The tensors of each part of a blob, with offsets in the part. */
 struct state_tables {
     struct state_layout layout;
-    struct memory_table parts[STATE_PARTS]; /* equally many entries each */
+    struct memory_table parts[STATE_PARTS]; /* all with the same number of entries */
 };
 
-/* A blob of fp32 values alone, such as those that are kept: laid out as memory_parameters() has it. */
+/* Returns the tables of a blob that holds only fp32 values in the layout of memory_parameters(), such as kept
+ * values. */
 static inline struct state_tables state_tables_of_values(struct memory_table parameters)
 {
     struct state_tables tables = {0};
@@ -68,17 +69,17 @@ static inline struct state_tables state_tables_of_values(struct memory_table par
     return tables;
 }
 
-/* Parameters of layers [first, first + count): entries are the tensors in order. fp32, whatever the
- * job's precision: so lie gradients, and values that are kept. */
+/* Lists the parameters of layers [first_layer, first_layer + layer_count) in order. They are fp32 for every precision
+ * of the job: the layout of gradients and of kept values. */
 MUST_CHECK enum status memory_parameters(const struct network *network, uint64_t first_layer,
                                          uint64_t layer_count, struct arena *arena,
                                          struct memory_table *out, struct error *err);
 
-/* How many tensors these layers have. */
+/* Returns the number of tensors of these layers. */
 uint64_t memory_tensor_count(const struct network *network, uint64_t first_layer,
                              uint64_t layer_count);
 
-/* Bytes of the parameters in fp32, and where the parts of their state are, without building tables. */
+/* Return the bytes of the parameters in fp32, and the layout of their state, without building tables. */
 uint64_t memory_parameter_bytes(const struct network *network, uint64_t first_layer,
                                 uint64_t layer_count);
 struct state_layout memory_state(const struct network *network, uint64_t first_layer,
@@ -88,41 +89,42 @@ MUST_CHECK enum status memory_state_tables(const struct network *network, uint64
                                            struct arena *arena, struct state_tables *out,
                                            struct error *err);
 
-/* The state of `rows` rows of an embedding's tables, moved as one: the fp32 parts lie in front of the
- * bf16 ones, so that they are aligned without gaps however many rows there are. */
+/* Returns the state layout of `rows` rows of an embedding's tables that are moved together. fp32 parts come before
+ * bf16 parts, so that all are aligned without gaps for any number of rows. */
 struct state_layout memory_state_rows(const struct network *network, uint64_t rows,
                                       struct state_format format);
 
-/* Bytes of the front of a blob that has all values in full: weights and master. */
+/* Returns the bytes at the start of a blob that hold all values in full precision: weights and master. */
 static inline uint64_t state_value_bytes(const struct state_layout *layout)
 {
     return layout->parts[STATE_WEIGHTS].bytes + layout->parts[STATE_MASTER].bytes;
 }
 
 /*
- * Activations that a forward pass over the layers keeps for its backward pass, the input of each
- * layer included (the first layer's input is a buffer of its own: the boundary). Entry names are
- * "L.what" with L the layer's number. Tables are of fp32, as the executor has them; bytes are of a precision (enum
- * precision), of which statistics are none.
+ * Activations that a forward pass over the layers keeps for its backward pass, including the input of each layer
+ * except the first (the first layer's input is a separate buffer: the boundary). Entry names are "L.what" with L the
+ * layer's number. Tables are in fp32, as in the executor; byte counts use a precision (enum precision) and leave out
+ * statistics.
  *
  *   gpt2 blocks       norm1 (R,C)  norm1_stats (R,2)  qkv (R,3HD)  attention (R,HD)
  *                     attention_stats (B,H,T)  middle (R,C)  norm2 (R,C)  norm2_stats (R,2)
  *                     fc (R,F)  gelu (R,F)  output (R,C)
- *   vit blocks        the same with q, k, v (R,HD) in place of qkv
- *   llama blocks      the same with q (R,HD)  k, v (R,KD) in place of qkv, K heads of keys and values;
- *                     q and k turned; gate, up, swiglu (R,F) in place of fc and gelu; norms keep one
- *                     number a row
- *   t5 blocks         q, k, v; of the decoder also cross_norm, cross_q, cross_attention, ..., and cross_k, cross_v of the
- *                     encoder's rows; its first block hands the normed result of the encoder on (encoded)
+ *   vit blocks        the same with q, k, v (R,HD) instead of qkv
+ *   llama blocks      the same with q (R,HD)  k, v (R,KD) instead of qkv, K heads of keys and values;
+ *                     q and k after rotation; gate, up, swiglu (R,F) instead of fc and gelu; norms keep one
+ *                     number per row
+ *   t5 blocks         q, k, v; in the decoder also cross_norm, cross_q, cross_attention, ..., and cross_k, cross_v
+ *                     with the encoder's rows; the decoder's first block passes on the normed result of the encoder
+ *                     (encoded)
  *   bert blocks       q  k  v  attention  attention_stats  middle (R,C: before its norm)  norm1
  *                     norm1_stats  fc  gelu  sum (R,C: before its norm)  norm2_stats  output
- *   heads             normf (R,C)  normf_stats (R,2); bert: transform (R,C)  gelu (R,C) as well; vit:
+ *   heads             normf (R,C)  normf_stats (R,2); bert: also transform (R,C)  gelu (R,C); vit:
  *                     class (B,C)  normf (B,C)  normf_stats (B,2)
  *   embeddings        nothing
- *   opaque layers     activations, of operations (models/network/network_graph.h) what a layer keeps
+ *   opaque layers     activations; for operations (models/network/network_graph.h) the tensors that a layer keeps
  *
- * middle is the residual stream after attention. `output` is there for every layer but the last of
- * the range, whose output is the boundary buffer of the next shard.
+ * middle is the residual stream after attention. Every layer except the last of the range has `output`; the last
+ * layer's output is the boundary buffer of the next shard.
  */
 MUST_CHECK enum status memory_activations(const struct network *network, uint64_t first_layer,
                                           uint64_t layer_count, uint64_t microbatch,
@@ -132,8 +134,8 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
                                  uint64_t microbatch, uint64_t sequence, uint32_t precision);
 
 /*
- * What is left of them when only the inputs of layers are kept and a backward pass recomputes one
- * layer at a time: "L.input" (R,C) of each layer but the first, whose input is the boundary.
+ * The activations kept when only the inputs of layers are kept and a backward pass recomputes one layer at a time:
+ * "L.input" (R,C) of each layer except the first, whose input is the boundary.
  * Source: Chen et al., arXiv 1604.06174, section 4, with one layer to a segment.
  */
 MUST_CHECK enum status memory_inputs(const struct network *network, uint64_t first_layer,
@@ -144,83 +146,80 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
                             uint64_t microbatch, uint64_t sequence, uint32_t precision);
 
 /*
- * Scratch that a compute operation needs beside state, boundaries and kept activations. `how`, a sum
- * of
- *   UNIT_KEEP           the activations are kept in a buffer of their own (a forward pass writes
- *                       them, the backward pass reads them); LOSS never has one
- *   UNIT_GRADIENTS_OUT  so are the gradients of the parameters: they are updated elsewhere
- *   UNIT_INPUTS         of activations, only the inputs of layers are held (memory_inputs()), in the
- *                       buffer of UNIT_KEEP, without which it changes nothing; LOSS holds them here
+ * Scratch memory of a compute operation, in addition to state, boundaries and kept activations. `how` is a sum of
+ *   UNIT_KEEP           activations are kept in a separate buffer (a forward pass writes them, the backward pass
+ *                       reads them); never with LOSS
+ *   UNIT_GRADIENTS_OUT  gradients of the parameters are in a separate buffer too: the update happens elsewhere
+ *   UNIT_INPUTS         only the inputs of layers are kept (memory_inputs()), in the buffer of UNIT_KEEP; no effect
+ *                       without UNIT_KEEP, except that LOSS holds them in this workspace
  *   UNIT_ACCUMULATE     the gradients of several microbatches are added up
- *   UNIT_ROUNDED        weights are bf16, and so are copies of what they are multiplied by
- *   UNIT_HALF           activations and their gradients have 16 bits; gradients of weights, logits and scratch are fp32
- * Each pass has the entries of its row, of 0 bytes where they are not needed; `layer` is the range's
- * first.
+ *   UNIT_ROUNDED        weights are bf16, and so are copies of the operands that they are multiplied by
+ *   UNIT_HALF           activations and their gradients have 16 bits; weight gradients, logits and scratch are fp32
+ * Each pass has the entries of its row; entries that it does not need have 0 bytes. `layer` is the first layer of the
+ * range.
  *
  *   FORWARD   keep, d_stream, d_stream2, scratch, logits, rounded
  *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, scratch, activations, sums, rounded,
  *             d_rounded
- *   LOSS      the same and logits, head, inputs
+ *   LOSS      as BACKWARD, and logits, head, inputs
  *
- *   keep         one layer's activations (a forward pass that keeps nothing, or inputs)
- *   d_stream2    (R,C), or (R,HD if that is wider): gradient of one branch, to be added to the
- *                gradient on the residual stream, which stays in the boundary gradient that leaves
+ *   keep         one layer's activations (for a forward pass that keeps nothing, or only inputs)
+ *   d_stream2    (R,C), or (R,HD) if that is wider: gradient of one branch. It is added to the gradient of the
+ *                residual stream, which is in the outgoing boundary gradient
  *   d_stream, d_stream2   in a forward pass that keeps nothing: the two residual streams that layers
- *                read and write in turn
- *   gradients    of the largest layer: each layer is updated as soon as its gradients are complete, or
- *                they are added to what earlier microbatches left.
- *                0 for the embedding of gpt2 and llama, which adds its rows up where they lie; the
- *                gradient of a tied table is a buffer of its own, so it is not in the head's
- *   sums         of the gradients of all layers, unless these have a buffer of their own; only with
+ *                read and write alternately
+ *   gradients    of the largest layer. Each layer is updated as soon as its gradients are complete, or they
+ *                are added to the sums of earlier microbatches. 0 for the embedding of gpt2 and llama, which adds
+ *                up its rows in place. A tied table's gradient has a separate buffer and is not in the head's
+ *   sums         of the gradients of all layers, unless they have a separate buffer; only with
  *                UNIT_ACCUMULATE
- *   head, inputs what the head keeps, and the inputs as memory_inputs() lays them out; only with
+ *   head, inputs activations kept by the head, and the inputs as laid out by memory_inputs(); only with
  *                UNIT_INPUTS
- *   rounded      the input of a linear layer in bf16, d_rounded the gradient of its output: of the widest;
- *                only with UNIT_ROUNDED; with UNIT_HALF d_rounded is the gradient of logits in 16 bits
+ *   rounded      the input of a linear layer in bf16, d_rounded the gradient of its output, for the widest layer;
+ *                only with UNIT_ROUNDED. With UNIT_HALF d_rounded is the gradient of logits in 16 bits
  *   d_qkv        (R,3HD), for llama (R,(H+2K)D): gradients of q, k and v, one after the other unless
- *                they are kept as one      d_wide  (R,F), for llama two of them: gate, then up
+ *                they are kept as one tensor      d_wide  (R,F), for llama two of them: gate, then up
  *   logits       (r,V) with r = network_logit_rows(), the rows of a piece, or (B,classes)
- *   scratch      attention: memory_attention_tiles(), and with UNIT_ROUNDED memory_attention_copies() in
- *                front, then at least memory_attention_library(); embedding: two sorted lists of (row, token)
- *                pairs of 8 bytes, for bert's norm behind them two (R,C) and one (R,2); for vit
- *                the patches, as pixels and embedded
- *   activations  as memory_activations() lays them out, when they are recomputed; an entry of that
- *                table is at this entry's offset plus its own. With UNIT_INPUTS those of one layer that
- *                is not the head, its output left out
+ *   scratch      attention: with UNIT_ROUNDED first memory_attention_copies(), then the larger of memory_attention_tiles()
+ *                and memory_attention_library(); embedding: two sorted lists of (row, token) pairs of 8 bytes,
+ *                for bert's norm then two (R,C) and one (R,2); vit: the patches, as pixels and embedded
+ *   activations  as laid out by memory_activations(), if they are recomputed; an entry of that table is at this
+ *                entry's offset plus its own. With UNIT_INPUTS only one layer's activations, without its output
+ *                and not of the head
  */
 enum { MEMORY_ATTENTION_TILE = 64, MEMORY_ATTENTION_LANES = 32, MEMORY_EMBEDDING_WORDS = 4 };
 enum unit_pass { UNIT_FORWARD, UNIT_BACKWARD, UNIT_LOSS };
 enum { UNIT_KEEP = 1, UNIT_GRADIENTS_OUT = 2, UNIT_INPUTS = 4, UNIT_WAYS = 8, UNIT_ACCUMULATE = 8,
        UNIT_ROUNDED = 16, UNIT_HALF = 32 };
 
-/* Of an attention: B samples of T tokens, heads of queries, heads of keys and values, all D wide. */
+/* Sizes of an attention: B samples of T tokens, heads of queries, heads of keys and values, all D wide. */
 struct attention_sizes {
     uint64_t samples, tokens, heads, kv_heads, head_width;
 };
 
-/* Numbers of 4 bytes that attention needs for weights: two tiles of MEMORY_ATTENTION_TILE x T for each of
- * at most MEMORY_ATTENTION_LANES heads at a time. */
+/* Returns the 4-byte numbers that attention needs for its weights: two tiles of MEMORY_ATTENTION_TILE x T for each
+ * head in use, at most MEMORY_ATTENTION_LANES. */
 uint64_t memory_attention_tiles(struct attention_sizes s);
 
 /*
- * The same for a library that takes bf16 (exec/cuda/attention_cudnn.c), when the heads that share keys are
- * computed by themselves: back, a weight of 2 bytes for each pair of tokens and gradients of 2 bytes for
- * each head of keys that is shared. 0 where that is more than MEMORY_LIBRARY_BYTES_MAX: it must do with
- * the tiles then, or is not used.
- * Source: what cuDNN 9.19 asks for, which tests/exec/test_exec_cudnn.c holds this to.
+ * Returns the 4-byte numbers that attention needs with a library for bf16 (exec/cuda/attention_cudnn.c), when heads
+ * that share keys are computed separately. Backward: a weight of 2 bytes per pair of tokens, and gradients of 2 bytes
+ * per shared head of keys. Returns 0 when this exceeds MEMORY_LIBRARY_BYTES_MAX: the library must then work in the
+ * space of the tiles, or is not used.
+ * Source: workspace requests of cuDNN 9.19; tests/exec/test_exec_cudnn.c checks them.
  */
 enum { MEMORY_LIBRARY_BYTES_MAX = 256 << 20 };
 uint64_t memory_attention_library(struct attention_sizes s, bool back);
 
-/* What attention has of its scratch behind the copies, when it rounds. */
+/* Returns attention's scratch after the rounded copies, when it rounds. */
 uint64_t memory_attention_workspace(struct attention_sizes s, bool back);
 
-/* The same for rounded copies of its operands and results: q, k and v, and back dout as well, in fp32,
- * or in bf16 with as many results, for which it is at least enough; back, one number for each row of each
- * head behind them. */
+/* Returns the scratch for rounded copies of attention's operands and results: q, k and v, backward also dout. They
+ * are fp32, or bf16 with equally many results, for which the size suffices. Backward, one number per row and head
+ * follows them. */
 uint64_t memory_attention_copies(struct attention_sizes s, bool back);
 
-/* Does a pass hold only the inputs of layers, and recompute the rest one layer at a time? */
+/* Returns true when a pass holds only the inputs of layers and recomputes the rest one layer at a time. */
 static inline bool unit_holds_inputs(enum unit_pass pass, uint32_t how)
 {
     return (how & UNIT_INPUTS) && (pass == UNIT_LOSS || (how & UNIT_KEEP));
@@ -236,18 +235,19 @@ uint64_t memory_workspace_bytes(const struct network *network, uint64_t first_la
                                 uint64_t layer_count, enum unit_pass pass, uint32_t how,
                                 uint64_t microbatch, uint64_t sequence);
 
-/* The same of every pass in every way, each with what `how` adds: at the price of one. */
+/* Writes the bytes for every pass and every combination of UNIT_KEEP, UNIT_GRADIENTS_OUT and UNIT_INPUTS, each with
+ * `how` added, at the cost of a single call. */
 void memory_workspaces(const struct network *network, uint64_t first_layer, uint64_t layer_count, uint32_t how,
                        uint64_t microbatch, uint64_t sequence, uint64_t bytes[3][UNIT_WAYS]);
 
-/* Bytes that layer `layer` passes to the next for one microbatch: R * C numbers, whatever the layer (a
- * profile says it itself; t5's R are the rows of encoder and decoder). What enters a shard is what
- * the layer in front of it passes. */
+/* Returns the bytes that layer `layer` passes to the next for one microbatch: R * C numbers for every layer (a
+ * profile states them; t5's R counts rows of encoder and decoder). The input of a shard is the output of the layer
+ * before it. */
 uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, uint64_t microbatch,
                                uint64_t sequence, uint32_t precision);
 
-/* The first entry of the layer with this name, or whose name ends with it behind a dot ("qkv" finds
- * "3.qkv", "mlp.c_fc.weight" finds "h.2.mlp.c_fc.weight"). NULL when there is none. Borrowed. */
+/* Returns the first entry of the layer whose name is `name` or ends in `name` after a dot ("qkv" finds "3.qkv",
+ * "mlp.c_fc.weight" finds "h.2.mlp.c_fc.weight"). NULL when there is none. Borrowed. */
 const struct memory_entry *memory_find(const struct memory_table *table, uint64_t layer,
                                        const char *name);
 

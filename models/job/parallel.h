@@ -83,7 +83,7 @@
  * with the same version of the weights, which it keeps until then (weight stashing). That version is stale:
  *
  *   pipedream  an update after every microbatch; W(t+1) = W(t) - v grad f(W1(t-P+1), W2(t-P+2), ..., WP(t)), so the
- *              first of P stages is P - 1 updates behind, the last 0. Stage p stores P - p versions, one per
+ *              first of P stages is P - 1 updates old, the last 0. Stage p stores P - p versions, one per
  *              microbatch in flight
  *   2bw        an update after every m >= P microbatches; W(t+1) = W(t) - v grad f(W(t-1)) on all stages. Each stage
  *              stores two versions
