@@ -1,8 +1,8 @@
 /*
  * A list of work in which equal kernels of equal sizes are one item.
  *
- * Passes repeat the same few kernels for every layer, so a list stays short however many layers it is
- * for. Durations of KERNEL_FIXED are summed into one item instead: they differ from layer to layer.
+ * Passes repeat the same few kernels for every layer, so a list stays short for any number of layers. Durations of
+ * KERNEL_FIXED differ from layer to layer; they are summed into one item.
  */
 #ifndef SPILLWAY_MODELS_WORK_LIST_H
 #define SPILLWAY_MODELS_WORK_LIST_H
@@ -14,11 +14,11 @@ struct work_list {
     uint32_t count, capacity;
 };
 
-/* `item` done `times` times; counts and durations past their type stay at its largest value. The list has
- * room for it: capacities are those of the longest list that their pass can have. */
+/* Adds `item`, executed `times` times. Counts and durations saturate at the largest value of their type. The list
+ * must have room: its capacity is the length of the longest list of its pass. */
 void work_list_add(struct work_list *list, const struct work_item *item, uint64_t times);
 
-/* Sizes of shapes that limits do not keep within 64 bits: UINT64_MAX where the product is larger. */
+/* Multiplies sizes that limits do not keep within 64 bits; returns UINT64_MAX on overflow. */
 uint64_t work_product(uint64_t a, uint64_t b);
 
 #endif

@@ -1,4 +1,5 @@
-/* What reading and writing config.json share, family by family; nobody but network_config*.c includes this. */
+/* Functions that the readers and writers of config.json share, family by family. Only network_config*.c includes this
+ * file. */
 #ifndef SPILLWAY_MODELS_NETWORK_CONFIG_PARTS_H
 #define SPILLWAY_MODELS_NETWORK_CONFIG_PARTS_H
 
@@ -8,29 +9,30 @@
 enum { CONFIG_BLOCKS_MAX = LAYERS_MAX - 2 };
 #define CONFIG_RATIO_MAX 1e6 /* epsilons, ranges: anything finite and sane */
 
-/* GELU's tanh form, or the exact one. */
+/* Takes an activation function: GELU in tanh form, or exact. */
 MUST_CHECK enum status config_activation(struct json_object *object, const char *key, bool *tanh_form,
                                          struct error *err);
 
-/* "pad_token_id", a token of the vocabulary, negative ones counted from its end; null: none. What *n has is the default. */
+/* Takes "pad_token_id", a token of the vocabulary; negative values count from its end, null means none. The value in
+ * *n is the default. */
 MUST_CHECK enum status config_padding(struct json_object *object, struct network *n, struct error *err);
 
-/* A switch that must have this value, or be absent. */
+/* Takes a switch that must have this value or be absent. */
 MUST_CHECK enum status config_fixed(struct json_object *object, const char *key, bool expected, struct error *err);
 
-/* "architectures": the first of names[] if absent; *out is the index of the first listed one. */
+/* Takes "architectures". *out is the index in `names` of the first listed architecture; if the key is absent, 0. */
 MUST_CHECK enum status config_architecture(struct json_object *object, const char *const *names, size_t count,
                                            size_t *out, struct error *err);
 
-/* "num_labels", or as many as "id2label" names; transformers writes only the latter. */
+/* Takes "num_labels", or the number of labels in "id2label"; transformers writes only the latter. */
 MUST_CHECK enum status config_classes(struct json_object *object, uint64_t *out, struct error *err);
 
-/* The heads' width: given, or an equal part of the network's. */
+/* Takes the width of a head; the default is an equal part of the network's width. */
 MUST_CHECK enum status config_head_width(struct json_object *object, const char *heads_key, const char *width_key,
                                          bool may_differ, struct network *n, struct error *err);
 
-/* Of each family: from the object, whose model_type and name have been taken, and its keys. Listed layers are
- * `arena`'s. */
+/* Read a network of each family from the object, whose model_type and name are already taken. `arena` owns listed
+ * layers. */
 MUST_CHECK enum status config_parse_gpt2(struct json_object *o, struct network *n, struct error *err);
 MUST_CHECK enum status config_parse_llama(struct json_object *o, struct network *n, struct error *err);
 MUST_CHECK enum status config_parse_opt(struct json_object *o, struct network *n, struct error *err);

@@ -1,26 +1,27 @@
 /*
- * Networks that are no chain of equal blocks: operations that read the results of earlier ones.
+ * Networks of operations that read results of any earlier operation, rather than a chain of equal blocks.
  *
- * Convolutional networks are a list of operations in the order in which they run, cut into layers. Operation 0 is
- * the input, an image. All else follows from the list: the sizes of results, what a backward pass has to find again,
- * what crosses from one layer to those behind it (shortcuts included), kernels, parameters.
+ * Convolutional networks are a list of operations in the order of execution, cut into layers. Operation 0 is the
+ * input, an image. Everything else follows from the list: sizes of results, kept activations, data that crosses from
+ * a layer to later layers (including shortcuts), kernels, parameters.
  *
- * A result is channels x side x side of each sample (side 1 behind a linear layer). A backward pass reads
+ * A result has channels x side x side numbers per sample (side 1 after a linear layer). A backward pass reads
  *
- *     of a convolution, linear, upsample        its input
- *     of a batch norm                           its input, and mean and 1/std of each channel
- *     of a relu                                 its result, which lies where its input did
- *     of a max pooling                          which pixel it was, a number for each of its result
+ *     for a convolution, linear, upsample       its input
+ *     for a batch norm                          its input, and mean and 1/std of each channel
+ *     for a relu                                its result, which replaces its input in memory
+ *     for a max pooling                         the index of the chosen pixel, one number per result
  *
- * and of all others nothing. A result that is read so is kept from the forward pass on, once, whoever reads it; so are
- * the images, by the first layer, and a plan does not copy them to the device. A layer passes to the next what
- * operations behind it read of all in front: the boundary of a plan holds that, so that a shortcut over a cut is copied
- * along with it.
+ * and for all others nothing. A result that a backward pass reads is kept from the forward pass on, once, for all its
+ * readers. The first layer keeps the images, and a plan does not copy them to the device. A layer passes to the next
+ * layer all results of this and earlier layers that later operations read. A plan's boundary holds these results, so
+ * a shortcut across a cut is copied with it.
  *
- * Numbers are fp32. Not modelled: dropout, running means of batch norms (which are no parameters), work space of a
+ * Numbers are fp32. Not modelled: dropout, running means of batch norms (which are not parameters), work space of a
  * library's convolutions.
  *
- * Source: torch.nn and autograd's saved tensors of PyTorch 2, for what is kept; relus are in place, as in torchvision.
+ * Source: torch.nn and autograd's saved tensors of PyTorch 2, for kept results; relus work in place, as in
+ * torchvision.
  */
 #ifndef SPILLWAY_MODELS_NETWORK_GRAPH_H
 #define SPILLWAY_MODELS_NETWORK_GRAPH_H
@@ -31,14 +32,14 @@
 enum graph_kind {
     GRAPH_INPUT,
     GRAPH_CONVOLUTION, /* kernel, stride, padding, groups; bias */
-    GRAPH_UPSAMPLE,    /* a transposed convolution whose stride is its kernel: no pixel is written twice; bias */
-    GRAPH_LINEAR,      /* of all numbers of a sample; bias */
+    GRAPH_UPSAMPLE,    /* a transposed convolution with stride = kernel: each pixel is written once; bias */
+    GRAPH_LINEAR,      /* reads all numbers of a sample; bias */
     GRAPH_BATCH_NORM,
     GRAPH_RELU,
     GRAPH_MAX_POOL,    /* kernel, stride, padding */
-    GRAPH_MEAN_POOL,   /* down to `kernel` pixels a side, whatever the image */
-    GRAPH_ADD,         /* two results of one size */
-    GRAPH_CONCAT,      /* two results of one side: the channels of the first, then those of the second */
+    GRAPH_MEAN_POOL,   /* reduces any image to `kernel` pixels per side */
+    GRAPH_ADD,         /* two results of equal size */
+    GRAPH_CONCAT,      /* two results of equal side: the channels of the first, then those of the second */
     GRAPH_LOSS,        /* softmax and cross-entropy over the channels of each pixel */
     GRAPH_KINDS
 };
@@ -50,15 +51,15 @@ enum { GRAPH_FROM_MAX = 2, GRAPH_OPS_MAX = 1 << 16, GRAPH_KERNEL_MAX = 64, GRAPH
 struct graph_op {
     uint32_t kind;  /* enum graph_kind */
     uint32_t layer;
-    uint32_t from[GRAPH_FROM_MAX]; /* operations in front; as many as graph_op_reads() says */
-    uint64_t channels; /* of its result; where an operation cannot choose them, derived */
+    uint32_t from[GRAPH_FROM_MAX]; /* indices of earlier operations; graph_op_reads() gives their number */
+    uint64_t channels; /* channels of its result; derived if the operation has no choice */
     uint32_t kernel, stride, padding, groups;
     bool bias;
     /* derived */
     uint64_t side;
     uint32_t readers;    /* operations that read its result */
-    uint32_t last_layer; /* of them; its own: none */
-    bool kept;           /* its result is read by a backward pass */
+    uint32_t last_layer; /* last layer with a reader; its own layer if there is no reader */
+    bool kept;           /* a backward pass reads its result */
 };
 
 struct network_graph {
@@ -68,10 +69,10 @@ struct network_graph {
     const char *const *names;   /* (layer_count) */
 };
 
-/* How many results an operation of this kind reads. */
+/* Returns the number of results that an operation of this kind reads. */
 uint32_t graph_op_reads(uint32_t kind);
 
-/* All that an operation was made with, for comparing and for fingerprints. */
+/* Writes all parameters of an operation, for comparing and for fingerprints. */
 enum { GRAPH_CODE_WORDS = 6 };
 void graph_op_code(const struct graph_op *op, uint64_t code[GRAPH_CODE_WORDS]);
 bool graph_is_same(const struct network_graph *a, const struct network_graph *b); /* either may be NULL */
@@ -79,59 +80,63 @@ bool graph_is_same(const struct network_graph *a, const struct network_graph *b)
 /* --- making one ------------------------------------------------------------------------------- */
 
 struct graph_builder {
-    struct network_graph graph; /* arrays of the heap, growing */
+    struct network_graph graph; /* growing arrays on the heap */
     struct graph_op *ops;
     const char **names;
     size_t op_capacity, name_capacity;
     uint32_t layer_count, layer_begin;
     struct arena *arena;
-    struct error *err; /* of the first call that failed; those behind it do nothing */
+    struct error *err; /* error of the first call that failed; later calls do nothing */
 };
 
-/* Of images channels x side x side. Call graph_end() behind it, whatever fails. */
+/* Begins a graph for images of channels x side x side. The caller must call graph_end() afterwards, even after
+ * errors. */
 void graph_begin(struct graph_builder *b, struct arena *arena, uint64_t channels, uint64_t side,
                  struct error *err);
 
-/* What follows belongs to a new layer. */
+/* Begins a new layer; operations added later belong to it. */
 void graph_layer(struct graph_builder *b, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Add an operation; its `layer` is the newest, absent strides and groups are 1. Returns its index, for `from`.
- * Errors, in b->err: STATUS_BAD_INPUT for one that cannot be; STATUS_LIMIT; STATUS_NO_MEMORY. */
+/* Adds an operation to the newest layer. Absent strides and groups are 1. Returns its index, for `from`. Errors, in
+ * b->err: STATUS_BAD_INPUT for an impossible operation; STATUS_LIMIT; STATUS_NO_MEMORY. */
 uint32_t graph_add(struct graph_builder *b, struct graph_op op);
 
-/* The newest operation. */
+/* Returns the newest operation. */
 static inline uint32_t graph_newest(const struct graph_builder *b) { return b->graph.op_count - 1; }
 
-/* Set graph, layer count, channels, image and classes of `out`. Its arrays are the arena's.
- * Errors: those of the calls in front; STATUS_BAD_INPUT for a graph that does not end in a loss. */
+/* Sets graph, layer count, channels, image and classes of `out`. The arena owns its arrays.
+ * Errors: as earlier calls; STATUS_BAD_INPUT for a graph that does not end in a loss. */
 MUST_CHECK enum status graph_end(struct graph_builder *b, struct network *out);
 
-/* The same network for images of another size. Errors: STATUS_BAD_INPUT for a network that reads none, and where a
- * kernel does not fit; STATUS_LIMIT; STATUS_NO_MEMORY. */
+/* Makes the same network for images of another size.
+ * Errors: STATUS_BAD_INPUT for a network without images, and when a kernel does not fit; STATUS_LIMIT;
+ * STATUS_NO_MEMORY. */
 MUST_CHECK enum status network_for_image(const struct network *network, uint64_t image, struct arena *arena,
                                          struct network *out, struct error *err);
 
-/* --- what follows from it, for so many samples ------------------------------------------------- */
+/* --- sizes and work for a number of samples --------------------------------------------------- */
 
-/* Numbers of a result. */
+/* Returns the numbers in a result. */
 uint64_t graph_elements(const struct network_graph *graph, uint32_t op, uint64_t samples);
 
 struct graph_kept {
-    uint64_t inner;  /* words that a backward pass reads of results made in the layer, and no other layer reads */
-    uint64_t output; /* of results made in the layer that others read */
-    uint64_t widest; /* of the largest result that the layer makes or reads */
+    uint64_t inner;  /* words that a backward pass reads of results made in the layer that no other layer reads */
+    uint64_t output; /* words of results made in the layer that other layers read */
+    uint64_t widest; /* words of the largest result that the layer makes or reads */
     uint64_t logits;
 };
 struct graph_kept graph_layer_kept(const struct network_graph *graph, uint64_t layer, uint64_t samples);
 
-/* Words that cross behind a layer: results made up to it that others read. */
+/* Returns the words that cross the boundary after a layer: results of this and earlier layers that later layers
+ * read. */
 uint64_t graph_boundary(const struct network_graph *graph, uint64_t layer, uint64_t samples);
 
-/* The kernels of a pass, none of PASS_UPDATE. */
+/* Adds the kernels of a pass to a list; PASS_UPDATE adds none. */
 void graph_layer_work(const struct network_graph *graph, uint64_t layer, enum pass pass, uint64_t samples,
                       struct work_list *list);
 
-/* Tensors of an operation: returns how many of out[2], with the layer's name and a number in front of theirs. */
+/* Writes the tensors of an operation and returns their number. With `named`, names consist of the layer's name, a
+ * number and the tensor's name. */
 enum { GRAPH_TENSORS_MAX = 2 };
 uint32_t graph_op_tensors(const struct network_graph *graph, uint32_t op, bool named,
                           struct tensor_spec out[GRAPH_TENSORS_MAX]);

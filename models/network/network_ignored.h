@@ -1,16 +1,16 @@
 /*
- * Keys of a config.json that change what transformers computes and that no training here carries out: dropout, and a
- * precision of attention's scores. They are read, told to the user and written into plans.
+ * Keys of a config.json that change transformers' computation but are ignored in training here: dropout, and a
+ * precision of attention's scores. They are read, reported to the user and written into plans.
  *
- * family       keys
- * gpt2         embd_pdrop, resid_pdrop, attn_pdrop, reorder_and_upcast_attn
- * llama        attention_dropout
- * bert         hidden_dropout_prob, attention_probs_dropout_prob, classifier_dropout (of a classifier)
- * vit          hidden_dropout_prob, attention_probs_dropout_prob
+ *   family       keys
+ *   gpt2         embd_pdrop, resid_pdrop, attn_pdrop, reorder_and_upcast_attn
+ *   llama        attention_dropout
+ *   bert         hidden_dropout_prob, attention_probs_dropout_prob, classifier_dropout (of a classifier)
+ *   vit          hidden_dropout_prob, attention_probs_dropout_prob
  *
- * A config.json leaves out what its class has as default, such as 0.1 for the dropouts of gpt2 and bert: there, absent keys
- * stand for these. In networks that are written in a jobs file or a plan absent keys stand for no dropout.
- * Families that cannot be trained here have none.
+ * A config.json omits values that equal the defaults of its class, such as 0.1 for the dropouts of gpt2 and bert.
+ * Absent keys of a config.json therefore have these defaults. In a network inside a jobs file or a plan, absent keys
+ * mean no dropout. Families that cannot be trained here have no such keys.
  */
 #ifndef SPILLWAY_MODELS_NETWORK_IGNORED_H
 #define SPILLWAY_MODELS_NETWORK_IGNORED_H
@@ -24,13 +24,13 @@ struct network;
 
 enum { NETWORK_IGNORED_MAX = 4, NETWORK_IGNORED_TEXT_BYTES = 256 };
 
-/* Reads the family's keys. Errors: STATUS_BAD_INPUT for values that are no probabilities, or no switches. */
+/* Reads the family's keys. Errors: STATUS_BAD_INPUT for values that are not probabilities or switches. */
 MUST_CHECK enum status network_ignored_parse(struct json_object *object, struct network *network, struct error *err);
-/* The defaults of keys that the config.json does not have. */
+/* Sets the defaults of keys that are absent in the config.json. */
 void network_ignored_defaults(const json_t *config, struct network *network);
 void network_ignored_write(const struct network *network, struct json_out *out);
 
-/* Writes "embd_pdrop 0.1, attn_pdrop 0.1" into `text` and returns it; "" when nothing is ignored. */
+/* Writes "embd_pdrop 0.1, attn_pdrop 0.1" into `text` and returns it; "" when no key is ignored. */
 const char *network_ignored_text(const struct network *network, char text[NETWORK_IGNORED_TEXT_BYTES]);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * What families of networks differ in, so that sizes and work are written once: the same block of attention and a
- * feed-forward part, with a few switches.
+ * Differences between families of networks. Sizes and work are written once, for a block of attention and a
+ * feed-forward part with a few switches.
  *
  *               q, k, v  norms      feed-forward  positions      biases of                 more
  *   gpt2        one      mean       fc, fc2       a table        all
- *   opt         three    mean       fc, fc2       a table, + 2   all                       350m: narrower words, post-norm
+ *   opt         three    mean       fc, fc2       a table, + 2   all                       350m: narrower table, post-norm
  *   gpt_neox    one      mean       fc, fc2       rotary, a part all                       parallel; two norms
  *   gptj        three    mean       fc, fc2       rotary, a part the feed-forward, head    parallel; one norm
  *   phi         three    mean       fc, fc2       rotary, a part all, head                 parallel; one norm
@@ -15,15 +15,16 @@
  *   qwen3       three    no mean    gate, up      rotary         none                      norms of q and k
  *   mixtral     three    no mean    experts' gate, up   rotary   none
  *   qwen3_moe   three    no mean    experts' gate, up   rotary   none                      norms of q and k
- *   qwen2_moe   three    no mean    experts' gate, up   rotary   q, k and v                a part for all beside the experts
- *   gemma3_text three    no mean    gate, up      rotary         none                      norms of q and k; and behind both parts
+ *   qwen2_moe   three    no mean    experts' gate, up   rotary   q, k and v                a shared expert
+ *   gemma3_text three    no mean    gate, up      rotary         none                      norms of q and k, and after both parts
  *   t5, mt5     three    no mean    fc, fc2 or gate, up   relative  none                   a decoder's block: cross
  *                                                                                     attention and its norm
  *   bert, vit   three    mean       fc, fc2       a table        all (vit: q, k, v if it says so)
  *
- * In a parallel block attention and the feed-forward part read the block's input, and the sum of both and the input
- * leaves it: x + attention(norm1(x)) + ff(norm2(x)). A block with experts sends each token through
- * `experts_chosen` of `experts` feed-forward parts, which a router picks: all have parameters, those compute.
+ * In a parallel block, attention and the feed-forward part both read the block's input, and the output is the sum of
+ * both and the input: x + attention(norm1(x)) + ff(norm2(x)). A block with experts sends each token through
+ * `experts_chosen` of `experts` feed-forward parts, which a router picks: all experts have parameters, only the
+ * chosen ones compute.
  *
  * Source: modeling_*.py of transformers 4.57; Wang and Komatsuzaki, GPT-J-6B; Jiang et al., arXiv 2401.04088.
  */
@@ -33,53 +34,53 @@
 #include "models/network/network.h"
 
 struct network_traits {
-    bool decoder;      /* of text, causal; its embedding is tables of rows, and but for opt-350m nothing else */
+    bool decoder;      /* causal text decoder; except for opt-350m its embedding consists only of tables of rows */
     bool fused_qkv;
-    bool no_mean;      /* norms of the root mean square, without biases */
+    bool no_mean;      /* root-mean-square norms, without biases */
     bool gated;
     bool rotary;
     bool parallel, one_norm;
     bool qk_norm;
-    bool outer_norms;  /* what each part of a block makes is normed again before it is added */
+    bool outer_norms;  /* the output of each part of a block has another norm before it is added */
     bool out_bias, ff_bias, head_bias;
-    uint32_t more_positions; /* rows of the table of positions that no token has; NO_POSITION_TABLE: there is none */
+    uint32_t more_positions; /* unused rows of the table of positions; NO_POSITION_TABLE: there is no table */
 };
 enum { NO_POSITION_TABLE = UINT32_MAX };
 
 const struct network_traits *network_traits(const struct network *network);
 
-/* Are norms in front of their sublayers? */
+/* Returns true when norms come before their sublayers. */
 static inline bool network_norms_first(const struct network *network)
 {
     return network->family != NETWORK_BERT && !network->post_norm;
 }
 
-/* Does the head tell classes of samples apart, by their first tokens, instead of words? */
+/* Returns true when the head classifies samples by their first tokens instead of predicting tokens. */
 static inline bool network_classifies(const struct network *network)
 {
     return network->classes > 0;
 }
 
-/* Columns of the table of words. */
+/* Returns the columns of the token table. */
 static inline uint64_t network_word_width(const struct network *network)
 {
     return network->word_width > 0 ? network->word_width : network->width;
 }
 
-/* Is the embedding tables of rows as wide as the network, and nothing else? */
+/* Returns true when the embedding consists only of tables of rows as wide as the network. */
 static inline bool network_has_plain_tables(const struct network *network)
 {
     return network_traits(network)->decoder && network->word_width == 0;
 }
 
-/* Norms of a block's stream. */
+/* Returns the norms of a block's stream. */
 static inline uint32_t network_block_norms(const struct network *network)
 {
     const struct network_traits *traits = network_traits(network);
     return traits->one_norm ? 1 : traits->outer_norms ? 4 : 2;
 }
 
-/* Feed-forward parts that a token goes through: 1, or the experts that are chosen. */
+/* Returns the feed-forward parts that a token uses: 1, or the number of chosen experts. */
 static inline uint64_t network_chosen(const struct network *network)
 {
     return network->experts > 0 ? network->experts_chosen : 1;
