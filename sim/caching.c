@@ -1,6 +1,6 @@
 /*
- * Blocks are records, linked with their neighbours in a segment. The free ones of a pool lie in a row by size and
- * age, so that the best fit is found by halving, and taking one out moves the rest of the row.
+ * Blocks are records, linked with their neighbours in a segment. The free blocks of a pool are in an array sorted by
+ * size and age, so binary search finds the best fit, and a removal moves the rest of the array.
  */
 #include "sim/caching.h"
 
@@ -22,9 +22,9 @@
 enum pool { POOL_SMALL, POOL_LARGE, POOL_COUNT };
 
 struct block {
-    uint64_t address;      /* segments lie one behind the other, in the order in which they were reserved */
+    uint64_t address;      /* segments have consecutive addresses, in the order of their reservation */
     uint64_t bytes;
-    uint32_t before, behind; /* in the segment, or NONE; `behind` of an unused record: the next one */
+    uint32_t before, behind; /* neighbours in the segment, or NONE; `behind` of an unused record: the next unused one */
     uint8_t pool;
     bool in_use;
 };
@@ -63,7 +63,7 @@ const struct sim_reserved *sim_caching_reserved(const struct sim_caching *cachin
 
 /* --- records ---------------------------------------------------------------------------------- */
 
-/* Twice as much; NULL: no memory, and it is as it was. */
+/* Doubles an array. Returns NULL when memory ends; the array is then unchanged. */
 static void *grow(void *items, uint32_t *capacity, size_t size)
 {
     uint32_t larger = *capacity > 0 ? 2 * *capacity : 16;
@@ -72,7 +72,7 @@ static void *grow(void *items, uint32_t *capacity, size_t size)
     return memory;
 }
 
-/* Room for what one request or release may need: two records, and a place in each row for every record. */
+/* Makes room for one request or release: two records, and a place in each row for every record. */
 static bool make_room(struct sim_caching *c)
 {
     if (c->count + 2 > c->capacity) {
@@ -108,9 +108,9 @@ static void drop_block(struct sim_caching *c, uint32_t index)
     c->unused = index;
 }
 
-/* --- rows of free blocks ---------------------------------------------------------------------- */
+/* --- sorted arrays of free blocks -------------------------------------------------------------- */
 
-/* Where a block of such a size and address stands, or would stand. */
+/* Returns the position of a block of this size and address, present or not. */
 static uint32_t place_in_row(const struct sim_caching *c, const struct row *row, uint64_t bytes, uint64_t address)
 {
     uint32_t low = 0, high = row->count;
@@ -175,7 +175,7 @@ static void give_segments_back(struct sim_caching *c)
     }
 }
 
-/* A free block that is not in a row. */
+/* Reserves a segment and returns its block, which is free and in no row. */
 static uint32_t reserve(struct sim_caching *c, uint64_t bytes, enum pool pool)
 {
     struct sim_reserved *r = &c->reserved;
@@ -226,7 +226,7 @@ bool sim_caching_take(struct sim_caching *c, uint64_t bytes, uint32_t *out)
     return true;
 }
 
-/* The block behind becomes part of the one in front; neither is in a row. */
+/* Merges the block after `front` into it; neither is in a row. */
 static uint32_t merge(struct sim_caching *c, uint32_t front, uint32_t back)
 {
     c->blocks[front].bytes += c->blocks[back].bytes;

@@ -1,7 +1,6 @@
 /*
- * When a unit is over: when its operations on streams of its device have ended, or, where it has none there,
- * all of them. Updates that follow it, and what the host's processor still does for the unit before, have
- * other numbers or streams.
+ * A unit ends when its operations on streams of its device have ended or, if it has none there, all its operations.
+ * Later updates, and work of the host's processor for the previous unit, have other numbers or streams.
  */
 #include "sim/dispatch.h"
 
@@ -9,18 +8,18 @@
 
 #include "base/alloc.h"
 
-/* The unit of a job that runs. */
+/* The running unit of a job. */
 struct running {
     uint64_t first, end; /* numbers of its operations */
-    uint32_t left;       /* that have not ended, of those that count */
-    bool on_host;        /* all count */
+    uint32_t left;       /* counted operations that have not ended */
+    bool on_host;        /* all operations count */
 };
 
 struct sim_dispatch {
     const struct plan *plan;
     struct plan_dispatch *dispatch;
     struct running *running; /* (job count) */
-    bool changed;            /* since nothing was found */
+    bool changed;            /* since the last time that no unit could be chosen */
 };
 
 enum status sim_dispatch_create(const struct plan *plan, const struct plan_dispatch_options *options,

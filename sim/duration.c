@@ -1,16 +1,15 @@
 /*
- * A plan has millions of operations and a few thousand different ones: equal work on equal devices
- * takes equally long. So seconds are computed by models/cost/cost.h on first use and kept by operation
- * template and device class.
+ * A plan has millions of operations but only a few thousand different ones: equal work on equal devices takes equal
+ * time. Seconds are computed by models/cost/cost.h on first use and cached by operation template and device class.
  *
- *     device class   devices of one type, equally slow, behind links of the same bandwidths and
- *                    latencies; the host's processor is one of its own
- *     by op          what is looked up: one load per operation
- *     by work        behind it for computations, by device type: a plan of 3000 templates has a few
- *                    dozen different works of up to 40 kernels each, and those are dear to compute
+ *     device class   devices of one type and slowness, with links of equal bandwidths and latencies; the
+ *                    host's processor has its own class
+ *     by op          the cache: one load per operation
+ *     by work        a second cache for computations, by device type: a plan of 3000 templates has a few
+ *                    dozen different works of up to 40 kernels, which are expensive to compute
  *
- * Cost: 8 bytes per template and device class; the calls to models/ are as many as there are
- * different (work, device type), and templates of copies times device classes.
+ * Cost: 8 bytes per template and device class. models/ is called once for each different (work, device type), and for
+ * each template of copies and device class.
  */
 #include "sim/duration.h"
 
@@ -28,14 +27,14 @@ static const double not_computed = -1;
 
 struct device_class {
     uint32_t device;   /* the first of the class */
-    double *by_work;   /* shared by the classes of a type: of one that is not slow */
+    double *by_work;   /* shared by the classes of a type that are not slow */
     double *by_op;
 };
 
 struct sim_durations {
     const struct plan *plan;
     const struct hardware *hardware;
-    const double *slow; /* by device; NULL: none is */
+    const double *slow; /* by device; NULL: no device is slow */
     uint32_t *class_of; /* by device */
     struct device_class *classes;
     uint32_t class_count;
@@ -103,7 +102,7 @@ static enum status create_tables(struct sim_durations *d, struct arena *arena, s
     return status;
 }
 
-/* What LOAD takes of jobs that were stopped and go on: planner/plan.h, leases. */
+/* Finds the time that LOAD takes for jobs that were stopped and go on (planner/plan.h, leases). */
 static void note_restarts(struct sim_durations *d)
 {
     const struct plan *plan = d->plan;
@@ -116,7 +115,7 @@ static void note_restarts(struct sim_durations *d)
     }
 }
 
-/* --- states that come and go (planner/plan_charges.h) ------------------------------------------- */
+/* --- states that are loaded and stored (planner/plan_charges.h) ---------------------------------- */
 
 static void set_op(struct sim_durations *d, const struct plan_unit *unit, double seconds)
 {
@@ -135,7 +134,7 @@ static void forget_charges(struct sim_durations *d)
         if (moves_states(&d->plan->units[u])) set_op(d, &d->plan->units[u], 0);
 }
 
-/* The first unit of a stage of a spread job; a later run's states are counted with it. */
+/* Returns true for the first unit of a stage of a parallel job; it includes the states of later runs. */
 static bool is_charged(const struct plan *plan, const struct plan_instance *instance)
 {
     const struct plan_unit *unit = &plan->units[instance->unit];
@@ -152,7 +151,7 @@ static bool goes_on(const struct plan *plan, uint32_t job)
     return any;
 }
 
-/* Moving a job that was stopped is a restart, which its next LOAD takes. */
+/* Returns the seconds of moving states. Moving a stopped job is a restart, which its next LOAD includes. */
 static double charge_of(const struct sim_durations *d, const struct plan_instance *instance, const double *link_bytes)
 {
     const struct plan *plan = d->plan;
@@ -179,7 +178,7 @@ static void add_charge(const struct sim_durations *d, const struct plan_instance
         plan_charges_add(d->hardware, d->plan->gang_devices[gang->first + i], bytes, link_bytes);
 }
 
-/* The devices of a job copy at the same time: link_bytes has an entry for each job and link. */
+/* Computes all charges. The devices of a job copy at the same time: link_bytes has an entry for each job and link. */
 static enum status note_charges(struct sim_durations *d, struct error *err)
 {
     const struct plan *plan = d->plan;

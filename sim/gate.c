@@ -1,7 +1,7 @@
 /*
- * One pass in plan order. Of each device and each buffer that an operation with a gate may access the last access is
- * kept, and the last that wrote: who writes it waits for the former, who reads it for the latter. A life that begins or
- * ends forgets them.
+ * One pass in plan order. For each device and each buffer that an operation with a gate may access, the maker keeps the
+ * last access and the last write. A writer waits for the last access, a reader for the last write. The begin or end of
+ * a lifetime clears both.
  */
 #include "sim/gate.h"
 
@@ -13,31 +13,31 @@
 #include "sim/engine/take.h"
 
 enum {
-    FEW = 32,               /* of so many operations, one at most is of a kind of stream that has gates */
+    FEW = 32,               /* at most one in FEW operations is on a kind of stream that has gates */
     CELLS_MAX = 1 << 24,    /* of devices times buffers */
-    GATES_MAX = PLAN_OPS_MAX /* operations behind these have none */
+    GATES_MAX = PLAN_OPS_MAX /* operations after these have no gates */
 };
 
-/* An access: the operation's place among those of its stream, from 1, and among all that were noted. */
+/* An access: the operation's index on its stream, from 1, and its index among all noted operations. */
 struct seen {
     uint64_t count, number;
     uint32_t stream;
 };
 
 struct cell {
-    uint64_t period; /* what was seen counts if it is the maker's */
+    uint64_t period; /* the entry is valid if this equals the maker's period */
     struct seen access, write;
 };
 
 struct sim_gate_maker {
     const struct plan *plan;
     bool few[STREAM_KIND_COUNT];
-    uint32_t *watched;       /* per buffer: its number among those watched, from 1; 0: it is not */
+    uint32_t *watched;       /* per buffer: its number among watched buffers, from 1; 0: not watched */
     uint32_t watched_count;
-    bool *concerns;          /* per operation of the table: it accesses one of these */
+    bool *concerns;          /* per operation of the table: it accesses a watched buffer */
     struct cell *cells;      /* [device][watched buffer] */
-    uint64_t period, number; /* since sim_gate_maker_forget(); operations noted */
-    struct sim_gate *gates;  /* with `left` counting those in front */
+    uint64_t period, number; /* calls of sim_gate_maker_forget(); noted operations */
+    struct sim_gate *gates;  /* `left` counts the operations before the gate until sim_gates_make() */
     size_t gate_count, gate_capacity;
 };
 
@@ -52,7 +52,7 @@ static bool choose_kinds(struct sim_gate_maker *m, const uint64_t operations[STR
     return some;
 }
 
-/* Not boundaries and their gradients, whose lives end on other devices. */
+/* Returns true for buffers that may be watched: not boundaries and their gradients, which end on other devices. */
 static bool may_watch(const struct plan_buffer *buffer)
 {
     return buffer->on_device && buffer->kind != BUFFER_BOUNDARY && buffer->kind != BUFFER_BOUNDARY_GRADIENT;
@@ -134,7 +134,7 @@ static enum status add_gate(struct sim_gate_maker *m, uint32_t stream, uint64_t 
     return STATUS_OK;
 }
 
-/* What is seen of a buffer on the device; what was before sim_gate_maker_forget(), or its life, is not. */
+/* Returns the cell of a buffer on the device, cleared if it is of an earlier period or lifetime. */
 static struct cell *cell_of(struct sim_gate_maker *m, uint32_t device, const struct plan_access *access)
 {
     uint32_t watched = m->watched[access->buffer];
@@ -185,7 +185,7 @@ enum status sim_gates_make(struct sim_gate_maker *maker, struct arena *arena, co
     for (uint32_t s = 0, sum = 0; s < streams; s++) {
         gates.next[s] = sum;
         sum += gates.end[s];
-        gates.end[s] = gates.next[s]; /* for now: where its next gate goes */
+        gates.end[s] = gates.next[s]; /* until the gates are filled in: position of the next gate */
         gates.first_shut[s] = gates.next_shut[s] = PLAN_NONE;
     }
     for (uint32_t g = 0; g < count; g++) {

@@ -1,21 +1,20 @@
 /*
- * When is memory in use? A plan says so in plan order - ACQUIRE, uses, RELEASE - but time runs
- * differently on each stream: the copy that releases a buffer may end before a computation that
- * also reads it. So each lifetime counts its users, and ends when it has been released (in plan
- * order) and nobody is left (in time):
+ * When is memory in use? A plan gives plan order - ACQUIRE, uses, RELEASE - but time differs on each stream: the copy
+ * that releases a buffer may end before a computation that also reads it. So each lifetime counts its users. It ends
+ * when it has been released (in plan order) and its last user has ended (in time):
  *
  *     plan order:   copy in ACQUIRE     compute     copy out RELEASE
  *     users known:        1                2               3, released
  *     time:         |--- copy in ---|---- compute ----|--- copy out ---|
  *     in use:       [==================================================]
  *
- * The current lifetime of a buffer on a device is found by the number that the walk has for it from ACQUIRE to
- * RELEASE: there are as many as live at one time in plan order, whatever the number of devices and buffers.
+ * The current lifetime of a buffer on a device is found by the walk's number for it, valid from ACQUIRE to RELEASE.
+ * There are only as many numbers as simultaneous lifetimes in plan order.
  *
- * This is what is in use, not what is reserved: the end of the highest slot (rule 4 of plan.h) is
- * larger by fragmentation and by the time between two lifetimes.
+ * These levels are memory in use and not reserved memory: the end of the highest slot (rule 4 of plan.h) is larger
+ * because of fragmentation and of gaps between two lifetimes.
  *
- * Cost: per access two visits of a 16-byte record.
+ * Cost: two visits of a 16-byte record per access.
  */
 #include "sim/lifetime.h"
 
@@ -29,7 +28,7 @@
 
 struct lifetime {
     uint64_t bytes;
-    uint32_t users;        /* known and not ended */
+    uint32_t users;        /* known users that have not ended */
     uint32_t device : 31;
     uint32_t released : 1;
 };
@@ -38,14 +37,14 @@ struct sim_lifetimes {
     const struct plan *plan;
     struct trace *trace;
     bool levels;
-    uint32_t *current;     /* by the walk's number for what lives ... */
-    uint32_t current_capacity; /* ... of which there are so many so far */
+    uint32_t *current;     /* by the walk's number of the lifetime ... */
+    uint32_t current_capacity; /* ... numbers so far */
     struct lifetime *records;
     uint32_t count, capacity;
-    uint32_t free_first;   /* through `users` */
+    uint32_t free_first;   /* linked through `users` */
     uint64_t *in_use;      /* bytes, by device */
     uint64_t *last_level;  /* index + 1 in trace->levels, by device */
-    struct sim_caching **caching; /* by device; NULL: there are none */
+    struct sim_caching **caching; /* by device; NULL: no caching allocators */
     uint32_t *blocks;      /* of `caching`, by record */
     bool caching_failed;
 };
@@ -105,7 +104,7 @@ uint64_t sim_lifetimes_bytes(const struct sim_lifetimes *lifetimes)
 
 /* --- records -------------------------------------------------------------------------------- */
 
-/* NONE when there is no memory. */
+/* Returns a record, or NONE when memory ends. */
 static uint32_t record_take(struct sim_lifetimes *l)
 {
     uint32_t index = l->free_first;
@@ -129,7 +128,7 @@ static uint32_t record_take(struct sim_lifetimes *l)
     return l->count++;
 }
 
-/* False when there is no memory. */
+/* Returns false when memory ends. */
 static bool reserve_current(struct sim_lifetimes *l, uint32_t life)
 {
     if (life < l->current_capacity) return true;
@@ -160,7 +159,7 @@ static bool begin_record(struct sim_lifetimes *l, const struct plan_place_use *u
 
 /* --- levels --------------------------------------------------------------------------------- */
 
-/* One level per place and time: the last one at that time. */
+/* Notes the level of a place; of several levels at one time the last one is kept. */
 static void note_level(struct sim_lifetimes *l, uint32_t device, double now_s)
 {
     struct trace *trace = l->trace;
@@ -220,7 +219,7 @@ void sim_lifetimes_start(struct sim_lifetimes *lifetimes, const struct sim_uses 
     }
 }
 
-/* Nobody uses it any longer, nor will. */
+/* Ends a lifetime: it is released and has no users. */
 static void end(struct sim_lifetimes *lifetimes, uint32_t index, double now_s)
 {
     const struct lifetime *record = &lifetimes->records[index];

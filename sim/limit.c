@@ -1,9 +1,8 @@
 /*
- * The nearest cause first. A computation that never pauses limits a run whatever else is busy. A
- * link that is always full comes next: it keeps copy streams busy too, which are then its victims.
- * Then a copy stream that never pauses, behind a link that others leave room on; then a link that is
- * full most of the time. If it is none of these, operations wait for each other, and what can be
- * named is the job whose chain of units ends last.
+ * Causes are tried from the nearest on. A computation that never pauses limits a run whatever else is busy. Next is a
+ * link that is always full: it also keeps copy streams busy, which are only its victims. Then a copy stream that never
+ * pauses on a link with spare bandwidth; then a link that is full most of the time. Otherwise operations wait for each
+ * other, and the answer is the job whose chain of units ends last.
  */
 #include "sim/limit.h"
 
@@ -14,7 +13,7 @@
 
 static const double nearly_all = 0.9, most = 0.5; /* of the makespan */
 
-/* The device of the most used stream of one kind, if it is used for nearly all of the makespan. */
+/* Finds the device with the most used stream of one kind, if it is used for nearly all of the makespan. */
 static bool busiest_device(const struct trace *trace, const struct sim_result *result, uint32_t kind,
                            uint32_t *out)
 {
@@ -30,8 +29,8 @@ static bool busiest_device(const struct trace *trace, const struct sim_result *r
     return some;
 }
 
-/* Its index, of links that are full for equally long but for rounding the first; behind the links comes storage,
- * where there is some. */
+/* Finds the index of the fullest link; of links that are equally full up to rounding, the first. Storage, if any, comes
+ * after the links. */
 static bool fullest_link(const struct hardware *hardware, const struct sim_result *result,
                          double share, uint32_t *out)
 {

@@ -1,15 +1,15 @@
 /*
- * By rule 3 of planner/plan.h everything that an operation waits for comes earlier in plan order, so one walk over the
- * plan gives every begin: the latest end of what it waits for and of the one in front on its stream, and its gap. The
- * same walk gives the gaps, from the recorded ends. Operations that are one, as a collective is, begin when the last of
- * them can: they follow each other, and are decided together.
+ * By rule 3 of planner/plan.h, an operation waits only for operations earlier in plan order. So one walk over the plan
+ * gives every begin: the latest end of the operations that it waits for and of the previous one on its stream, plus its
+ * gap. The same walk computes the gaps from the recorded ends. Operations of one collective follow each other and are
+ * handled together: they begin when the last of them can.
  *
  *     number                    0   1   2   3
  *     recorded end              4  10  ...          gap of 1: begin 4.5 less 4, the end of 0 that it waits for
  *     replayed end              2   8.5
- *     decisive                  -   0               what its begin waited for, for the way back from the last end
+ *     decisive                  -   0               the operation that its begin waited for, for the critical path
  *
- * Cost: the walk, and 24 bytes for each operation beside the two traces.
+ * Cost: the walk, and 24 bytes per operation besides the two traces.
  */
 #include "sim/replay.h"
 
@@ -28,7 +28,7 @@
 
 #define NOBODY UINT64_MAX
 
-/* What things take alone on a machine. */
+/* Costs of operations on a machine without contention. */
 struct costs {
     const struct hardware *hardware;
     struct sim_durations *durations;
@@ -42,14 +42,14 @@ struct replay {
     struct trace *out;
     struct sim_replay *result;
     struct arena arena;
-    struct costs before, after; /* unused where the machine does not change */
-    uint64_t *decisive;         /* per operation: what its begin waited for; NOBODY */
+    struct costs before, after; /* unused if the machine does not change */
+    uint64_t *decisive;         /* per operation: the one that its begin waited for; NOBODY */
     double *gap_s;              /* per operation, as replayed */
-    uint64_t *last;             /* per stream: the operation in front; NOBODY */
-    double begun_s;             /* the record's first operation; the replay begins at 0 */
+    uint64_t *last;             /* per stream: the previous operation; NOBODY */
+    double begun_s;             /* begin of the record's first operation; the replay begins at 0 */
 };
 
-/* When a group of operations could begin: one, or those that a collective joins. */
+/* The earliest begin of a group: one operation, or those that a collective joins. */
 struct ready {
     double recorded_s, replayed_s;
     uint64_t decisive;
@@ -62,7 +62,7 @@ struct sim_replay_change sim_replay_unchanged(void)
     return change;
 }
 
-/* --- how long things take -------------------------------------------------------------------- */
+/* --- durations ------------------------------------------------------------------------------ */
 
 static enum status create_costs(struct replay *r, const struct hardware *hardware, struct costs *out, struct error *err)
 {
@@ -84,7 +84,7 @@ static double alone_s(const struct replay *r, const struct costs *costs, const s
                                  (uint32_t)(op->op - r->plan->ops));
 }
 
-/* Where there is no way on the other machine that the plan goes. */
+/* Checks that the other machine has a route for each copy of the plan. */
 static enum status check_way(const struct replay *r, const struct plan_walk_op *op, struct error *err)
 {
     if (!r->change->hardware || op->op->stream != STREAM_P2P) return STATUS_OK;
@@ -104,7 +104,7 @@ static double seconds_of(const struct replay *r, const struct plan_walk_op *op)
     return before_s > 0 ? seconds * (alone_s(r, &r->after, op) / before_s) : seconds;
 }
 
-/* --- one operation after the other ----------------------------------------------------------- */
+/* --- the walk ------------------------------------------------------------------------------- */
 
 static void wait_for(const struct replay *r, uint64_t number, struct ready *ready)
 {
@@ -135,7 +135,7 @@ static double take_gap(struct replay *r, double start_s, const struct ready *rea
     return 0;
 }
 
-/* All that are one operation with `last`, which is the last of them; they take as long as it. */
+/* Schedules a group whose last operation is `last`; all operations of the group take the same time. */
 static void run(struct replay *r, const struct plan_walk_op *last, const struct ready *ready)
 {
     const struct trace_span *recorded = &r->record->spans[last->number];

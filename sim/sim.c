@@ -1,56 +1,52 @@
 /*
- * The interpreter: what can start, starts; what started, ends; until everything has.
+ * The interpreter: start every operation that can start, end the next one, and repeat until all have ended.
  *
- * At most one operation runs on a stream, so there are as many running operations as streams, and
- * events are few: the end of a stream's computation, the end of its copy's latency, or the end of
- * the first flow of a class (sim/network/flow.h). The queue holds one entry per stream and class, whatever
- * the length of the plan.
+ * At most one operation runs on a stream, so there are at most as many running operations as streams, and events are
+ * few: the end of a stream's computation, the end of its copy's latency, or the end of the first flow of a bundle
+ * (sim/network/flow.h). The queue holds one entry per stream and bundle, whatever the length of the plan.
  *
- *     loop:  issue    take operations from the plan until every stream that has any left has one to
- *                     look at; start those that can
- *            settle   caps of copies, rates, speeds of computations: once per event, however much
- *                     started and ended in it
- *            pop      the next event by (time, kind, number); end an operation, and start what waited
- *                     for it and what comes next on its stream - or turn a latency into a flow
+ *     loop:  issue    take operations from the plan until every unfinished stream has one; start those
+ *                     that can start
+ *            settle   caps of copies, rates, speeds of computations: once per event, even if several
+ *                     operations started and ended in it
+ *            pop      the next event by (time, kind, number); end an operation, and start the operations
+ *                     that waited for it and the next one on its stream - or turn a latency into a flow
  *
- * An operation starts when it is first on its stream and everything it waits for has ended. The
- * first of a stream looks through its waits once: at one that has not ended it signs up there (one
- * stream at most per list entry, for a stream waits for one thing at a time) and goes on from it
- * when woken.
+ * An operation starts when it is first on its stream and everything it waits for has ended. The first operation of a
+ * stream goes through its waits once. At a wait that has not ended, the stream registers (a stream waits for one
+ * operation at a time, so it is in one list) and continues there when woken.
  *
- * How far ahead to issue. A stream without an issued operation might have one, further on in the
- * plan, that could start now; so operations are issued until no stream is in that state, and no
- * further. The window is as wide as the plan makes streams drift apart; a stream that is first used
- * at the end of the plan (say, for storing) makes the window the plan. Streams with nothing left do
- * not count, nor those whose next operation cannot begin yet (sim/gate.h), which takes one pass over the
- * instances to know.
+ * How far to issue. The next operation of a stream without an issued operation might be able to start now, so
+ * operations are issued until every stream has one, and no further. The window is as wide as the plan makes streams
+ * drift apart. A stream that is first used at the end of the plan (for storing, say) makes the window the whole plan.
+ * Finished streams do not count, nor do streams whose next operation cannot begin yet (sim/gate.h); finding those takes
+ * one pass over the instances.
  *
- * Where what comes next is decided live (sim/dispatch.h), operations are issued as they are decided. What a plan
- * repeats often is left out once it is proven to go as before (sim/steady.h).
+ * If a policy decides live (sim/dispatch.h), operations are issued as they are decided. Frequent repetitions of a plan
+ * are skipped once they are proven equal to earlier ones (sim/steady.h).
  *
- * A copy waits for its latency, then it is a flow over the links of its device's path. Its volume is
- * not its bytes but whatever makes it last exactly cost_copy_s() when nothing else runs, since what
- * was measured need not be latency + bytes / bandwidth:
+ * A copy waits for its latency, then it is a flow over the links of its device's path. Its volume is not its bytes but
+ * the value that makes it last exactly cost_copy_s() without contention, since measured times need not equal latency +
+ * bytes / bandwidth:
  *
- *     8 MB in 1.2 ms, 0.1 ms of it latency, at 10e9 B/s alone: a volume of (1.2e-3 - 1e-4) * 10e9
+ *     8 MB in 1.2 ms, 0.1 ms of it latency, at 10e9 B/s: a volume of (1.2e-3 - 1e-4) * 10e9
  *
- * A copy between two devices goes over the links of their direct route, with a path and a latency of
- * its own for each pair of devices that the plan has such copies between.
+ * A copy between two devices uses the links of their direct route. Each pair of devices with such copies has its own
+ * path and latency.
  *
- * A collective is one operation on several streams, and the first of them has its events: one where it takes
- * its closed form, else a latency and a flow for each of its parts (sim/network/collective_flow.h).
+ * A collective is one operation on several streams, and its events belong to the first of them: one event with a closed
+ * form, else a latency and a flow for each of its parts (sim/network/collective_flow.h).
  *
- * A copy that costs less than the latency is all latency. A computation takes the seconds that
- * models/cost/cost.h says, or is slowed by sim/network/interference.h where hardware has figures for that.
- * Reading a batch costs nothing.
+ * A copy that costs less than the latency is all latency. A computation takes the seconds of models/cost/cost.h, and is
+ * slowed by sim/network/interference.h on machines with figures for it. Reading a batch costs nothing.
  *
  *     h2d      [in 1][in 2]      [in 3]            three slots of memory: in 3 waits for out 1
  *     compute        [ 1  ][ 2  ]      [ 3  ]
  *     d2h                  [out 1][out 2]
  *
- * Cost per operation: the plan's walk, a 32-byte record written and read a few times, one or two
- * events, one settling. bench_sim.c on a shared EPYC, CPU time: 160 ns with 8 devices, 235 ns with 64,
- * of which the walk is 35 and 50; the same for 10^5 and 10^7 operations, in 0.08 to 0.6 MB.
+ * Cost per operation: the plan's walk, a 32-byte record that is written and read a few times, one or two events, one
+ * settling. bench_sim.c on a shared EPYC, CPU time: 160 ns with 8 devices, 235 ns with 64, of which the walk takes 35
+ * and 50; equal for 10^5 and 10^7 operations, in 0.08 to 0.6 MB.
  */
 #include "sim/sim.h"
 
@@ -61,12 +57,12 @@
 #include "sim/limit.h"
 #include "sim/sim_state.h"
 
-/* The order of what happens at the same time. */
+/* The order of events at equal times. */
 enum event_kind { EVENT_END, EVENT_FLOW };
 
 enum { PROGRESS_OPERATIONS = 1 << 17 };
 
-/* --- what is to be issued ------------------------------------------------------------------- */
+/* --- streams that need operations ----------------------------------------------------------- */
 
 void sim_stream_lacks(struct sim *sim, uint32_t index)
 {
@@ -84,7 +80,7 @@ void sim_stream_lacks(struct sim *sim, uint32_t index)
     if (gate->count < awaited->opens) awaited->opens = gate->count;
 }
 
-/* Those that waited for so many operations of the stream; for more, they wait on. */
+/* Opens the gates that waited for this number of ended operations; gates that need more stay closed. */
 static void open_gates(struct sim *sim, uint32_t awaited)
 {
     uint32_t index = sim->gates.first_shut[awaited];
@@ -111,7 +107,7 @@ static void begin_flow(struct sim *sim, struct stream *stream)
     sim->slowing_changed = true;
 }
 
-/* Of the stream's bytes and volume, once the latency is over. */
+/* Starts the flow of the stream's bytes and volume, after its latency. */
 static void start_flow(struct sim *sim, struct stream *stream, double latency_s)
 {
     if (latency_s > 0) {
@@ -123,7 +119,7 @@ static void start_flow(struct sim *sim, struct stream *stream, double latency_s)
     }
 }
 
-/* From the host, where copies on demand go first. */
+/* Chooses the path of a copy from the host, if copies on demand come first. */
 static void choose_path(struct sim *sim, struct stream *stream)
 {
     uint32_t compute = plan_stream(sim->plan, stream->device, STREAM_COMPUTE);
@@ -155,7 +151,7 @@ static void start_compute(struct sim *sim, struct stream *stream, double alone_s
     }
 }
 
-/* A P2P copy's path, latency and rate are its pair's. Returns its seconds alone. */
+/* Sets path, latency and rate of a P2P copy from its pair. Returns its seconds without contention. */
 static double prepare_p2p(struct sim *sim, struct stream *stream, const struct sim_op *op)
 {
     uint32_t index = sim->first_pair[stream->device];
@@ -173,7 +169,7 @@ static double prepare_p2p(struct sim *sim, struct stream *stream, const struct s
     return pair->alone_s;
 }
 
-/* The first operation of the stream is the one that runs. */
+/* Makes the stream's first operation the running one. */
 static void begin_op(struct sim *sim, struct stream *stream)
 {
     struct sim_window *window = &sim->window;
@@ -195,8 +191,8 @@ static void begin_op(struct sim *sim, struct stream *stream)
     stream->start_s = sim->now_s;
 }
 
-/* The next part of the collective that the stream runs for all others; false: all are over, or it takes its
- * closed form. */
+/* Starts the next part of the collective that the stream runs for all its streams. Returns false if no part is left, or
+ * the collective uses its closed form. */
 static bool start_part(struct sim *sim, struct stream *stream, uint32_t owner)
 {
     const struct sim_op *op = sim_window_op(&sim->window, stream->running);
@@ -219,7 +215,7 @@ static void slow_by_collective(struct sim *sim, const struct stream *stream, boo
     sim->slowing_changed = true;
 }
 
-/* All streams have come: the first one's events are those of all. */
+/* Starts a collective when all its streams have reached it; the first stream has its events. */
 static void start_collective(struct sim *sim, uint32_t first, uint32_t count)
 {
     const struct sim_op *op = sim_window_op(&sim->window, first);
@@ -239,7 +235,7 @@ static void start_collective(struct sim *sim, uint32_t first, uint32_t count)
                   sim_order(EVENT_END, sim_window_number(&sim->window, first)));
 }
 
-/* The stream has come to a collective. */
+/* Reports that the stream has reached a collective. */
 static void join(struct sim *sim, struct stream *stream)
 {
     const struct sim_op *op = sim_window_op(&sim->window, stream->first);
@@ -266,7 +262,7 @@ static void start_op(struct sim *sim, struct stream *stream)
         start_compute(sim, stream, alone_s);
 }
 
-/* Start the stream's first operation, or have it woken by what it waits for. */
+/* Starts the stream's first operation, or registers the stream at an operation that it waits for. */
 static void try_start(struct sim *sim, uint32_t owner)
 {
     struct stream *stream = sim_stream_at(sim, owner);
@@ -309,7 +305,7 @@ static void record_span(struct sim *sim, const struct stream *stream, uint32_t o
     };
 }
 
-/* States that come and go on a stream of computations do not compute (planner/plan_charges.h). */
+/* Returns true for operations that move states on a stream of computations (planner/plan_charges.h). */
 static bool moves_states(const struct sim *sim, const struct sim_op *op)
 {
     const struct plan_op *template = &sim->plan->ops[op->op];
@@ -357,7 +353,7 @@ static void end_collective(struct sim *sim, uint32_t first, uint32_t count)
 
 /* --- the loop ------------------------------------------------------------------------------- */
 
-/* Behind what its stream has. */
+/* Appends an operation to its stream. */
 static void append(struct sim *sim, uint32_t low)
 {
     uint32_t owner = sim_window_op(&sim->window, low)->stream;
@@ -368,7 +364,7 @@ static void append(struct sim *sim, uint32_t low)
     if (stream->pending == 1) try_start(sim, owner);
 }
 
-/* All that the policy has begin now. */
+/* Issues all units that the policy chooses now. */
 static enum status issue_live(struct sim *sim, struct error *err)
 {
     for (;;) {
@@ -477,7 +473,7 @@ static enum status run_events(struct sim *sim, struct error *err)
 
 /* --- the result ----------------------------------------------------------------------------- */
 
-/* Devices and links did what the one did that stands for them. */
+/* Copies the results of simulated devices and links to those that they stand for. */
 static void copy_to_represented(const struct sim *sim, struct sim_result *result)
 {
     for (uint32_t l = 0; l < sim->hardware->link_count; l++)

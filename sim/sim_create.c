@@ -1,7 +1,7 @@
 /*
- * What there is before the first event. The plan is gone through once to count: operations per stream, so
- * that a stream with nothing left is known (sim.c), and one with nothing to look for yet (sim/gate.h); and acquires, so
- * that the trace has room for every memory level and nothing is allocated later on.
+ * Everything before the first event. One pass over the plan counts operations per stream, which tells finished streams
+ * (sim.c) and closed gates (sim/gate.h), and ACQUIREs, which bound the memory levels of the trace, so that nothing is
+ * allocated later.
  */
 #include "planner/plan_hosts.h"
 #include "sim/sim_state.h"
@@ -38,7 +38,7 @@ static void note_gated(const struct plan *plan, const struct sim_gate_maker *mak
             counts[u].gated |= sim_gate_maker_concerns(maker, &plan->ops[plan->units[u].first_op + o]);
 }
 
-/* An instance of a gang that `device` carries out alone, standing for the others. */
+/* Counts an instance of a gang of which only `device` is simulated. */
 static enum status count_sole(struct sim *sim, const struct plan_instance *instance, uint32_t device, uint64_t times,
                               const struct unit_counts *counts, uint64_t *acquires, struct sim_gate_maker *maker,
                               struct error *err)
@@ -64,7 +64,7 @@ static enum status count_sole(struct sim *sim, const struct plan_instance *insta
     return status;
 }
 
-/* The same in general. `maker`: of gates, or NULL. */
+/* Counts an instance in general. `maker`: of gates, or NULL. */
 static enum status count_gang(struct sim *sim, const struct plan_instance *instance, uint64_t times, uint64_t *acquires,
                               struct sim_gate_maker *maker, struct error *err)
 {
@@ -89,14 +89,14 @@ static enum status count_gang(struct sim *sim, const struct plan_instance *insta
     return STATUS_OK;
 }
 
-/* Operations of each kind of stream, as instances stand in the plan. */
+/* Counts the operations of each kind of stream over all instances. */
 static void count_kinds(const struct plan *plan, const struct unit_counts *counts, uint64_t kinds[STREAM_KIND_COUNT])
 {
     for (uint32_t i = 0; i < plan->instance_count; i++)
         for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++) kinds[k] += counts[plan->instances[i].unit].operations[k];
 }
 
-/* Those of the streams that have some, with all that was counted. */
+/* Makes the gates from all counts. */
 static enum status make_gates(struct sim *sim, struct sim_gate_maker *maker, struct error *err)
 {
     struct arena scratch = {0};
@@ -108,17 +108,18 @@ static enum status make_gates(struct sim *sim, struct sim_gate_maker *maker, str
     return status;
 }
 
-/* The first operation of a stream may have a gate that waits for a later stream: first none waits for any. */
+/* Sets the counts of all streams before any gate, because the first operation of a stream may wait for a later
+ * stream. */
 static void begin_streams(struct sim *sim)
 {
     for (uint32_t s = 0; s < sim->stream_count; s++) {
-        if (sim->live) sim->streams[s].unissued = 0; /* nobody knows what is to come */
+        if (sim->live) sim->streams[s].unissued = 0; /* unknown in advance */
         sim->streams[s].opens = UINT64_MAX;
     }
     for (uint32_t s = 0; s < sim->stream_count; s++) sim_stream_lacks(sim, s);
 }
 
-/* Operations per stream and in all. *acquires: ACQUIREs, which bound the memory levels. */
+/* Counts operations per stream and in total. *acquires: number of ACQUIREs, which bounds the memory levels. */
 static enum status count_operations(struct sim *sim, uint64_t *acquires, struct error *err)
 {
     const struct plan *plan = sim->plan;
@@ -164,9 +165,9 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
     return status;
 }
 
-/* --- making --------------------------------------------------------------------------------- */
+/* --- creation ------------------------------------------------------------------------------- */
 
-/* Of host memory the plan knows what is in it: all the time. */
+/* Fills the host places. The plan gives their contents, which do not change during the run. */
 static enum status fill_hosts(struct sim *sim, struct trace *trace, bool record, struct error *err)
 {
     struct arena scratch = {0};
@@ -203,7 +204,7 @@ static enum status create_trace(struct sim *sim, uint64_t acquires, struct error
     return STATUS_OK;
 }
 
-/* What collectives cost, and which devices need not be simulated. */
+/* Makes the costs of collectives, and finds the devices that need not be simulated. */
 static enum status join_devices(struct sim *sim, struct error *err)
 {
     enum status status =

@@ -1,13 +1,12 @@
 /*
- * The machine that a plan runs on, as the simulator has it: links, a path for each direction of a device's
- * copies, one each for what is read from storage and written to it, and one for each pair of devices that
- * the plan copies between. Those paths stand in this order:
+ * The machine of a simulation: links; a path for each direction of a device's copies; paths for reading and writing
+ * storage; and a path for each pair of devices between which the plan copies. The paths have this order:
  *
  *     0 .. 2 D - 1   to device d: 2 d; back: 2 d + 1
- *     2 D, 2 D + 1   from storage, to storage; of each host one behind the other; only where there is some
- *     from there     the pairs, by device, then peer
- *     from there     to device d once more, for what is not on demand; only where that makes a difference
- *     behind them    collectives that are flows (collective_flow.h); computations do not feel them
+ *     2 D, 2 D + 1   from storage, to storage; host by host; only on machines with storage
+ *     then           the pairs, by device, then peer
+ *     then           to device d again, for copies that are not on demand; only if priorities matter
+ *     then           collectives that are flows (collective_flow.h); computations are not affected by them
  */
 #include "sim/sim_state.h"
 
@@ -28,7 +27,7 @@ static int compare_pairs(const void *left, const void *right)
     return a->peer < b->peer ? -1 : a->peer > b->peer;
 }
 
-/* Sorted, each once; how many that are. */
+/* Sorts and removes duplicates. Returns the number of pairs. */
 static uint32_t merge_pairs(struct pair *pairs, uint32_t count)
 {
     uint32_t kept = 0;
@@ -38,7 +37,7 @@ static uint32_t merge_pairs(struct pair *pairs, uint32_t count)
     return kept;
 }
 
-/* Those two devices, or where others stand for them the ones at that place. */
+/* Returns the two devices, or the devices that stand for them. */
 static struct pair pair_of(const struct plan *plan, const struct plan_instance *instance,
                            const struct plan_walk_member *member)
 {
@@ -50,8 +49,8 @@ static struct pair pair_of(const struct plan *plan, const struct plan_instance *
     return pair;
 }
 
-/* The pairs of devices that instances of the plan copy between into pairs[room], some of them several times;
- * NULL: only count. A device's last two peers are told, and behind those a gang's. */
+/* Lists the pairs of devices of the plan's copies in pairs[room], with repetitions; NULL: only counts. `peers`
+ * remembers the last two peers of each device, then of each gang. */
 static uint32_t list_pairs(const struct sim *sim, struct plan_gang_peers *peers, struct pair *pairs)
 {
     static const struct plan_op fetch = {.kind = OP_COPY, .stream = STREAM_P2P};
@@ -73,7 +72,7 @@ static uint32_t list_pairs(const struct sim *sim, struct plan_gang_peers *peers,
     return count;
 }
 
-/* Those pairs, each once, and where each device's begin. */
+/* Makes the sorted list of pairs, and the first pair of each device. */
 enum status sim_find_pairs(struct sim *sim, struct error *err)
 {
     const struct plan *plan = sim->plan;
@@ -99,7 +98,7 @@ enum status sim_find_pairs(struct sim *sim, struct error *err)
                                ", but the plan copies from one to the other",
                                sim->hardware->name, pairs[i].peer, pairs[i].device);
     }
-    for (uint32_t d = 0; status == STATUS_OK && d < devices; d++) /* of devices without any */
+    for (uint32_t d = 0; status == STATUS_OK && d < devices; d++) /* devices without pairs */
         if (sim->first_pair[d + 1] < sim->first_pair[d]) sim->first_pair[d + 1] = sim->first_pair[d];
     arena_release(&scratch);
     return status;
@@ -107,7 +106,7 @@ enum status sim_find_pairs(struct sim *sim, struct error *err)
 
 /* --- links and paths ------------------------------------------------------------------------ */
 
-/* The device that each path's copies belong to. */
+/* Fills in the device that owns the copies of each path. */
 static void fill_owners(const struct sim *sim, uint32_t path_count, uint32_t *devices)
 {
     uint32_t cpu = hardware_cpu(sim->hardware);
@@ -131,8 +130,8 @@ static void fill_owners(const struct sim *sim, uint32_t path_count, uint32_t *de
     for (uint32_t p = sim->first_joint_path; p < path_count; p++) devices[p] = cpu;
 }
 
-/* Ways that nothing is copied over cross nothing: so what is simulated of a link does not depend on the devices
- * that others stand for. Only looked at where there are gangs, whose devices may never see host memory. */
+/* Clears paths without copies, so that the simulation of a link does not depend on the devices that others stand for.
+ * Only for gangs, whose devices may never use host memory. */
 static enum status clear_host_paths(const struct sim *sim, struct arena *scratch, struct sim_path *paths,
                                     struct error *err)
 {
@@ -147,10 +146,10 @@ static enum status clear_host_paths(const struct sim *sim, struct arena *scratch
     return STATUS_OK;
 }
 
-/* What is not on demand, and a way for what may be or not. */
+/* Sets priorities, and adds paths for copies that may be on demand or not. */
 static void tell_demand(const struct sim *sim, struct sim_path *paths)
 {
-    for (uint32_t p = 1; p < sim->first_p2p_path; p += 2) paths[p].priority = 1; /* out, and to storage */
+    for (uint32_t p = 1; p < sim->first_p2p_path; p += 2) paths[p].priority = 1; /* copies out, and copies to storage */
     for (uint32_t d = 0; d < sim->hardware->device_count; d++) {
         struct sim_path *prefetch = &paths[sim->first_prefetch_path + d];
         *prefetch = paths[2 * d];
@@ -158,7 +157,7 @@ static void tell_demand(const struct sim *sim, struct sim_path *paths)
     }
 }
 
-/* The path over the links that stand for those of the pair's route. */
+/* Makes the path over the links that stand for those of the pair's route. */
 static enum status pair_path(struct sim *sim, const struct sim_link *links, uint32_t index, struct sim_path *out,
                              struct error *err)
 {
@@ -175,7 +174,7 @@ static enum status pair_path(struct sim *sim, const struct sim_link *links, uint
 
 /* --- the queue ------------------------------------------------------------------------------ */
 
-enum { AT_ONCE = SIM_QUEUE_BLOCK / 2 }; /* streams and bundles of a device that change together, more or less */
+enum { AT_ONCE = SIM_QUEUE_BLOCK / 2 }; /* streams and bundles of a device that often change together */
 
 static bool is_used(const struct sim *sim, uint32_t stream)
 {
@@ -183,14 +182,14 @@ static bool is_used(const struct sim *sim, uint32_t stream)
 }
 
 struct numbering {
-    uint32_t *bundle_owners; /* UINT32_MAX: none yet */
+    uint32_t *bundle_owners; /* UINT32_MAX: no owner yet */
     uint32_t next;
 };
 
 static void number_bundle(struct sim *sim, struct numbering *n, uint32_t path)
 {
     uint32_t bundle = sim_flows_bundle(sim->flows, path);
-    if (n->bundle_owners[bundle] != UINT32_MAX) return; /* another path's as well */
+    if (n->bundle_owners[bundle] != UINT32_MAX) return; /* the bundle has an owner, from another path */
     if (path < sim->first_joint_path && !is_used(sim, sim->path_streams[path])) return;
     n->bundle_owners[bundle] = n->next;
     sim->owner_events[n->next++] = sim->stream_count + bundle;
@@ -203,8 +202,8 @@ static void number_stream(struct sim *sim, struct numbering *n, uint32_t stream)
     sim->owner_events[n->next++] = stream;
 }
 
-/* Streams without operations have no owner, nor what carries nothing: of thousands of devices that others stand for
- * the queue need not know. Those of a device are neighbours. */
+/* Numbers the owners of events; those of a device are neighbours. Streams without operations and bundles without
+ * traffic get no owner, so the queue ignores thousands of devices that others stand for. */
 static void number_owners(struct sim *sim, struct numbering *n, uint32_t path_count)
 {
     uint32_t own = plan_device_streams(sim->plan);
@@ -278,7 +277,7 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
 
 /* --- streams -------------------------------------------------------------------------------- */
 
-/* `host`: of streams that are a host's. */
+/* `host`: of streams that belong to a host. */
 static void fill_stream(struct sim *sim, struct stream *stream, uint32_t host, const struct sim_path *paths)
 {
     bool out = stream->kind == STREAM_D2H || stream->kind == STREAM_WRITE;

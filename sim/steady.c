@@ -1,36 +1,38 @@
 /*
- * When to look, what the state is, and what is left out.
+ * When the state is inspected, its contents, and which repetitions are skipped.
  *
  *     repetitions   0   1   2   3   4   5   6   7   ...                    n-2 n-1
- *     looks                   .   .   .   .   .                             .   .
+ *     inspections             .   .   .   .   .                             .   .
  *     state                   a   b   c   d   c         c follows c: from here 2 by 2 to the end
  *                                     |-------|- - - - - - - - - - - - - - -|
- *                                      a cycle     left out, whole cycles
+ *                                      a cycle     skipped, whole cycles
  *
- * Why that is a proof. What the simulator does between two looks depends on its state and on what the walk hands out.
- * From the third repetition on the walk hands out the same, counted from the operation it is at, but for operations
- * of before, which do not count once they have ended (planner/walk/plan_walk_skip.c): hence `settled`. Whether a stream has
- * anything left of the plan changes in the last repetition alone; so that one is always simulated, and the one that
- * runs into it. The window of operations, lifetimes of memory among it, is as the walk and what has ended make it.
+ * Why this is a proof. The simulator's behaviour between two inspections depends on its state and on the operations
+ * that the walk hands out. From the third repetition on the walk hands out the same operations, relative to the current
+ * one, except for waits on earlier operations, which have no effect once these have ended
+ * (planner/walk/plan_walk_skip.c): hence `settled`. Only in the last repetition do streams run out of operations; so
+ * the last repetition, and the one that overlaps it, are always simulated. The window of operations, with lifetimes of
+ * memory, follows from the walk and from the operations that have ended.
  *
- * A look comes when all that happens at a moment has happened. What is simulated of several devices that do the same
- * makes no difference to that moment, nor to what is counted from there, so folded runs (sim/symmetry/symmetry.h) look and
- * leave out as whole ones do. Looks are so far apart that they cost little beside the operations: as many repetitions
- * as have an operation for each stream and link.
+ * An inspection comes after all events of one moment. The number of devices that a simulated device stands for does not
+ * change that moment or the counts from there, so folded runs (sim/symmetry/symmetry.h) inspect and skip as unfolded
+ * ones do. Inspections are rare enough to be cheap compared with operations: the repetitions between two of them have
+ * at least one operation for each stream and link.
  *
- * States are compared with one before, that of look 1, 2, 4, 8 ... (Brent's search for cycles), of which one in WATCHED
- * looks would be seen: a state that has not come back by then is not looked for at each of thousands of repetitions.
+ * States are compared with the one of inspection 1, 2, 4, 8 ... (Brent's search for cycles), which finds a cycle among
+ * WATCHED inspections. If a state has not returned by then, the search ends instead of continuing for thousands of
+ * repetitions.
  *
- * What comes back. Pipelines and replicas, after the two or three repetitions that their streams need to fall into
- * step; jobs that share links, mostly. What never does: jobs side by side at paces of their own, which is no state of
- * all of them at once; repeated steps of which some stream is first used at the end, where no gate (sim/gate.h) keeps all
- * of them out of the window.
+ * Which states return: pipelines and replicas, after the two or three repetitions that their streams need to
+ * synchronise; mostly also jobs that share links. Which never do: jobs with independent periods, which have no common
+ * period; and repeated steps whose streams are first used at the end, if no gate (sim/gate.h) keeps these operations
+ * out of the window.
  *
- * Left out: cycles of jobs apart from each other. And what repeats within a step: an interleaved pipeline of 64 stages
- * with 512 microbatches goes by 64 of them at a time, so there are eight rounds, of which the first two and the last
- * two fill and drain it. What stays is no repetition to the last bit either: variants come back after two rounds on
- * most stages, and the plan order, which is by a clock whose times are rounded as they grow, is the same as a round
- * before for at most 6 instances in a row of its 16384, and as two rounds before for at most 355.
+ * Not done: separate cycles of independent jobs, and repetitions within a step. An interleaved pipeline of 64 stages
+ * with 512 microbatches advances by 64 of them at a time, in eight rounds, of which the first two and the last two fill
+ * and drain it. The other rounds are not equal to the last bit: variants return after two rounds on most stages; and
+ * the plan order, made by a clock whose times are rounded as they grow, equals that of the previous round for at most 6
+ * consecutive instances of 16384, and that of two rounds earlier for at most 355.
  */
 #include "sim/steady.h"
 
@@ -39,7 +41,7 @@
 #include "sim/sim_state.h"
 
 enum {
-    REPEATS_MIN = 32, /* below, there is little to leave out */
+    REPEATS_MIN = 32, /* below, skipping saves little */
     WATCHED = 32
 };
 
@@ -53,7 +55,7 @@ static struct sim_instant instant_add(struct sim_instant a, double high, double 
     return (struct sim_instant){rounded, low - (rounded - sum)};
 }
 
-/* zero + times * (zero - before). */
+/* Returns zero + times * (zero - before). */
 static struct sim_instant instant_repeat(struct sim_instant zero, struct sim_instant before, uint64_t times)
 {
     struct sim_instant cycle = instant_add(zero, -before.high, -before.low);
@@ -112,7 +114,7 @@ static void write_stream(const struct stream *stream, uint32_t base, struct sim_
     sim_words_put(out, (uint64_t)stream->part << 32 | stream->path);
 }
 
-/* Who waits for the operation, and in which order; whom it waits for. */
+/* Writes the streams that wait for the operation, in order, and the operations that it waits for. */
 static void write_op(const struct sim *sim, uint32_t low, struct sim_words *out)
 {
     const struct sim_window *window = &sim->window;
@@ -130,7 +132,7 @@ static void write_op(const struct sim *sim, uint32_t low, struct sim_words *out)
         uint32_t awaited = window->waits[at & window->wait_mask];
         if (!sim_window_done(window, awaited)) sim_words_put(out, low - awaited);
     }
-    sim_words_put(out, SIM_NO_STREAM); /* the end of a list of its own length */
+    sim_words_put(out, SIM_NO_STREAM); /* end of a list of variable length */
 }
 
 static void write_state(const struct sim *sim, const struct plan_walk_place *place, struct sim_words *out)
@@ -150,9 +152,9 @@ static void write_state(const struct sim *sim, const struct plan_walk_place *pla
     sim_interference_write(sim->interference, first_order, out);
 }
 
-/* --- looking ---------------------------------------------------------------------------------- */
+/* --- inspections ------------------------------------------------------------------------------ */
 
-/* Now becomes zero. */
+/* Moves the origin of time to now. */
 static void rebase(struct sim *sim)
 {
     double seconds = sim->now_s;
@@ -164,7 +166,7 @@ static void rebase(struct sim *sim)
     sim->now_s = 0;
 }
 
-/* Operations of one repetition, of all devices, whoever stands for whom. */
+/* Returns the operations of one repetition on all devices, simulated or not. */
 static uint64_t repetition_operations(const struct plan *plan, const struct plan_segment *segment)
 {
     uint64_t operations = 0;
@@ -193,7 +195,7 @@ static void enter_segment(struct sim *sim, uint32_t segment)
     steady->next_repeat = steady->stride;
 }
 
-/* All that is to come but the last two repetitions, in whole cycles. */
+/* Skips whole cycles, up to the last two repetitions. */
 static void skip_cycles(struct sim *sim, uint32_t repeat)
 {
     struct sim_steady *steady = &sim->steady;

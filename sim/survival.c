@@ -1,7 +1,7 @@
 /*
- * Owners of the event queue: the places of devices, for the failure of whoever is there; devices being
- * repaired; places again, for the begin and end of being slow; and one for the next event of the trace. A place
- * is empty when its device is away and no spare was there.
+ * Owners of the event queue: the places of devices, for their failures; devices under repair; places again, for begin
+ * and end of slow times; and one for the next event of the trace. A place is empty when its device is away and there
+ * was no spare.
  */
 #include "sim/survival.h"
 
@@ -12,7 +12,7 @@
 
 enum phase { WORKING, WRITING, RESTARTING, WAITING };
 
-/* What happens first of equal times. */
+/* Order of events at equal times. */
 enum { ORDER_RETURN, ORDER_SLOW, ORDER_FAIL, ORDER_TRACE };
 
 struct runner {
@@ -20,14 +20,14 @@ struct runner {
     const struct failures *f;
     struct sim_queue *queue;
     struct error *err;
-    uint32_t places, repairs;  /* how many owners of each */
+    uint32_t places, repairs;  /* number of owners of each kind */
     uint32_t *draws;           /* by owner: random numbers used */
     bool *empty;               /* by place */
-    bool *slow;                /* by place: by chance */
-    uint32_t *repair_next;     /* a stack of repairs without one */
+    bool *slow;                /* by place: slow by a random event */
+    uint32_t *repair_next;     /* a stack of unused repair owners */
     uint32_t repair_free;
     uint32_t trace_next;       /* of failures->events */
-    uint32_t *active;          /* those before it that are slow times and not over yet */
+    uint32_t *active;          /* slow times among earlier events that are not over */
     uint32_t active_count;
     uint32_t present, joining, spares, slow_count;
     double now_s, done_s, saved_s, phase_end_s;
@@ -46,7 +46,7 @@ static double exponential_s(struct runner *r, uint32_t owner, double mean_s)
     return mean_s * random_exponential(random_u64(r->of->seed, owner), r->draws[owner]++);
 }
 
-/* Until a new device at the place fails. */
+/* Draws the time at which a new device at the place fails. */
 static void draw_failure(struct runner *r, uint32_t place)
 {
     if (r->f->mtbf_s == HUGE_VAL) return;
@@ -72,7 +72,7 @@ static void set_trace(struct runner *r)
 
 static double ends_s(const struct failure_event *event) { return event->at_s + event->for_s; }
 
-/* How many times as long a step takes. */
+/* Returns the factor of a step's time. */
 static double slowdown(const struct runner *r)
 {
     double factor = r->slow_count > 0 ? r->f->straggle_factor : 1;
@@ -80,7 +80,7 @@ static double slowdown(const struct runner *r)
     return factor * r->places / r->present;
 }
 
-/* When a slow time of the trace ends next, which changes how fast work goes. */
+/* Returns the next end of a slow time of the trace, which changes the speed of work. */
 static double next_change_s(const struct runner *r)
 {
     double next_s = HUGE_VAL;
@@ -96,7 +96,7 @@ static void forget_ended(struct runner *r)
     r->active_count = kept;
 }
 
-/* Those that have come back while it was at work. */
+/* Adds devices that returned while the run was working. */
 static void take_in(struct runner *r)
 {
     r->present += r->joining;
@@ -113,7 +113,7 @@ static void enter(struct runner *r, enum phase phase)
     if (phase == RESTARTING) r->phase_end_s = r->now_s + r->f->restart_s;
 }
 
-/* After a failure: from the last checkpoint on, with the devices that there are. */
+/* Restarts after a failure: from the last checkpoint, with the available devices. */
 static void start_again(struct runner *r)
 {
     r->out->again_s += r->done_s - r->saved_s;
@@ -122,7 +122,7 @@ static void start_again(struct runner *r)
     enter(r, r->present >= needed(r) ? RESTARTING : WAITING);
 }
 
-/* Up to `until_s`, nothing else happening before. */
+/* Advances to `until_s`; no event comes before. */
 static void pass_time(struct runner *r, double until_s)
 {
     double span_s = until_s - r->now_s;
@@ -142,20 +142,20 @@ static void pass_time(struct runner *r, double until_s)
     forget_ended(r);
 }
 
-/* When work has come to the next checkpoint or its end. */
+/* Returns the time of the next checkpoint or of the end of work. */
 static double work_ends_s(const struct runner *r)
 {
     double left_s = fmin(r->of->work_s, r->saved_s + r->of->checkpoint_every_s) - r->done_s;
     return r->now_s + left_s * slowdown(r);
 }
 
-/* The phase has come to its end by itself; false: and with it the run. */
+/* Ends the phase at its planned time. Returns false if the run ends with it. */
 static bool end_phase(struct runner *r)
 {
     double mark_s = fmin(r->of->work_s, r->saved_s + r->of->checkpoint_every_s);
     switch (r->phase) {
     case WORKING:
-        r->out->work_s += mark_s - r->done_s; /* what rounding left */
+        r->out->work_s += mark_s - r->done_s; /* rounding error */
         r->done_s = mark_s;
         if (r->done_s >= r->of->work_s) return false;
         enter(r, WRITING);
@@ -176,7 +176,7 @@ static void fill_place(struct runner *r, uint32_t place)
 {
     r->empty[place] = false;
     draw_failure(r, place);
-    /* a run at work takes it in when it next stands still */
+    /* a working run adds it at its next stop */
     if (r->phase == WORKING || r->phase == WRITING)
         r->joining++;
     else
@@ -200,17 +200,17 @@ static void repair(struct runner *r, double seconds)
     sim_queue_set(r->queue, repair_owner(r, repair), r->now_s + seconds, sim_order(ORDER_RETURN, repair));
 }
 
-/* The device at the place goes, for so long; < 0: as long as a repair takes by chance. */
+/* Removes the device at the place for away_s seconds; < 0: for a random repair time. */
 static void lose(struct runner *r, uint32_t place, double away_s)
 {
     if (r->empty[place]) return;
     sim_queue_remove(r->queue, place);
     r->out->interruptions++;
     r->empty[place] = true;
-    take_in(r); /* the run stands still from here on, and it may be one of those */
+    take_in(r); /* the run stops here, and may include returned devices */
     r->present--;
     if (away_s < 0) away_s = r->f->repair_s > 0 ? exponential_s(r, place, r->f->repair_s) : 0;
-    if (r->phase != WAITING) start_again(r); /* before a spare takes its place, which then is there at once */
+    if (r->phase != WAITING) start_again(r); /* before a spare replaces it, which is then there at once */
     if (away_s > 0) {
         repair(r, away_s);
         if (r->spares == 0) return;
@@ -296,7 +296,7 @@ static void run(struct runner *r)
                 return;
             }
         } else {
-            return; /* nothing will ever come back */
+            return; /* no device will return */
         }
     }
 }

@@ -1,28 +1,27 @@
 /*
- * A plan of a million steps is walked, not loaded. At any moment the simulator needs the operations
- * that run, those that could be next on their streams, and what lies between them in plan order:
+ * A plan of a million steps is walked, not loaded. At any moment the simulator needs the running operations, the
+ * candidates to run next on their streams, and the operations between them in plan order:
  *
  *     plan order  ... done | base . d d r d w r d w w issued | not yet walked ...
  *                            ^ oldest that is not done          d done, r running, w waiting
  *
- * Records lie in a ring, indexed by the low bits of their number. What has a length of its own goes
- * into two more rings, written in the same order and freed in the same order: the numbers waited
- * for, and the lifetimes of the device memory used. A record needs the start of its part only; the
- * next record's start is the end.
+ * Records are in a ring, indexed by the low bits of their number. Lists of variable length are in two more rings,
+ * written and freed in the same order: the numbers of awaited operations, and the lifetimes of the device memory used.
+ * A record has only the start of its lists; the next record's start is their end.
  *
  *     ops    [ 7: waits at 12, uses at 30 ][ 8: waits at 14, uses at 33 ][ 9: ...
  *     waits  ... | 12: 3 5 | 14: 6 | ...
  *
- * What is done already when an operation is issued needs no waiting and is dropped at once.
+ * Awaited operations that are already done when an operation is issued are dropped at once.
  *
- * When a ring is full it is doubled: in place where it has not begun anew yet, as while the window becomes the plan,
- * else its entries are put where the longer mask says. So memory is in proportion to the widest window, about
- * 32 + 4 * (waits + uses) bytes per operation of it. How wide that is lies with the plan: a stream that has nothing to
- * do for a long stretch of the plan makes the window span that stretch (sim.c says why).
+ * A full ring is doubled: in place if it has not wrapped around yet, as while the window grows to the whole plan; else
+ * its entries move to the positions of the longer mask. So memory is proportional to the widest window, about 32 + 4 *
+ * (waits + uses) bytes per operation in it. The plan determines this width: a stream that is idle for a long stretch of
+ * the plan makes the window span that stretch (see sim.c).
  *
- * Tried and left: lists of dependants per operation. Counting down the waits of every operation
- * costs an allocation per wait from a pool, and most of them are over before the operation is at the
- * head of its stream; looking at the waits of the heads alone needs neither counters nor lists.
+ * Tried and rejected: lists of dependants per operation. Counting down the waits of every operation costs an allocation
+ * per wait from a pool, and most waits have ended before the operation is at the head of its stream. Checking only the
+ * waits of the heads needs neither counters nor lists.
  */
 #include "sim/window.h"
 
@@ -37,12 +36,12 @@ static_assert(sizeof(struct sim_op) == 32, "two records in a cache line");
 
 /* --- rings ---------------------------------------------------------------------------------- */
 
-/* To a new ring. */
+/* Copies entries to a new ring. */
 static bool ring_move(char **ring, uint32_t mask, uint32_t larger_mask, size_t size, uint32_t first, uint32_t end)
 {
     char *larger = alloc_zeroed((size_t)larger_mask + 1, size);
     if (!larger) return false;
-    for (uint32_t i = first, count; i != end; i += count) { /* up to where the shorter ring begins anew */
+    for (uint32_t i = first, count; i != end; i += count) { /* up to the point where the shorter ring wraps around */
         count = mask + 1 - (i & mask);
         if (count > end - i) count = end - i;
         memcpy(larger + (size_t)(i & larger_mask) * size, *ring + (size_t)(i & mask) * size, count * size);
@@ -52,11 +51,11 @@ static bool ring_move(char **ring, uint32_t mask, uint32_t larger_mask, size_t s
     return true;
 }
 
-/* Twice as long. Entries [first, end) are kept. False when there is no memory. */
+/* Doubles a ring and keeps entries [first, end). Returns false when memory ends. */
 static bool ring_double(void *ring, uint32_t *mask, size_t size, uint32_t first, uint32_t end)
 {
     uint32_t larger_mask = *mask * 2 + 1;
-    bool in_place = first <= end && end <= *mask + 1; /* it has not begun anew yet */
+    bool in_place = first <= end && end <= *mask + 1; /* it has not wrapped around yet */
     char *entries;
     memcpy(&entries, ring, sizeof entries);
     if (in_place) {
@@ -76,7 +75,7 @@ static bool ring_fits(uint32_t mask, uint32_t first, uint32_t end, uint32_t more
     return (uint64_t)(end - first) + more <= (uint64_t)mask + 1;
 }
 
-/* Room for `more` entries behind `end`. */
+/* Makes room for `more` entries after `end`. */
 static bool ring_reserve(void *ring, uint32_t *mask, size_t size, uint32_t first, uint32_t end,
                          uint32_t more)
 {
@@ -129,7 +128,7 @@ uint64_t sim_window_bytes(const struct sim_window *window)
 
 /* --- issuing -------------------------------------------------------------------------------- */
 
-/* One more record than operations: the one behind the last. */
+/* Checks the room for one more record than operations: the record after the last one. */
 static bool fits(const struct sim_window *w, const struct plan_walk_op *op)
 {
     return ring_fits(w->op_mask, (uint32_t)w->base, (uint32_t)w->issued + 1, 1) &&
@@ -196,7 +195,7 @@ enum status sim_window_issue(struct sim_window *window, bool *some, uint32_t *lo
     *low = (uint32_t)window->issued++;
     struct sim_op *record = sim_window_op(window, *low);
     record->op = (uint32_t)(op.op - window->plan->ops);
-    record->group = PLAN_NONE; /* not what an operation left there: sim/steady.h compares records */
+    record->group = PLAN_NONE; /* clears the old value, because sim/steady.h compares records */
     record->peer = op.peer;
     if (op.op->kind == OP_COLLECTIVE) join(window, &op, record);
     record->minibatch = (op.minibatch < SIM_MINIBATCH_LAST ? op.minibatch : SIM_MINIBATCH_LAST) & SIM_MINIBATCH_LAST;

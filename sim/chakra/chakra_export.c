@@ -1,20 +1,20 @@
 /*
- * One walk over the plan writes all ranks, or as many as files may be open; a plan for more takes a walk for
- * each RANKS_AT_ONCE. Every walk numbers the same nodes alike:
+ * One walk over the plan writes all ranks, or as many ranks as files may be open; a plan with more ranks takes a walk
+ * for each RANKS_AT_ONCE. Every walk numbers nodes in the same way, with N operations in total:
  *
  *     n              operation n of the plan; of a copy between devices its RECV, of a collective its last
  *                    round
- *     N + n          the SEND of that copy, N operations in all
- *     2 N + k        in turn: signals (both ends have one number) and earlier rounds
+ *     N + n          the SEND of that copy
+ *     2 N + k        in sequence: signals (both ends have one number) and earlier rounds
  *
- * What is kept of an operation is where it is: two bytes for its rank and two for the source of a copy.
+ * The exporter stores only the place of an operation: two bytes for its rank and two for the source of a copy.
  *
  *     rank 0   compute 7 ----> SEND N+9               compute 12          12 acquires the slot that 9 leaves
  *     rank 1                   RECV 9 ---> compute 11   ^
  *                                 \___________________  | SEND N+9 is on rank 0 already: no signal
  *
- * Several operations of a rank that wait for the same one elsewhere share a signal, as long as the cache
- * remembers it; one more does no harm.
+ * Several operations of a rank that wait for one operation elsewhere share a signal while the cache holds it; a
+ * repeated signal is harmless.
  */
 #include "sim/chakra/chakra_export.h"
 
@@ -39,8 +39,8 @@ static const uint64_t operations_max = (uint64_t)1 << 40;
 
 static_assert(DEVICES_MAX <= UINT16_MAX, "a rank is two bytes");
 
-/* Collectives of one group on different streams may run at the same time, so they are of different process
- * groups. One of COMMUNICATORS by set of axes and stream. */
+/* Collectives of one group on different streams may run at the same time, so each set of axes and stream has process
+ * groups of its own. COMMUNICATORS is the number of such sets. */
 enum { COMMUNICATORS = STREAM_HOST << AXIS_COUNT };
 static_assert(COMMUNICATORS <= 64, "a set of them fits a number");
 static uint32_t communicator_of(const struct plan_op *op)
@@ -54,7 +54,7 @@ static uint32_t axes_of(uint32_t communicator)
 }
 
 struct placed {
-    uint16_t rank, source; /* source: of a copy between devices; else the rank */
+    uint16_t rank, source; /* source: of a copy between devices; else equal to rank */
 };
 
 struct signal {
@@ -63,7 +63,7 @@ struct signal {
     bool some;
 };
 
-/* Dependencies of a node that is being written. */
+/* Dependencies of the node being written. */
 struct deps {
     uint64_t *ids;
     uint32_t count;
@@ -102,9 +102,9 @@ static enum status write_node(struct exporter *e, uint32_t rank, const struct ch
     return chakra_write_node(&e->writer, e->files[rank - e->first_rank], node, err);
 }
 
-/* --- what a node waits for ------------------------------------------------------------------ */
+/* --- dependencies -------------------------------------------------------------------------- */
 
-/* The two ends of a message; ids may be those of two nodes, or one for both. */
+/* Makes one end of a message; the two ends have ids of two nodes, or one id for both. */
 static struct chakra_node message_end(uint32_t type, uint64_t id, uint32_t from, uint32_t to, uint64_t tag)
 {
     return (struct chakra_node){.id = id,
@@ -115,7 +115,7 @@ static struct chakra_node message_end(uint32_t type, uint64_t id, uint32_t from,
                                 .family = CHAKRA_NONE};
 }
 
-/* The id on rank `to` of the news that `operation` has ended. */
+/* Returns the id, on rank `to`, of the signal that `operation` has ended. */
 static enum status signal_of(struct exporter *e, uint64_t operation, uint32_t to, uint64_t *id,
                              struct error *err)
 {
@@ -139,7 +139,7 @@ static enum status signal_of(struct exporter *e, uint64_t operation, uint32_t to
     return STATUS_OK;
 }
 
-/* The operation that `rank` waits for, as a node of that rank. */
+/* Adds the operation that `rank` waits for, as a node of that rank. */
 static enum status depend(struct exporter *e, uint32_t rank, uint64_t operation, struct deps *deps,
                           struct error *err)
 {
@@ -147,14 +147,14 @@ static enum status depend(struct exporter *e, uint32_t rank, uint64_t operation,
     uint64_t id = operation;
     if (placed->rank != rank && placed->source == rank) id = e->total + operation;
     else if (placed->rank != rank && signal_of(e, operation, rank, &id, err) != STATUS_OK) return err->status;
-    for (uint32_t i = 0; i < deps->count; i++) /* ASTRA-sim waits for ever for what is named twice */
+    for (uint32_t i = 0; i < deps->count; i++) /* ASTRA-sim waits for ever if a dependency is listed twice */
         if (deps->ids[i] == id) return STATUS_OK;
     assert(deps->count < DEPS_MAX);
     deps->ids[deps->count++] = id;
     return STATUS_OK;
 }
 
-/* What the source of a copy knows itself it waits for itself. */
+/* Finds dependencies. The source of a copy waits itself for its own operations. */
 static enum status find_deps(struct exporter *e, const struct plan_walk_op *op, struct error *err)
 {
     uint64_t before = e->last[op->stream];
@@ -233,7 +233,7 @@ static enum status write_message(struct exporter *e, const struct plan_walk_op *
     return write_node(e, op->peer, &end, err);
 }
 
-/* Rounds are a chain, whose first waits and whose last others wait for. */
+/* Writes the rounds as a chain: the first one has the dependencies, and others wait for the last. */
 static enum status write_collective(struct exporter *e, const struct plan_walk_op *op, struct chakra_node *node,
                                     struct error *err)
 {
@@ -248,7 +248,7 @@ static enum status write_collective(struct exporter *e, const struct plan_walk_o
     node->type = CHAKRA_COLLECTIVE;
     node->comm_type = collective_types[op->op->collective];
     node->comm_size = op->op->bytes;
-    if (op->op->collective == COLLECTIVE_ALL_GATHER) /* what each member has before */
+    if (op->op->collective == COLLECTIVE_ALL_GATHER) /* the bytes of each member before the collective */
         node->comm_size = (op->op->bytes + members - 1) / members;
     node->pg_name = group;
     node->family = e->families[op->gang][communicator_of(op->op)];
@@ -284,7 +284,7 @@ static enum status write_op(struct exporter *e, const struct plan_walk_op *op, s
 
 /* --- process groups ------------------------------------------------------------------------- */
 
-/* Groups of every gang and communicator that an operation names, from number 1 on. Those of one gang and
+/* Numbers the groups of every gang and communicator that an operation names, from 1. The groups of one gang and
  * communicator are a family. */
 static enum status number_groups(struct exporter *e, struct error *err)
 {
@@ -356,7 +356,7 @@ static enum status open_files(struct exporter *e, struct error *err)
     return STATUS_OK;
 }
 
-/* All that are open; after the first failure none is committed any more. */
+/* Closes all open files; after the first failure no file is committed. */
 static enum status close_files(struct exporter *e, enum status status, struct error *err)
 {
     for (uint32_t i = 0; i < RANKS_AT_ONCE; i++) {
@@ -383,7 +383,7 @@ static enum status write_ranks(struct exporter *e, struct error *err)
     return close_files(e, status, err);
 }
 
-/* What an export of more ranks left at the prefix: whoever reads would take it for ranks of this plan. */
+/* Removes files of further ranks from an earlier export; readers would take them for ranks of this plan. */
 static enum status remove_further(const struct exporter *e, struct error *err)
 {
     char path[CHAKRA_PATH_BYTES];

@@ -1,11 +1,10 @@
 /*
- * From nodes to activities, in steps: who meets whom (chakra_match.c), how long it takes, in which queue it
- * stands, what waits for what. Queues have fixed numbers first and are then numbered without those that
- * nothing is in:
+ * Nodes become activities in steps: matching (chakra_match.c), durations, queues, dependencies. Queues first have fixed
+ * numbers; then queues without nodes are removed:
  *
- *     4 d + 0 .. 3   device d: computations, copies in, copies out, what it receives
+ *     4 d + 0 .. 3   device d: computations, copies in, copies out, receives
  *     4 D + r        host thread of rank r
- *     5 D + 0 .. 3   the machine's: host, cpu, read, write
+ *     5 D + 0 .. 3   of the machine: host, cpu, read, write
  *     5 D + 4 + g    process group g
  */
 #include "sim/chakra/chakra_import.h"
@@ -27,7 +26,7 @@ enum { OWN_QUEUES = 4, SHARED_QUEUES = 4, EDGES_MAX = INT32_MAX };
 
 /* --- process groups ------------------------------------------------------------------------- */
 
-/* The trace's groups, and behind them that of all ranks. */
+/* Takes the trace's groups, then the group of all ranks. */
 static enum status take_groups(struct chakra_import *import, struct error *err)
 {
     const struct chakra_trace *trace = import->trace;
@@ -47,16 +46,16 @@ static enum status take_groups(struct chakra_import *import, struct error *err)
     return STATUS_OK;
 }
 
-/* What is found out about groups that have collectives. */
+/* The use of a group with collectives. */
 struct group_use {
     uint32_t rank, node; /* of its first collective */
-    uint32_t family;     /* as that says, or CHAKRA_NONE */
+    uint32_t family;     /* number of its family, or CHAKRA_NONE */
     bool used, found;
     struct collective_group links;
 };
 
-/* Add to a family, from group `first` on, what is of its size and shares no member: rank_marks[r] is the
- * family that r is in. Their members go to `devices`; how many groups these are. */
+/* Adds to a family, from group `first` on, groups of its size without common members: rank_marks[r] is the family of r.
+ * Their members go to `devices`. Returns the number of groups. */
 static uint32_t gather_family(const struct chakra_import *import, struct group_use *uses, uint32_t first,
                               uint32_t *rank_marks, uint32_t *devices, uint32_t *family)
 {
@@ -78,7 +77,7 @@ static uint32_t gather_family(const struct chakra_import *import, struct group_u
     return count;
 }
 
-/* Links of the members of all groups that are used. */
+/* Finds the links of the members of all used groups. */
 static enum status find_links(struct chakra_import *import, struct group_use *uses, struct error *err)
 {
     struct arena scratch = {0};
@@ -119,7 +118,7 @@ static enum status use_groups(struct chakra_import *import, struct group_use *us
     return find_links(import, uses, err);
 }
 
-/* --- how long ------------------------------------------------------------------------------- */
+/* --- durations --------------------------------------------------------------------------------- */
 
 static enum status compute_s(const struct chakra_import *import, uint32_t rank, uint32_t index, double *out,
                              struct error *err)
@@ -155,14 +154,14 @@ static enum status collective_s(const struct chakra_import *import, const struct
     if (node->algorithm && forced == COLLECTIVE_ALGORITHM_COUNT)
         return chakra_import_fail(import, rank, index, err, "asks for unknown algorithm '%s'", node->algorithm);
     out->bytes = node->comm_size > 0 ? node->comm_size : 1;
-    if (node->comm_type == CHAKRA_ALL_GATHER) out->bytes *= members; /* what they have together */
+    if (node->comm_type == CHAKRA_ALL_GATHER) out->bytes *= members; /* the bytes of all members together */
     out->seconds = collective_seconds(kinds[node->comm_type], forced, &use->links, out->bytes);
     return STATUS_OK;
 }
 
-/* --- in which queue, and all else of a node ------------------------------------------------- */
+/* --- queues and other fields of nodes ------------------------------------------------------------ */
 
-/* The plan's stream that the node says it is on; STREAM_KIND_COUNT: it says none. */
+/* Finds the plan's stream that the node names; STREAM_KIND_COUNT: none. */
 static enum status stream_of(const struct chakra_import *import, uint32_t rank, uint32_t index, uint32_t *out,
                              struct error *err)
 {
@@ -187,7 +186,7 @@ static enum status stream_of(const struct chakra_import *import, uint32_t rank, 
     return STATUS_OK;
 }
 
-/* Behind those of devices come, host by host, those that its ranks share. */
+/* Returns a queue of a host that its ranks share; these come after those of devices, host by host. */
 static uint32_t host_queue(const struct hardware *hardware, uint32_t rank, uint32_t which)
 {
     return 5 * hardware->device_count + hardware->devices[rank].host * SHARED_QUEUES + which;
@@ -258,7 +257,7 @@ static enum status fill_node(const struct chakra_import *import, const struct gr
     }
 }
 
-/* Activities; those that ranks share are filled by the first of them. */
+/* Fills activities; an activity of several ranks is filled from the first of them. */
 static enum status fill_nodes(struct chakra_import *import, struct error *err)
 {
     struct arena scratch = {0};
@@ -288,7 +287,7 @@ static int compare_pairs(const void *a, const void *b)
     return (left->from > right->from) - (left->from < right->from);
 }
 
-/* Of all messages, each once; nodes know theirs. */
+/* Finds the pairs of all messages, each once, and sets the pair of each node. */
 static enum status find_pairs(struct chakra_import *import, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -382,9 +381,9 @@ static enum status make_queues(struct chakra_import *import, struct error *err)
     return status;
 }
 
-/* --- what waits for what -------------------------------------------------------------------- */
+/* --- dependencies ------------------------------------------------------------------------------ */
 
-/* Each dependency: count it, or with `fill` set write it down behind those of the same node. */
+/* Visits each dependency: counts it or, if `fill` is set, stores it with the others of its node. */
 static void visit_deps(struct chakra_import *import, uint32_t *fill)
 {
     struct sim_graph *graph = &import->graph;
@@ -448,7 +447,7 @@ static enum status number_nodes(struct chakra_import *import, struct error *err)
     return status;
 }
 
-/* Which node of the trace it is that never begins. */
+/* Reports the node of the trace that never begins. */
 static enum status fail_never(const struct chakra_import *import, uint32_t activity, struct error *err)
 {
     for (uint32_t r = 0; r < import->trace->rank_count; r++)

@@ -1,9 +1,8 @@
 /*
- * Who meets whom: the two ends of messages, the members of collectives.
+ * Matching: the two ends of messages, and the members of collectives.
  *
- * The ends of each kind are sorted by what they have in common, then those that meet stand side by side.
- * Partners are told by their order in the files, as a communicator matches calls, and have to agree about
- * bytes and kind.
+ * The ends of each kind are sorted by key, so that matching ends are neighbours. Partners match by their order in the
+ * files, as a communicator matches calls, and must agree in bytes and kind.
  */
 #include "sim/chakra/chakra_state.h"
 
@@ -56,7 +55,7 @@ static int compare_ends(const void *a, const void *b)
     return (left->node > right->node) - (left->node < right->node);
 }
 
-/* How many from the first on have its key. */
+/* Returns how many ends, from the first on, have its key. */
 static size_t alike(const struct chakra_end *ends, size_t count)
 {
     size_t n = 1;
@@ -89,7 +88,7 @@ static enum status message_end(const struct chakra_import *import, uint32_t rank
     return STATUS_OK;
 }
 
-/* Ends of one key: as many of one kind as of the other. */
+/* Pairs ends of one key; there must be equal numbers of both kinds. */
 static enum status pair_ends(struct chakra_import *import, const struct chakra_end *ends, size_t count,
                              struct error *err)
 {
@@ -147,7 +146,7 @@ enum status chakra_group_of(const struct chakra_import *import, uint32_t rank, u
                               " is not in", node->pg_name, rank);
 }
 
-/* Collectives of one group and number: one of each member, all alike. */
+/* Joins collectives of one group and number: one of each member, all equal. */
 static enum status join_ends(struct chakra_import *import, const struct chakra_end *ends, size_t count,
                              struct error *err)
 {
@@ -179,7 +178,7 @@ struct ends {
     size_t count;
 };
 
-/* `counts`: per group, zeros; how many collectives a rank has had of it. */
+/* `counts`: per group, zeroed before; number of collectives of a rank so far. */
 static enum status list_ends(const struct chakra_import *import, uint32_t *counts, struct ends *messages,
                              struct ends *collectives, struct error *err)
 {
@@ -213,7 +212,7 @@ static enum status join(struct chakra_import *import, const struct ends *of,
     return STATUS_OK;
 }
 
-/* Activities in a row, without those that became parts of others. */
+/* Numbers activities without gaps, leaving out those that became parts of others. */
 static void number_activities(struct chakra_import *import, uint32_t count, uint32_t *numbers)
 {
     uint32_t used = 0;

@@ -1,14 +1,13 @@
 /*
- * The loop of sim.c without a plan: all nodes are there from the beginning, and a node says itself who waits
- * for it.
+ * The loop of sim.c without a plan: all nodes are there from the beginning, and each node has a list of its successors.
  *
  *     loop:  settle   rates and speeds, once
- *            pop      the next event: a latency is over, and a flow begins; or a node has ended, its queue
- *                     begins the next that is ready, and what waited for it becomes ready
+ *            pop      the next event: a latency ends and a flow begins; or a node ends, its queue begins the
+ *                     next ready node, and its successors become ready
  *
- * Nodes that take no time end where they become ready. A list of those that are still to be looked at stands
- * in for recursion: chains of them may be as long as the trace. The list and the queues' are one array of
- * links, for a node is in one of them at most.
+ * Nodes that take no time end when they become ready. A list of nodes to handle replaces recursion, since chains may be
+ * as long as the trace. This list and the queues' lists share one array of links, because a node is in at most one of
+ * them.
  */
 #include "sim/chakra/graph.h"
 
@@ -26,7 +25,7 @@
 #include "sim/network/interference.h"
 #include "sim/network/machine.h"
 
-enum event_kind { EVENT_END, EVENT_FLOW }; /* the order of what happens at the same time */
+enum event_kind { EVENT_END, EVENT_FLOW }; /* the order of events at equal times */
 
 enum { PROGRESS_NODES = 1 << 17 };
 
@@ -38,8 +37,8 @@ struct lane {
     struct list ready;
     uint32_t running;     /* node, or SIM_GRAPH_NONE */
     bool copies, slowed, in_latency;
-    uint32_t path;        /* of the copy under way */
-    uint32_t device;      /* hardware_cpu() where there is none */
+    uint32_t path;        /* of the running copy */
+    uint32_t device;      /* hardware_cpu() if the queue has no device */
     double latency_s, rate;
     double volume, start_s;
     uint64_t span;
@@ -83,7 +82,7 @@ static uint32_t pop(struct run *run, struct list *list)
     return node;
 }
 
-/* --- beginnings ----------------------------------------------------------------------------- */
+/* --- begins ------------------------------------------------------------------------------------ */
 
 static void begin_flow(struct run *run, struct lane *lane)
 {
@@ -113,7 +112,7 @@ static void begin_copy(struct run *run, struct lane *lane, uint32_t owner, const
         begin_flow(run, lane);
 }
 
-/* The queue's next node, if it can begin. */
+/* Begins the queue's next node, if possible. */
 static void begin_next(struct run *run, uint32_t owner)
 {
     struct lane *lane = &run->lanes[owner];
@@ -147,7 +146,7 @@ static void become_ready(struct run *run, uint32_t node)
 
 /* --- ends ----------------------------------------------------------------------------------- */
 
-/* Nodes that have ended, and those of no time behind them. */
+/* Handles nodes that have ended, and successors that take no time. */
 static void go_on(struct run *run)
 {
     const struct sim_graph *graph = run->graph;
@@ -262,13 +261,13 @@ static void fill_lane(struct run *run, uint32_t q)
     else if (queue->kind != STREAM_HOST && !joins) lane->slowed = sim_interference_affects(run->interference, lane->device);
     run->slowed |= lane->slowed;
     if (!lane->copies || queue->kind == STREAM_P2P) return;
-    lane->path = (lane->device + queue->host) * 2 + out; /* storage's stand where the processors' would */
+    lane->path = (lane->device + queue->host) * 2 + out; /* storage's paths have the place of the processors' paths */
     lane->rate = run->paths[lane->path].cap_bytes_per_s;
     run->path_lanes[lane->path] = q;
     if (!host) lane->latency_s = cost_copy_latency_s(run->hardware, lane->device, out ? COPY_D2H : COPY_H2D);
 }
 
-/* The lane of each device that fetches, for the paths of pairs. */
+/* Fills in the lane of each fetching device, for the paths of pairs. */
 static void fill_p2p_lanes(struct run *run)
 {
     for (uint32_t q = 0; q < run->graph->queue_count; q++) {
@@ -394,7 +393,7 @@ static enum status fill_result(struct run *run, struct sim_result *result, struc
     return arena_string(&result->arena, text, &result->binds, err);
 }
 
-/* A node of a circle, or behind one. */
+/* Returns a node of a cycle, or one that waits for a cycle. */
 static uint32_t find_waiting(const struct sim_graph *graph)
 {
     for (uint32_t n = 0; n < graph->node_count; n++)

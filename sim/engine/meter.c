@@ -30,7 +30,7 @@ static void repeat_count(void *number, uint64_t before, uint64_t times)
 {
     uint64_t shown;
     memcpy(&shown, number, sizeof shown);
-    shown += times * (shown - before); /* modulo 2^64, which counting down needs */
+    shown += times * (shown - before); /* modulo 2^64, for counters that count down */
     memcpy(number, &shown, sizeof shown);
 }
 

@@ -1,11 +1,10 @@
 /*
- * A tournament in which every owner has its place.
+ * A tournament in which every owner has a fixed place.
  *
- * A simulated finish is a guess that changes whenever something else starts or ends, so most calls
- * move an entry that is already there, and one change of rates moves those of several neighbours. A
- * heap pays for each of them by itself, at a mispredicted branch per level. Here an owner's key stays
- * where it is; eight neighbours are a *block*, the first of a block plays against that of the block
- * beside it, and so on up to the first of all:
+ * A predicted end changes whenever another operation starts or ends, so most calls move an existing entry, and one
+ * change of rates moves those of several neighbours. A heap pays for each move separately, with a mispredicted branch
+ * per level. Here an owner's key stays in place; eight neighbours are a *block*, the first entry of a block plays
+ * against that of the neighbouring block, and so on up to the first of all:
  *
  *     keys      3 7 9 - - 5 8 6 | 4 - - 2 9 9 - - | - - - - - - - -      - : no entry
  *     blocks           3        |        2        |        -             nodes[4 ..]
@@ -14,26 +13,24 @@
  *                                 \          /
  *                                      2                                   nodes[1]
  *
- * Setting an entry writes its key and notes its block. Asking for the first plays the noted blocks
- * and the matches above them, so entries that change together cost one way up; and an owner that is
- * popped and gets a new entry at once, as most do, costs one as well. While several blocks are noted,
- * a match above one of them may be played against the stale winner of another; but it is above the
- * other as well, and is played again when that one's turn comes.
+ * Setting an entry writes its key and notes its block. Reading the first entry replays the noted blocks and the matches
+ * above them, so entries that change together cost one way up. An owner that is popped and set again at once, the usual
+ * case, costs one way up as well. While several blocks are noted, a match above one of them may use the stale winner of
+ * another; but that match is also above the other block, and is replayed with it.
  *
- * Comparing. Which of two is first is as random as the simulation, so a branch on it is mispredicted
- * half of the time. Times are kept as integers, so that a comparison becomes a conditional move; the
- * branch on equal times is hardly ever taken. Owners without an entry have a key behind all others, so that a
- * block is looked at as a whole; and the way up has no other branch but its length, which is the same every time.
+ * Comparing. The winner of a match is as random as the simulation, so a branch on it is mispredicted half of the time.
+ * Times are stored as integers, so that a comparison becomes a conditional move; the branch on equal times is rarely
+ * taken. Owners without an entry have a key after all others, so that a block is compared as a whole. The way up has no
+ * other branch but its length, which is constant.
  *
- * Ties. Two events at the same time are ordered by `order` (kind, then operation number), never by
- * their owners; with numbers unique the order is total and the run reproducible.
+ * Ties. Two events at the same time are ordered by `order` (kind, then operation number), never by their owners; with
+ * unique numbers the order is total and the run reproducible.
  *
- * Time does not go back: an entry before the last one popped is a mistake of the caller and asserted.
+ * Time does not go back: setting an entry before the last one popped is a caller's mistake and asserted.
  *
- * Memory: 19 bytes an owner, of a power of two of blocks. No allocation after creation.
- * Before blocks were looked at as a whole: hold model (pop, set it later, move every second time another one),
- * best of 15 on an EPYC, 28 ns with 16 owners, 44 with 256, 52 with 4096; a 4-ary heap with positions took 31, 45
- * and 67.
+ * Memory: 19 bytes per owner, for a power of two of blocks. No allocation after creation. Before blocks were compared
+ * as a whole: hold model (pop, set it later, move another one every second time), best of 15 on an EPYC, 28 ns with 16
+ * owners, 44 with 256, 52 with 4096; a 4-ary heap with positions took 31, 45 and 67.
  *
  * Source: tournament trees (Knuth, The Art of Computer Programming, vol. 3, sec. 5.4.1).
  */
@@ -43,8 +40,8 @@
 
 enum { BLOCK = SIM_QUEUE_BLOCK };
 
-/* Keys behind every time, those of NaNs: from here on there is no entry. In a block they differ, so that they are
- * no ties. */
+/* Keys after every time, those of NaNs: from this key on there is no entry. The absent keys of a block differ, so they
+ * are no ties. */
 static const uint64_t absent = UINT64_MAX - (BLOCK - 1);
 
 static inline uint64_t absent_key(uint32_t owner)
@@ -67,7 +64,7 @@ struct first {
     uint32_t owner;
 };
 
-/* The owner goes before the first of the others, at the same time. */
+/* Returns true if the owner precedes the first of the others at the same time. */
 static inline bool is_tie(const struct sim_queue *queue, uint32_t owner, struct first first)
 {
     return queue->times[owner] == first.time && queue->orders[owner] < queue->orders[first.owner];
@@ -82,15 +79,16 @@ static __attribute__((noinline)) struct first play_block_with_ties(const struct 
     return best;
 }
 
-/* The first of two, whose times differ. Selected by arithmetic, as compilers take a branch else, which is as random as
- * the simulation. */
+/* Returns the first of two entries with different times. Uses arithmetic, because compilers make a branch otherwise,
+ * which would be as random as the simulation. */
 static inline struct first first_of(struct first a, struct first b)
 {
     uint64_t second = -(uint64_t)(b.time < a.time);
     return (struct first){b.time < a.time ? b.time : a.time, a.owner ^ ((a.owner ^ b.owner) & (uint32_t)second)};
 }
 
-/* Pair by pair, that one comparison need not wait for all others. False, and nothing is known, when there are ties. */
+/* Plays a block pair by pair, so that comparisons are independent. Returns false, without a result, if there are
+ * ties. */
 static inline bool play_block(const struct sim_queue *queue, uint32_t block, struct first *out)
 {
     struct first firsts[BLOCK];
@@ -107,7 +105,7 @@ static inline bool play_block(const struct sim_queue *queue, uint32_t block, str
     return true;
 }
 
-/* The way up from a block with that first owner. */
+/* Replays the way up from a block with this first owner. */
 static inline void play_matches(struct sim_queue *queue, uint32_t block, struct first best)
 {
     uint64_t *times = queue->node_times;
@@ -194,7 +192,7 @@ bool sim_queue_first(struct sim_queue *queue, struct sim_event *out)
     return first_entry(queue, out);
 }
 
-/* All that was noted has been played. */
+/* Pops the first entry, after all noted blocks have been replayed. */
 static inline bool pop_first(struct sim_queue *queue, struct sim_event *out)
 {
     if (!first_entry(queue, out)) return false;
@@ -212,7 +210,7 @@ static __attribute__((noinline)) bool pop_with_ties(struct sim_queue *queue, str
     return pop_first(queue, out);
 }
 
-/* It calls nothing but at its end, so that no register need be saved. */
+/* Calls other functions only at its end, so that no register must be saved. */
 bool sim_queue_pop(struct sim_queue *queue, struct sim_event *out)
 {
     for (uint32_t i = 0; i < queue->noted_count; i++) {
@@ -238,7 +236,7 @@ void sim_queue_shift(struct sim_queue *queue, double seconds)
     for (uint32_t i = 0; i < queue->owner_count; i++)
         if (queue->times[i] < absent)
             queue->times[i] = sim_queue_key(time_of_key(queue->times[i]) - seconds);
-    /* Rounding may have made times equal that were not; their order decides now. */
+    /* Rounding may have made different times equal; their order decides now. */
     for (uint32_t block = 0; block < queue->leaf_count; block++) play(queue, block);
 }
 

@@ -10,7 +10,7 @@ static inline bool is_before(struct sim_ready_entry a, struct sim_ready_entry b)
     return left < right;
 }
 
-/* Into the open `place`, or one above it. */
+/* Moves an entry into the open `place`, or above it. */
 static void rise(struct sim_ready *ready, uint32_t place, struct sim_ready_entry entry)
 {
     while (place > 1 && is_before(entry, ready->entries[place / 2])) {
@@ -20,8 +20,8 @@ static void rise(struct sim_ready *ready, uint32_t place, struct sim_ready_entry
     ready->entries[place] = entry;
 }
 
-/* Into the open `place`, or one below it or above. The better child goes up at each level whatever the entry is: which
- * one is as good as random, but no branch depends on it. */
+/* Moves an entry into the open `place`, below it or above it. At each level the better child moves up; the choice is as
+ * good as random, but no branch depends on it. */
 static void sink(struct sim_ready *ready, uint32_t place, struct sim_ready_entry entry)
 {
     uint32_t child = place * 2;
@@ -38,7 +38,7 @@ static void sink(struct sim_ready *ready, uint32_t place, struct sim_ready_entry
     rise(ready, place, entry);
 }
 
-/* The last entry goes into the open `place`. */
+/* Moves the last entry into the open `place`. */
 static void close_with_last(struct sim_ready *ready, uint32_t place)
 {
     struct sim_ready_entry last = ready->entries[ready->count--];

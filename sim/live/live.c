@@ -1,30 +1,31 @@
 /*
- * A unit's way: a slot, a copy in, its turn to compute, a copy out, and the slot is free.
+ * The phases of a unit: it takes a slot, is copied in, waits for its turn to compute, is copied out, and frees the
+ * slot.
  *
  *     slot 0   [ in ][ compute ][ out ][ in ][ comp ...
  *     slot 1   [  in  ]         [ compute  ][ out ][ ...        both copies in share the links
  *
- * As in sim.c the queue holds an event for each class of flows, for each device that computes, and for
- * each copy in its latency; a unit is three events, whatever the size of the machine. Taking one:
+ * As in sim.c, the queue holds an event for each bundle of flows, each computing device and each copy in its latency; a
+ * unit takes three events on a machine of any size. Handling one:
  *
- *     a copy in has ended     the device computes the unit, or has it wait behind others
+ *     a copy in has ended     the device computes the unit, or queues it
  *     a computation has       the copy out begins, and the next loaded unit's computation
- *     a copy out has          the slot is free and the job ready: the policy is asked, and where it
- *                             chooses, the next copy in begins at once
+ *     a copy out has          the slot is free and the job ready: the policy is asked, and if it chooses,
+ *                             the next copy in begins at once
  *
- * and then rates are settled, once. Neither the number of units nor that of minibatches is in any array.
+ * Then rates are settled, once. No array depends on the number of units or of minibatches.
  *
- * Cost of an activity (a copy or a computation; bench_engine.c, whole runs): 68 to 105 ns with 8 devices, 89 to 131 with
- * 64, 135 to 216 with 512 and 2048 jobs, on an EPYC. One more is 850, 970 and 1050 instructions; what grows is misses,
- * of 32 KB of cache 0.3, 8 and 20 (cachegrind), for what an event looks at lies in about
- * twenty lines, and with many devices all of them have been put out since their turn before. Hence records of a line each, for slots, devices, paths, stars and places
- * there. With 512 devices part of the time is making the tables of so many units: 187 ns each with 2 minibatches are 148
- * with 16. Of 1 MB of cache a unit then misses about twice, when its job becomes ready and when it is chosen; both are
- * prefetched.
+ * Cost of an activity (a copy or a computation; bench_engine.c, whole runs): 68 to 105 ns with 8 devices, 89 to 131
+ * with 64, 135 to 216 with 512 and 2048 jobs, on an EPYC. An additional activity takes 850, 970 and 1050 instructions.
+ * The growth comes from misses of a 32 KB cache: 0.3, 8 and 20 (cachegrind). The data of an event lies in about twenty
+ * cache lines, and with many devices all of them have been evicted since the last use. Hence slots, devices, paths,
+ * stars and their places have records of one cache line each. With 512 devices part of the time makes the tables of
+ * units: 187 ns with 2 minibatches become 148 with 16. In a 1 MB cache a unit then misses about twice, when its job
+ * becomes ready and when it is chosen; both are prefetched.
  *
- * Tried and left: prefetching what the event after this one looks at, found by playing it off without the one
- * at hand. That takes more than it saves, with 64 devices as with 512. A way up in the queue that ends where nothing
- * changes, and one loop less where a star's first end is found: 2 to 4 % fewer instructions, and no time saved.
+ * Tried and rejected: prefetching the data of the following event, found by replaying the queue without the current
+ * one. It costs more than it saves, with 64 devices and with 512. Ending the way up in the queue where nothing changes,
+ * and finding a star's first end with one loop less: 2 to 4 % fewer instructions, and no time saved.
  */
 #include "sim/live/live.h"
 
@@ -38,12 +39,12 @@
 #include "sim/limit.h"
 #include "sim/live/live_state.h"
 
-/* The order of what happens at the same time. */
+/* The order of events at equal times. */
 enum event_kind { EVENT_END, EVENT_FLOW };
 
 enum { PROGRESS_UNITS = 1 << 16 };
 
-/* All of an event is one function: a twentieth of its instructions were calls and returns. */
+/* Handles an event in one inlined function: calls and returns were a twentieth of its instructions. */
 #define HOT inline __attribute__((always_inline))
 
 static inline uint64_t event_order(enum event_kind kind, const struct live_slot *slot)
@@ -139,7 +140,7 @@ static HOT void begin_compute(struct live *live, uint32_t number)
     }
 }
 
-/* --- a unit's way ---------------------------------------------------------------------------- */
+/* --- phases of a unit ------------------------------------------------------------------------ */
 
 static HOT void is_loaded(struct live *live, uint32_t number)
 {
@@ -222,7 +223,7 @@ static HOT enum status computed(struct live *live, uint32_t d, struct error *err
     const struct live_job *job = &live->jobs[slot->job];
     bool copies = live_copies(slot->out_volume);
     if (copies) begin_copy(live, number, LIVE_OUT);
-    __builtin_prefetch(&live->units[job->first_unit + job->unit]); /* looked at when this one is over */
+    __builtin_prefetch(&live->units[job->first_unit + job->unit]); /* used when this unit ends */
     if (device->loaded > 0) {
         uint32_t next = live->loaded[d * live->slot_limit + device->first_loaded];
         device->loaded--;

@@ -1,5 +1,5 @@
-/* See live_state.h: everything that a run will need, in one arena; its size is that of the instance and
- * the machine, not of the run. */
+/* See live_state.h. Everything that a run needs is in one arena, whose size depends on the instance and the machine and
+ * not on the length of the run. */
 #include "sim/live/live_state.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "sim/engine/take.h"
 #include "sim/network/machine.h"
 
-/* --- what cannot be run ---------------------------------------------------------------------- */
+/* --- checks ---------------------------------------------------------------------------------- */
 
 static enum status check_policy(const struct live *live, struct error *err)
 {
@@ -54,7 +54,7 @@ static enum status check_instance(const struct live *live, struct error *err)
 
 /* --- devices and links ----------------------------------------------------------------------- */
 
-/* Devices are of one kind where computing and undisturbed copies take the same. */
+/* Returns true if computations and copies without contention take equal time on both devices. */
 static bool same_kind(const struct live *live, uint32_t a, uint32_t b)
 {
     const struct live_device *d = &live->devices[a], *e = &live->devices[b];
@@ -66,8 +66,8 @@ static bool same_kind(const struct live *live, uint32_t a, uint32_t b)
            !(d->out_latency_s > e->out_latency_s);
 }
 
-/* Devices whose copies are a bundle (flow.h), and their computations and latencies, are neighbours in a
- * block of the queue where it has room for them: they change together. */
+/* Numbers the owners of events. Devices whose copies are one bundle (flow.h), with their computations and latencies,
+ * are neighbours in a block of the queue if it has room, because they change together. */
 static enum status number_owners(struct live *live, bool latency, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -89,7 +89,7 @@ static enum status number_owners(struct live *live, bool latency, struct error *
             live->owner_events[next++] = LIVE_COMPUTING << LIVE_EVENT_SHIFT | d;
             for (uint32_t p = 2 * d; p < 2 * d + 2; p++) {
                 uint32_t b = sim_flows_bundle(live->flows, p * live->slot_limit);
-                if (live->bundle_owners[b] != UINT32_MAX) continue; /* another path's as well */
+                if (live->bundle_owners[b] != UINT32_MAX) continue; /* it has an owner, from another path */
                 live->bundle_owners[b] = next;
                 live->owner_events[next++] = LIVE_FLOWS << LIVE_EVENT_SHIFT | b;
             }
@@ -181,8 +181,8 @@ static enum status create_devices(struct live *live, struct error *err)
 
 /* --- jobs and units -------------------------------------------------------------------------- */
 
-/* The volume of a copy of `bytes`, or of so many ticks. As in sim.c it is whatever makes the copy last as
- * long as it should; where that is the bytes but for rounding, it is the bytes. */
+/* Returns the volume of a copy of `bytes`, or of a number of ticks. As in sim.c, the volume gives the copy its duration
+ * without contention; if it equals the bytes up to rounding, it is the bytes. */
 static double volume_on(const struct live *live, uint32_t device, enum copy_direction direction,
                         int64_t ticks, uint64_t bytes)
 {
@@ -221,7 +221,7 @@ static enum status create_units(struct live *live, struct error *err)
     const struct instance *in = live->in;
     struct arena scratch = {0};
     enum status status = STATUS_OK;
-    uint32_t *first = sim_take(&scratch, in->device_count, sizeof *first, &status, err); /* of each kind */
+    uint32_t *first = sim_take(&scratch, in->device_count, sizeof *first, &status, err); /* first device of each kind */
     for (uint32_t d = 0; d < in->device_count && status == STATUS_OK; d++) {
         uint32_t kind = 0;
         while (kind < live->kind_count && !same_kind(live, first[kind], d)) kind++;
@@ -293,7 +293,7 @@ static enum status name_streams(struct live *live, const char *prefix, struct er
             for (enum live_phase phase = LIVE_IN; phase <= LIVE_OUT; phase++) {
                 struct trace_stream *stream = &trace->streams[live_stream(live, d, s, phase)];
                 uint32_t kind = phase == LIVE_IN ? STREAM_H2D : phase == LIVE_OUT ? STREAM_D2H : STREAM_COMPUTE;
-                if (stream->name) continue; /* a device's slots compute on one */
+                if (stream->name) continue; /* the slots of a device share one compute stream */
                 int length = snprintf(text, sizeof text, "%s%" PRIu32 " %s", prefix, d, plan_stream_names[kind]);
                 if (phase != LIVE_COMPUTE && live->slot_limit > 1)
                     snprintf(text + length, sizeof text - (size_t)length, " %" PRIu32, s);
@@ -348,7 +348,7 @@ static enum status create_trace(struct live *live, struct error *err)
     return status;
 }
 
-/* --- all of it ------------------------------------------------------------------------------- */
+/* --- creation ------------------------------------------------------------------------------ */
 
 enum status live_create(struct live *live, struct error *err)
 {

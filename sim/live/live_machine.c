@@ -1,4 +1,4 @@
-/* See live.h. Rates do not matter where copies are timed: a copy's volume is its time by the rate. */
+/* See live.h. Rates have no effect on timed copies: a copy's volume is its time multiplied by the rate. */
 #include "sim/live/live.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ enum status sim_live_machine(const struct instance *in, struct hardware *out, st
         return error_set(err, STATUS_LIMIT, "too many devices (limit of a machine is %d)", DEVICES_MAX);
     out->name = in->name ? in->name : "instance";
     TRY(arena_string(&out->arena, out->name, &out->name, err));
-    out->backend = "cuda"; /* devices that do not slow each other down */
+    out->backend = "cuda"; /* a back end without interference between devices */
     out->host_cores = 1;
     out->types = sim_take(&out->arena, in->class_count, sizeof *out->types, &status, err);
     out->devices = sim_take(&out->arena, in->device_count, sizeof *out->devices, &status, err);

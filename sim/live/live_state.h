@@ -100,7 +100,7 @@ struct live {
     uint32_t *flow_paths;          /* by flow: 2 device + out */
     struct live_set *with_free;    /* [n]: devices with n free slots; n up to slot_limit */
     struct sim_ready ranked;       /* jobs that are ready; where the policy ranks */
-    bool ranks;                    /* else it is asked anew */
+    bool ranks;                    /* else the policy is asked in every decision */
     uint32_t ready_count;          /* jobs */
     struct sim_flows *flows;
     struct sim_interference *interference;
@@ -131,7 +131,7 @@ static inline uint32_t live_stream(const struct live *live, uint32_t device, uin
     return phase == LIVE_COMPUTE ? first : first + 1 + 2 * slot + (phase == LIVE_OUT);
 }
 
-/* What an owner of live->queue stands for, and its number. */
+/* The meaning of an owner of live->queue, with its number. */
 enum live_event { LIVE_FLOWS, LIVE_COMPUTING, LIVE_LATENCY };
 enum { LIVE_EVENT_SHIFT = 30 };
 

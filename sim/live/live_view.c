@@ -1,17 +1,16 @@
 /*
- * What the policy sees, kept up to date as things happen, and how it is asked.
+ * The policy's view, updated as events happen, and the queries of the policy.
  *
- * A view names all jobs and devices, and most of it does not change between two decisions; so each entry
- * is written when it changes. A policy that chooses looks at all of it, which is its own cost. One that
- * ranks is asked once for each unit: ready jobs lie in a heap by rank (ready.h), and devices in sets by
- * how many slots they have free, so a decision is O(log jobs + devices / 64):
+ * A view has all jobs and devices, and most entries do not change between two decisions; so an entry is written when it
+ * changes. A policy that chooses reads the whole view, which is its own cost. A policy that ranks is asked once for
+ * each unit: ready jobs are in a heap by rank (ready.h), and devices in sets by their number of free slots, so a
+ * decision is O(log jobs + devices / 64):
  *
- *     free slots 2   { 3, 7 }      emptiest: device 3; of any that asks: the lowest of all sets, or the
- *                1   { 0, 1, 9 }   job's last one if it is in one of them
+ *     free slots 2   { 3, 7 }      emptiest: device 3; for jobs that accept any device: the lowest of all sets,
+ *                1   { 0, 1, 9 }   or the job's last device if it is in one of them
  *
- * The device found that way has to have memory for the job found that way. Where it has not, all are
- * looked at, as the rule for rank() has it (policy_decide()). sim_live_options.scan has that done
- * always; tests compare the two.
+ * The device found in this way must have memory for the job. If it has not, all jobs and devices are tried by the rule
+ * for rank() (policy_decide()). sim_live_options.scan always does so; tests compare both.
  */
 #include "sim/live/live_state.h"
 
@@ -25,7 +24,7 @@ enum { WORD = 64 };
 static inline void set_flip(struct live_set *set, uint32_t device, bool in)
 {
     set->words[device / WORD] ^= UINT64_C(1) << device % WORD;
-    set->count += in ? 1 : UINT32_MAX; /* one less */
+    set->count += in ? 1 : UINT32_MAX; /* subtracts one */
 }
 
 static inline uint32_t set_lowest(const struct live_set *set)
@@ -129,7 +128,7 @@ static bool holds(const struct live *live, uint32_t device, uint32_t job)
     return live->jobs_shown[job].memory <= live->devices_shown[device].memory;
 }
 
-/* The device for a job among those with free slots, if memory is no matter; all of them have some. */
+/* Returns the device for a job among those with free slots, ignoring memory; at least one has a free slot. */
 static uint32_t device_for(const struct live *live, uint32_t job)
 {
     if (live->options->policy->emptiest) return emptiest(live);

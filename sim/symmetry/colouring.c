@@ -1,12 +1,12 @@
 /*
- * Nodes of a colour lie side by side. A colour that may have to be split is *due*: each of its nodes is described
- * by the roles and colours of its neighbours, in ascending order, and those that are described alike stay together.
- * The largest part keeps its colour; the others get new ones, and then the colours of their neighbours are due.
+ * Nodes of a colour are consecutive in `order`. A colour that may have to be split is *due*: each of its nodes is
+ * described by the sorted roles and colours of its neighbours, and nodes with equal descriptions stay together. The
+ * largest part keeps its colour; the other parts get new colours, and then the colours of their neighbours are due.
  *
- *     order    [ 0 4 7 | 1 2 | 3 5 6 ]      colours 0, 1, 2: where each begins, and how many
+ *     order    [ 0 4 7 | 1 2 | 3 5 6 ]      colours 0, 1, 2: their begins and counts
  *
- * Cost: what is described, and sorting it. A node is described again only when a neighbour's colour has changed,
- * so a difference that spreads along a chain of n stages costs n small steps, not n looks at everything.
+ * Cost: computing and sorting descriptions. A node is described again only when a neighbour's colour has changed, so a
+ * difference that spreads along a chain of n stages costs n small steps and not n passes over the graph.
  */
 #include "sim/symmetry/colouring.h"
 
@@ -29,7 +29,7 @@ struct colour {
     bool due;
 };
 
-/* A node as it is compared with others of its colour. */
+/* A node, in the form in which it is compared with others of its colour. */
 struct description {
     const uint64_t *numbers;
     uint32_t count, node;
@@ -38,11 +38,11 @@ struct description {
 struct sim_colouring {
     size_t *label_ends; /* by node: in labels */
     uint64_t *labels;
-    struct edge *edges; /* found: by `from` */
+    struct edge *edges; /* after sim_colouring_find(): sorted by `from` */
     size_t node_count, label_count, edge_count;
     size_t node_capacity, label_capacity, edge_capacity;
-    bool failed;        /* no memory */
-    struct error ignored; /* which says no more than that */
+    bool failed;        /* memory ended */
+    struct error ignored; /* with the same information */
 
     size_t *first_edge; /* by node, and one more */
     uint32_t *order;    /* nodes */
@@ -51,8 +51,8 @@ struct sim_colouring {
     uint32_t colour_count;
     uint32_t *due;      /* colours */
     uint32_t due_count;
-    struct description *descriptions; /* scratch: a node each, and ... */
-    uint64_t *numbers;  /* ... an edge each, or a label */
+    struct description *descriptions; /* scratch: one per node ... */
+    uint64_t *numbers;  /* ... and one per edge, or label number */
 };
 
 struct sim_colouring *sim_colouring_create(void)
@@ -117,7 +117,7 @@ void sim_colouring_edge(struct sim_colouring *c, uint32_t a, uint32_t b, uint32_
     add_edge(c, (struct edge){b, a, role_of_a});
 }
 
-/* Edges by the nodes that they lead from. */
+/* Sorts edges by their first node. */
 static bool sort_edges(struct sim_colouring *c)
 {
     struct edge *sorted = alloc_zeroed(c->edge_count, sizeof *sorted);
@@ -164,7 +164,7 @@ static void become_due(struct sim_colouring *c, uint32_t colour)
     c->due[c->due_count++] = colour;
 }
 
-/* Of all nodes of a colour. */
+/* Marks the neighbours of all nodes of a colour as due. */
 static void neighbours_become_due(struct sim_colouring *c, uint32_t colour)
 {
     const struct colour *of = &c->colours[colour];
@@ -173,7 +173,7 @@ static void neighbours_become_due(struct sim_colouring *c, uint32_t colour)
             become_due(c, c->colour_of[c->edges[e].to]);
 }
 
-/* A new colour for descriptions [begin, end), of those of a colour that begins at `first`. */
+/* Gives descriptions [begin, end), of a colour that begins at `first`, a new colour. */
 static void recolour(struct sim_colouring *c, uint32_t first, uint32_t begin, uint32_t end)
 {
     uint32_t colour = c->colour_count++;
@@ -181,7 +181,7 @@ static void recolour(struct sim_colouring *c, uint32_t first, uint32_t begin, ui
     for (uint32_t i = begin; i < end; i++) c->colour_of[c->descriptions[i].node] = colour;
 }
 
-/* By descriptions of all nodes of the colour. */
+/* Splits a colour by the descriptions of all its nodes. */
 static void split(struct sim_colouring *c, uint32_t colour)
 {
     struct description *all = c->descriptions;
@@ -206,7 +206,7 @@ static void split(struct sim_colouring *c, uint32_t colour)
     for (uint32_t added = first_new; added < c->colour_count; added++) neighbours_become_due(c, added);
 }
 
-/* A node by its neighbours; `numbers` has room. How many numbers that are. */
+/* Describes a node by its neighbours; `numbers` has room. Returns how many numbers it wrote. */
 static uint32_t describe(const struct sim_colouring *c, uint32_t node, uint64_t *numbers)
 {
     uint32_t count = 0;

@@ -1,20 +1,20 @@
 /*
- * One of each colour is simulated: the device with the lowest number, and what else is its. Of its copies and
- * collectives the links are those that stand for what these cross.
+ * One node of each colour is simulated: the device with the lowest number, and its copies and collectives. The links of
+ * these are replaced by the links that stand for them.
  *
  *     stage 0: devices 0 1 2 3      copies 0 -> 4, 1 -> 5, 2 -> 6, 3 -> 7, each over links of its own:
  *     stage 1: devices 4 5 6 7      0 stands for 0 .. 3, 4 for 4 .. 7
  *     device 2 slow                 0 stands for 0, 1, 3; 4 for 4, 5, 7; an all-reduce over 0 .. 3 joins 0 and 2
  *
- * Where two flows of a colour share a link, as copies of a stage do whose devices have one NIC, they are told apart
- * by their places in its order, and with them what follows from that: of replicas each with a NIC of its own the
- * first device of each still does the same, the second does, and so on. Left out: one such flow in place of several;
- * what begins it would have to begin all.
+ * Two flows of a colour that share a link, such as copies of a stage whose devices have one NIC, get different colours
+ * by their positions in its order, and the colouring is refined. In replicas with a NIC each, all first devices still
+ * do the same, all second devices do, and so on. Not done: one such flow in place of several, which would have to begin
+ * together.
  *
- * That rounding is the same. What is simulated of a link is what crosses it, in the same order; nobody but flows
- * that share links look at each other; equal times come in the order of the plan, within an operation in the order
- * of places, as on every other link of that colour. Flows that share nothing but have equal caps are one class for
- * sim/network/share.h: that is told how many there would be.
+ * Rounding is equal. A simulated link has the same crossing flows in the same order. Only flows that share links affect
+ * each other. Equal times have the order of the plan, and within an operation that of places, as on every other link of
+ * that colour. Flows without shared links but with equal caps are one class of sim/network/share.h, which is told their
+ * full number.
  */
 #include "sim/symmetry/symmetry.h"
 
@@ -28,13 +28,13 @@ static uint32_t colour_of(const struct symmetry_graph *g, uint32_t node)
     return sim_colouring_of(g->colouring, node);
 }
 
-/* --- nodes that must not be alike ------------------------------------------------------------ */
+/* --- splitting colours ------------------------------------------------------------------------- */
 
 struct telling {
-    uint32_t *marks;  /* per node: how many of its colour are in front of it on some lane */
+    uint32_t *marks;  /* per node: number of earlier nodes of its colour on a lane */
     uint32_t node_count;
-    uint32_t *counts; /* per lane's direction and colour: of the link at hand ... */
-    uint32_t *links;  /* ... which is this one + 1 */
+    uint32_t *counts; /* per direction and colour: count on the current link ... */
+    uint32_t *links;  /* ... which is this number - 1 */
     bool some;
 };
 
@@ -44,7 +44,7 @@ static void mark(struct telling *t, uint32_t node, uint32_t times)
     t->some |= times > 0;
 }
 
-/* Flows of one colour on one lane. */
+/* Marks flows of one colour on one lane. */
 static void mark_flows(const struct symmetry_graph *g, struct telling *t)
 {
     for (uint32_t i = 0; i < 2 * t->node_count; i++) t->links[i] = 0;
@@ -58,7 +58,7 @@ static void mark_flows(const struct symmetry_graph *g, struct telling *t)
     }
 }
 
-/* What a device copies from two devices of one colour would be one copy. */
+/* Marks copies of a device from two devices of one colour, which would become one copy. */
 static void mark_pairs(const struct symmetry_graph *g, struct telling *t)
 {
     for (uint32_t i = 0; i < g->pair_count; i++) {
@@ -70,7 +70,7 @@ static void mark_pairs(const struct symmetry_graph *g, struct telling *t)
     }
 }
 
-/* False: nothing had to be told apart. */
+/* Splits colours by the marks. Returns false if nothing had to be split. */
 static bool tell_apart(const struct symmetry_graph *g, struct telling *t)
 {
     for (uint32_t n = 0; n < t->node_count; n++) t->marks[n] = 0;
@@ -98,10 +98,10 @@ static enum status colour(const struct symmetry_graph *g, struct arena *scratch,
     return STATUS_OK;
 }
 
-/* --- who stands for whom --------------------------------------------------------------------- */
+/* --- representatives --------------------------------------------------------------------------- */
 
-/* The first of `count` things that has the colour of its node; PLAN_NONE: it has none. `firsts`: per colour, first
- * + 1, zeroed. */
+/* Finds, for each of `count` things, the first one with the colour of its node; PLAN_NONE: no node. `firsts`: per
+ * colour, first + 1, zeroed before. */
 static void find_firsts(const struct symmetry_graph *g, const uint32_t *nodes, uint32_t count, uint32_t *firsts,
                         uint32_t *out)
 {
@@ -128,7 +128,7 @@ static enum status keep_groups(const struct symmetry_graph *g, struct arena *are
     return STATUS_OK;
 }
 
-/* Each two devices once. */
+/* Counts each pair of devices once. */
 static enum status count_pairs(const struct symmetry_graph *g, struct arena *arena, uint32_t *times,
                                struct sim_symmetry *out, struct error *err)
 {
@@ -158,7 +158,7 @@ static enum status fill(const struct symmetry_graph *g, struct arena *arena, str
     out->stands_for = sim_take(arena, devices, sizeof *out->stands_for, &status, err);
     out->link_for = sim_take(arena, links, sizeof *out->link_for, &status, err);
     if (status != STATUS_OK) return status;
-    find_firsts(g, NULL, devices, by_colour, out->stands_for); /* colours are of one kind of node each */
+    find_firsts(g, NULL, devices, by_colour, out->stands_for); /* each colour has nodes of one kind */
     find_firsts(g, g->link_nodes, links, by_colour, out->link_for);
     status = keep_groups(g, arena, by_colour, out, err);
     if (status == STATUS_OK) status = count_pairs(g, arena, by_colour, out, err);

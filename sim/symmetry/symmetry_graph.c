@@ -1,10 +1,10 @@
 /*
- * Devices are nodes 0, 1, ... Labels say all that durations and rates are computed from; that two flows cross a
- * link in the same order for all links of a colour is in the link's label and the roles of its flows, so that sums
- * over them round alike.
+ * Devices are nodes 0, 1, ... Labels contain everything that durations and rates are computed from. The order in which
+ * flows cross a link is in the link's label and the roles of its flows; it is equal for all links of a colour, so that
+ * sums over flows are rounded equally.
  *
- * Devices that share something with all others, the host's memory, processor or storage, or whose computations slow
- * others down, are alone: labelled by their own number.
+ * Devices that share something with all others (the host's memory or processor, or storage), or whose computations slow
+ * others down, cannot be folded: their own number is their label.
  */
 #include "sim/symmetry/symmetry_graph.h"
 
@@ -19,7 +19,7 @@
 
 enum label { LABEL_DEVICE, LABEL_PAIR, LABEL_GROUP, LABEL_JOINT, LABEL_HOST, LABEL_LINK };
 
-/* Roles of neighbours; of links and what crosses them the numbers of hops and places in the order from here on. */
+/* Roles of neighbours. For links and the flows that cross them, numbers of hops and positions start at ROLE_FIRST. */
 enum role { ROLE_TO, ROLE_FROM, ROLE_PAIR_TO, ROLE_PAIR_FROM, ROLE_MEMBER, ROLE_GROUP, ROLE_JOINT, ROLE_FIRST };
 
 enum { AXES_SETS = 1 << AXIS_COUNT, LIST_MAX = 1 << 28 };
@@ -36,7 +36,7 @@ static void label_seconds(struct symmetry_graph *g, double number)
     label(g, bits);
 }
 
-/* --- what the plan does ---------------------------------------------------------------------- */
+/* --- the plan's operations ----------------------------------------------------------------------- */
 
 static int compare_keys(const void *left, const void *right)
 {
@@ -57,7 +57,7 @@ static size_t sort_keys(uint64_t *keys, size_t count)
 
 struct unit_use {
     uint32_t axes; /* sets of axes of its collectives */
-    bool host;     /* it copies to or from host memory, or works there */
+    bool host;     /* it copies to or from host memory, or computes there */
 };
 
 static struct unit_use use_of(const struct plan *plan, const struct plan_unit *unit)
@@ -71,7 +71,7 @@ static struct unit_use use_of(const struct plan *plan, const struct plan_unit *u
     return use;
 }
 
-/* `peers`: of gangs, and behind them of devices. */
+/* `peers`: of gangs, then of devices. */
 static enum status note_instance(struct symmetry_graph *g, const struct plan_instance *instance,
                                  const struct unit_use *use, struct plan_gang_peers *peers, struct error *err)
 {
@@ -117,7 +117,7 @@ static enum status note_instances(struct symmetry_graph *g, struct error *err)
 
 /* --- devices --------------------------------------------------------------------------------- */
 
-/* Does anything slow anything else down on some device? Whom, is not looked into. */
+/* Returns true if operations slow each other down on some device, whichever. */
 static bool interferes(const struct hardware *hardware)
 {
     for (uint32_t d = 0; d < hardware->device_count; d++) {
@@ -131,7 +131,7 @@ static bool interferes(const struct hardware *hardware)
     return false;
 }
 
-/* The gangs of each device, ascending: of device d from first[d] on. */
+/* Lists the gangs of each device in ascending order: those of device d from first[d] on. */
 static enum status list_gangs(const struct symmetry_graph *g, struct arena *scratch, uint32_t **first, uint32_t **gangs,
                               struct error *err)
 {
@@ -153,7 +153,7 @@ static enum status list_gangs(const struct symmetry_graph *g, struct arena *scra
     return STATUS_OK;
 }
 
-/* Devices in the same gangs run the same instances. Of those in none nobody need stand for another. */
+/* Adds devices. Devices in the same gangs run the same instances. Devices in no gang are not folded. */
 static enum status add_devices(struct symmetry_graph *g, struct error *err)
 {
     const struct sim_symmetry_setup *s = g->setup;
@@ -183,7 +183,7 @@ static int compare_pairs(const void *left, const void *right)
     return (a->peer_gang > b->peer_gang) - (a->peer_gang < b->peer_gang);
 }
 
-/* Into g->pairs; NULL: only counts. */
+/* Fills g->pairs; if it is NULL, only counts. */
 static void list_pairs(struct symmetry_graph *g)
 {
     const struct plan *plan = g->setup->plan;
@@ -242,7 +242,7 @@ static enum status add_pair(struct symmetry_graph *g, const struct symmetry_pair
     return status;
 }
 
-/* *possible: false where some copy has no way, which will be refused. */
+/* *possible: false if a copy has no route; the simulation will refuse it. */
 static enum status add_pairs(struct symmetry_graph *g, bool *possible, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -312,13 +312,13 @@ static enum status add_groups(struct symmetry_graph *g, struct error *err)
     return STATUS_OK;
 }
 
-/* What crosses links of collectives that are flows; by number of the path. */
+/* A flow of a collective over its links; by number of the path. */
 struct joint {
     uint64_t series;
     uint32_t node, place;
 };
 
-/* A group's on a kind of stream, one way. */
+/* Adds the joint of a group on a kind of stream in one direction. */
 static void add_joint(struct symmetry_graph *g, uint32_t group, uint32_t stream, enum collective_way way,
                       struct joint *joints)
 {
@@ -359,7 +359,7 @@ static enum status add_joints(struct symmetry_graph *g, struct error *err)
 
 /* --- links ----------------------------------------------------------------------------------- */
 
-/* Ways to host memory: of devices that are alone. */
+/* Adds the routes of unfolded devices to host memory. */
 static enum status add_hosts(struct symmetry_graph *g, struct error *err)
 {
     const struct hardware *hardware = g->setup->hardware;
@@ -379,8 +379,8 @@ static enum status add_hosts(struct symmetry_graph *g, struct error *err)
     return status;
 }
 
-/* Is the i-th crossing's place behind that of the one of its series before it? What begins at one time does so in
- * this order. */
+/* Returns true if the i-th crossing's place is after that of the previous crossing of its series. Flows that begin at
+ * one time do so in this order. */
 static bool behind_its_like(const struct symmetry_crossing *crossings, uint32_t i)
 {
     for (uint32_t k = i; k > 0; k--)
@@ -388,7 +388,7 @@ static bool behind_its_like(const struct symmetry_crossing *crossings, uint32_t 
     return false;
 }
 
-/* `count` crossings of one link, in order. */
+/* Adds a link with `count` crossings, in order. */
 static void add_link(struct symmetry_graph *g, const struct symmetry_crossing *crossings, uint32_t count)
 {
     const struct hardware_link *link = &g->setup->hardware->links[crossings->link];
@@ -406,8 +406,8 @@ static void add_link(struct symmetry_graph *g, const struct symmetry_crossing *c
     }
 }
 
-/* Crossings by link, within a link in the order of paths: the first `paths` of them come behind the rest, which
- * are of ways to host memory. */
+/* Sorts crossings by link, and within a link in the order of paths: the first `paths` of them come after the others,
+ * which are routes to host memory. */
 static enum status sort_crossings(struct symmetry_graph *g, size_t paths, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -473,5 +473,5 @@ void symmetry_graph_release(struct symmetry_graph *graph)
     sim_colouring_destroy(graph->colouring);
     free(graph->gang_pairs);
     free(graph->device_pairs);
-    if (graph->crossing_capacity > 0) free(graph->crossings); /* else the arena's */
+    if (graph->crossing_capacity > 0) free(graph->crossings); /* otherwise owned by the arena */
 }

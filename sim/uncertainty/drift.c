@@ -1,4 +1,4 @@
-/* See drift.h. Each rate is carried through the runs once; what it would have foretold, and how wrong it was, stay. */
+/* See drift.h. Each rate goes through the runs once; its predictions and their errors are stored. */
 #include "sim/uncertainty/drift.h"
 
 #include <assert.h>
@@ -9,11 +9,11 @@
 
 #include "base/try.h"
 
-/* A run's offset is that of its kind's mean, of so many runs more that had none. */
+/* A kind's offset is the mean of its runs and of this number of further runs with offset 0. */
 static const double strangers = 2;
-/* By so much a width follows what fell outside; it stays within these. */
+/* Change of a width's logarithm per run outside, and the limits of the logarithm. */
 static const double following = 0.4, narrowest = -1, widest = 1.5;
-/* Of runs, on a side. Less than a twentieth: behind a sudden change more fall outside than can be known. */
+/* Share of runs outside per side. Less than a twentieth, because more runs fall outside after a sudden change. */
 static const double share_outside = 0.04;
 
 static const double rates[] = {0.05, 0.1, 0.2, 0.3, 0.5};
@@ -26,9 +26,9 @@ struct offset {
 struct drift {
     const struct drift_run *runs;
     size_t count;
-    size_t *kinds;           /* (count + 1) the first run of the same kind, or itself; the next one's behind */
-    struct offset *offsets;  /* (count + 1) by that */
-    double *centres[RATES];  /* (count + 1) as foretold of each run, and of the next one */
+    size_t *kinds;           /* (count + 1) the first run of the same kind, or itself; the last entry is the next run */
+    struct offset *offsets;  /* (count + 1) indexed by `kinds` */
+    double *centres[RATES];  /* (count + 1) predictions of each run, and of the next one */
     double *scores;          /* (count) scratch */
 };
 
@@ -66,7 +66,7 @@ static double score(const struct drift *d, uint32_t r, size_t run)
     return log(d->runs[run].ratio) - d->centres[r][run];
 }
 
-/* Which rate foretold the runs before `end` best. */
+/* Returns the rate that predicted the runs before `end` best. */
 static uint32_t best_rate(const struct drift *d, size_t end)
 {
     double least = HUGE_VAL;
@@ -79,7 +79,7 @@ static uint32_t best_rate(const struct drift *d, size_t end)
     return best;
 }
 
-/* Around the centre of run `end`, of the scores before it; both sides may be wider or narrower, by factors. */
+/* Returns quantiles around the centre of run `end`, from the scores before it; the factors widen both sides. */
 static struct quantiles around(const struct drift *d, uint32_t r, size_t end, double low_wider, double high_wider)
 {
     for (size_t i = 1; i < end; i++) d->scores[i - 1] = score(d, r, i);

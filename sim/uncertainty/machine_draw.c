@@ -26,14 +26,14 @@ static uint64_t identity_of(const char *name, const char *source, double value)
     return hash_bytes(hash, &value, sizeof value);
 }
 
-/* Seconds that were measured, of kernels and of copies. */
+/* Returns true for measured seconds of kernels and of copies. */
 static bool measured_seconds(const struct machine_place *place)
 {
     return place->figure == MACHINE_KERNELS || (place->figure >= MACHINE_H2D && place->figure <= MACHINE_RING);
 }
 
-/* Figures with one source and one value are one figure, wherever they stand. Points of a kernel class of a device type are
- * one measurement, and so are copies of a direction. */
+/* Returns a key that equal figures share. Figures with one source and one value are one figure in all places; so are
+ * all points of a kernel class of a device type, and all copies of a direction. */
 static uint64_t identity(const struct drawing *drawing, const struct machine_place *place)
 {
     if (!measured_seconds(place)) return identity_of(machine_figure_names[place->figure], place->source, place->value);
@@ -41,20 +41,20 @@ static uint64_t identity(const struct drawing *drawing, const struct machine_pla
     return type + 1 + (place->figure == MACHINE_KERNELS ? place->kernel : KERNEL_COUNT + place->figure);
 }
 
-/* Above 0 and below 1, whatever is drawn. */
+/* Returns a random number above 0 and below 1. */
 static double share_of(const struct drawing *drawing, uint64_t of)
 {
     return ((double)(random_u64(drawing->key, of) >> 11) + 0.5) * 0x1p-53;
 }
 
-/* What the executor sees to does not move. */
+/* Returns false for figures that the executor controls. */
 static bool moves(const struct hardware *hardware, const struct machine_place *place)
 {
     bool link = place->figure == MACHINE_LINK || place->figure == MACHINE_LINK_LATENCY;
     return place->spread > 0 && !(link && hardware->links[place->index].paced);
 }
 
-/* What all measurements of a device type have in common. */
+/* Returns the common factor of all measurements of a device type. */
 static double moment_factor(const struct drawing *drawing, const struct machine_place *place)
 {
     if (!measured_seconds(place)) return 1;
