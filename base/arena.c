@@ -85,7 +85,7 @@ static void *take_from_new_block(struct arena *arena, size_t bytes)
 
 /* --- public --------------------------------------------------------------------------------- */
 
-enum status arena_array(struct arena *arena, size_t count, size_t size, void **out,
+enum status arena_array(struct arena *arena, size_t count, size_t size, void *pointer,
                         struct error *err)
 {
     uint64_t wanted;
@@ -103,7 +103,7 @@ enum status arena_array(struct arena *arena, size_t count, size_t size, void **o
         return error_set(err, STATUS_NO_MEMORY, "no memory for %zu elements of %zu bytes", count,
                          size);
     arena->total_bytes += bytes;
-    *out = piece;
+    memcpy(pointer, &piece, sizeof piece);
     return STATUS_OK;
 }
 

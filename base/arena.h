@@ -21,11 +21,20 @@ struct arena {
 };
 
 /*
- * Sets *out to `count` zeroed elements of `size` bytes, aligned to 16 bytes. count 0 gives a valid pointer that must
- * not be dereferenced.
- * Errors: STATUS_NO_MEMORY, also when count * size overflows. *out is untouched then.
+ * Allocates an array of `count` zeroed elements and stores its address in `pointer`, whose type gives the
+ * size of an element:
+ *
+ *     struct job *jobs;
+ *     TRY(ARENA_NEW(arena, job_count, jobs, err));
+ *
+ * count 0 gives a valid pointer that must not be dereferenced. The array is aligned to 16 bytes.
+ * Errors: STATUS_NO_MEMORY, also when the size overflows. `pointer` is untouched then.
  */
-MUST_CHECK enum status arena_array(struct arena *arena, size_t count, size_t size, void **out,
+#define ARENA_NEW(arena, count, pointer, err) arena_array(arena, count, sizeof *(pointer), &(pointer), err)
+
+/* As ARENA_NEW() with the size of an element in bytes: for tables of arrays, and for copies of unknown type.
+ * `pointer` is the address of the pointer (a struct x **, passed as void *). */
+MUST_CHECK enum status arena_array(struct arena *arena, size_t count, size_t size, void *pointer,
                                    struct error *err);
 
 /* Sets *out to a copy of `text` that lives as long as the arena. */

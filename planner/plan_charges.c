@@ -33,12 +33,11 @@ enum status plan_charges_first_stage(struct arena *arena, const struct hardware 
                                 double *in_s, double *out_s, struct error *err)
 {
     const struct parallel *p = &job->parallel;
-    void *memory;
     uint32_t device = p->first_device;
     *in_s = *out_s = 0;
     if (!plan_charges_count(hardware) || parallel_devices(p) + device > hardware->device_count) return STATUS_OK;
-    TRY(arena_array(arena, hardware->link_count, sizeof(double), &memory, err));
-    double *link_bytes = memory;
+    double *link_bytes;
+    TRY(ARENA_NEW(arena, hardware->link_count, link_bytes, err));
     for (uint32_t stage = 0; stage < p->pipeline; stage++) {
         uint64_t bytes = plan_charges_bytes(job, stage);
         for (uint32_t rank = 0; rank < p->tensor * parallel_replicas(p, stage); rank++)

@@ -60,11 +60,9 @@ static const struct trace_place *place_of(const struct memory_plot *m, uint32_t 
 /* Devices in order, hosts last: they are those with room. */
 static enum status make_panels(struct memory_plot *m, struct error *err)
 {
-    void *memory;
     m->panel_count = m->view.device_count + m->view.host_count;
-    enum status status = arena_array(&m->arena, m->panel_count, sizeof *m->panels, &memory, err);
+    enum status status = ARENA_NEW(&m->arena, m->panel_count, m->panels, err);
     if (status != STATUS_OK) return status;
-    m->panels = memory;
     for (uint32_t i = 0; i < m->panel_count; i++) {
         struct panel *panel = &m->panels[i];
         panel->place = i < m->view.device_count ? i + 1 : plot_view_host_place(&m->view, i - m->view.device_count);

@@ -177,21 +177,18 @@ static void place_rows(struct timeline *t, double growth)
 static enum status make_rows(struct timeline *t, struct error *err)
 {
     const struct plot_view *view = &t->view;
-    void *memory;
     find_host_kinds(t);
     find_device_kinds(t);
     find_passes(t);
     t->row_count =
         view->trace_count * (view->device_count * t->device_kind_count + view->host_count * t->host_kind_count);
-    enum status status = arena_array(&t->arena, t->row_count, sizeof *t->rows, &memory, err);
+    enum status status = ARENA_NEW(&t->arena, t->row_count, t->rows, err);
     if (status != STATUS_OK) return status;
-    t->rows = memory;
     for (uint32_t side = 0; side < PLOT_SIDES; side++) {
         const struct trace *trace = view->traces[side];
         if (!trace) continue;
-        status = arena_array(&t->arena, trace->stream_count, sizeof(uint32_t), &memory, err);
+        status = ARENA_NEW(&t->arena, trace->stream_count, t->row_of_stream[side], err);
         if (status != STATUS_OK) return status;
-        t->row_of_stream[side] = memory;
         for (uint32_t s = 0; s < trace->stream_count; s++)
             t->row_of_stream[side][s] = row_index(t, side, &trace->streams[s]);
     }
@@ -257,25 +254,19 @@ static bool most_hold_numbers(const struct timeline *t)
 static enum status make_boxes(struct timeline *t, struct error *err)
 {
     struct scratch scratch;
-    void *memory;
-    enum status status = arena_array(&t->arena, t->row_count, sizeof *scratch.open, &memory, err);
+    enum status status = ARENA_NEW(&t->arena, t->row_count, scratch.open, err);
     if (status != STATUS_OK) return status;
-    scratch.open = memory;
-    status = arena_array(&t->arena, (size_t)t->row_count * t->view.job_count, sizeof(double),
-                         &memory, err);
+    status = ARENA_NEW(&t->arena, (size_t)t->row_count * t->view.job_count, scratch.busy_px, err);
     if (status != STATUS_OK) return status;
-    scratch.busy_px = memory;
     choose_boxes(t, &scratch);
     if (t->box_count == 0)
         return error_set(err, STATUS_BAD_INPUT, "nothing runs on a device between %g s and %g s",
                          t->view.window.from_s, t->view.window.to_s);
-    status = arena_array(&t->arena, t->box_count, sizeof *t->boxes, &memory, err);
+    status = ARENA_NEW(&t->arena, t->box_count, t->boxes, err);
     if (status != STATUS_OK) return status;
-    t->boxes = memory;
     make_boxes_with(t, &scratch, t->boxes);
-    status = arena_array(&t->arena, t->view.job_count, sizeof(bool), &memory, err);
+    status = ARENA_NEW(&t->arena, t->view.job_count, t->drawn_jobs, err);
     if (status != STATUS_OK) return status;
-    t->drawn_jobs = memory;
     for (size_t i = 0; i < t->box_count; i++)
         if (t->boxes[i].job != UINT32_MAX) t->drawn_jobs[t->boxes[i].job] = true;
     t->numbered = t->bin_count == 0 && most_hold_numbers(t);

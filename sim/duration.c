@@ -184,10 +184,9 @@ static enum status note_charges(struct sim_durations *d, struct error *err)
     const struct plan *plan = d->plan;
     uint32_t links = d->hardware->link_count;
     struct arena scratch = {0};
-    void *memory = NULL;
     if (plan->gang_count == 0) return STATUS_OK;
-    enum status status = arena_array(&scratch, (size_t)plan->jobs.count * links, sizeof(double), &memory, err);
-    double *link_bytes = memory;
+    double *link_bytes;
+    enum status status = ARENA_NEW(&scratch, (size_t)plan->jobs.count * links, link_bytes, err);
     for (uint32_t i = 0; !status && i < plan->instance_count; i++) {
         const struct plan_instance *instance = &plan->instances[i];
         const struct plan_unit *unit = &plan->units[instance->unit];

@@ -251,20 +251,14 @@ static void happen(struct runner *r, const struct sim_event *event)
 
 static enum status begin(struct runner *r, struct arena *arena)
 {
-    void *draws, *empty, *slow, *active, *next;
     uint32_t owners = trace_owner(r) + 1;
-    if (arena_array(arena, owners, sizeof *r->draws, &draws, r->err) ||
-        arena_array(arena, r->places, sizeof *r->empty, &empty, r->err) ||
-        arena_array(arena, r->places, sizeof *r->slow, &slow, r->err) ||
-        arena_array(arena, r->f->event_count, sizeof *r->active, &active, r->err) ||
-        arena_array(arena, r->repairs, sizeof *r->repair_next, &next, r->err) ||
+    if (ARENA_NEW(arena, owners, r->draws, r->err) ||
+        ARENA_NEW(arena, r->places, r->empty, r->err) ||
+        ARENA_NEW(arena, r->places, r->slow, r->err) ||
+        ARENA_NEW(arena, r->f->event_count, r->active, r->err) ||
+        ARENA_NEW(arena, r->repairs, r->repair_next, r->err) ||
         sim_queue_create(arena, owners, &r->queue, r->err))
         return r->err->status;
-    r->draws = draws;
-    r->empty = empty;
-    r->slow = slow;
-    r->active = active;
-    r->repair_next = next;
     for (uint32_t i = 0; i < r->repairs; i++) r->repair_next[r->repair_free++] = i;
     for (uint32_t place = 0; place < r->places; place++) {
         draw_failure(r, place);

@@ -1,4 +1,5 @@
 /* The files of a trace: one for each rank, and one of process groups. */
+#include "base/try.h"
 #include "traces/chakra.h"
 
 #include <inttypes.h>
@@ -47,15 +48,13 @@ static enum status read_ranks(struct chakra_trace *trace, struct error *err)
 {
     char path[CHAKRA_PATH_BYTES];
     uint32_t count = 0;
-    void *memory;
     for (;; count++) {
         if (chakra_path(trace->prefix, count, path, err) != STATUS_OK) return err->status;
         if (count > 0 && access(path, F_OK) != 0) break; /* without a first one, reading it says why */
         if (count == CHAKRA_RANKS_MAX)
             return error_set(err, STATUS_LIMIT, "%s: too many ranks (limit is %d)", path, CHAKRA_RANKS_MAX);
     }
-    if (arena_array(&trace->arena, count, sizeof *trace->ranks, &memory, err) != STATUS_OK) return err->status;
-    trace->ranks = memory;
+    if (ARENA_NEW(&trace->arena, count, trace->ranks, err) != STATUS_OK) return err->status;
     for (; trace->rank_count < count; trace->rank_count++) {
         struct chakra_rank rank = {0};
         enum status status = chakra_path(trace->prefix, trace->rank_count, path, err);
@@ -118,16 +117,12 @@ static enum status open_group(const struct json_input *in, const char *name, con
 static enum status take_groups(const struct json_input *in, struct chakra_trace *trace, struct error *err)
 {
     const json_t *root = json_input_root(in);
-    void *groups, *members;
     const char *name;
     json_t *list;
     size_t total = 0, at = 0;
     if (!json_is_object(root) || json_object_size(root) > GROUPS_MAX)
         return json_fail_index(in, root, JSON_SELF, err, "no object of at most %d process groups", GROUPS_MAX);
-    enum status status =
-        arena_array(&trace->arena, json_object_size(root), sizeof *trace->groups, &groups, err);
-    if (status != STATUS_OK) return status;
-    trace->groups = groups;
+    TRY(ARENA_NEW(&trace->arena, json_object_size(root), trace->groups, err));
     json_object_foreach((json_t *)(uintptr_t)root, name, list) {
         struct chakra_group *group = &trace->groups[at++];
         if (open_group(in, name, list, group, err) != STATUS_OK) return err->status;
@@ -136,8 +131,7 @@ static enum status take_groups(const struct json_input *in, struct chakra_trace 
         if (total > MEMBERS_MAX)
             return json_fail_key(in, root, name, err, "too many members of groups (limit is %d)", MEMBERS_MAX);
     }
-    if (arena_array(&trace->arena, total, sizeof *trace->members, &members, err) != STATUS_OK) return err->status;
-    trace->members = members;
+    if (ARENA_NEW(&trace->arena, total, trace->members, err) != STATUS_OK) return err->status;
     json_object_foreach((json_t *)(uintptr_t)root, name, list) {
         struct chakra_group *group = &trace->groups[trace->group_count++];
         if (read_members(in, name, list, trace, group, err) != STATUS_OK) return err->status;

@@ -94,13 +94,13 @@ static enum protobuf_form form_of(uint32_t field)
 static enum status copy_text(struct arena *arena, const struct protobuf_in *text, const char **out,
                              struct error *err)
 {
-    void *memory;
+    char *copy;
     size_t length = text->end - text->at;
     const uint8_t *bytes = text->bytes + text->at;
     if (memchr(bytes, 0, length)) return protobuf_fail(text, text->at, err, "a text has a zero byte in it");
-    if (arena_array(arena, length + 1, 1, &memory, err) != STATUS_OK) return err->status;
-    memcpy(memory, bytes, length);
-    *out = memory;
+    if (ARENA_NEW(arena, length + 1, copy, err) != STATUS_OK) return err->status;
+    memcpy(copy, bytes, length);
+    *out = copy;
     return STATUS_OK;
 }
 
@@ -221,16 +221,14 @@ static enum status read_node(struct arena *arena, struct protobuf_in in, struct 
     const struct protobuf_in whole_node = in;
     struct protobuf_field field;
     uint64_t counts[2] = {0}, *deps[2];
-    void *memory;
     *node = (struct chakra_node){.name = "", .comm_type = CHAKRA_NONE, .comm_src = CHAKRA_NONE,
                                  .comm_dst = CHAKRA_NONE, .family = CHAKRA_NONE, .at = in.at};
     if (count_node(in, counts, err) != STATUS_OK) return err->status;
     if (counts[0] + counts[1] > CHAKRA_NODES_MAX)
         return error_set(err, STATUS_LIMIT, "%s: byte %zu: too many dependencies (limit is %d)", in.name, in.at,
                          CHAKRA_NODES_MAX);
-    if (arena_array(arena, (size_t)(counts[0] + counts[1]), sizeof **deps, &memory, err) != STATUS_OK)
-        return err->status;
-    node->ctrl_deps = deps[0] = memory;
+    if (ARENA_NEW(arena, (size_t)(counts[0] + counts[1]), deps[0], err) != STATUS_OK) return err->status;
+    node->ctrl_deps = deps[0];
     node->data_deps = deps[1] = deps[0] + counts[0];
     node->ctrl_count = (uint32_t)counts[0];
     node->data_count = (uint32_t)counts[1];
@@ -356,14 +354,11 @@ enum status chakra_rank_parse(const char *name, const void *bytes, size_t length
 {
     struct protobuf_in file = {.name = name, .bytes = bytes, .end = length}, message;
     uint32_t count = 0;
-    void *nodes, *by_id;
     bool some;
     if (read_metadata(&file, err) != STATUS_OK) return err->status;
     if (count_nodes(file, &count, err) != STATUS_OK) return err->status;
-    if (arena_array(&out->arena, count, sizeof *out->nodes, &nodes, err) != STATUS_OK) return err->status;
-    if (arena_array(&out->arena, count, sizeof *out->by_id, &by_id, err) != STATUS_OK) return err->status;
-    out->nodes = nodes;
-    out->by_id = by_id;
+    if (ARENA_NEW(&out->arena, count, out->nodes, err) != STATUS_OK) return err->status;
+    if (ARENA_NEW(&out->arena, count, out->by_id, err) != STATUS_OK) return err->status;
     for (uint32_t n = 0; n < count; n++) {
         if (next_message(&file, &message, &some, err) != STATUS_OK) return err->status;
         if (read_node(&out->arena, message, &out->nodes[n], err) != STATUS_OK) return err->status;

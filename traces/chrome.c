@@ -313,8 +313,8 @@ static enum status write_trace(struct chrome *chrome, uint32_t t, struct arena *
         return error_set(err, STATUS_LIMIT,
                          "the %s trace lasts %.0f s (limit of this format is %.0f s)",
                          trace_source_names[trace->source], last_s, time_max_ns / 1e9);
-    void *ends_ns;
-    enum status status = arena_array(scratch, trace->stream_count, sizeof(uint64_t), &ends_ns, err);
+    uint64_t *ends_ns;
+    enum status status = ARENA_NEW(scratch, trace->stream_count, ends_ns, err);
     if (status != STATUS_OK) return status;
     write_processes(chrome, t);
     write_spans(chrome, t);

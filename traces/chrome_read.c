@@ -135,12 +135,9 @@ static void take_name(struct reading *r, const json_t *event)
 static enum status take_events(struct reading *r, struct error *err)
 {
     size_t count = json_array_size(r->events);
-    void *memory;
     if (count > EVENTS_MAX) return error_set(err, STATUS_LIMIT, "too many events (limit is %d)", EVENTS_MAX);
-    TRY(arena_array(&r->scratch, count, sizeof *r->list, &memory, err));
-    r->list = memory;
-    TRY(arena_array(&r->scratch, TRACKS_MAX, sizeof *r->tracks, &memory, err));
-    r->tracks = memory;
+    TRY(ARENA_NEW(&r->scratch, count, r->list, err));
+    TRY(ARENA_NEW(&r->scratch, TRACKS_MAX, r->tracks, err));
     for (size_t i = 0; i < count; i++) {
         const json_t *event = json_array_get(r->events, i);
         if (!json_is_object(event)) return json_fail_index(r->input, r->events, i, err, "no event (expected an object)");
@@ -230,12 +227,10 @@ static uint32_t device_of(const struct reading *r, uint32_t track)
 
 static enum status make_streams(struct reading *r, struct trace *trace, struct error *err)
 {
-    void *streams, *numbers;
     size_t most = (size_t)r->track_count * STREAM_KIND_COUNT;
-    TRY(arena_array(r->arena, most, sizeof *trace->streams, &streams, err));
-    TRY(arena_array(&r->scratch, most, sizeof(uint32_t), &numbers, err));
-    uint32_t *number = numbers; /* of a stream, from 1 */
-    trace->streams = streams;
+    TRY(ARENA_NEW(r->arena, most, trace->streams, err));
+    uint32_t *number; /* of a stream, from 1 */
+    TRY(ARENA_NEW(&r->scratch, most, number, err));
     for (size_t i = 0; i < r->count; i++) {
         struct event *e = &r->list[i];
         uint32_t *known = &number[e->track * STREAM_KIND_COUNT + e->kind];
@@ -271,11 +266,10 @@ static int by_seconds(const void *left, const void *right)
 
 static enum status make_jobs(struct reading *r, struct trace *trace, struct error *err)
 {
-    void *events, *groups, *jobs;
-    TRY(arena_array(&r->scratch, r->count, sizeof(struct event *), &events, err));
-    TRY(arena_array(&r->scratch, r->count, sizeof(struct named), &groups, err));
-    struct event **sorted = events;
-    struct named *named = groups;
+    struct event **sorted;
+    TRY(ARENA_NEW(&r->scratch, r->count, sorted, err));
+    struct named *named;
+    TRY(ARENA_NEW(&r->scratch, r->count, named, err));
     size_t count = 0;
     for (size_t i = 0; i < r->count; i++) sorted[i] = &r->list[i];
     qsort(sorted, r->count, sizeof *sorted, by_name);
@@ -286,8 +280,7 @@ static enum status make_jobs(struct reading *r, struct trace *trace, struct erro
         named[count - 1].seconds += (sorted[i]->end_us - sorted[i]->start_us) * microsecond_s;
     }
     qsort(named, count, sizeof *named, by_seconds);
-    TRY(arena_array(r->arena, count, sizeof *trace->jobs, &jobs, err));
-    trace->jobs = jobs;
+    TRY(ARENA_NEW(r->arena, count, trace->jobs, err));
     for (size_t j = 0; j < count; j++) {
         char text[NAME_BYTES + 4];
         int shown = shown_bytes(named[j].name);
@@ -301,9 +294,7 @@ static enum status make_jobs(struct reading *r, struct trace *trace, struct erro
 
 static enum status make_spans(struct reading *r, struct trace *trace, struct error *err)
 {
-    void *spans;
-    TRY(arena_array(r->arena, r->count, sizeof *trace->spans, &spans, err));
-    trace->spans = spans;
+    TRY(ARENA_NEW(r->arena, r->count, trace->spans, err));
     for (size_t i = 0; i < r->count; i++) {
         const struct event *e = &r->list[i];
         bool copy = e->kind == STREAM_H2D || e->kind == STREAM_D2H || e->kind == STREAM_P2P;

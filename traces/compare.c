@@ -200,19 +200,16 @@ enum status compare_traces(const struct trace *predicted, const struct trace *me
     struct comparison result = {.predicted_makespan_s = predicted->makespan_s,
                                 .measured_makespan_s = measured->makespan_s};
     struct arena scratch = {0};
-    void *memory = NULL;
+    struct stream_sum *stream_sums = NULL;
     enum status status = match_tables(predicted, measured, err);
     if (status == STATUS_OK) status = match_spans(predicted, measured, err);
     if (status == STATUS_OK)
-        status = arena_array(&result.arena, predicted->job_count, sizeof *result.jobs, &memory, err);
+        status = ARENA_NEW(&result.arena, predicted->job_count, result.jobs, err);
     if (status != STATUS_OK) goto out;
-    result.jobs = memory;
     result.job_count = predicted->job_count;
-    status = arena_array(&scratch, (size_t)SIDES * predicted->stream_count,
-                         sizeof(struct stream_sum), &memory, err);
+    status = ARENA_NEW(&scratch, (size_t)SIDES * predicted->stream_count, stream_sums, err);
     if (status != STATUS_OK) goto out;
-    struct stream_sum *sums[SIDES] = {memory, (struct stream_sum *)memory +
-                                                  predicted->stream_count};
+    struct stream_sum *sums[SIDES] = {stream_sums, stream_sums + predicted->stream_count};
     sum_streams(predicted, sums[0]);
     sum_streams(measured, sums[1]);
     sum_classes(predicted, sums, measured->makespan_s, result.classes);

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "planner/plan.h"
 #include "traces/trace_judge.h"
 
@@ -80,10 +81,9 @@ static enum status init_streams(struct trace *trace, const struct plan *plan, co
                                 struct error *err)
 {
     uint32_t count = plan_stream_count(plan);
-    void *memory;
-    enum status status = arena_array(&trace->arena, count, sizeof *trace->streams, &memory, err);
+    struct trace_stream *streams;
+    enum status status = ARENA_NEW(&trace->arena, count, streams, err);
     if (status != STATUS_OK) return status;
-    struct trace_stream *streams = memory;
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
         status = name_streams(trace, streams, plan, prefix, d, err);
         if (status != STATUS_OK) return status;
@@ -114,10 +114,9 @@ static enum status init_places(struct trace *trace, const struct plan *plan, con
 {
     uint32_t devices = plan->hardware.device_count, hosts = hardware_host_count(&plan->hardware);
     uint32_t count = devices + hosts;
-    void *memory;
-    enum status status = arena_array(&trace->arena, count, sizeof *trace->places, &memory, err);
+    struct trace_place *places;
+    enum status status = ARENA_NEW(&trace->arena, count, places, err);
     if (status != STATUS_OK) return status;
-    struct trace_place *places = memory;
     trace->places = places;
     trace->place_count = count;
     trace->more_hosts = hosts - 1;
@@ -139,10 +138,9 @@ static enum status init_places(struct trace *trace, const struct plan *plan, con
 static enum status init_jobs(struct trace *trace, const struct plan *plan, struct error *err)
 {
     uint32_t count = plan->jobs.count;
-    void *memory;
-    enum status status = arena_array(&trace->arena, count, sizeof *trace->jobs, &memory, err);
+    struct trace_job *jobs;
+    enum status status = ARENA_NEW(&trace->arena, count, jobs, err);
     if (status != STATUS_OK) return status;
-    struct trace_job *jobs = memory;
     for (uint32_t j = 0; j < count; j++) {
         const struct job *job = &plan->jobs.jobs[j];
         jobs[j].minibatches = job->minibatches;
@@ -167,14 +165,8 @@ static enum status init_records(struct trace *trace, uint64_t span_limit, uint64
     if (level_limit > TRACE_LEVELS_MAX)
         return error_set(err, STATUS_LIMIT, "too many memory levels (limit is %d)",
                          TRACE_LEVELS_MAX);
-    void *memory;
-    enum status status = arena_array(&trace->arena, span_limit, sizeof *trace->spans, &memory, err);
-    if (status != STATUS_OK) return status;
-    trace->spans = memory;
-    status = arena_array(&trace->arena, level_limit, sizeof *trace->levels, &memory, err);
-    if (status != STATUS_OK) return status;
-    trace->levels = memory;
-    return STATUS_OK;
+    TRY(ARENA_NEW(&trace->arena, span_limit, trace->spans, err));
+    return ARENA_NEW(&trace->arena, level_limit, trace->levels, err);
 }
 
 enum status trace_init(struct trace *trace, const struct plan *plan, enum trace_source source,

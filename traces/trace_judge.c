@@ -92,14 +92,11 @@ static enum status check_span(const struct trace *trace, const struct trace_span
 
 enum status trace_judge_begin(struct trace_judge *judge, const struct trace *trace, struct error *err)
 {
-    void *stream_end_s, *bounds_s;
     judge->trace = trace;
-    enum status status = arena_array(&judge->arena, trace->stream_count, sizeof(double), &stream_end_s, err);
+    enum status status = ARENA_NEW(&judge->arena, trace->stream_count, judge->stream_end_s, err);
     if (status == STATUS_OK)
-        status = arena_array(&judge->arena, trace->job_count, 2 * sizeof(double), &bounds_s, err);
+        status = ARENA_NEW(&judge->arena, trace->job_count, judge->bounds_s, err);
     if (status != STATUS_OK) return status;
-    judge->stream_end_s = stream_end_s;
-    judge->bounds_s = bounds_s;
     for (uint32_t j = 0; j < trace->job_count; j++) judge->bounds_s[j][0] = -1;
     return check_tables(trace, err);
 }

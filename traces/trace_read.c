@@ -63,9 +63,10 @@ static enum status take_fingerprint(struct json_object *object, uint64_t *out, s
     return STATUS_OK;
 }
 
-/* An array of at most `limit` elements; *out_count entries of `size` bytes for them in *out. */
+/* An array of at most `limit` elements; *out_count entries of `size` bytes for them. `out` is the address of the pointer to
+ * them (a struct x **, passed as void *). */
 static enum status take_list(struct arena *arena, struct json_object *object, const char *key,
-                             size_t limit, size_t size, const json_t **array, void **out,
+                             size_t limit, size_t size, const json_t **array, void *out,
                              size_t *out_count, struct error *err)
 {
     enum status status = json_take_array(object, key, JSON_REQUIRED, array, err);
@@ -151,11 +152,9 @@ static enum status read_stream(struct trace *trace, struct json_object *object,
 static enum status read_streams(struct trace *trace, struct json_object *root, struct error *err)
 {
     const json_t *array = NULL;
-    void *memory = NULL;
     size_t count = 0;
     enum status status = take_list(&trace->arena, root, "streams", DEVICES_MAX * STREAM_KIND_COUNT,
-                                   sizeof *trace->streams, &array, &memory, &count, err);
-    trace->streams = memory;
+                                   sizeof *trace->streams, &array, &trace->streams, &count, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct json_object object;
         status = json_object_open_at(&object, root->input, array, i, "a stream", err);
@@ -169,14 +168,12 @@ static enum status read_streams(struct trace *trace, struct json_object *root, s
 static enum status read_places(struct trace *trace, struct json_object *root, struct error *err)
 {
     const json_t *array = NULL;
-    void *memory = NULL;
     size_t count = 0;
     uint32_t hosts = 1;
     enum status status = json_take_u32(root, "hosts", JSON_OPTIONAL, 1, DEVICES_MAX, &hosts, err);
     if (status != STATUS_OK) return status;
     trace->more_hosts = hosts - 1;
-    status = take_list(&trace->arena, root, "places", 2 * DEVICES_MAX, sizeof *trace->places, &array, &memory, &count, err);
-    trace->places = memory;
+    status = take_list(&trace->arena, root, "places", 2 * DEVICES_MAX, sizeof *trace->places, &array, &trace->places, &count, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct json_object object;
         struct trace_place *place = &trace->places[i];
@@ -224,11 +221,9 @@ static enum status read_job(struct trace *trace, struct json_object *object, str
 static enum status read_jobs(struct trace *trace, struct json_object *root, struct error *err)
 {
     const json_t *array = NULL;
-    void *memory = NULL;
     size_t count = 0;
     enum status status = take_list(&trace->arena, root, "jobs", JOBS_MAX, sizeof *trace->jobs, &array,
-                                   &memory, &count, err);
-    trace->jobs = memory;
+                                   &trace->jobs, &count, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct json_object object;
         status = json_object_open_at(&object, root->input, array, i, "a job", err);
@@ -298,13 +293,11 @@ static enum status read_operation(const struct trace *trace, const struct json_i
 static enum status read_operations(struct trace_reader *s, struct json_object *root, struct error *err)
 {
     const json_t *array = NULL, *row = NULL;
-    void *memory = NULL;
     enum status status = take_columns(root, "operation_columns", trace_operation_columns,
                                       TRACE_OPERATION_COLUMNS, err);
     if (status == STATUS_OK)
         status = take_list(&s->arena, root, "operations", TRACE_SPANS_MAX, sizeof *s->operations, &array,
-                           &memory, &s->operation_count, err);
-    s->operations = memory;
+                           &s->operations, &s->operation_count, err);
     for (size_t i = 0; status == STATUS_OK && i < s->operation_count; i++) {
         status = json_item_array(root->input, array, i, TRACE_OPERATION_COLUMNS, &row, err);
         if (status == STATUS_OK)

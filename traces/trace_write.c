@@ -85,17 +85,13 @@ static enum status operation_table_grow(struct operation_table *table, struct er
 {
     struct operation_table larger = {.count = table->count,
                                      .cell_count = table->cell_count ? table->cell_count * 2 : 1024};
-    void *items, *cells;
-    enum status status = arena_array(&larger.arena, larger.cell_count / 2, sizeof *table->items,
-                                     &items, err);
+    enum status status = ARENA_NEW(&larger.arena, larger.cell_count / 2, larger.items, err);
     if (status == STATUS_OK)
-        status = arena_array(&larger.arena, larger.cell_count, sizeof *table->cells, &cells, err);
+        status = ARENA_NEW(&larger.arena, larger.cell_count, larger.cells, err);
     if (status != STATUS_OK) {
         arena_release(&larger.arena);
         return status;
     }
-    larger.items = items;
-    larger.cells = cells;
     for (uint32_t i = 0; i < table->count; i++) {
         larger.items[i] = table->items[i];
         *operation_cell(&larger, &table->items[i]) = i + 1;

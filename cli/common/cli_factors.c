@@ -30,11 +30,10 @@ enum status cli_factor_take(const char **list, const char *option, const char *w
 enum status cli_device_factors(const char *list, const char *option, uint32_t device_count, struct arena *arena,
                                const double **out, struct error *err)
 {
-    void *memory;
     *out = NULL;
     if (!list) return STATUS_OK;
-    if (arena_array(arena, device_count, sizeof(double), &memory, err)) return err->status;
-    double *factors = memory; /* 0: none yet */
+    double *factors; /* 0: none yet */
+    if (ARENA_NEW(arena, device_count, factors, err)) return err->status;
     while (list) {
         struct cli_factor one;
         uint64_t device;

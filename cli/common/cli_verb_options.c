@@ -30,11 +30,11 @@ static void append_all(void *context, const struct options *options)
     struct cli_verb_options *out = looking->out;
     size_t synonyms = 0;
     while (cli_synonyms[synonyms].theirs) synonyms++;
-    void *memory = NULL;
-    if (arena_array(looking->arena, out->count + options->spec_count + synonyms, sizeof *out->items, &memory, looking->err))
+    struct cli_verb_option *items = NULL;
+    if (ARENA_NEW(looking->arena, out->count + options->spec_count + synonyms, items, looking->err))
         return;
-    if (out->count > 0) memcpy(memory, out->items, out->count * sizeof *out->items);
-    out->items = memory;
+    if (out->count > 0) memcpy(items, out->items, out->count * sizeof *out->items);
+    out->items = items;
     for (size_t s = 0; s < options->spec_count; s++)
         if (append(looking, &options->specs[s], options->specs[s].name)) return;
     for (size_t s = 0; s < options->spec_count; s++)

@@ -67,9 +67,8 @@ struct cli_document {
 static enum status copy_strings(struct arena *arena, const char *const *texts, size_t count, const char *const **out,
                                 struct error *err)
 {
-    void *room = NULL;
-    if (arena_array(arena, count + 1, sizeof(char *), &room, err) != STATUS_OK) return err->status;
-    const char **copies = room;
+    const char **copies;
+    if (ARENA_NEW(arena, count + 1, copies, err) != STATUS_OK) return err->status;
     for (size_t i = 0; i < count; i++)
         if (arena_string(arena, texts[i], &copies[i], err) != STATUS_OK) return err->status;
     *out = copies;

@@ -193,9 +193,7 @@ void document_table_begin(struct document *document, const char *caption, const 
     struct node *table = add(document, NODE_TABLE, keep(document, caption, false));
     document->in_table = true;
     if (!table) return;
-    void *numbers = NULL;
-    if (arena_array(&document->arena, columns, sizeof *table->numbers, &numbers, &document->failed) != STATUS_OK) return;
-    table->numbers = numbers;
+    if (ARENA_NEW(&document->arena, columns, table->numbers, &document->failed) != STATUS_OK) return;
     table->column_count = columns;
     for (size_t c = 0; c < columns; c++) {
         table->numbers[c] = headings[c][0] == '>';
@@ -244,12 +242,12 @@ enum status document_picture(struct document *document, const char *caption, con
                              struct error *err)
 {
     enum picture_form form;
-    void *copy = NULL;
+    unsigned char *copy = NULL;
     if (length > DOCUMENT_PICTURE_BYTES_MAX)
         return error_set(err, STATUS_LIMIT, "a picture is too large (limit is %d bytes)", DOCUMENT_PICTURE_BYTES_MAX);
     if (!find_form(data, length, &form))
         return error_set(err, STATUS_BAD_INPUT, "a picture is in no form that can be shown (expected SVG or PNG)");
-    if (arena_array(&document->arena, length, 1, &copy, err) != STATUS_OK) return err->status;
+    if (ARENA_NEW(&document->arena, length, copy, err) != STATUS_OK) return err->status;
     memcpy(copy, data, length);
     struct node *node = add(document, NODE_PICTURE, keep(document, caption, false));
     if (!node) return STATUS_OK; /* remembered */

@@ -43,11 +43,11 @@ static enum status trace_of(const char *command, struct arena *arena, const char
 {
     static const char option[] = "--trace";
     bool wanted = false;
-    void *memory;
+    char *word;
     *out = NULL;
     if (!command) return STATUS_OK;
-    TRY(arena_array(arena, strlen(command) + 1, 1, &memory, err));
-    for (char *word = memory; next_word(&command, word);) {
+    TRY(ARENA_NEW(arena, strlen(command) + 1, word, err));
+    while (next_word(&command, word)) {
         if (wanted) return arena_string(arena, word, out, err);
         wanted = strcmp(word, option) == 0;
         if (strncmp(word, option, sizeof option - 1) == 0 && word[sizeof option - 1] == '=')

@@ -174,10 +174,10 @@ static enum status print_streams(FILE *out, const struct cli_explain_report *rep
     const struct explain_path *path = report->path;
     struct cli_table table;
     struct arena arena = {0};
-    void *shown = NULL;
+    bool *shown = NULL;
     uint32_t stream = 0, rows = 0;
     char text[QUANTITY_TEXT_BYTES];
-    if (arena_array(&arena, path->stream_count, sizeof(bool), &shown, err) != STATUS_OK) return err->status;
+    if (ARENA_NEW(&arena, path->stream_count, shown, err) != STATUS_OK) return err->status;
     cli_table_begin(&table, (const char *const[]){"ON THE CRITICAL PATH", ">SECONDS", ">OF THE MAKESPAN", ">OPERATIONS",
                                                   ">LOST TO SHARING", NULL});
     while (rows < CLI_ROWS_MAX && next_stream(path, shown, &stream)) {

@@ -329,8 +329,8 @@ enum status history_read(struct history *history, const struct history_filter *f
     }
     if (status == STATUS_OK && code != SQLITE_DONE) status = complain(history, err);
     sqlite3_finalize(statement);
-    void *kept = NULL;
-    if (status == STATUS_OK) status = arena_array(arena, used, sizeof *records, &kept, err);
+    struct history_record *kept = NULL;
+    if (status == STATUS_OK) status = ARENA_NEW(arena, used, kept, err);
     if (status == STATUS_OK) {
         if (used > 0) memcpy(kept, records, used * sizeof *records);
         *out = kept;

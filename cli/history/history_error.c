@@ -67,12 +67,11 @@ static struct history_error sum_up(struct run *runs, size_t count, const char *g
 enum status history_errors(const struct history_record *records, size_t count, enum history_by by, struct arena *arena,
                            struct history_error **out, size_t *group_count, struct error *err)
 {
-    void *memory, *groups_memory;
-    if (arena_array(arena, count, sizeof(struct run), &memory, err) != STATUS_OK ||
-        arena_array(arena, count + 1, sizeof **out, &groups_memory, err) != STATUS_OK)
+    struct run *runs;
+    struct history_error *groups;
+    if (ARENA_NEW(arena, count, runs, err) != STATUS_OK ||
+        ARENA_NEW(arena, count + 1, groups, err) != STATUS_OK)
         return err->status;
-    struct run *runs = memory;
-    struct history_error *groups = groups_memory;
     size_t used = 0, found = 0;
     for (size_t r = 0; r < count; r++) {
         if (!history_error_of(&records[r], &runs[used].error)) continue;

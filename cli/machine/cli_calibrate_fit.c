@@ -77,12 +77,9 @@ static enum status add_runs(struct fit *fit, const struct calibration_split *spl
 {
     const struct calibration_problem *problem = fit->problem;
     size_t all = 0;
-    void *memory[2];
     for (uint32_t s = 0; s < problem->set_count; s++) all += problem->sets[s].count;
-    TRY(arena_array(&fit->arena, all, sizeof *fit->runs, &memory[0], err));
-    TRY(arena_array(&fit->arena, all + 1, sizeof *fit->machines, &memory[1], err));
-    fit->runs = memory[0];
-    fit->machines = memory[1];
+    TRY(ARENA_NEW(&fit->arena, all, fit->runs, err));
+    TRY(ARENA_NEW(&fit->arena, all + 1, fit->machines, err));
     TRY(calibration_machine(problem->machine, 1, &fit->machines[0], err));
     fit->machine_count = 1;
     for (uint32_t s = 0; s < problem->set_count; s++) {

@@ -38,11 +38,9 @@ static enum status read_streams(struct json_object *result, uint32_t count, stru
                                 struct error *err)
 {
     const json_t *streams;
-    void *memory = NULL;
     if (json_take_array(result, "streams", JSON_REQUIRED, &streams, err) != STATUS_OK ||
-        arena_array(&out->arena, count, sizeof *out->busy_s, &memory, err) != STATUS_OK)
+        ARENA_NEW(&out->arena, count, out->busy_s, err) != STATUS_OK)
         return err->status;
-    out->busy_s = memory;
     if (json_array_size(streams) != count)
         return json_fail_key(out->in, result->value, "streams", err,
                              "the result has %zu streams and the plan %" PRIu32,
@@ -101,10 +99,8 @@ enum status cli_measured_read(const char *path, const struct plan *plan, struct 
         return json_fail_key(out->in, object.value, "jobs", err,
                              "the result has %zu jobs and the plan %" PRIu32,
                              json_array_size(jobs), job_count);
-    void *memory = NULL;
-    if (arena_array(&out->arena, job_count, sizeof *out->jobs, &memory, err) != STATUS_OK)
+    if (ARENA_NEW(&out->arena, job_count, out->jobs, err) != STATUS_OK)
         return err->status;
-    out->jobs = memory;
     for (uint32_t j = 0; j < job_count; j++)
         if (read_job(out->in, jobs, j, &out->jobs[j], err) != STATUS_OK)
             return err->status;

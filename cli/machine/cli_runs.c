@@ -245,15 +245,13 @@ enum status measured_runs_read(const char *path, struct arena *arena, struct mea
 {
     char *text = NULL;
     size_t length, lines = 1;
-    void *memory;
     TRY(file_read(path, FILE_BYTES_MAX, &text, &length, err));
     for (const char *c = text; *c; c++) lines += *c == '\n';
     struct measured_runs read = {.path = path};
     enum status status = lines <= MEASURED_RUNS_MAX
-                             ? arena_array(arena, lines, sizeof *read.runs, &memory, err)
+                             ? ARENA_NEW(arena, lines, read.runs, err)
                              : error_set(err, STATUS_LIMIT, "%s: too many lines (limit is %d)", path, MEASURED_RUNS_MAX);
     if (status == STATUS_OK) {
-        read.runs = memory;
         status = read_lines(path, text, &read, err);
     }
     if (status == STATUS_OK) *out = read;

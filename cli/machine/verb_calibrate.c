@@ -157,9 +157,7 @@ static enum status fit_fold(const struct calibration_problem *problem, uint32_t 
 static enum status fit_folds(const struct calibration_problem *problem, struct calibration_outcome *out, struct error *err)
 {
     char label[CALIBRATION_LABEL_BYTES];
-    void *memory;
-    TRY(arena_array(&out->arena, out->folds.count, sizeof *out->fold_errors, &memory, err));
-    out->fold_errors = memory;
+    TRY(ARENA_NEW(&out->arena, out->folds.count, out->fold_errors, err));
     memcpy(out->end, out->start, sizeof out->end);
     for (uint32_t f = 0; f < out->folds.count; f++) {
         calibration_fold_label(&out->folds, f, label);
@@ -170,10 +168,8 @@ static enum status fit_folds(const struct calibration_problem *problem, struct c
 
 static enum status calibrate(const struct calibration_problem *problem, struct calibration_outcome *out, struct error *err)
 {
-    void *memory;
     for (uint32_t s = 0; s < out->set_count; s++) {
-        TRY(arena_array(&out->arena, out->sets[s].count, sizeof *out->of[s].seconds, &memory, err));
-        out->of[s].seconds = memory;
+        TRY(ARENA_NEW(&out->arena, out->sets[s].count, out->of[s].seconds, err));
     }
     TRY((out->folds.count > 0 ? fit_folds : fit_once)(problem, out, err));
     for (uint32_t s = 0; s < out->set_count; s++) {

@@ -329,11 +329,10 @@ static enum status show(struct cli *cli, const char *name, struct request *reque
     if (request->decoder_sequence > 0 &&
         network_set_decoder(&network, request->sequence, request->decoder_sequence, err))
         return err->status;
-    void *memory = NULL;
-    if (arena_array(arena, network.layer_count, sizeof(struct layer_figures), &memory, err) !=
+    struct layer_figures *figures;
+    if (ARENA_NEW(arena, network.layer_count, figures, err) !=
         STATUS_OK)
         return err->status;
-    struct layer_figures *figures = memory;
     for (uint64_t layer = 0; layer < network.layer_count; layer++)
         layer_figures(&network, layer, request, &figures[layer]);
     return cli->json ? show_json(cli, &network, request, figures, err)

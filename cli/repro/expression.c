@@ -57,8 +57,8 @@ struct value value_of_json(const json_t *json)
 
 static struct value *new_items(struct evaluation *e, size_t count)
 {
-    void *items = NULL;
-    return arena_array(e->arena, count, sizeof(struct value), &items, e->err) == STATUS_OK ? items : NULL;
+    struct value *items = NULL;
+    return ARENA_NEW(e->arena, count, items, e->err) == STATUS_OK ? items : NULL;
 }
 
 static struct value list_of(const struct value *items, size_t count)

@@ -99,9 +99,8 @@ static const struct expression *fail_expected(struct parser *p, const char *expe
 
 static struct expression *make(struct parser *p, enum expression_kind kind, size_t place)
 {
-    void *node = NULL;
-    if (arena_array(p->arena, 1, sizeof(struct expression), &node, p->err) != STATUS_OK) return NULL;
-    struct expression *expression = node;
+    struct expression *expression;
+    if (ARENA_NEW(p->arena, 1, expression, p->err) != STATUS_OK) return NULL;
     expression->kind = kind;
     expression->place = place;
     return expression;
@@ -130,8 +129,8 @@ static const struct expression *make_one(struct parser *p, enum expression_kind 
 
 static const char *copy(struct parser *p, const char *from, size_t length)
 {
-    void *text = NULL;
-    if (arena_array(p->arena, length + 1, 1, &text, p->err) != STATUS_OK) return NULL;
+    char *text = NULL;
+    if (ARENA_NEW(p->arena, length + 1, text, p->err) != STATUS_OK) return NULL;
     memcpy(text, from, length);
     return text;
 }

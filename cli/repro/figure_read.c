@@ -229,15 +229,13 @@ static enum status read_row(struct figure *figure, const json_t *rows, size_t ro
 static enum status read_rows(struct figure *figure, struct json_object *root, struct error *err)
 {
     const json_t *rows;
-    void *cells = NULL;
     if (json_take_array(root, "rows", JSON_REQUIRED, &rows, err) != STATUS_OK) return err->status;
     size_t count = json_array_size(rows);
     if (count == 0 || count > FIGURE_ROWS_MAX)
         return json_fail_key(figure->input, root->value, "rows", err, "%zu rows (expected 1 to %d)", count,
                              FIGURE_ROWS_MAX);
-    if (arena_array(&figure->arena, count * figure->column_count, sizeof *figure->cells, &cells, err) != STATUS_OK)
+    if (ARENA_NEW(&figure->arena, count * figure->column_count, figure->cells, err) != STATUS_OK)
         return err->status;
-    figure->cells = cells;
     figure->row_count = (uint32_t)count;
     for (size_t i = 0; i < count; i++)
         if (read_row(figure, rows, i, err) != STATUS_OK) return err->status;

@@ -83,14 +83,12 @@ static enum status fill_picture(const struct figure_result *result, struct arena
 {
     const struct figure *figure = result->figure;
     size_t rows = figure->row_count, points = rows * figure->series_count;
-    void *labels, *series, *x, *reference, *simulated;
-    if (arena_array(arena, rows, sizeof *p->labels, &labels, err) != STATUS_OK ||
-        arena_array(arena, figure->series_count, sizeof *p->series, &series, err) != STATUS_OK ||
-        arena_array(arena, rows, sizeof *p->x, &x, err) != STATUS_OK ||
-        arena_array(arena, points, sizeof *p->reference, &reference, err) != STATUS_OK ||
-        arena_array(arena, points, sizeof *p->simulated, &simulated, err) != STATUS_OK)
+    if (ARENA_NEW(arena, rows, p->labels, err) != STATUS_OK ||
+        ARENA_NEW(arena, figure->series_count, p->series, err) != STATUS_OK ||
+        ARENA_NEW(arena, rows, p->x, err) != STATUS_OK ||
+        ARENA_NEW(arena, points, p->reference, err) != STATUS_OK ||
+        ARENA_NEW(arena, points, p->simulated, err) != STATUS_OK)
         return err->status;
-    *p = (struct picture){.labels = labels, .series = series, .x = x, .reference = reference, .simulated = simulated};
     uint32_t shown = 0, count = 0;
     for (uint32_t s = 0; s < figure->series_count; s++) shown += figure->series[s].shown;
     for (uint32_t s = 0; s < figure->series_count; s++) {

@@ -118,10 +118,9 @@ static enum status make_lists(struct figure_result *result, struct list_scope *s
     const struct figure *figure = result->figure;
     scope->count = figure_names(figure, false, figure->series_count, scope->names);
     for (uint32_t i = 0; i < scope->count; i++) {
-        void *items;
-        if (arena_array(&result->arena, figure->row_count, sizeof(struct value), &items, err) != STATUS_OK)
+        struct value *values;
+        if (ARENA_NEW(&result->arena, figure->row_count, values, err) != STATUS_OK)
             return err->status;
-        struct value *values = items;
         for (uint32_t r = 0; r < figure->row_count; r++)
             values[r] = i < figure->column_count ? *figure_cell(figure, r, i)
                                                  : figure_point_at(result, r, i - figure->column_count)->simulated;
@@ -249,12 +248,9 @@ const char *figure_row_label(const struct figure *figure, uint32_t row, char lab
 enum status figure_evaluate(const struct figure *figure, const struct run_set *set, const uint32_t *indexes,
                             struct figure_result *result, struct error *err)
 {
-    void *points;
     *result = (struct figure_result){.figure = figure};
-    if (arena_array(&result->arena, (size_t)figure->row_count * figure->series_count, sizeof *result->points, &points,
-                    err) != STATUS_OK)
+    if (ARENA_NEW(&result->arena, (size_t)figure->row_count * figure->series_count, result->points, err) != STATUS_OK)
         return err->status;
-    result->points = points;
     for (uint32_t r = 0; r < figure->row_count && !err->status; r++) (void)evaluate_row(result, set, indexes, r, err);
     for (size_t i = 0; i < (size_t)figure->row_count * figure->run_count; i++)
         result->cpu_s += run_set_answer(set, indexes[i])->cpu_s;

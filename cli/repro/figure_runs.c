@@ -40,8 +40,8 @@ struct row_work {
 
 static enum status keep_text(struct row_work *work, const char *text, size_t length, struct run_file *file)
 {
-    void *copy;
-    if (arena_array(&work->arena, length + 1, 1, &copy, work->err) != STATUS_OK) return work->err->status;
+    char *copy;
+    if (ARENA_NEW(&work->arena, length + 1, copy, work->err) != STATUS_OK) return work->err->status;
     memcpy(copy, text, length);
     file->text = copy;
     file->length = length;
@@ -101,11 +101,10 @@ static void mark_named(const struct row_work *work, const char *text, bool neede
 static enum status take_arguments(struct row_work *work, const json_t *array, struct run_command *command,
                                   bool needed[FIGURE_FILES_MAX])
 {
-    void *items;
     size_t count = 0;
-    if (arena_array(&work->arena, json_array_size(array) + 1, sizeof(char *), &items, work->err) != STATUS_OK)
+    const char **arguments;
+    if (ARENA_NEW(&work->arena, json_array_size(array) + 1, arguments, work->err) != STATUS_OK)
         return work->err->status;
-    const char **arguments = items;
     for (size_t i = 0; i < json_array_size(array); i++) {
         const json_t *item = json_array_get(array, i);
         char number[64];
@@ -183,11 +182,11 @@ static enum status add_row(const struct figure *figure, uint32_t row, struct run
 enum status figure_add_runs(const struct figure *figure, struct run_set *set, struct arena *arena,
                             const uint32_t **indexes, struct error *err)
 {
-    void *all;
-    if (arena_array(arena, (size_t)figure->row_count * figure->run_count, sizeof(uint32_t), &all, err) != STATUS_OK)
+    uint32_t *all;
+    if (ARENA_NEW(arena, (size_t)figure->row_count * figure->run_count, all, err) != STATUS_OK)
         return err->status;
     for (uint32_t r = 0; r < figure->row_count; r++)
-        if (add_row(figure, r, set, (uint32_t *)all + (size_t)r * figure->run_count, err) != STATUS_OK)
+        if (add_row(figure, r, set, all + (size_t)r * figure->run_count, err) != STATUS_OK)
             return err->status;
     *indexes = all;
     return STATUS_OK;

@@ -95,10 +95,9 @@ static enum status copy_command(struct arena *arena, const struct run_command *f
                                 struct error *err)
 {
     size_t count = 0;
-    void *copy;
     while (from->arguments[count]) count++;
-    if (arena_array(arena, count + 1, sizeof(char *), &copy, err) != STATUS_OK) return err->status;
-    const char **arguments = copy;
+    const char **arguments;
+    if (ARENA_NEW(arena, count + 1, arguments, err) != STATUS_OK) return err->status;
     for (size_t i = 0; i < count; i++)
         if (arena_string(arena, from->arguments[i], &arguments[i], err) != STATUS_OK) return err->status;
     to->arguments = arguments;
@@ -107,9 +106,9 @@ static enum status copy_command(struct arena *arena, const struct run_command *f
 
 static enum status copy_file(struct arena *arena, const struct run_file *from, struct run_file *to, struct error *err)
 {
-    void *text;
+    char *text;
     if (arena_string(arena, from->name, &to->name, err) != STATUS_OK ||
-        arena_array(arena, from->length + 1, 1, &text, err) != STATUS_OK)
+        ARENA_NEW(arena, from->length + 1, text, err) != STATUS_OK)
         return err->status;
     memcpy(text, from->text, from->length);
     to->text = text;
@@ -126,18 +125,19 @@ enum status run_set_add(struct run_set *set, const char *what, const struct run_
             *index = (uint32_t)i;
             return STATUS_OK;
         }
-    void *new_commands, *new_files;
+    struct run_file *new_files;
+    struct run_command *new_commands;
     struct run run = {.command_count = command_count, .file_count = file_count};
     if (array_reserve(&set->runs, &set->capacity, set->count, sizeof *set->runs, RUN_SET_MAX, "runs", err) != STATUS_OK ||
         arena_string(&set->arena, what, &run.what, err) != STATUS_OK ||
-        arena_array(&set->arena, command_count, sizeof *commands, &new_commands, err) != STATUS_OK ||
-        arena_array(&set->arena, file_count, sizeof *files, &new_files, err) != STATUS_OK)
+        ARENA_NEW(&set->arena, command_count, new_commands, err) != STATUS_OK ||
+        ARENA_NEW(&set->arena, file_count, new_files, err) != STATUS_OK)
         return err->status;
     for (uint32_t c = 0; c < command_count; c++)
-        if (copy_command(&set->arena, &commands[c], (struct run_command *)new_commands + c, err) != STATUS_OK)
+        if (copy_command(&set->arena, &commands[c], new_commands + c, err) != STATUS_OK)
             return err->status;
     for (uint32_t f = 0; f < file_count; f++)
-        if (copy_file(&set->arena, &files[f], (struct run_file *)new_files + f, err) != STATUS_OK) return err->status;
+        if (copy_file(&set->arena, &files[f], new_files + f, err) != STATUS_OK) return err->status;
     run.commands = new_commands;
     run.files = new_files;
     *index = (uint32_t)set->count;
@@ -303,10 +303,9 @@ static enum status command_of(struct pool *pool, const struct run *run, const ch
 {
     const char *const *arguments = run->commands[run->at].arguments;
     size_t count = 0;
-    void *copy;
     while (arguments[count]) count++;
-    if (arena_array(&pool->set->arena, count + 2, sizeof *arguments, &copy, err) != STATUS_OK) return err->status;
-    const char **argv = copy;
+    const char **argv;
+    if (ARENA_NEW(&pool->set->arena, count + 2, argv, err) != STATUS_OK) return err->status;
     argv[0] = pool->program;
     memcpy(argv + 1, arguments, count * sizeof *argv);
     *out = argv;

@@ -36,15 +36,15 @@ static enum status fail(struct expansion *x, struct template_place place)
 /* The value of the expression in text[0 .. length). */
 static enum status value_of(struct expansion *x, const char *text, size_t length, struct value *out)
 {
-    void *copy = NULL;
+    char *copy = NULL;
     const struct expression *expression;
-    if (arena_array(x->arena, length + 1, 1, &copy, x->err) != STATUS_OK) return x->err->status;
+    if (ARENA_NEW(x->arena, length + 1, copy, x->err) != STATUS_OK) return x->err->status;
     memcpy(copy, text, length);
     if (expression_parse(copy, x->arena, &expression, x->err) != STATUS_OK) return x->err->status;
     if (!x->scope) return expression_check(expression, x->names, x->name_count, x->err);
     if (expression_value(expression, x->scope, x->arena, out, x->err) != STATUS_OK) return x->err->status;
     if (out->kind == VALUE_NUMBER || out->kind == VALUE_TEXT || out->kind == VALUE_TRUTH) return STATUS_OK;
-    return error_set(x->err, STATUS_BAD_INPUT, "'{%s}' is %s (expected a number or a text)", (const char *)copy,
+    return error_set(x->err, STATUS_BAD_INPUT, "'{%s}' is %s (expected a number or a text)", copy,
                      out->kind == VALUE_MISSING ? "missing" : "a list");
 }
 

@@ -124,11 +124,9 @@ static enum status compute(struct repro_work *work, const struct repro_request *
 {
     struct run_set_options options = {.workers = (uint32_t)request->workers, .limit_s = request->limit_s};
     char kept[CLI_PATH_BYTES];
-    void *results;
-    if (arena_array(&work->arena, work->papers.count, sizeof *work->results, &results, err) != STATUS_OK ||
+    if (ARENA_NEW(&work->arena, work->papers.count, work->results, err) != STATUS_OK ||
         run_set_create(&work->set, err) != STATUS_OK)
         return err->status;
-    work->results = results;
     for (size_t i = 0; i < work->papers.count; i++)
         if (figure_add_runs(work->papers.figures[i], work->set, &work->arena, &work->indexes[i], err) != STATUS_OK)
             return error_add(err, "%s", work->papers.figures[i]->path);

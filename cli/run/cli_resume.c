@@ -77,16 +77,14 @@ static enum status read_jobs(struct cli *cli, const char *path, const struct pla
     struct json_object object;
     const json_t *jobs;
     uint64_t version;
-    void *memory;
     if (json_input_read(path, &out->in, err) != STATUS_OK ||
         json_object_open(&object, out->in, json_input_root(out->in), "what was found", err) !=
             STATUS_OK ||
         json_take_u64(&object, "spillway_checkpoints", JSON_REQUIRED, 1, 1, &version, err) !=
             STATUS_OK ||
         json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, err) != STATUS_OK ||
-        arena_array(&out->arena, plan->jobs.count, sizeof *out->jobs, &memory, err) != STATUS_OK)
+        ARENA_NEW(&out->arena, plan->jobs.count, out->jobs, err) != STATUS_OK)
         return err->status;
-    out->jobs = memory;
     if (json_array_size(jobs) != plan->jobs.count)
         return json_fail_key(out->in, object.value, "jobs", err,
                              "%zu jobs were found and the plan has %" PRIu32, json_array_size(jobs),

@@ -78,10 +78,8 @@ static enum status read_runs(const char *machine, struct arena *arena, struct dr
     if (!some || access(path, F_OK) != 0) return STATUS_OK;
     enum status status = history_open(path, false, &history, err);
     if (status == STATUS_OK) status = history_read(history, &filter, arena, &records, &found, &wrong, err);
-    void *memory;
-    if (status == STATUS_OK) status = arena_array(arena, found, sizeof **runs, &memory, err);
+    if (status == STATUS_OK) status = ARENA_NEW(arena, found, *runs, err);
     if (status == STATUS_OK) {
-        *runs = memory;
         for (size_t r = 0; r < found; r++)
             if (records[r].complete && records[r].predicted_s > 0 && records[r].measured_s > 0)
                 (*runs)[(*count)++] =

@@ -97,11 +97,9 @@ static enum status make_cuts(struct work *w, struct error *err)
 {
     struct serving_shape *usual, *all;
     uint32_t count;
-    void *memory;
     if (placement_shapes(&w->arena, &w->in, &usual, &count, err) ||
-        arena_array(&w->arena, count + 1 + (size_t)w->placement.group_count, sizeof *all, &memory, err))
+        ARENA_NEW(&w->arena, count + 1 + (size_t)w->placement.group_count, all, err))
         return err->status;
-    all = memory;
     memcpy(all, usual, count * sizeof *all);
     if (w->shape.tensor > 0) all[count++] = w->shape;
     for (uint32_t g = 0; g < w->placement.group_count; g++) {

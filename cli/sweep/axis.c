@@ -246,13 +246,13 @@ static enum status read_values(struct reading *reading, const char *values, stru
 static enum status keep(const struct reading *reading, const char *equals, struct sweep_axis *out, struct error *err)
 {
     char word[SWEEP_NAME_BYTES];
-    void *values = NULL;
+    struct sweep_value *values = NULL;
     *out = (struct sweep_axis){.count = reading->count, .unit = "", .numeric = reading->numeric && !reading->units_differ};
     snprintf(word, sizeof word, "%.*s", (int)(equals - reading->text), reading->text);
     if (arena_string(reading->arena, word, &out->name, err) != STATUS_OK) return err->status;
     snprintf(word, sizeof word, "%.*s", (int)reading->unit_length, reading->unit ? reading->unit : "");
     if (out->numeric && arena_string(reading->arena, word, &out->unit, err) != STATUS_OK) return err->status;
-    if (arena_array(reading->arena, reading->count, sizeof *out->values, &values, err) != STATUS_OK) return err->status;
+    if (ARENA_NEW(reading->arena, reading->count, values, err) != STATUS_OK) return err->status;
     out->values = memcpy(values, reading->values, reading->count * sizeof *out->values);
     return STATUS_OK;
 }

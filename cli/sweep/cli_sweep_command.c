@@ -290,11 +290,9 @@ enum status cli_sweep_words(const struct cli_sweep_command *command, const struc
 {
     *out = (struct cli_sweep_words){0};
     struct writing writing = {.command = command, .grid = grid, .point = point, .arena = &out->arena};
-    void *argv = NULL;
     /* program, verb, its action, --json, --quiet, the words, the axes, the degrees, NULL */
     size_t most = 5 + command->word_count + grid->axis_count + 2;
-    enum status status = arena_array(&out->arena, most, sizeof *writing.argv, &argv, err);
-    writing.argv = argv;
+    enum status status = ARENA_NEW(&out->arena, most, writing.argv, err);
     if (status == STATUS_OK && command->jobs_path) status = write_jobs(&writing, err);
     out->jobs_temporary = writing.jobs_temporary;
     if (status == STATUS_OK) status = add_word(&writing, err, "%s", command->program);

@@ -32,12 +32,11 @@ enum status cli_sweep_pictures_check(const struct cli_sweep_pictures *pictures, 
 static enum status make_ticks(const struct sweep_axis *axis, bool as_labels, struct arena *arena, char title[TITLE_BYTES],
                               struct plot_ticks *out, struct error *err)
 {
-    void *memory;
     snprintf(title, TITLE_BYTES, axis->unit[0] ? "%s (%s)" : "%s", axis->name, axis->unit);
     *out = (struct plot_ticks){.title = title, .label_count = (uint32_t)axis->count};
     if (axis->numeric && !as_labels) return STATUS_OK;
-    if (arena_array(arena, axis->count, sizeof(const char *), &memory, err) != STATUS_OK) return err->status;
-    const char **labels = memory;
+    const char **labels;
+    if (ARENA_NEW(arena, axis->count, labels, err) != STATUS_OK) return err->status;
     for (size_t v = 0; v < axis->count; v++) {
         size_t kept = strlen(axis->values[v].text) - strlen(axis->unit); /* the unit is in the title */
         char text[NAME_BYTES];
@@ -86,9 +85,9 @@ static enum status draw_curves(const struct cli_sweep_pictures *pictures, const 
     struct plot_ticks x, y = {.title = figure};
     if (make_ticks(axis, false, arena, title, &x, err) != STATUS_OK) return err->status;
     for (uint32_t c = 0; c < count; c++) {
-        void *memory;
-        if (arena_array(arena, 2 * axis->count, sizeof(double), &memory, err) != STATUS_OK) return err->status;
-        double *xs = memory, *ys = xs + axis->count;
+        double *xs;
+        if (ARENA_NEW(arena, 2 * axis->count, xs, err) != STATUS_OK) return err->status;
+        double *ys = xs + axis->count;
         for (size_t v = 0; v < axis->count; v++) {
             xs[v] = x.labels ? (double)v : axis->values[v].number;
             ys[v] = scale * results->points[v * count + c].figures[0];
@@ -111,12 +110,11 @@ static enum status draw_heat(const struct cli_sweep_pictures *pictures, const st
     char titles[2][TITLE_BYTES], figure[TITLE_BYTES];
     double scale = scale_of(results->figures[0], figure);
     struct plot_ticks x, y;
-    void *memory;
+    double *cells;
     if (make_ticks(&grid->axes[0], true, arena, titles[0], &x, err) != STATUS_OK ||
         make_ticks(&grid->axes[1], true, arena, titles[1], &y, err) != STATUS_OK ||
-        arena_array(arena, grid->axes[0].count * grid->axes[1].count, sizeof(double), &memory, err) != STATUS_OK)
+        ARENA_NEW(arena, grid->axes[0].count * grid->axes[1].count, cells, err) != STATUS_OK)
         return err->status;
-    double *cells = memory;
     bool less = sweep_less_is_better(results->figures[0]);
     for (size_t c = 0; c < grid->axes[0].count * grid->axes[1].count; c++) cells[c] = NAN;
     for (uint64_t p = 0; p < grid->point_count; p++) {
@@ -138,12 +136,13 @@ static enum status draw_front(const struct cli_sweep_pictures *pictures, const s
     uint64_t count = results->grid->point_count;
     char titles[2][TITLE_BYTES];
     const double scales[2] = {scale_of(results->figures[0], titles[0]), scale_of(results->figures[1], titles[1])};
-    void *memory, *marks;
-    if (arena_array(arena, 2 * count, sizeof(double), &memory, err) != STATUS_OK ||
-        arena_array(arena, count, sizeof(bool), &marks, err) != STATUS_OK ||
+    bool *marks;
+    double *xs;
+    if (ARENA_NEW(arena, 2 * count, xs, err) != STATUS_OK ||
+        ARENA_NEW(arena, count, marks, err) != STATUS_OK ||
         sweep_results_front(results, 0, 1, marks, err) != STATUS_OK)
         return err->status;
-    double *xs = memory, *ys = xs + count;
+    double *ys = xs + count;
     for (uint64_t p = 0; p < count; p++) {
         xs[p] = scales[0] * results->points[p].figures[0];
         ys[p] = scales[1] * results->points[p].figures[1];

@@ -16,8 +16,8 @@ const char *const sweep_outcome_names[SWEEP_OUTCOME_COUNT] = {"pending", "done",
 enum status sweep_results_create(const struct sweep_grid *grid, const char *const *figures, uint32_t figure_count,
                                  struct arena *arena, struct sweep_results *out, struct error *err)
 {
-    void *points;
-    if (arena_array(arena, grid->point_count, sizeof *out->points, &points, err) != STATUS_OK) return err->status;
+    struct sweep_result *points;
+    if (ARENA_NEW(arena, grid->point_count, points, err) != STATUS_OK) return err->status;
     *out = (struct sweep_results){.grid = grid, .figures = figures, .figure_count = figure_count, .points = points};
     for (uint64_t p = 0; p < grid->point_count; p++) {
         out->points[p].point = p;

@@ -204,9 +204,8 @@ static enum status open_parts(struct measure *measure, const struct machine *mac
 static enum status keep_parts(struct measure *measure, const struct measure_parts *parts, struct device_type *type,
                               struct figure *handover_s, struct error *err)
 {
-    void *memory;
-    TRY(arena_array(&measure->hardware->arena, parts->profile_count, sizeof(struct compute_profile), &memory, err));
-    struct compute_profile *const profiles = memory;
+    struct compute_profile *profiles;
+    TRY(ARENA_NEW(&measure->hardware->arena, parts->profile_count, profiles, err));
     for (uint32_t i = 0; i < parts->profile_count; i++) {
         profiles[i].threads = bench_threads(parts->benches[i]);
         TRY(kernel_visits_keep(parts->kernels[i], &profiles[i], err));
@@ -260,23 +259,19 @@ static enum status place_device(struct measure *measure, struct device_type *typ
                                 struct figure handover_s, struct error *err)
 {
     struct hardware *const hardware = measure->hardware;
-    void *devices, *links, *types;
-    enum status status = arena_array(&hardware->arena, 1, sizeof *hardware->devices, &devices, err);
+    enum status status = ARENA_NEW(&hardware->arena, 1, hardware->devices, err);
     if (status == STATUS_OK)
-        status = arena_array(&hardware->arena, 1, sizeof *hardware->links, &links, err);
+        status = ARENA_NEW(&hardware->arena, 1, hardware->links, err);
     if (status == STATUS_OK)
-        status = arena_array(&hardware->arena, 1, sizeof *hardware->types, &types, err);
+        status = ARENA_NEW(&hardware->arena, 1, hardware->types, err);
     if (status != STATUS_OK) return status;
-    hardware->types = types;
     hardware->types[0] = *type;
     hardware->type_count = 1;
-    hardware->devices = devices;
     hardware->devices[0] = (struct hardware_device){
         .memory_bytes = (uint64_t)type->usable_bytes.value,
         .path_count = 1};
     if (type->p2p_count > 0) hardware_join(&hardware->devices[0], 1); /* one memory: over no link */
     hardware->device_count = 1;
-    hardware->links = links;
     hardware->links[0] = (struct hardware_link){
         .name = "memory",
         .bandwidth = measure_figure(measure, widest_copy(type, cores), 0),

@@ -145,11 +145,9 @@ enum status copy_visits_keep(struct copy_visits *visits, struct device_type *typ
 {
     const struct copy_point *kept[2];
     for (uint32_t d = 0; d < 2; d++) {
-        void *memory;
-        const enum status status = arena_array(&visits->measure->hardware->arena, visits->size_count,
-                                               sizeof(struct copy_point), &memory, err);
+        struct copy_point *points;
+        const enum status status = ARENA_NEW(&visits->measure->hardware->arena, visits->size_count, points, err);
         if (status != STATUS_OK) return status;
-        struct copy_point *const points = memory;
         for (uint32_t i = 0; i < visits->size_count; i++) {
             const struct samples *const samples = series_samples(&visits->series[d][i]);
             points[i] = (struct copy_point){.bytes = copy_sizes[i],

@@ -175,19 +175,14 @@ static enum status place_devices(struct measure *measure, const struct device_ty
                                  uint32_t count, struct figure handover_s, struct error *err)
 {
     struct hardware *const hardware = measure->hardware;
-    void *devices, *links, *types;
-    enum status status = arena_array(&hardware->arena, count, sizeof *hardware->devices, &devices,
-                                     err);
+    enum status status = ARENA_NEW(&hardware->arena, count, hardware->devices, err);
     if (status == STATUS_OK)
-        status = arena_array(&hardware->arena, 2 * (size_t)count, sizeof *hardware->links, &links, err);
+        status = ARENA_NEW(&hardware->arena, 2 * (size_t)count, hardware->links, err);
     if (status == STATUS_OK)
-        status = arena_array(&hardware->arena, 1, sizeof *hardware->types, &types, err);
+        status = ARENA_NEW(&hardware->arena, 1, hardware->types, err);
     if (status != STATUS_OK) return status;
-    hardware->types = types;
     hardware->types[0] = *type;
     hardware->type_count = 1;
-    hardware->devices = devices;
-    hardware->links = links;
     for (uint32_t d = 0; d < count && status == STATUS_OK; d++) {
         char name[32];
         snprintf(name, sizeof name, "link-%" PRIu32, d);
@@ -251,11 +246,11 @@ enum status measure_cuda(const struct measure_options *options, struct hardware 
         cudaGetDeviceProperties(&properties, 0) != cudaSuccess)
         return error_set(err, STATUS_DEVICE, "cannot ask about the GPU: %s",
                          cudaGetErrorString(cudaGetLastError()));
-    void *profile;
+    struct compute_profile *profile;
     struct figure handover_s = {0};
     struct device_type type = {.memory_bytes = measure_figure(&measure, (double)total, 0),
                                .usable_bytes = measure_figure(&measure, (double)available, 0)};
-    status = arena_array(&out->arena, 1, sizeof(struct compute_profile), &profile, err);
+    status = ARENA_NEW(&out->arena, 1, profile, err);
     if (status == STATUS_OK)
         status = arena_string(&out->arena, properties.name, &type.name, err);
     if (status == STATUS_OK) status = measure_host_bandwidth(&measure, machine.cores, err);

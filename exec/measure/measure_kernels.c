@@ -232,11 +232,9 @@ enum status kernel_visits_keep(struct kernel_visits *visits, struct compute_prof
         const uint32_t kernel = probes[first].item.kernel;
         uint32_t end = first;
         while (end < visits->probe_count && probes[end].item.kernel == kernel) end++;
-        void *memory;
-        const enum status status = arena_array(&visits->measure->hardware->arena, end - first,
-                                               sizeof(struct rate_point), &memory, err);
+        struct rate_point *points;
+        const enum status status = ARENA_NEW(&visits->measure->hardware->arena, end - first, points, err);
         if (status != STATUS_OK) return status;
-        struct rate_point *const points = memory;
         for (uint32_t i = first; i < end; i++) {
             const struct samples *const samples = series_samples(&probes[i].series);
             points[i - first] = (struct rate_point){

@@ -96,10 +96,9 @@ void p2p_visits_visit(struct p2p_visits *visits)
 
 enum status p2p_visits_keep(struct p2p_visits *visits, struct device_type *type, struct error *err)
 {
-    void *memory;
     if (!visits->direct) return STATUS_OK;
-    TRY(arena_array(&visits->measure->hardware->arena, SIZES, sizeof(struct copy_point), &memory, err));
-    struct copy_point *const points = memory;
+    struct copy_point *points;
+    TRY(ARENA_NEW(&visits->measure->hardware->arena, SIZES, points, err));
     for (uint32_t i = 0; i < SIZES; i++) {
         const struct samples *const samples = series_samples(&visits->series[i]);
         points[i] = (struct copy_point){

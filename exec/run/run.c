@@ -24,6 +24,7 @@
 
 #include "base/process/progress.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "exec/run/run_enqueue.h"
 #include "exec/run/run_live.h"
 #include "exec/run/run_result.h"
@@ -135,13 +136,8 @@ static enum status loop_init(struct run_loop *loop, struct error *err)
         {run->storage ? plan->buffer_count : 0, sizeof *loop->staged, &loop->staged},
         {users, sizeof *loop->users, &loop->users},
     };
-    for (size_t i = 0; i < ARRAY_COUNT(arrays); i++) {
-        void *memory;
-        const enum status status =
-            arena_array(&run->arena, arrays[i].count, arrays[i].size, &memory, err);
-        if (status != STATUS_OK) return status;
-        memcpy(arrays[i].out, &memory, sizeof memory);
-    }
+    for (size_t i = 0; i < ARRAY_COUNT(arrays); i++)
+        TRY(arena_array(&run->arena, arrays[i].count, arrays[i].size, arrays[i].out, err));
     predict(loop);
     return run->options->live ? plan_walk_create_open(plan, &loop->walk, err)
                               : plan_walk_create(plan, NULL, &loop->walk, err);

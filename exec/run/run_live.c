@@ -224,11 +224,7 @@ static enum status make_room_for_order(struct run_live *live, struct error *err)
     if (live->carried_limit > PLAN_INSTANCES_MAX)
         return error_set(err, STATUS_LIMIT, "too many units for a trace or a plan of what is dispatched live "
                          "(limit is %d)", PLAN_INSTANCES_MAX);
-    void *memory;
-    const enum status status = arena_array(&live->loop->run->result->arena, live->carried_limit,
-                                           sizeof *live->carried, &memory, err);
-    if (status == STATUS_OK) live->carried = memory;
-    return status;
+    return ARENA_NEW(&live->loop->run->result->arena, live->carried_limit, live->carried, err);
 }
 
 enum status run_live_create(struct run_loop *loop, struct run_live **out, struct error *err)

@@ -25,9 +25,7 @@ static enum status sum_up_streams(const struct run_loop *loop, struct error *err
 {
     struct run_result *const result = loop->run->result;
     const uint32_t streams = plan_stream_count(loop->plan);
-    void *busy_s = NULL;
-    TRY(arena_array(&result->arena, streams, sizeof *result->busy_s, &busy_s, err));
-    result->busy_s = busy_s;
+    TRY(ARENA_NEW(&result->arena, streams, result->busy_s, err));
     for (uint32_t s = 0; s < streams; s++) result->busy_s[s] = run_record_busy_s(loop->record, s);
     return STATUS_OK;
 }
@@ -37,9 +35,7 @@ static enum status sum_up_memory(const struct run_loop *loop, struct error *err)
     const struct run *const run = loop->run;
     struct run_result *const result = run->result;
     const uint32_t devices = loop->plan->hardware.device_count;
-    void *memory = NULL;
-    TRY(arena_array(&result->arena, devices, sizeof *result->devices, &memory, err));
-    result->devices = memory;
+    TRY(ARENA_NEW(&result->arena, devices, result->devices, err));
     for (uint32_t d = 0; d < devices; d++) {
         const uint8_t *const uses = run->slot_uses + (size_t)d * loop->plan->slot_count;
         result->devices[d].taken = device_memory(run->devices[d]);

@@ -65,11 +65,8 @@ static enum status lay_out_ranges(struct run *run, struct error *err)
 static enum status lay_out_host(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
-    void *memory;
-    enum status status = arena_array(&run->arena, plan->buffer_count, sizeof *run->host_offset,
-                                     &memory, err);
+    enum status status = ARENA_NEW(&run->arena, plan->buffer_count, run->host_offset, err);
     if (status != STATUS_OK) return status;
-    run->host_offset = memory;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *const buffer = &plan->buffers[b];
         if (plan_buffer_lives(buffer) || buffer->kind == BUFFER_STORED || plan_has_range(plan, buffer->job)) continue;
@@ -97,14 +94,10 @@ static enum status lay_out_host(struct run *run, struct error *err)
 static enum status find_states(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
-    void *states, *kept;
-    enum status status = arena_array(&run->arena, plan->shard_count, sizeof *run->states, &states,
-                                     err);
+    enum status status = ARENA_NEW(&run->arena, plan->shard_count, run->states, err);
     if (status == STATUS_OK)
-        status = arena_array(&run->arena, plan->shard_count, sizeof *run->kept, &kept, err);
+        status = ARENA_NEW(&run->arena, plan->shard_count, run->kept, err);
     if (status != STATUS_OK) return status;
-    run->states = states;
-    run->kept = kept;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *const buffer = &plan->buffers[b];
         if (buffer->on_device || buffer->variant != 0) continue;
@@ -125,17 +118,12 @@ static enum status find_states(struct run *run, struct error *err)
 static enum status make_tables(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
-    void *tables, *states, *values;
-    enum status status = arena_array(&run->arena, plan->shard_count, sizeof *run->tables, &tables,
-                                     err);
+    enum status status = ARENA_NEW(&run->arena, plan->shard_count, run->tables, err);
     if (status == STATUS_OK)
-        status = arena_array(&run->arena, plan->shard_count, sizeof *run->state_tables, &states, err);
+        status = ARENA_NEW(&run->arena, plan->shard_count, run->state_tables, err);
     if (status == STATUS_OK)
-        status = arena_array(&run->arena, plan->shard_count, sizeof *run->value_tables, &values, err);
+        status = ARENA_NEW(&run->arena, plan->shard_count, run->value_tables, err);
     if (status != STATUS_OK) return status;
-    run->tables = tables;
-    run->state_tables = states;
-    run->value_tables = values;
     for (uint32_t s = 0; s < plan->shard_count; s++) {
         const struct plan_shard *const shard = &plan->shards[s];
         status = unit_tables_init(&plan->jobs.jobs[shard->job], shard, &run->arena,
@@ -262,11 +250,9 @@ static enum status fill_all_weights(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
     struct arena scratch = {0};
-    void *memory;
-    enum status status = arena_array(&scratch, plan->shard_count, sizeof(struct weight_item),
-                                     &memory, err);
+    struct weight_work work = {.run = run};
+    enum status status = ARENA_NEW(&scratch, plan->shard_count, work.items, err);
     if (status != STATUS_OK) return status;
-    struct weight_work work = {.run = run, .items = memory};
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const uint32_t first = plan->job_first_shard[j], end = plan->job_first_shard[j + 1];
         const struct job *const job = &plan->jobs.jobs[j];
@@ -415,14 +401,10 @@ static enum status find_users(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
     const uint32_t devices = plan->hardware.device_count;
-    void *noted, *uses;
-    enum status status = arena_array(&run->arena, devices, sizeof *run->device_noted, &noted, err);
+    enum status status = ARENA_NEW(&run->arena, devices, run->device_noted, err);
     if (status == STATUS_OK)
-        status = arena_array(&run->arena, (size_t)plan->jobs.count * devices,
-                             sizeof *run->uses_device, &uses, err);
+        status = ARENA_NEW(&run->arena, (size_t)plan->jobs.count * devices, run->uses_device, err);
     if (status != STATUS_OK) return status;
-    run->device_noted = noted;
-    run->uses_device = uses;
     const uint32_t count = run->options->live ? plan->instance_count : plan_first_choice(plan);
     for (uint32_t i = 0; i < count; i++) {
         const struct plan_instance *const instance = &plan->instances[i];
@@ -460,17 +442,12 @@ static enum status open_devices(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
     const uint32_t device_count = plan->hardware.device_count;
-    void *devices, *streams;
-    enum status status = arena_array(&run->arena, device_count, sizeof *run->devices, &devices, err);
+    enum status status = ARENA_NEW(&run->arena, device_count, run->devices, err);
     if (status == STATUS_OK)
-        status = arena_array(&run->arena, plan_stream_count(plan), sizeof *run->streams, &streams,
-                             err);
+        status = ARENA_NEW(&run->arena, plan_stream_count(plan), run->streams, err);
     if (status != STATUS_OK) return status;
-    run->devices = devices;
-    run->streams = streams;
-    status = arena_array(&run->arena, (size_t)plan->slot_count * device_count, 1, &devices, err);
+    status = ARENA_NEW(&run->arena, (size_t)plan->slot_count * device_count, run->slot_uses, err);
     if (status != STATUS_OK) return status;
-    run->slot_uses = devices;
     status = find_users(run, err);
     if (status != STATUS_OK) return status;
     for (uint32_t d = 0; d < device_count; d++) {
@@ -532,13 +509,10 @@ static enum status open_data_of_job(struct run *run, uint32_t j, struct error *e
 static enum status open_data(struct run *run, struct error *err)
 {
     const struct job_set *const jobs = &run->plan->jobs;
-    void *sources, *held_out;
-    enum status status = arena_array(&run->arena, jobs->count, sizeof *run->sources, &sources, err);
+    enum status status = ARENA_NEW(&run->arena, jobs->count, run->sources, err);
     if (status == STATUS_OK)
-        status = arena_array(&run->arena, jobs->count, sizeof *run->held_out, &held_out, err);
+        status = ARENA_NEW(&run->arena, jobs->count, run->held_out, err);
     if (status != STATUS_OK) return status;
-    run->sources = sources;
-    run->held_out = held_out;
     for (uint32_t j = 0; j < jobs->count; j++) {
         status = open_data_of_job(run, j, err);
         if (status != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK) return err->status;
@@ -552,28 +526,21 @@ static enum status make_results(struct run *run, struct error *err)
 {
     const struct job_set *const jobs = &run->plan->jobs;
     struct run_result *const result = run->result;
-    void *memory;
-    enum status status = arena_array(&run->arena, jobs->count, sizeof *run->jobs, &memory, err);
+    enum status status = ARENA_NEW(&run->arena, jobs->count, run->jobs, err);
     if (status != STATUS_OK) return status;
-    run->jobs = memory;
     for (uint32_t j = 0; j < jobs->count; j++) run->jobs[j].limit = UINT64_MAX;
-    status = arena_array(&result->arena, jobs->count, sizeof *result->jobs, &memory, err);
+    status = ARENA_NEW(&result->arena, jobs->count, result->jobs, err);
     if (status != STATUS_OK) return status;
-    result->jobs = memory;
     for (uint32_t j = 0; j < jobs->count; j++) {
         const struct job *const job = &jobs->jobs[j];
-        status = arena_array(&result->arena, job->first_minibatch + job->minibatches, sizeof(double),
-                             &memory, err);
+        status = ARENA_NEW(&result->arena, job->first_minibatch + job->minibatches, result->jobs[j].losses, err);
         if (status != STATUS_OK) return status;
-        result->jobs[j].losses = memory;
         result->jobs[j].first_minibatch = job->first_minibatch;
         result->jobs[j].best_evaluation = EVALUATION_NONE;
-        status = arena_array(&result->arena,
-                             (job->evaluation.every > 0 ? job->first_minibatch : 0) +
-                                 evaluation_count(job),
-                             sizeof *result->jobs[j].evaluations, &memory, err);
+        status = ARENA_NEW(&result->arena,
+                           (job->evaluation.every > 0 ? job->first_minibatch : 0) + evaluation_count(job),
+                           result->jobs[j].evaluations, err);
         if (status != STATUS_OK) return status;
-        result->jobs[j].evaluations = memory;
     }
     result->threads = run->threads;
     return status;

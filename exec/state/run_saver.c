@@ -675,11 +675,8 @@ enum status run_saver_create(struct run *run, const struct device_state *states,
         {plan->jobs.count, sizeof *saver->jobs, &saver->jobs},
     };
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays && status == STATUS_OK; i++) {
-        void *memory;
-        status = arena_array(&run->arena, arrays[i].count, arrays[i].size, &memory, err);
-        if (status == STATUS_OK) memcpy(arrays[i].out, &memory, sizeof memory);
-    }
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays && status == STATUS_OK; i++)
+        status = arena_array(&run->arena, arrays[i].count, arrays[i].size, arrays[i].out, err);
     if (status == STATUS_OK)
         status = checkpoint_folder_open(options->disk ? options->disk : &disk_real, options->folder,
                                         options->keep, &saver->folder, err);

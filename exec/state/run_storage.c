@@ -220,11 +220,8 @@ enum status run_states_give_back(struct run *run, struct run_states *states, boo
 static enum status place_states(struct run_storage *storage, uint64_t *bytes, struct error *err)
 {
     const struct plan *const plan = storage->run->plan;
-    void *memory;
-    const enum status status = arena_array(&storage->run->arena, plan->shard_count,
-                                           sizeof *storage->offset, &memory, err);
+    const enum status status = ARENA_NEW(&storage->run->arena, plan->shard_count, storage->offset, err);
     if (status != STATUS_OK) return status;
-    storage->offset = memory;
     for (uint32_t s = 0; s < plan->shard_count; s++) storage->offset[s] = UINT64_MAX;
     *bytes = 0;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {

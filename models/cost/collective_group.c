@@ -22,12 +22,11 @@ enum step { STEP_INNER, STEP_OUTER, STEP_ALONE };
 enum status collective_finder_init(struct arena *arena, const struct hardware *hardware,
                                    struct collective_finder *out, struct error *err)
 {
-    void *flows, *messages, *scratch;
     size_t devices = hardware->device_count;
-    TRY(arena_array(arena, 2 * (size_t)hardware->link_count, sizeof *out->flows, &flows, err));
-    TRY(arena_array(arena, 2 * (size_t)hardware->link_count, sizeof *out->messages, &messages, err));
-    TRY(arena_array(arena, 3 * devices, sizeof *out->order, &scratch, err));
-    *out = (struct collective_finder){.hardware = hardware, .flows = flows, .messages = messages, .order = scratch};
+    *out = (struct collective_finder){.hardware = hardware};
+    TRY(ARENA_NEW(arena, 2 * (size_t)hardware->link_count, out->flows, err));
+    TRY(ARENA_NEW(arena, 2 * (size_t)hardware->link_count, out->messages, err));
+    TRY(ARENA_NEW(arena, 3 * devices, out->order, err));
     out->nodes = out->order + devices;
     out->counts = out->nodes + devices;
     return STATUS_OK;

@@ -56,14 +56,12 @@ static int by_time(const void *a, const void *b)
 static enum status read_events(const struct json_input *in, const json_t *array, uint32_t devices,
                                struct arena *arena, struct failures *out, struct error *err)
 {
-    void *memory;
     if (json_array_size(array) > FAILURE_EVENTS_MAX)
         return error_set(err, STATUS_LIMIT, "%s: too many events (limit is %d)", json_input_name(in),
                          FAILURE_EVENTS_MAX);
     out->event_count = (uint32_t)json_array_size(array);
     if (out->event_count == 0) return STATUS_OK;
-    TRY(arena_array(arena, out->event_count, sizeof *out->events, &memory, err));
-    out->events = memory;
+    TRY(ARENA_NEW(arena, out->event_count, out->events, err));
     for (uint32_t i = 0; i < out->event_count; i++) TRY(read_event(in, array, i, devices, &out->events[i], err));
     qsort(out->events, out->event_count, sizeof *out->events, by_time);
     return STATUS_OK;

@@ -197,9 +197,8 @@ static enum status set_device_count(struct hardware *hardware, uint32_t count, s
                          " (name several as '%" PRIu32 "x NAME')",
                          hardware->name, hardware->device_count, hardware->device_count == 1 ? "" : "s", count, count);
     if (count > hardware->device_count) {
-        void *memory;
-        TRY(arena_array(&hardware->arena, count, sizeof *hardware->devices, &memory, err));
-        struct hardware_device *devices = memory;
+        struct hardware_device *devices;
+        TRY(ARENA_NEW(&hardware->arena, count, devices, err));
         for (uint32_t i = 0; i < count; i++)
             devices[i] = hardware->devices[i < hardware->device_count ? i : 0];
         hardware->devices = devices;
@@ -261,16 +260,16 @@ static enum status pace_device(struct hardware *hardware, uint32_t index,
 
 static enum status pace_links(struct hardware *hardware, double bytes_per_s, struct error *err)
 {
-    void *memory;
+    struct hardware_link *links;
     uint32_t room = hardware->link_count + hardware->device_count;
     if (room > LINKS_MAX)
         return error_set(err, STATUS_LIMIT, "too many links (limit is %d)", LINKS_MAX);
-    TRY(arena_array(&hardware->arena, room, sizeof *hardware->links, &memory, err));
-    memcpy(memory, hardware->links, hardware->link_count * sizeof *hardware->links);
+    TRY(ARENA_NEW(&hardware->arena, room, links, err));
+    memcpy(links, hardware->links, hardware->link_count * sizeof *hardware->links);
     uint32_t count = hardware->link_count;
     for (uint32_t i = 0; i < hardware->device_count; i++)
-        TRY(pace_device(hardware, i, memory, &count, bytes_per_s, err));
-    hardware->links = memory;
+        TRY(pace_device(hardware, i, links, &count, bytes_per_s, err));
+    hardware->links = links;
     hardware->link_count = count;
     return STATUS_OK;
 }
@@ -313,12 +312,11 @@ static void drop_p2p(struct hardware *hardware)
 /* A link of its own for each device. */
 static enum status set_p2p(struct hardware *hardware, double bytes_per_s, struct error *err)
 {
-    void *memory;
     uint32_t count = hardware->link_count, room = count + hardware->device_count;
     if (room > LINKS_MAX)
         return error_set(err, STATUS_LIMIT, "too many links (limit is %d)", LINKS_MAX);
-    TRY(arena_array(&hardware->arena, room, sizeof *hardware->links, &memory, err));
-    struct hardware_link *links = memory;
+    struct hardware_link *links;
+    TRY(ARENA_NEW(&hardware->arena, room, links, err));
     memcpy(links, hardware->links, count * sizeof *links);
     for (uint32_t i = 0; i < hardware->device_count; i++, count++) {
         char name[32];

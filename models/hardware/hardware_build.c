@@ -77,9 +77,8 @@ static void take_fit(struct device_type *type, const struct gpu_fit *fit)
 
 static enum status build_type(const struct gpu *gpu, const struct node *node, struct hardware *out, struct error *err)
 {
-    void *memory;
-    TRY(arena_array(&out->arena, 1, sizeof *out->types, &memory, err));
-    struct device_type *type = out->types = memory;
+    TRY(ARENA_NEW(&out->arena, 1, out->types, err));
+    struct device_type *type = out->types;
     out->type_count = 1;
     double total = gpu->total.value < gpu->memory.value ? gpu->total.value : gpu->memory.value;
     type->name = gpu->name;
@@ -218,13 +217,10 @@ static void place_device(const struct build *b, uint32_t index)
 static enum status build_topology(struct build *b, struct error *err)
 {
     struct hardware *out = b->out;
-    void *links, *devices;
     uint32_t count = b->nodes * b->each;
     size_t most = (size_t)b->nodes * (1 + b->switches + b->node->nic_count) + 2 * (size_t)count + leaf_count(b);
-    TRY(arena_array(&out->arena, most, sizeof *out->links, &links, err));
-    TRY(arena_array(&out->arena, count, sizeof *out->devices, &devices, err));
-    out->links = links;
-    out->devices = devices;
+    TRY(ARENA_NEW(&out->arena, most, out->links, err));
+    TRY(ARENA_NEW(&out->arena, count, out->devices, err));
     out->device_count = count;
     TRY(add_host_links(b, err));
     TRY(add_networks(b, err));

@@ -36,17 +36,15 @@ static struct figure host_bandwidth(const struct detected *found)
 
 static enum status build_host(const struct detected *found, struct hardware *out, struct error *err)
 {
-    void *type, *links, *devices;
-    TRY(arena_array(&out->arena, 1, sizeof *out->types, &type, err));
-    TRY(arena_array(&out->arena, 1, sizeof *out->links, &links, err));
-    TRY(arena_array(&out->arena, 1, sizeof *out->devices, &devices, err));
+    TRY(ARENA_NEW(&out->arena, 1, out->types, err));
+    TRY(ARENA_NEW(&out->arena, 1, out->links, err));
+    TRY(ARENA_NEW(&out->arena, 1, out->devices, err));
     const double clock_hz = found->clock_hz > 0 ? found->clock_hz : 2.5e9;
     const double memory = floor((double)found->host_bytes / 2);
     const struct figure bandwidth = host_bandwidth(found);
     out->name = "detected-host";
     out->backend = "host";
     out->threads = found->cores;
-    out->types = type;
     out->types[0] = (struct device_type){
         .name = found->cpu,
         .memory_bytes = told(found, memory, "half of the host memory that can be had"),
@@ -60,14 +58,12 @@ static enum status build_host(const struct detected *found, struct hardware *out
         .memory_efficiency = figure_assumed(0.9, 0.1, "of that bandwidth"),
         .launch_latency = figure_assumed(2e-6, 0.5, "waking a team of threads"),
     };
-    out->links = links;
     out->links[0] = (struct hardware_link){
         .name = "memory",
         .bandwidth = figure_assumed(bandwidth.value / 2, 0.5, "a copy reads and writes host memory"),
         .latency = figure_assumed(2e-6, 0.5, "waking a thread"),
         .duplex = true,
     };
-    out->devices = devices;
     out->devices[0] = (struct hardware_device){.memory_bytes = (uint64_t)memory, .path_count = 1};
     out->type_count = out->link_count = out->device_count = 1;
     return STATUS_OK;

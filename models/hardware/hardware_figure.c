@@ -159,7 +159,7 @@ void figures_write(struct json_out *out, const struct figure_spec *specs, size_t
 
 enum status figures_take_table(struct json_object *object, const char *key, size_t limit,
                                size_t size, struct arena *arena, const json_t **array,
-                               uint32_t *count, void **out, struct error *err)
+                               uint32_t *count, void *out, struct error *err)
 {
     TRY(json_take_array(object, key, JSON_REQUIRED, array, err));
     size_t found = json_array_size(*array);

@@ -39,9 +39,9 @@ MUST_CHECK enum status figures_take_text(struct json_object *object, const char 
                                          struct error *err);
 
 /* Takes a required array of 1 to `limit` elements, returns their number in *count, and allocates
- * zeroed room for them. */
+ * zeroed room for them. `out` is the address of the pointer to them (a struct x **, passed as void *). */
 MUST_CHECK enum status figures_take_table(struct json_object *object, const char *key, size_t limit,
                                           size_t size, struct arena *arena, const json_t **array,
-                                          uint32_t *count, void **out, struct error *err);
+                                          uint32_t *count, void *out, struct error *err);
 
 #endif

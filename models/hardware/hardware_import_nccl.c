@@ -41,7 +41,6 @@ enum status import_ring(struct import *import, const struct nccl_row *rows, uint
                         unsigned long line, struct error *err)
 {
     struct device_type *type = &import->machine->types[0];
-    void *memory;
     uint32_t points = 0, largest = 0;
     if (ranks < 2 || ranks > import->machine->device_count)
         return error_set(err, STATUS_BAD_INPUT,
@@ -57,8 +56,8 @@ enum status import_ring(struct import *import, const struct nccl_row *rows, uint
         return error_set(err, STATUS_BAD_INPUT,
                          "%s:%lu:1: neither an all-reduce nor an all-gather of %" PRIu32 " ranks by its bandwidths",
                          import->name, line, ranks);
-    TRY(arena_array(&import->machine->arena, count, sizeof *type->ring, &memory, err));
-    struct copy_point *ring = memory;
+    struct copy_point *ring;
+    TRY(ARENA_NEW(&import->machine->arena, count, ring, err));
     for (uint32_t i = 0; i < count && points < COPY_POINTS_MAX; i++) {
         if (rows[i].bytes < ranks || !(rows[i].time_us > 0)) continue;
         struct copy_point point = {.bytes = rows[i].bytes / ranks, .seconds = rows[i].time_us * 1e-6 / steps};

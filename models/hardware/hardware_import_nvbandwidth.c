@@ -63,9 +63,8 @@ static enum status take_matrix(const struct json_input *in, struct matrix *m, st
 static enum status set_curve(struct import *import, const struct copy_point **points, uint32_t *count,
                              struct import_middle middle, struct error *err)
 {
-    void *memory;
-    TRY(arena_array(&import->machine->arena, 1, sizeof **points, &memory, err));
-    struct copy_point *point = memory;
+    struct copy_point *point;
+    TRY(ARENA_NEW(&import->machine->arena, 1, point, err));
     *point = (struct copy_point){.bytes = buffer_bytes, .seconds = (double)buffer_bytes / (middle.value * 1e9),
                                  .spread = middle.spread};
     *points = point;

@@ -152,15 +152,14 @@ static enum status parse_rates(struct json_object *kernels, uint32_t kernel, str
                                struct kernel_rate *out, struct error *err)
 {
     const json_t *array = NULL;
-    void *memory;
     TRY(json_take_array(kernels, kernel_names[kernel], JSON_OPTIONAL, &array, err));
     size_t count = json_array_size(array);
     if (count == 0) return STATUS_OK;
     if (count > RATE_POINTS_MAX)
         return json_fail_key(kernels->input, kernels->value, kernel_names[kernel], err,
                              "too many points (limit is %d)", RATE_POINTS_MAX);
-    TRY(arena_array(arena, count, sizeof *out->points, &memory, err));
-    struct rate_point *points = memory;
+    struct rate_point *points;
+    TRY(ARENA_NEW(arena, count, points, err));
     for (size_t i = 0; i < count; i++) {
         TRY(parse_rate_point(kernels->input, array, i, &points[i], err));
         TRY(check_rate_point(kernels->input, array, i, kernel, &points[i], err));
@@ -197,15 +196,14 @@ static enum status parse_copies(struct json_object *object, const char *key, str
                                 struct error *err)
 {
     const json_t *array = NULL, *row;
-    void *memory;
     TRY(json_take_array(object, key, JSON_OPTIONAL, &array, err));
     size_t count = json_array_size(array);
     if (count == 0) return STATUS_OK;
     if (count > COPY_POINTS_MAX)
         return json_fail_key(object->input, object->value, key, err,
                              "too many points (limit is %d)", COPY_POINTS_MAX);
-    TRY(arena_array(arena, count, sizeof **out, &memory, err));
-    struct copy_point *points = memory;
+    struct copy_point *points;
+    TRY(ARENA_NEW(arena, count, points, err));
     for (size_t i = 0; i < count; i++) {
         TRY(json_item_array(object->input, array, i, COPY_COLUMNS, &row, err));
         TRY(json_item_u64(object->input, row, 0, 1, size_limit, &points[i].bytes, err));
@@ -295,15 +293,14 @@ static enum status parse_profiles(struct json_object *object, struct arena *aren
                                   struct device_type *out, struct error *err)
 {
     const json_t *array = NULL;
-    void *memory;
     TRY(json_take_array(object, "profiles", JSON_OPTIONAL, &array, err));
     size_t count = json_array_size(array);
     if (count == 0) return STATUS_OK;
     if (count > PROFILES_MAX)
         return json_fail_key(object->input, object->value, "profiles", err,
                              "too many profiles (limit is %d)", PROFILES_MAX);
-    TRY(arena_array(arena, count, sizeof *out->profiles, &memory, err));
-    struct compute_profile *profiles = memory;
+    struct compute_profile *profiles;
+    TRY(ARENA_NEW(arena, count, profiles, err));
     for (size_t i = 0; i < count; i++) {
         TRY(parse_profile(object->input, array, i, arena, &profiles[i], err));
         for (size_t j = 0; j < i; j++)
@@ -379,10 +376,8 @@ static void write_type(struct json_out *out, const struct device_type *type)
 static enum status parse_types(struct json_object *object, struct hardware *out, struct error *err)
 {
     const json_t *array;
-    void *memory;
     TRY(figures_take_table(object, "device_types", DEVICE_TYPES_MAX, sizeof *out->types, &out->arena,
-                   &array, &out->type_count, &memory, err));
-    out->types = memory;
+                   &array, &out->type_count, &out->types, err));
     for (uint32_t i = 0; i < out->type_count; i++) {
         TRY(parse_type(object->input, array, i, &out->arena, &out->types[i], err));
         for (uint32_t j = 0; j < i; j++)

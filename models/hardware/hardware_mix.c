@@ -34,7 +34,6 @@ static uint32_t groups_of(const struct hardware *part)
 static enum status take_room(struct mix *m, struct error *err)
 {
     uint64_t devices = 0, links = 0, types = 0, groups = 0;
-    void *memory;
     for (uint32_t p = 0; p < m->count; p++) {
         devices += m->parts[p].device_count;
         links += m->parts[p].link_count;
@@ -46,12 +45,9 @@ static enum status take_room(struct mix *m, struct error *err)
                          DEVICES_MAX);
     assert(links <= LINKS_MAX && types <= DEVICE_TYPES_MAX); /* a part has as many of them per device at most */
     if (m->outermost > 0) m->outermost = (uint32_t)groups + 1;
-    TRY(arena_array(&m->out->arena, devices, sizeof *m->out->devices, &memory, err));
-    m->out->devices = memory;
-    TRY(arena_array(&m->out->arena, links, sizeof *m->out->links, &memory, err));
-    m->out->links = memory;
-    TRY(arena_array(&m->out->arena, types, sizeof *m->out->types, &memory, err));
-    m->out->types = memory;
+    TRY(ARENA_NEW(&m->out->arena, devices, m->out->devices, err));
+    TRY(ARENA_NEW(&m->out->arena, links, m->out->links, err));
+    TRY(ARENA_NEW(&m->out->arena, types, m->out->types, err));
     return STATUS_OK;
 }
 

@@ -63,16 +63,14 @@ const char *hardware_preset_summary(uint32_t index)
 /* Measured in 2026-11 on two cores of an Emerald Rapids Xeon; each figure says how. */
 static enum status build_host(struct hardware *out, struct error *err)
 {
-    void *type, *links, *devices;
-    TRY(arena_array(&out->arena, 1, sizeof *out->types, &type, err));
-    TRY(arena_array(&out->arena, 1, sizeof *out->links, &links, err));
-    TRY(arena_array(&out->arena, 1, sizeof *out->devices, &devices, err));
+    TRY(ARENA_NEW(&out->arena, 1, out->types, err));
+    TRY(ARENA_NEW(&out->arena, 1, out->links, err));
+    TRY(ARENA_NEW(&out->arena, 1, out->devices, err));
     out->name = host_name;
     out->backend = "host";
     out->note = "measure your own machine: this one stands in for it";
     out->host_bytes = figure_assumed(16 * GIB, 0, "of 24 GiB");
     out->host_cores = out->threads = 2;
-    out->types = type;
     out->types[0] = (struct device_type){
         .name = host_name,
         .memory_bytes = figure_assumed(8 * GIB, 0, "a part of host memory"),
@@ -83,14 +81,12 @@ static enum status build_host(struct hardware *out, struct error *err)
         .memory_efficiency = figure_assumed(0.9, 0.1, "of the triad"),
         .launch_latency = figure_assumed(2e-6, 0.5, "waking a team of threads"),
     };
-    out->links = links;
     out->links[0] = (struct hardware_link){
         .name = "memory",
         .bandwidth = figure_measured(11.4 * GB, 0.05, "memcpy of 1 GiB by one thread"),
         .latency = figure_assumed(2e-6, 0.5, "waking a thread"),
         .duplex = true,
     };
-    out->devices = devices;
     out->devices[0].memory_bytes = (uint64_t)(8 * GIB);
     out->devices[0].path_count = 1;
     out->type_count = out->link_count = out->device_count = 1;

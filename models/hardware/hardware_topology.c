@@ -63,13 +63,11 @@ static enum status parse_links(struct json_object *object, struct hardware *out,
                                struct link_names *names, struct error *err)
 {
     const json_t *array;
-    void *memory;
     uint32_t twice = UINT32_MAX;
     TRY(figures_take_table(object, "links", LINKS_MAX, sizeof *out->links, &out->arena, &array,
-                   &out->link_count, &memory, err));
-    out->links = memory;
-    TRY(arena_array(&out->arena, out->link_count, sizeof *names->of, &memory, err));
-    *names = (struct link_names){memory, out->link_count};
+                   &out->link_count, &out->links, err));
+    *names = (struct link_names){.count = out->link_count};
+    TRY(ARENA_NEW(&out->arena, out->link_count, names->of, err));
     for (uint32_t i = 0; i < out->link_count; i++) {
         TRY(parse_link(object->input, array, i, &out->arena, &out->links[i], err));
         names->of[i] = (struct link_name){out->links[i].name, i};
@@ -185,10 +183,8 @@ static enum status parse_devices(struct json_object *object, const struct link_n
                                  struct hardware *out, struct error *err)
 {
     const json_t *array;
-    void *memory;
     TRY(figures_take_table(object, "devices", DEVICES_MAX, sizeof *out->devices, &out->arena, &array,
-                   &out->device_count, &memory, err));
-    out->devices = memory;
+                   &out->device_count, &out->devices, err));
     for (uint32_t i = 0; i < out->device_count; i++)
         TRY(parse_device(object->input, array, i, out, names, &out->devices[i], err));
     if (hardware_host_count(out) > 1) TRY(place_on_hosts(object->input, array, out, err));

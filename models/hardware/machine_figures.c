@@ -205,12 +205,13 @@ void machine_figures_visit(const struct hardware *hardware, machine_visitor *vis
 enum status machine_figures_move(const struct hardware *from, machine_factor *factor, void *context, struct hardware *out,
                                  struct error *err)
 {
-    void *types, *links;
+    struct hardware_link *links;
+    struct device_type *types;
     *out = *from;
     out->arena = (struct arena){0};
     const struct walk w = {.factor = factor, .context = context, .arena = &out->arena};
-    TRY(arena_array(&out->arena, from->type_count, sizeof *out->types, &types, err));
-    TRY(arena_array(&out->arena, from->link_count, sizeof *out->links, &links, err));
+    TRY(ARENA_NEW(&out->arena, from->type_count, types, err));
+    TRY(ARENA_NEW(&out->arena, from->link_count, links, err));
     out->types = memcpy(types, from->types, from->type_count * sizeof *out->types);
     if (from->link_count > 0) memcpy(links, from->links, from->link_count * sizeof *out->links);
     out->links = links;

@@ -826,9 +826,9 @@ static enum status parse_set(struct parsing *p, const struct json_input *in, con
 /* The jobs go over to the set. */
 static enum status keep(struct parsing *p, enum status status, struct job_set *out, struct error *err)
 {
-    void *jobs;
+    struct job *jobs;
     if (status == STATUS_OK)
-        status = arena_array(&out->arena, p->set.count, sizeof *p->set.jobs, &jobs, err);
+        status = ARENA_NEW(&out->arena, p->set.count, jobs, err);
     if (status == STATUS_OK) {
         memcpy(jobs, p->set.jobs, p->set.count * sizeof *p->set.jobs);
         out->jobs = jobs;

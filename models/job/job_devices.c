@@ -25,7 +25,7 @@ enum status job_devices_read(const struct json_input *in, const json_t *owner, c
 {
     const struct parallel *p = &job->parallel;
     size_t count = json_array_size(array);
-    void *memory;
+    uint32_t *devices;
     if (!array) return STATUS_OK;
     if (count == 0 || count > DEVICES_MAX)
         return json_fail_key(in, owner, "devices", err, "%zu devices (expected 1 to %d)", count, DEVICES_MAX);
@@ -34,9 +34,9 @@ enum status job_devices_read(const struct json_input *in, const json_t *owner, c
                              count == 1 ? "" : "s", parallel_devices(p));
     if (p->first_device > 0)
         return json_fail_key(in, owner, "devices", err, "'devices' and a 'first_device' (expected one of them)");
-    TRY(arena_array(arena, count, sizeof *job->devices, &memory, err));
-    TRY(read_numbers(in, array, memory, err));
-    job->devices = memory;
+    TRY(ARENA_NEW(arena, count, devices, err));
+    TRY(read_numbers(in, array, devices, err));
+    job->devices = devices;
     job->device_count = (uint32_t)count;
     return STATUS_OK;
 }

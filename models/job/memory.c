@@ -150,9 +150,9 @@ static enum status range_table(const struct range *range, struct arena *arena,
 {
     struct layout counted = {0};
     for (uint64_t i = 0; i < range->count; i++) lay_layer(range, range->first + i, &counted);
-    void *entries;
+    struct memory_entry *entries;
     enum status status =
-        arena_array(arena, counted.count, sizeof(struct memory_entry), &entries, err);
+        ARENA_NEW(arena, counted.count, entries, err);
     if (status != STATUS_OK) return status;
     struct layout layout = {.entries = entries};
     for (uint64_t i = 0; i < range->count; i++) lay_layer(range, range->first + i, &layout);
@@ -788,9 +788,8 @@ enum status memory_workspace(const struct network *network, uint64_t first_layer
                              uint64_t microbatch, uint64_t sequence, struct arena *arena,
                              struct memory_table *out, struct error *err)
 {
-    void *entries;
-    enum status status = arena_array(arena, WORKSPACE_ENTRIES_MAX, sizeof(struct memory_entry),
-                                     &entries, err);
+    struct memory_entry *entries;
+    enum status status = ARENA_NEW(arena, WORKSPACE_ENTRIES_MAX, entries, err);
     if (status != STATUS_OK) return status;
     struct workspace need = need_pass(network, first_layer, layer_count, how, microbatch, sequence);
     struct layout layout = workspace_layout(&need, first_layer, pass, how, entries);

@@ -87,9 +87,8 @@ enum status config_parse_profile(struct json_object *o, struct arena *arena, str
         return json_fail_key(o->input, o->value, "layers", err,
                              "'layers' is empty (expected at least one layer)");
 
-    void *memory;
-    TRY(arena_array(arena, (size_t)n->layer_count, sizeof layer, &memory, err));
-    struct layer_profile *profile = memory;
+    struct layer_profile *profile;
+    TRY(ARENA_NEW(arena, (size_t)n->layer_count, profile, err));
     n->profile = profile;
     for (size_t i = 0; i < json_array_size(layers); i++) {
         TRY(parse_layer(o->input, layers, i, &layer, &repeat, err));

@@ -255,17 +255,17 @@ uint32_t graph_add(struct graph_builder *b, struct graph_op op)
 /* The heap's arrays to the arena. */
 static enum status keep_arrays(struct graph_builder *b, struct network_graph **out)
 {
-    void *graph, *ops, *names, *begins;
-    TRY(arena_array(b->arena, 1, sizeof **out, &graph, b->err));
-    TRY(arena_array(b->arena, b->graph.op_count, sizeof *b->ops, &ops, b->err));
-    TRY(arena_array(b->arena, b->layer_count, sizeof *b->names, &names, b->err));
-    TRY(arena_array(b->arena, (size_t)b->layer_count + 1, sizeof(uint32_t), &begins, b->err));
-    uint32_t *begin = begins;
+    struct graph_op *ops;
+    const char **names;
+    uint32_t *begins;
+    TRY(ARENA_NEW(b->arena, 1, *out, b->err));
+    TRY(ARENA_NEW(b->arena, b->graph.op_count, ops, b->err));
+    TRY(ARENA_NEW(b->arena, b->layer_count, names, b->err));
+    TRY(ARENA_NEW(b->arena, (size_t)b->layer_count + 1, begins, b->err));
     memcpy(ops, b->ops, b->graph.op_count * sizeof *b->ops);
     memcpy(names, b->names, b->layer_count * sizeof *b->names);
-    for (uint32_t i = b->graph.op_count; i-- > 1;) begin[b->ops[i].layer] = i;
-    begin[b->layer_count] = b->graph.op_count;
-    *out = graph;
+    for (uint32_t i = b->graph.op_count; i-- > 1;) begins[b->ops[i].layer] = i;
+    begins[b->layer_count] = b->graph.op_count;
     **out = (struct network_graph){ops, b->graph.op_count, begins, names};
     return STATUS_OK;
 }

@@ -224,14 +224,12 @@ enum status profile_text_parse(struct arena *arena, const char *name, const char
                                struct error *err)
 {
     struct reader r = {.file = name, .at = text, .line_begin = text, .arena = arena, .err = err};
-    void *layers = NULL;
     struct profile_text profile = {0};
     r.nodes = alloc_zeroed(PROFILE_TEXT_LAYERS_MAX, sizeof *r.nodes);
     r.edges = alloc_zeroed(EDGES_MAX, sizeof *r.edges);
     if (!r.nodes || !r.edges) error_memory(err, "a profile", PROFILE_TEXT_LAYERS_MAX * sizeof *r.nodes);
     if (!err->status && !take_lines(&r) && !order_nodes(&r) && !arena_string(arena, name, &profile.name, err) &&
-        !arena_array(arena, r.node_count, sizeof *profile.layers, &layers, err)) {
-        profile.layers = layers;
+        !ARENA_NEW(arena, r.node_count, profile.layers, err)) {
         profile.count = r.node_count;
         find_cuts(&r, profile.layers);
         *out = profile;
@@ -262,9 +260,8 @@ static uint64_t rounded(double value) { return (uint64_t)llround(value); }
 enum status profile_text_network(struct arena *arena, const struct profile_text *text, struct network *out,
                                  struct error *err)
 {
-    void *layers;
-    TRY(arena_array(arena, text->count, sizeof(struct layer_profile), &layers, err));
-    struct layer_profile *profile = layers;
+    struct layer_profile *profile;
+    TRY(ARENA_NEW(arena, text->count, profile, err));
     for (uint32_t l = 0; l < text->count; l++) {
         const struct profile_text_layer *layer = &text->layers[l];
         profile[l] = (struct layer_profile){.parameter_bytes = layer->weight_bytes / sizeof(float) * sizeof(float),

@@ -27,11 +27,9 @@ static const uint64_t hardly_bytes = 256;
 static enum status view_machine(const struct hardware *from, uint32_t devices, struct fit_memory memory,
                                 struct hardware *out, struct error *err)
 {
-    void *copy;
     struct hardware view = *from;
     view.arena = (struct arena){0};
-    TRY(arena_array(&view.arena, devices, sizeof *view.devices, &copy, err));
-    view.devices = copy;
+    TRY(ARENA_NEW(&view.arena, devices, view.devices, err));
     view.device_count = devices;
     for (uint32_t d = 0; d < devices; d++) {
         view.devices[d] = from->devices[d];
@@ -49,10 +47,8 @@ static enum status view_machine(const struct hardware *from, uint32_t devices, s
 static enum status view_job(const struct job *from, const struct parallel *parallel, struct job_set *out,
                             struct error *err)
 {
-    void *copy;
     struct job_set set = {.count = 1};
-    TRY(arena_array(&set.arena, 1, sizeof *set.jobs, &copy, err));
-    set.jobs = copy;
+    TRY(ARENA_NEW(&set.arena, 1, set.jobs, err));
     set.jobs[0] = *from;
     set.jobs[0].parallel = *parallel;
     set.jobs[0].minibatches = MINIBATCHES;

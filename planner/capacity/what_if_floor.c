@@ -341,14 +341,10 @@ static bool is_known(const struct parallel *p)
 
 static enum status take_scratch(struct view *v, struct arena *scratch, struct error *err)
 {
-    void *memory;
     uint64_t devices = parallel_devices(v->parallel);
-    TRY(arena_array(scratch, parallel_runs(v->parallel), sizeof *v->runs, &memory, err));
-    v->runs = memory;
-    TRY(arena_array(scratch, devices, sizeof *v->devices, &memory, err));
-    v->devices = memory;
-    TRY(arena_array(scratch, devices, sizeof *v->groups, &memory, err));
-    v->groups = memory;
+    TRY(ARENA_NEW(scratch, parallel_runs(v->parallel), v->runs, err));
+    TRY(ARENA_NEW(scratch, devices, v->devices, err));
+    TRY(ARENA_NEW(scratch, devices, v->groups, err));
     return collective_finder_init(scratch, v->hardware, &v->finder, err);
 }
 

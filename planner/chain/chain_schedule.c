@@ -70,13 +70,10 @@ bool chain_makespan(const struct chain *chain, const uint8_t *choices, struct ch
 static enum status allocate(uint32_t count, struct chain_schedule *out, struct error *err)
 {
     int64_t **times[] = {&out->forward, &out->out, &out->in, &out->backward};
-    void *array;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
-        if (arena_array(&out->arena, count, sizeof **times, &array, err)) return err->status;
-        *times[i] = array;
+        if (ARENA_NEW(&out->arena, count, *times[i], err)) return err->status;
     }
-    if (arena_array(&out->arena, count, sizeof *out->choices, &array, err)) return err->status;
-    out->choices = array;
+    if (ARENA_NEW(&out->arena, count, out->choices, err)) return err->status;
     out->layer_count = count;
     return STATUS_OK;
 }

@@ -35,7 +35,7 @@ static enum status read_activations(struct plan_reader *r, const json_t *array)
         return json_fail_index(r->in, array, JSON_SELF, r->err,
                                "%zu activations for %u jobs (expected one each)", count,
                                plan->jobs.count);
-    TRY(plan_reader_allocate(r, count, sizeof *plan->job_activations, &plan->job_activations));
+    TRY(ARENA_NEW(&r->plan->arena, count, plan->job_activations, r->err));
     for (size_t j = 0; j < count; j++)
         TRY(plan_reader_choice(r, array, j, "way of activations", plan_activations_names,
                                ACTIVATIONS_COUNT, &plan->job_activations[j]));
@@ -77,9 +77,8 @@ static enum status read_shards(struct plan_reader *r)
     size_t count, inner;
     TRY(plan_reader_count(r, TABLE_SHARDS, &count, &inner));
     TRY(plan_reader_limit(r, r->tables[TABLE_SHARDS], count, PLAN_SHARDS_MAX, "shards"));
-    TRY(plan_reader_allocate(r, count, sizeof *plan->shards, &plan->shards));
-    TRY(plan_reader_allocate(r, (size_t)plan->jobs.count + 1, sizeof *plan->job_first_shard,
-                             &plan->job_first_shard));
+    TRY(ARENA_NEW(&r->plan->arena, count, plan->shards, r->err));
+    TRY(ARENA_NEW(&r->plan->arena, (size_t)plan->jobs.count + 1, plan->job_first_shard, r->err));
     TRY(plan_reader_each(r, TABLE_SHARDS, read_shard, &read));
     while (read.job < plan->jobs.count) plan->job_first_shard[++read.job] = (uint32_t)count;
     plan->shard_count = (uint32_t)count;
@@ -122,8 +121,8 @@ static enum status read_works(struct plan_reader *r)
     TRY(plan_reader_count(r, TABLE_WORKS, &count, &item_count));
     TRY(plan_reader_limit(r, r->tables[TABLE_WORKS], count, PLAN_OPS_MAX, "works"));
     TRY(plan_reader_limit(r, r->tables[TABLE_WORKS], item_count, PLAN_ITEMS_MAX, "work items"));
-    TRY(plan_reader_allocate(r, count, sizeof *plan->works, &plan->works));
-    TRY(plan_reader_allocate(r, item_count, sizeof *plan->items, &plan->items));
+    TRY(ARENA_NEW(&r->plan->arena, count, plan->works, r->err));
+    TRY(ARENA_NEW(&r->plan->arena, item_count, plan->items, r->err));
     return plan_reader_each(r, TABLE_WORKS, read_work, NULL);
 }
 
@@ -158,7 +157,7 @@ static enum status read_buffers(struct plan_reader *r)
     size_t count, inner;
     TRY(plan_reader_count(r, TABLE_BUFFERS, &count, &inner));
     TRY(plan_reader_limit(r, r->tables[TABLE_BUFFERS], count, PLAN_BUFFERS_MAX, "buffers"));
-    TRY(plan_reader_allocate(r, count, sizeof *plan->buffers, &plan->buffers));
+    TRY(ARENA_NEW(&r->plan->arena, count, plan->buffers, r->err));
     return plan_reader_each(r, TABLE_BUFFERS, read_buffer, NULL);
 }
 
@@ -179,7 +178,7 @@ static enum status read_slots(struct plan_reader *r)
     size_t count, inner;
     TRY(plan_reader_count(r, TABLE_SLOTS, &count, &inner));
     TRY(plan_reader_limit(r, r->tables[TABLE_SLOTS], count, PLAN_SLOTS_MAX, "slots"));
-    TRY(plan_reader_allocate(r, count, sizeof *plan->slots, &plan->slots));
+    TRY(ARENA_NEW(&r->plan->arena, count, plan->slots, r->err));
     return plan_reader_each(r, TABLE_SLOTS, read_slot, NULL);
 }
 
@@ -224,8 +223,8 @@ static enum status read_gangs(struct plan_reader *r, struct json_object *root)
     for (size_t g = 0; g < json_array_size(array); g++)
         devices += json_array_size(json_array_get(json_array_get(array, g), 1));
     TRY(plan_reader_limit(r, array, devices, PLAN_GANG_DEVICES_MAX, "devices of gangs"));
-    TRY(plan_reader_allocate(r, json_array_size(array), sizeof *plan->gangs, &plan->gangs));
-    TRY(plan_reader_allocate(r, devices, sizeof *plan->gang_devices, &plan->gang_devices));
+    TRY(ARENA_NEW(&r->plan->arena, json_array_size(array), plan->gangs, r->err));
+    TRY(ARENA_NEW(&r->plan->arena, devices, plan->gang_devices, r->err));
     for (size_t g = 0; g < json_array_size(array); g++) {
         TRY(read_gang(r, array, g, &plan->gangs[g]));
         plan->gang_count++;
@@ -282,9 +281,9 @@ static enum status read_leases(struct plan_reader *r, struct json_object *root)
         devices += json_array_size(json_object_get(json_array_get(array, l), "devices"));
     TRY(plan_reader_limit(r, array, json_array_size(array), PLAN_LEASES_MAX, "leases"));
     TRY(plan_reader_limit(r, array, devices, PLAN_GANG_DEVICES_MAX, "devices of leases"));
-    TRY(plan_reader_allocate(r, json_array_size(array), sizeof *plan->leases, &plan->leases));
-    TRY(plan_reader_allocate(r, devices, sizeof *plan->lease_devices, &plan->lease_devices));
-    TRY(plan_reader_allocate(r, plan->jobs.count, sizeof *plan->job_lease, &plan->job_lease));
+    TRY(ARENA_NEW(&r->plan->arena, json_array_size(array), plan->leases, r->err));
+    TRY(ARENA_NEW(&r->plan->arena, devices, plan->lease_devices, r->err));
+    TRY(ARENA_NEW(&r->plan->arena, plan->jobs.count, plan->job_lease, r->err));
     for (uint32_t j = 0; j < plan->jobs.count; j++) plan->job_lease[j] = PLAN_NONE;
     for (uint32_t l = 0; l < json_array_size(array); l++) TRY(read_lease(r, array, l));
     plan->lease_count = (uint32_t)json_array_size(array);
@@ -305,7 +304,7 @@ static enum status read_ranges(struct plan_reader *r, struct json_object *root)
     if (json_array_size(array) != plan->jobs.count)
         return json_fail_key(r->in, root->value, "host_ranges", r->err, "%zu ranges of host memory (expected %" PRIu32
                              ", one for each job)", json_array_size(array), plan->jobs.count);
-    TRY(plan_reader_allocate(r, plan->jobs.count, sizeof *plan->host_ranges, &plan->host_ranges));
+    TRY(ARENA_NEW(&r->plan->arena, plan->jobs.count, plan->host_ranges, r->err));
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         struct plan_host_range *range = &plan->host_ranges[j];
         if (json_is_null(json_array_get(array, j))) continue;
@@ -470,9 +469,9 @@ static enum status read_segments(struct plan_reader *r)
     TRY(plan_reader_limit(r, r->tables[TABLE_SEGMENTS], sizes.segments, PLAN_SEGMENTS_MAX, "segments"));
     TRY(plan_reader_limit(r, r->tables[TABLE_SEGMENTS], sizes.instances, PLAN_INSTANCES_MAX, "instances"));
     TRY(plan_reader_limit(r, r->tables[TABLE_SEGMENTS], sizes.slots, PLAN_ACCESSES_MAX, "slots of instances"));
-    TRY(plan_reader_allocate(r, sizes.segments, sizeof *plan->segments, &plan->segments));
-    TRY(plan_reader_allocate(r, sizes.instances, sizeof *plan->instances, &plan->instances));
-    TRY(plan_reader_allocate(r, sizes.slots, sizeof *plan->layouts, &plan->layouts));
+    TRY(ARENA_NEW(&r->plan->arena, sizes.segments, plan->segments, r->err));
+    TRY(ARENA_NEW(&r->plan->arena, sizes.instances, plan->instances, r->err));
+    TRY(ARENA_NEW(&r->plan->arena, sizes.slots, plan->layouts, r->err));
     TRY(each_segment(r, NULL));
     plan->segment_count = (uint32_t)sizes.segments;
     TRY(json_stream_begin(r->file, TABLE_CHOICES, r->err));

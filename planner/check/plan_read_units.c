@@ -252,9 +252,9 @@ enum status plan_reader_units(struct plan_reader *r)
     TRY(plan_reader_limit(r, r->tables[TABLE_UNITS], sizes.ops, PLAN_OPS_MAX, "operations"));
     TRY(plan_reader_limit(r, r->tables[TABLE_UNITS], sizes.accesses, PLAN_ACCESSES_MAX, "accesses"));
     TRY(plan_reader_limit(r, r->tables[TABLE_UNITS], sizes.afters, PLAN_ACCESSES_MAX, "orderings"));
-    TRY(plan_reader_allocate(r, sizes.units, sizeof *plan->units, &plan->units));
-    TRY(plan_reader_allocate(r, sizes.ops, sizeof *plan->ops, &plan->ops));
-    TRY(plan_reader_allocate(r, sizes.accesses, sizeof *plan->accesses, &plan->accesses));
-    TRY(plan_reader_allocate(r, sizes.afters, sizeof *plan->afters, &plan->afters));
+    TRY(ARENA_NEW(&r->plan->arena, sizes.units, plan->units, r->err));
+    TRY(ARENA_NEW(&r->plan->arena, sizes.ops, plan->ops, r->err));
+    TRY(ARENA_NEW(&r->plan->arena, sizes.accesses, plan->accesses, r->err));
+    TRY(ARENA_NEW(&r->plan->arena, sizes.afters, plan->afters, r->err));
     return plan_reader_each(r, TABLE_UNITS, read_unit, NULL);
 }

@@ -62,15 +62,7 @@ enum status plan_reader_shard(struct plan_reader *r, const json_t *row, size_t i
     return plan_reader_index(r, row, index, "shard", plan_reader_shards(r->plan, job), out);
 }
 
-/* --- allocation ----------------------------------------------------------------------------- */
-
-enum status plan_reader_allocate(struct plan_reader *r, size_t count, size_t size, void *out)
-{
-    void *memory;
-    TRY(arena_array(&r->plan->arena, count, size, &memory, r->err));
-    memcpy(out, &memory, sizeof memory); /* any object pointer */
-    return STATUS_OK;
-}
+/* --- limits ---------------------------------------------------------------------------------- */
 
 enum status plan_reader_limit(struct plan_reader *r, const json_t *array, size_t count, size_t limit,
                               const char *what)

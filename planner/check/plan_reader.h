@@ -43,9 +43,6 @@ uint32_t plan_reader_shards(const struct plan *plan, uint32_t job);
 
 /* --- sizes ------------------------------------------------------------------------------------ */
 
-/* A zeroed table of the plan; `out` points to any pointer to an object. */
-MUST_CHECK enum status plan_reader_allocate(struct plan_reader *r, size_t count, size_t size, void *out);
-
 MUST_CHECK enum status plan_reader_limit(struct plan_reader *r, const json_t *array, size_t count, size_t limit,
                                          const char *what);
 

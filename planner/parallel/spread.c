@@ -179,18 +179,14 @@ static enum status make_gangs(struct spread *s, struct error *err)
 /* Everything but instances. job: the plan's, in which what is left to the planner is decided. */
 static enum status prepare(struct spread *s, struct job *job, struct arena *arena, struct error *err)
 {
-    void *runs, *stages, *completed;
     s->job = job;
     s->parallel = &s->job->parallel;
     s->runs = parallel_runs(s->parallel);
     s->microbatches = (uint32_t)(s->job->microbatches / s->parallel->data) * parallel_slices(s->parallel);
-    enum status status = arena_array(arena, s->runs, sizeof *s->of, &runs, err);
-    if (!status) status = arena_array(arena, s->parallel->pipeline, sizeof *s->stages, &stages, err);
-    if (!status) status = arena_array(arena, s->runs, sizeof *s->completed, &completed, err);
+    enum status status = ARENA_NEW(arena, s->runs, s->of, err);
+    if (!status) status = ARENA_NEW(arena, s->parallel->pipeline, s->stages, err);
+    if (!status) status = ARENA_NEW(arena, s->runs, s->completed, err);
     if (status) return status;
-    s->of = runs;
-    s->stages = stages;
-    s->completed = completed;
     s->joined_bytes = parallel_joined_bytes(s->job);
     bool asynchronous = pipeline_is_asynchronous(s->parallel->schedule);
     bool sliced = s->parallel->schedule == PIPELINE_TERAPIPE;
@@ -326,10 +322,9 @@ enum status spread_plan(struct plan_builder *builder, struct error *err)
 {
     struct plan *plan = plan_builder_plan(builder);
     struct arena scratch = {0};
-    void *memory;
     uint32_t count = plan->jobs.count;
-    enum status status = arena_array(&scratch, count, sizeof(struct spread), &memory, err);
-    struct spread *all = memory;
+    struct spread *all;
+    enum status status = ARENA_NEW(&scratch, count, all, err);
     for (uint32_t j = 0; j < count && !status; j++) {
         all[j] = (struct spread){.builder = builder, .plan = plan, .index = j,
                                  .job = &plan->jobs.jobs[j]};

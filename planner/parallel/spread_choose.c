@@ -245,19 +245,15 @@ static double shared_copy_s(const struct spread *s, enum copy_direction directio
 static enum status measure(const struct spread *s, struct job *job, uint32_t choice, struct arena *arena, struct spread *out,
                            struct error *err)
 {
-    void *runs, *stages, *completed;
     struct error unfit = {0};
     *out = *s;
     out->job = job;
     out->parallel = &job->parallel;
     memset(job->parallel.choices, (int)choice, s->runs);
     job->parallel.chosen = s->runs;
-    TRY(arena_array(arena, s->runs, sizeof *out->of, &runs, err));
-    TRY(arena_array(arena, 1, sizeof *out->stages, &stages, err));
-    TRY(arena_array(arena, s->runs, sizeof *out->completed, &completed, err));
-    out->of = runs;
-    out->stages = stages;
-    out->completed = completed;
+    TRY(ARENA_NEW(arena, s->runs, out->of, err));
+    TRY(ARENA_NEW(arena, 1, out->stages, err));
+    TRY(ARENA_NEW(arena, s->runs, out->completed, err));
     out->stages[0] = s->stages[0];
     TRY(spread_times_make(arena, &s->plan->hardware, job, &out->times, err));
     TRY(pipeline_order(arena, &job->parallel, out->microbatches, out->times.runs, &out->order, err));
@@ -299,16 +295,15 @@ static enum status choose(struct spread *s, struct job *job, struct arena *arena
 {
     struct job alike[2] = {*job, *job};
     struct spread of[2];
-    void *memory;
     double best_s;
     bool exact;
     TRY(measure(s, &alike[0], PARALLEL_SWAPPED, arena, &of[0], err));
     TRY(measure(s, &alike[1], PARALLEL_AGAIN, arena, &of[1], err));
-    TRY(arena_array(arena, s->runs, sizeof(struct choose_run), &memory, err));
     uint64_t have = hardware_least_memory(&s->plan->hardware, s->parallel->first_device, parallel_devices(s->parallel));
     uint64_t fixed = fixed_bytes(&of[1]);
-    struct choose_problem problem = {.runs = memory, .count = s->runs, .slots = s->parallel->prefetch + 1,
+    struct choose_problem problem = {.count = s->runs, .slots = s->parallel->prefetch + 1,
                                      .have_bytes = have > fixed ? have - fixed : 0};
+    TRY(ARENA_NEW(arena, s->runs, problem.runs, err));
     for (uint32_t r = 0; r < s->runs; r++)
         problem.runs[r] = run_like(s, (const struct spread *const[]){&of[0], &of[1]}, r);
     if (!choose_best(&problem, job->parallel.choices, &best_s, &exact))

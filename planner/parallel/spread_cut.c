@@ -89,14 +89,13 @@ static enum status enter_stage(struct kinds *k, uint32_t stage, const struct sta
     *memory_bytes = k->hardware->devices[first].memory_bytes;
     for (uint32_t d = first + 1; d < first + size; d++) {
         const struct stage_chain *other;
-        void *chain, *layers;
+        struct stage_layer *layers;
         TRY(chain_on(k, d, &other, err));
         *memory_bytes = min_u64(*memory_bytes, k->hardware->devices[d].memory_bytes);
         if (other == *out) continue;
         if (!slowest) {
-            TRY(arena_array(k->arena, 1, sizeof *slowest, &chain, err));
-            TRY(arena_array(k->arena, (*out)->count, sizeof *slowest->layers, &layers, err));
-            slowest = chain;
+            TRY(ARENA_NEW(k->arena, 1, slowest, err));
+            TRY(ARENA_NEW(k->arena, (*out)->count, layers, err));
             *slowest = **out;
             slowest->layers = memcpy(layers, (*out)->layers, (*out)->count * sizeof *slowest->layers);
             *out = slowest;
@@ -124,13 +123,11 @@ static enum status tell_apart(struct arena *arena, const struct hardware *hardwa
     if (end > hardware->device_count || !differ(hardware, p->first_device, end)) return STATUS_OK;
     struct kinds k = {.hardware = hardware, .job = job, .arena = arena};
     uint32_t runs = parallel_runs(p);
-    void *types, *chains, *memory;
-    TRY(arena_array(arena, hardware->type_count, sizeof *k.of_type, &types, err));
-    TRY(arena_array(arena, runs, sizeof *request->chain_of_stage, &chains, err));
-    TRY(arena_array(arena, runs, sizeof *request->memory_of_stage, &memory, err));
-    k.of_type = types;
-    const struct stage_chain **chain_of_run = chains;
-    uint64_t *memory_of_run = memory;
+    TRY(ARENA_NEW(arena, hardware->type_count, k.of_type, err));
+    const struct stage_chain **chain_of_run;
+    TRY(ARENA_NEW(arena, runs, chain_of_run, err));
+    uint64_t *memory_of_run;
+    TRY(ARENA_NEW(arena, runs, memory_of_run, err));
     for (uint32_t r = 0; r < runs; r++)
         TRY(enter_stage(&k, parallel_place(p, r).stage, &chain_of_run[r], &memory_of_run[r], err));
     request->chain_of_stage = chain_of_run;
@@ -152,14 +149,12 @@ static enum status find_levels(struct arena *arena, const struct hardware *hardw
     uint32_t workers = worker_count(p), lacking[2], *devices;
     struct collective_finder finder;
     struct collective_group group;
-    void *memory;
     if (p->first_device + parallel_devices(p) > hardware->device_count)
         return error_set(err, STATUS_BAD_INPUT, "job '%s' is spread over devices %" PRIu32 " to %" PRIu64
                          ", and machine '%s' has %" PRIu32, job->name, p->first_device,
                          p->first_device + parallel_devices(p) - 1, hardware->name, hardware->device_count);
-    TRY(arena_array(arena, workers, sizeof *devices, &memory, err));
+    TRY(ARENA_NEW(arena, workers, devices, err));
     TRY(collective_finder_init(arena, hardware, &finder, err));
-    devices = memory;
     for (uint32_t i = 0; i < workers; i++) devices[i] = p->first_device + i * p->tensor;
     if (!collective_groups_find(&finder, devices, workers, 1, &group, lacking))
         return error_set(err, STATUS_BAD_INPUT, "job '%s' needs a way from device %" PRIu32 " to device %" PRIu32

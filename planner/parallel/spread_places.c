@@ -15,6 +15,7 @@
 #include "base/extreme.h"
 #include "base/size.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "models/job/parallel_memory.h"
 
 enum { GRADIENT_SLOTS = 2, STAGED_SLOTS = 2 };
@@ -71,11 +72,9 @@ static void widen(struct spread_ring *ring, uint64_t bytes, uint32_t most)
 /* Links each step to the next of its stage that gathers, and counts what rings hold. */
 static enum status size_rings(struct spread *s, struct arena *arena, struct error *err)
 {
-    void *memory;
     uint64_t none = s->order.count;
-    enum status status = arena_array(arena, s->order.count, sizeof *s->gathering_behind, &memory, err);
+    enum status status = ARENA_NEW(arena, s->order.count, s->gathering_behind, err);
     if (status) return status;
-    s->gathering_behind = memory;
     for (uint32_t stage = 0; stage < s->parallel->pipeline; stage++) s->stages[stage].first_gathering = none;
     for (uint64_t i = s->order.count; i-- > 0;) {
         const struct pipeline_step *step = &s->order.steps[i];
@@ -94,18 +93,15 @@ static enum status size_rings(struct spread *s, struct arena *arena, struct erro
 
 static enum status make_pools(struct spread *s, struct arena *arena, struct error *err)
 {
-    void *memory;
     size_t cells = (size_t)s->runs * SPREAD_THINGS * s->microbatches;
-    enum status status = arena_array(arena, 2 * cells, sizeof(uint32_t), &memory, err);
-    if (status) return status;
-    uint32_t *next = memory;
-    status = arena_array(arena, cells, sizeof(struct spread_variant), &memory, err);
-    if (status) return status;
-    struct spread_variant *variants = memory;
     size_t passes = (size_t)PIPELINE_PASSES * s->microbatches;
-    status = arena_array(arena, s->runs * passes, sizeof(struct spread_emitted), &memory, err);
-    if (status) return status;
-    for (uint32_t r = 0; r < s->runs; r++) s->of[r].emitted = (struct spread_emitted *)memory + r * passes;
+    uint32_t *next;
+    struct spread_variant *variants;
+    struct spread_emitted *emitted;
+    TRY(ARENA_NEW(arena, 2 * cells, next, err));
+    TRY(ARENA_NEW(arena, cells, variants, err));
+    TRY(ARENA_NEW(arena, s->runs * passes, emitted, err));
+    for (uint32_t r = 0; r < s->runs; r++) s->of[r].emitted = emitted + r * passes;
     for (uint32_t r = 0; r < s->runs; r++)
         for (uint32_t t = 0; t < SPREAD_THINGS; t++, next += 2 * s->microbatches, variants += s->microbatches) {
             struct spread_pool *pool = &s->of[r].pools[t];

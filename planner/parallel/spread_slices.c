@@ -133,14 +133,14 @@ static enum status find_group(struct costs *c, struct arena *arena, struct error
     const struct parallel *p = &c->job.parallel;
     uint32_t count = p->tensor * p->data, lacking[2];
     struct collective_finder finder;
-    void *devices, *groups;
+    struct collective_group *groups;
+    uint32_t *devices;
     if (p->tensor == 1 || p->first_device + count > c->hardware->device_count) return STATUS_OK;
-    TRY(arena_array(arena, count, sizeof(uint32_t), &devices, err));
-    TRY(arena_array(arena, p->data, sizeof c->group, &groups, err));
+    TRY(ARENA_NEW(arena, count, devices, err));
+    TRY(ARENA_NEW(arena, p->data, groups, err));
     TRY(collective_finder_init(arena, c->hardware, &finder, err));
-    for (uint32_t i = 0; i < count; i++) ((uint32_t *)devices)[i] = p->first_device + i;
-    if (collective_groups_find(&finder, devices, p->tensor, p->data, groups, lacking))
-        c->group = *(const struct collective_group *)groups;
+    for (uint32_t i = 0; i < count; i++) devices[i] = p->first_device + i;
+    if (collective_groups_find(&finder, devices, p->tensor, p->data, groups, lacking)) c->group = *groups;
     return STATUS_OK;
 }
 
@@ -169,13 +169,11 @@ enum status spread_slices_order(struct spread *s, struct arena *arena, struct er
 {
     uint32_t slices = parallel_slices(s->parallel), count = 0;
     double slowest_s = 0, sent_s = 0;
-    void *memory;
     struct pipeline_order order = {.count = 2 * (uint64_t)s->runs * s->microbatches};
     if (order.count > PIPELINE_STEPS_MAX)
         return error_set(err, STATUS_LIMIT, "too many passes of slices (limit is %d)", PIPELINE_STEPS_MAX);
-    enum status status = arena_array(arena, order.count, sizeof *order.steps, &memory, err);
+    enum status status = ARENA_NEW(arena, order.count, order.steps, err);
     if (status) return status;
-    order.steps = memory;
     for (uint32_t n = 0; n < s->microbatches; n++)
         for (uint32_t r = 0; r < s->runs; r++)
             order.steps[count++] = (struct pipeline_step){.pass = PIPELINE_FORWARD, .run = r, .microbatch = n};

@@ -76,9 +76,10 @@ static void find_kinds(struct view *v, const uint32_t *devices, size_t count)
 static enum status enter_stage(struct view *v, struct arena *scratch, uint32_t stage, struct error *err)
 {
     size_t size = (size_t)v->parallel->tensor * parallel_replicas(v->parallel, stage);
-    void *devices, *groups;
-    enum status status = arena_array(scratch, size, sizeof(uint32_t), &devices, err);
-    if (!status) status = arena_array(scratch, size, sizeof(struct collective_group), &groups, err);
+    struct collective_group *groups;
+    uint32_t *devices;
+    enum status status = ARENA_NEW(scratch, size, devices, err);
+    if (!status) status = ARENA_NEW(scratch, size, groups, err);
     if (!status) status = find_group(v, stage, true, devices, groups, &v->tensor_group, err);
     if (!status) status = find_group(v, stage, false, devices, groups, &v->data_group, err);
     if (!status) find_kinds(v, devices, size);
@@ -271,12 +272,12 @@ static enum status add_joined(const struct view *v, struct arena *scratch, struc
     uint64_t bytes = parallel_joined_bytes(v->job);
     uint32_t first = parallel_replicas(p, 0), count = p->tensor * parallel_joined_groups(p);
     uint32_t members = p->tensor * (first + parallel_replicas(p, p->pipeline - 1)) / count;
-    void *memory, *groups;
+    struct collective_group *groups;
     uint32_t lacking[2];
     if (bytes == 0) return STATUS_OK;
-    TRY(arena_array(scratch, (size_t)members * count, sizeof(uint32_t), &memory, err));
-    TRY(arena_array(scratch, count, sizeof(struct collective_group), &groups, err));
-    uint32_t *devices = memory;
+    uint32_t *devices;
+    TRY(ARENA_NEW(scratch, (size_t)members * count, devices, err));
+    TRY(ARENA_NEW(scratch, count, groups, err));
     for (uint32_t i = 0; i < members * count; i++) {
         uint32_t replica = i / p->tensor, stage = replica < first ? 0 : p->pipeline - 1;
         devices[i % count * members + i / count] =
@@ -294,15 +295,11 @@ enum status spread_times_make(struct arena *arena, const struct hardware *hardwa
 {
     struct view v = {.hardware = hardware, .job = job, .parallel = &job->parallel};
     struct arena scratch = {0};
-    void *memory;
     *out = (struct spread_times){0};
-    enum status status = arena_array(arena, parallel_runs(v.parallel), sizeof *out->runs, &memory, err);
-    if (!status) out->runs = memory;
-    if (!status) status = arena_array(arena, parallel_runs(v.parallel), sizeof *out->updates_s, &memory, err);
-    if (!status) out->updates_s = memory;
+    enum status status = ARENA_NEW(arena, parallel_runs(v.parallel), out->runs, err);
+    if (!status) status = ARENA_NEW(arena, parallel_runs(v.parallel), out->updates_s, err);
     if (!status) status = collective_finder_init(&scratch, hardware, &v.finder, err);
-    if (!status) status = arena_array(&scratch, hardware->type_count, sizeof *v.kinds, &memory, err);
-    if (!status) v.kinds = memory;
+    if (!status) status = ARENA_NEW(&scratch, hardware->type_count, v.kinds, err);
     for (uint32_t stage = 0; stage < v.parallel->pipeline && !status; stage++) {
         status = enter_stage(&v, &scratch, stage, err);
         if (!status) status = stage_times(&v, stage, out, err);

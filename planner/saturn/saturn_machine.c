@@ -34,16 +34,12 @@ static void find_class(struct saturn_machine *m, struct saturn_node *node)
 enum status saturn_machine_find(const struct hardware *hardware, struct saturn_machine *out, struct error *err)
 {
     uint32_t count = hardware->device_count, placed = 0;
-    void *nodes, *devices, *classes, *taken_memory;
     out->hardware = hardware;
-    TRY(arena_array(&out->arena, count, sizeof *out->nodes, &nodes, err));
-    TRY(arena_array(&out->arena, count, sizeof *out->devices, &devices, err));
-    TRY(arena_array(&out->arena, count, sizeof *out->class_node, &classes, err));
-    TRY(arena_array(&out->arena, count, sizeof(bool), &taken_memory, err));
-    out->nodes = nodes;
-    out->devices = devices;
-    out->class_node = classes;
-    bool *taken = taken_memory;
+    TRY(ARENA_NEW(&out->arena, count, out->nodes, err));
+    TRY(ARENA_NEW(&out->arena, count, out->devices, err));
+    TRY(ARENA_NEW(&out->arena, count, out->class_node, err));
+    bool *taken;
+    TRY(ARENA_NEW(&out->arena, count, taken, err));
     for (uint32_t d = 0; d < count; d++) {
         if (taken[d]) continue;
         struct saturn_node *node = &out->nodes[out->node_count++];

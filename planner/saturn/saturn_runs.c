@@ -9,14 +9,6 @@
 #include "models/job/learning_rate.h"
 #include "planner/strategy/part.h"
 
-static enum status take(struct saturn_runs *r, size_t count, size_t size, void *out, struct error *err)
-{
-    void *memory;
-    TRY(arena_array(&r->arena, count, size, &memory, err));
-    memcpy(out, &memory, sizeof memory); /* any object pointer */
-    return STATUS_OK;
-}
-
 /* --- runs ----------------------------------------------------------------------------------- */
 
 static int compare_devices(const void *a, const void *b)
@@ -30,7 +22,7 @@ static enum status take_devices(struct saturn_runs *r, const uint32_t *devices, 
                                 const uint32_t **out, struct error *err)
 {
     uint32_t *own;
-    TRY(take(r, count, sizeof *own, &own, err));
+    TRY(ARENA_NEW(&r->arena, count, own, err));
     for (uint32_t i = 0; i < count; i++) own[i] = r->machine->devices[devices[i]];
     qsort(own, count, sizeof *own, compare_devices);
     *out = own;
@@ -46,7 +38,7 @@ static int compare_starts(const void *a, const void *b)
 
 enum status saturn_runs_of_schedule(struct saturn_runs *r, const struct spase_schedule *schedule, struct error *err)
 {
-    TRY(take(r, r->jobs->count, sizeof *r->runs, &r->runs, err));
+    TRY(ARENA_NEW(&r->arena, r->jobs->count, r->runs, err));
     for (uint32_t j = 0; j < r->jobs->count; j++) {
         const struct spase_task *task = &schedule->tasks[j];
         struct saturn_run *run = &r->runs[r->count++];
@@ -93,10 +85,10 @@ enum status saturn_runs_of_course(struct saturn_runs *r, const struct spase_cour
     double *done;
     uint32_t *last;
     uint64_t *given;
-    TRY(take(r, course->piece_count, sizeof *r->runs, &r->runs, err));
-    TRY(take(r, r->jobs->count, sizeof *done, &done, err));
-    TRY(take(r, r->jobs->count, sizeof *last, &last, err));
-    TRY(take(r, r->jobs->count, sizeof *given, &given, err));
+    TRY(ARENA_NEW(&r->arena, course->piece_count, r->runs, err));
+    TRY(ARENA_NEW(&r->arena, r->jobs->count, done, err));
+    TRY(ARENA_NEW(&r->arena, r->jobs->count, last, err));
+    TRY(ARENA_NEW(&r->arena, r->jobs->count, given, err));
     for (uint32_t j = 0; j < r->jobs->count; j++) last[j] = PLAN_NONE;
     for (size_t i = 0; i < course->piece_count; i++) {
         const struct spase_piece *piece = &course->pieces[i];
@@ -148,10 +140,8 @@ static enum status take_piece(const struct saturn_runs *r, const struct saturn_r
 enum status saturn_runs_jobs(struct saturn_runs *r, struct job_set *out, struct error *err)
 {
     bool several = r->count > r->jobs->count;
-    void *memory;
     if (r->count > JOBS_MAX) return error_set(err, STATUS_LIMIT, "too many runs of jobs (limit is %d)", JOBS_MAX);
-    TRY(arena_array(&out->arena, r->count, sizeof *out->jobs, &memory, err));
-    out->jobs = memory;
+    TRY(ARENA_NEW(&out->arena, r->count, out->jobs, err));
     out->count = r->count;
     for (uint32_t i = 0; i < r->count; i++)
         TRY(take_piece(r, &r->runs[i], out, &out->jobs[several ? i : r->runs[i].time->job], err));
@@ -169,9 +159,9 @@ enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, 
     TRY(part_hosts_begin(&r->arena, r->machine->hardware, &hosts, err));
     bool several = r->count > r->jobs->count;
     uint32_t *numbers;
-    TRY(take(r, r->count, sizeof *numbers, &numbers, err));
-    TRY(take(r, r->count, sizeof *r->plans, &r->plans, err));
-    TRY(take(r, r->count, sizeof *r->parts, &r->parts, err));
+    TRY(ARENA_NEW(&r->arena, r->count, numbers, err));
+    TRY(ARENA_NEW(&r->arena, r->count, r->plans, err));
+    TRY(ARENA_NEW(&r->arena, r->count, r->parts, err));
     for (uint32_t i = 0; i < r->count; i++) {
         const struct saturn_run *run = &r->runs[i];
         numbers[i] = several ? i : run->time->job;

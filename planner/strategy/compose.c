@@ -60,9 +60,7 @@ struct composition {
 
 static enum status take_table(struct composition *c, size_t count, uint32_t **out)
 {
-    void *memory;
-    TRY(arena_array(&c->scratch, count, sizeof **out, &memory, c->err));
-    *out = memory;
+    TRY(ARENA_NEW(&c->scratch, count, *out, c->err));
     return STATUS_OK;
 }
 
@@ -116,13 +114,11 @@ static enum status number_units(struct composition *c, struct piece *p)
     const struct plan *plan = p->plan;
     struct plan_access *accesses;
     uint32_t most = 1;
-    void *memory;
     for (uint32_t o = 0; o < plan->op_count; o++) {
         if (plan->ops[o].access_count > most) most = plan->ops[o].access_count;
         p->uses_host |= plan_stream_is_host(plan->ops[o].stream);
     }
-    TRY(arena_array(&c->scratch, most, sizeof *accesses, &memory, c->err));
-    accesses = memory;
+    TRY(ARENA_NEW(&c->scratch, most, accesses, c->err));
     for (uint32_t u = 0; u < plan->unit_count; u++) {
         const struct plan_unit *unit = &plan->units[u];
         plan_builder_unit_begin(c->builder, p->part->jobs[unit->job], unit->shard, (enum plan_pass)unit->pass,
@@ -165,12 +161,10 @@ static enum status take_jobs(struct composition *c)
 static enum status take_ranges(struct composition *c)
 {
     struct plan *whole = c->whole;
-    void *memory;
     bool any = false;
     for (uint32_t i = 0; i < c->count; i++) any |= c->pieces[i].plan->host_ranges != NULL;
     if (!any) return STATUS_OK;
-    TRY(arena_array(&whole->arena, whole->jobs.count, sizeof *whole->host_ranges, &memory, c->err));
-    whole->host_ranges = memory;
+    TRY(ARENA_NEW(&whole->arena, whole->jobs.count, whole->host_ranges, c->err));
     for (uint32_t i = 0; i < c->count; i++)
         for (uint32_t k = 0; k < c->pieces[i].plan->jobs.count; k++) {
             if (!plan_has_range(c->pieces[i].plan, k)) continue;
@@ -184,15 +178,11 @@ static enum status take_ranges(struct composition *c)
 static enum status take_leases(struct composition *c)
 {
     struct plan *whole = c->whole;
-    void *leases, *devices, *of_jobs;
     size_t entries = 0;
     for (uint32_t i = 0; i < c->count; i++) entries += c->pieces[i].plan->hardware.device_count;
-    TRY(arena_array(&whole->arena, c->count, sizeof *whole->leases, &leases, c->err));
-    TRY(arena_array(&whole->arena, entries, sizeof *whole->lease_devices, &devices, c->err));
-    TRY(arena_array(&whole->arena, whole->jobs.count, sizeof *whole->job_lease, &of_jobs, c->err));
-    whole->leases = leases;
-    whole->lease_devices = devices;
-    whole->job_lease = of_jobs;
+    TRY(ARENA_NEW(&whole->arena, c->count, whole->leases, c->err));
+    TRY(ARENA_NEW(&whole->arena, entries, whole->lease_devices, c->err));
+    TRY(ARENA_NEW(&whole->arena, whole->jobs.count, whole->job_lease, c->err));
     for (uint32_t i = 0; i < c->count; i++) {
         const struct compose_part *part = c->pieces[i].part;
         struct plan_lease *lease = &whole->leases[whole->lease_count++];
@@ -238,9 +228,7 @@ static uint32_t device_of(const struct piece *p, const struct plan_instance *ins
 static enum status time_instances(struct composition *c, struct piece *p)
 {
     const struct plan *plan = p->plan;
-    void *memory;
-    TRY(arena_array(&c->scratch, plan->unit_count, sizeof *p->unit_s, &memory, c->err));
-    p->unit_s = memory;
+    TRY(ARENA_NEW(&c->scratch, plan->unit_count, p->unit_s, c->err));
     for (uint32_t u = 0; u < plan->unit_count; u++) p->unit_s[u] = -1;
     for (uint32_t s = 0; s < plan->segment_count; s++)
         for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
@@ -277,12 +265,9 @@ static uint32_t count_below(const double *sorted, uint32_t count, double limit, 
 static enum status choose_turns(struct composition *c)
 {
     double *begins, *ends;
-    void *memory;
     uint32_t users = 0;
-    TRY(arena_array(&c->scratch, c->count, sizeof *begins, &memory, c->err));
-    begins = memory;
-    TRY(arena_array(&c->scratch, c->count, sizeof *ends, &memory, c->err));
-    ends = memory;
+    TRY(ARENA_NEW(&c->scratch, c->count, begins, c->err));
+    TRY(ARENA_NEW(&c->scratch, c->count, ends, c->err));
     for (uint32_t i = 0; i < c->count; i++) {
         const struct piece *p = &c->pieces[i];
         TRY(time_instances(c, &c->pieces[i]));
@@ -456,11 +441,9 @@ static enum status describe(struct composition *c, const struct compose_options 
     struct plan *whole = c->whole;
     char text[384], seconds[QUANTITY_TEXT_BYTES];
     double *busy_s;
-    void *memory;
     uint32_t busiest = 0;
     const struct piece *longest = NULL;
-    TRY(arena_array(&c->scratch, whole->hardware.device_count, sizeof *busy_s, &memory, c->err));
-    busy_s = memory;
+    TRY(ARENA_NEW(&c->scratch, whole->hardware.device_count, busy_s, c->err));
     for (uint32_t i = 0; i < c->count; i++) {
         const struct piece *p = &c->pieces[i];
         add_computing(p, &whole->hardware, busy_s);
@@ -504,13 +487,11 @@ static uint64_t base_of(const struct composition *c, const struct compose_part *
 static enum status compose(struct composition *c, const struct compose_part *parts,
                            const struct compose_options *options)
 {
-    void *memory;
-    TRY(arena_array(&c->scratch, hardware_host_count(&c->whole->hardware), sizeof(uint64_t), &memory, c->err));
-    uint64_t *staged = memory;
-    TRY(arena_array(&c->scratch, hardware_host_count(&c->whole->hardware), sizeof(uint64_t), &memory, c->err));
-    uint64_t *ranges = memory;
-    TRY(arena_array(&c->scratch, c->count, sizeof *c->pieces, &memory, c->err));
-    c->pieces = memory;
+    uint64_t *staged;
+    TRY(ARENA_NEW(&c->scratch, hardware_host_count(&c->whole->hardware), staged, c->err));
+    uint64_t *ranges;
+    TRY(ARENA_NEW(&c->scratch, hardware_host_count(&c->whole->hardware), ranges, c->err));
+    TRY(ARENA_NEW(&c->scratch, c->count, c->pieces, c->err));
     for (uint32_t i = 0; i < c->count; i++) {
         c->pieces[i].part = &parts[i];
         c->pieces[i].plan = parts[i].plan;

@@ -56,14 +56,6 @@ bool leased_applies(const struct hardware *hardware, const struct job_set *jobs,
     return spread > 0 && spread < jobs->count;
 }
 
-static enum status take(struct leasing *g, size_t count, uint32_t **out)
-{
-    void *memory;
-    TRY(arena_array(&g->arena, count, sizeof **out, &memory, g->err));
-    *out = memory;
-    return STATUS_OK;
-}
-
 /* --- devices -------------------------------------------------------------------------------- */
 
 static bool names_devices(const struct job *job)
@@ -102,8 +94,8 @@ static enum status check_devices(struct leasing *g, const struct job *job)
 static enum status find_left(struct leasing *g)
 {
     uint32_t devices = g->hardware->device_count, *named;
-    TRY(take(g, devices, &named));
-    TRY(take(g, devices, &g->left));
+    TRY(ARENA_NEW(&g->arena, devices, named, g->err));
+    TRY(ARENA_NEW(&g->arena, devices, g->left, g->err));
     for (uint32_t j = 0; j < g->jobs->count; j++) {
         const struct job *job = &g->jobs->jobs[j];
         for (uint32_t i = 0; names_devices(job) && i < devices_of(job); i++) named[device_of(job, i)] = 1;
@@ -140,7 +132,7 @@ static enum status devices_for(struct leasing *g, const struct job *job, const u
     *out = job->devices ? job->devices : g->left;
     *count = names_devices(job) ? (uint32_t)devices_of(job) : g->left_count;
     if (job->devices || !names_devices(job)) return STATUS_OK;
-    TRY(take(g, *count, &devices));
+    TRY(ARENA_NEW(&g->arena, *count, devices, g->err));
     for (uint32_t i = 0; i < *count; i++) devices[i] = device_of(job, i);
     *out = devices;
     return STATUS_OK;
@@ -169,7 +161,7 @@ static enum status find_group(struct leasing *g, uint32_t j)
 static enum status add_job(struct leasing *g, uint32_t j)
 {
     struct group *group = &g->groups[g->group_of[j]];
-    if (!group->jobs) TRY(take(g, group->part.job_count, &group->jobs));
+    if (!group->jobs) TRY(ARENA_NEW(&g->arena, group->part.job_count, group->jobs, g->err));
     group->part.jobs = group->jobs;
     group->jobs[group->job_count++] = j;
     return STATUS_OK;
@@ -180,8 +172,8 @@ static enum status make_groups(struct leasing *g)
     uint32_t count = g->jobs->count;
     for (uint32_t j = 0; j < count; j++) TRY(check_devices(g, &g->jobs->jobs[j]));
     TRY(find_left(g));
-    TRY(take(g, count, &g->group_of));
-    TRY(take(g, g->hardware->device_count, &g->last_of));
+    TRY(ARENA_NEW(&g->arena, count, g->group_of, g->err));
+    TRY(ARENA_NEW(&g->arena, g->hardware->device_count, g->last_of, g->err));
     for (uint32_t j = 0; j < count; j++)
         if (names_devices(&g->jobs->jobs[j])) TRY(find_group(g, j));
     for (uint32_t j = 0; j < count; j++)
@@ -199,7 +191,7 @@ static enum status make_groups(struct leasing *g)
 static enum status busy_devices(struct leasing *g, uint32_t *busy)
 {
     uint32_t *has_jobs;
-    TRY(take(g, g->hardware->device_count, &has_jobs));
+    TRY(ARENA_NEW(&g->arena, g->hardware->device_count, has_jobs, g->err));
     *busy = 0;
     for (uint32_t i = 0; i < g->count; i++)
         for (uint32_t d = 0; !g->groups[i].spread && d < g->groups[i].part.device_count; d++) {
@@ -253,14 +245,11 @@ static enum status check_options(const struct planner_options *options, struct e
 
 static enum status prepare(struct leasing *g)
 {
-    void *groups, *free_s;
     TRY(check_options(g->options, g->err));
     for (uint32_t j = 0; j < g->jobs->count; j++)
         if (parallel_check(&g->jobs->jobs[j], g->err)) return error_add(g->err, "job '%s'", g->jobs->jobs[j].name);
-    TRY(arena_array(&g->arena, g->jobs->count, sizeof *g->groups, &groups, g->err));
-    TRY(arena_array(&g->arena, g->hardware->device_count, sizeof *g->free_s, &free_s, g->err));
-    g->groups = groups;
-    g->free_s = free_s;
+    TRY(ARENA_NEW(&g->arena, g->jobs->count, g->groups, g->err));
+    TRY(ARENA_NEW(&g->arena, g->hardware->device_count, g->free_s, g->err));
     TRY(make_groups(g));
     return plan_groups(g);
 }

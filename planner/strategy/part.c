@@ -11,10 +11,9 @@ enum status part_hosts_begin(struct arena *arena, const struct hardware *hardwar
                              struct error *err)
 {
     uint32_t hosts = hardware_host_count(hardware);
-    void *left, *uses;
-    TRY(arena_array(arena, hosts, sizeof *out->left_bytes, &left, err));
-    TRY(arena_array(arena, hosts, sizeof *out->uses, &uses, err));
-    *out = (struct part_hosts){.hardware = hardware, .left_bytes = left, .uses = uses};
+    *out = (struct part_hosts){.hardware = hardware};
+    TRY(ARENA_NEW(arena, hosts, out->left_bytes, err));
+    TRY(ARENA_NEW(arena, hosts, out->uses, err));
     for (uint32_t h = 0; h < hosts; h++) out->left_bytes[h] = hardware_of_host(hardware, hardware->host_bytes.value);
     return STATUS_OK;
 }
@@ -38,11 +37,9 @@ enum status part_hosts_take(struct part_hosts *hosts, const struct plan *plan, s
 static enum status take_devices(const struct hardware *all, const struct part *part, double host_bytes,
                                 struct hardware *out, struct error *err)
 {
-    void *memory;
     *out = *all;
     out->arena = (struct arena){0};
-    TRY(arena_array(&out->arena, part->device_count, sizeof *out->devices, &memory, err));
-    out->devices = memory;
+    TRY(ARENA_NEW(&out->arena, part->device_count, out->devices, err));
     out->device_count = part->device_count;
     out->host_bytes.value = host_bytes;
     for (uint32_t i = 0; i < part->device_count; i++) out->devices[i] = all->devices[part->devices[i]];
@@ -53,9 +50,7 @@ static enum status take_devices(const struct hardware *all, const struct part *p
 static enum status take_jobs(const struct job *from, const struct part *part, const struct parallel *how,
                              struct job_set *out, struct error *err)
 {
-    void *memory;
-    TRY(arena_array(&out->arena, part->job_count, sizeof *out->jobs, &memory, err));
-    out->jobs = memory;
+    TRY(ARENA_NEW(&out->arena, part->job_count, out->jobs, err));
     out->count = part->job_count;
     for (uint32_t i = 0; i < part->job_count; i++) {
         struct job *job = &out->jobs[i];

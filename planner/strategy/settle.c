@@ -77,14 +77,6 @@ bool settle_applies(const struct hardware *hardware, const struct job_set *jobs,
 
 /* --- times of parts -------------------------------------------------------------------------- */
 
-static enum status take(struct settling *s, size_t count, size_t size, void *out)
-{
-    void *memory;
-    TRY(arena_array(&s->arena, count, size, &memory, s->err));
-    memcpy(out, &memory, sizeof memory);
-    return STATUS_OK;
-}
-
 /* Seconds of a part's best plan, and what it needs in host memory; infinite: none fits. */
 static enum status time_part(struct settling *s, const struct part *part, double *seconds, double *host_bytes)
 {
@@ -132,7 +124,7 @@ static enum status time_device(struct settling *s, uint32_t device, const uint32
     }
     struct settled_part *made = &s->parts[s->part_count];
     *made = (struct settled_part){.count = count, .kind = kind};
-    TRY(take(s, count, sizeof *jobs, &made->jobs));
+    TRY(ARENA_NEW(&s->arena, count, made->jobs, s->err));
     memcpy(made->jobs, jobs, count * sizeof *jobs);
     const struct part part = {.jobs = jobs, .devices = &device, .job_count = count, .device_count = 1};
     TRY(time_part(s, &part, &made->estimate_s, &made->host_bytes));
@@ -165,8 +157,8 @@ static enum status find_alike(struct settling *s)
 {
     struct likeness *all;
     uint32_t count = s->jobs->count;
-    TRY(take(s, count, sizeof *all, &all));
-    TRY(take(s, count, sizeof *s->like, &s->like));
+    TRY(ARENA_NEW(&s->arena, count, all, s->err));
+    TRY(ARENA_NEW(&s->arena, count, s->like, s->err));
     for (uint32_t j = 0; j < count; j++) {
         const struct job *job = &s->jobs->jobs[j];
         all[j] = (struct likeness){.minibatches = job->minibatches, .first_minibatch = job->first_minibatch,
@@ -184,10 +176,10 @@ static enum status take_tables(struct settling *s)
 {
     uint32_t devices = s->hardware->device_count, kinds = s->hardware->type_count;
     size_t parts = (size_t)s->jobs->count * kinds + (size_t)(DIVISIONS_MAX + 1) * devices;
-    TRY(take(s, parts, sizeof *s->parts, &s->parts));
+    TRY(ARENA_NEW(&s->arena, parts, s->parts, s->err));
     for (s->slot_count = 2; s->slot_count < 2 * parts;) s->slot_count *= 2;
-    TRY(take(s, s->slot_count, sizeof *s->slots, &s->slots));
-    TRY(take(s, kinds, sizeof *s->kind_device, &s->kind_device));
+    TRY(ARENA_NEW(&s->arena, s->slot_count, s->slots, s->err));
+    TRY(ARENA_NEW(&s->arena, kinds, s->kind_device, s->err));
     for (uint32_t k = 0; k < kinds; k++) s->kind_device[k] = devices;
     for (uint32_t d = devices; d-- > 0;) s->kind_device[s->hardware->devices[d].type] = d;
     return STATUS_OK;
@@ -199,9 +191,9 @@ static enum status time_jobs(struct settling *s, bool *fits)
     uint32_t jobs = s->jobs->count, devices = s->hardware->device_count, kinds = s->hardware->type_count;
     uint32_t *kind, *longest;
     double *alone;
-    TRY(take(s, (size_t)jobs * kinds, sizeof *alone, &alone));
-    TRY(take(s, devices, sizeof *kind, &kind));
-    TRY(take(s, jobs, sizeof *longest, &longest));
+    TRY(ARENA_NEW(&s->arena, (size_t)jobs * kinds, alone, s->err));
+    TRY(ARENA_NEW(&s->arena, devices, kind, s->err));
+    TRY(ARENA_NEW(&s->arena, jobs, longest, s->err));
     TRY(find_alike(s));
     TRY(take_tables(s));
     *fits = true;
@@ -233,8 +225,8 @@ struct shares {
 static enum status share_out(struct settling *s, const uint32_t *device_of, struct shares *out)
 {
     uint32_t jobs = s->jobs->count, devices = s->hardware->device_count;
-    TRY(take(s, jobs, sizeof *out->jobs, &out->jobs));
-    TRY(take(s, (size_t)devices + 2, sizeof *out->begin, &out->begin));
+    TRY(ARENA_NEW(&s->arena, jobs, out->jobs, s->err));
+    TRY(ARENA_NEW(&s->arena, (size_t)devices + 2, out->begin, s->err));
     for (uint32_t j = 0; j < jobs; j++) out->begin[min_u32(device_of[j], devices)]++;
     for (uint32_t d = 0; d <= devices; d++) out->begin[d + 1] += out->begin[d];
     for (uint32_t j = jobs; j-- > 0;) out->jobs[--out->begin[min_u32(device_of[j], devices)]] = j;
@@ -248,7 +240,7 @@ static enum status time_division(struct settling *s, const uint32_t *device_of, 
     double host_bytes = 0, part_s, part_bytes;
     struct shares shares;
     TRY(share_out(s, device_of, &shares));
-    TRY(take(s, devices, sizeof *left, &left));
+    TRY(ARENA_NEW(&s->arena, devices, left, s->err));
     *seconds = 0;
     for (uint32_t d = 0; d < devices; d++) {
         const struct settled_part *part;
@@ -277,7 +269,7 @@ static enum status try_division(struct settling *s, const struct settle_division
     TRY(time_division(s, division->device, &seconds));
     if (seconds >= best->estimate_s * (1 - gain_least)) return STATUS_OK;
     *best = (struct choice){.estimate_s = seconds};
-    TRY(take(s, s->jobs->count, sizeof *best->device, &best->device));
+    TRY(ARENA_NEW(&s->arena, s->jobs->count, best->device, s->err));
     memcpy(best->device, division->device, s->jobs->count * sizeof *best->device);
     return STATUS_OK;
 }
@@ -323,10 +315,10 @@ static enum status try_divisions(struct settling *s, struct choice *best)
     struct prospect prospects[DIVISIONS_SEEN];
     uint32_t devices = s->hardware->device_count, tried = 0;
     double slowed = max_s(1, best->estimate_s / settle_share_s(&s->times)), tried_s = 0;
-    TRY(take(s, s->jobs->count, sizeof *division.device, &division.device));
-    TRY(take(s, devices, sizeof *division.load_s, &division.load_s));
-    TRY(take(s, devices, sizeof *division.order, &division.order));
-    TRY(take(s, s->hardware->type_count, sizeof *division.kind_end, &division.kind_end));
+    TRY(ARENA_NEW(&s->arena, s->jobs->count, division.device, s->err));
+    TRY(ARENA_NEW(&s->arena, devices, division.load_s, s->err));
+    TRY(ARENA_NEW(&s->arena, devices, division.order, s->err));
+    TRY(ARENA_NEW(&s->arena, s->hardware->type_count, division.kind_end, s->err));
     settle_divide(&s->times, devices, &division);
     if (division.settled_s < HUGE_VAL) TRY(try_division(s, &division, best));
     uint32_t count = find_prospects(s, slowed, &division, prospects);
@@ -347,8 +339,8 @@ static enum status try_divisions(struct settling *s, struct choice *best)
 static enum status try_policies(struct settling *s, struct choice *best)
 {
     uint32_t *all, *devices, count = s->hardware->device_count;
-    TRY(take(s, s->jobs->count, sizeof *all, &all));
-    TRY(take(s, count, sizeof *devices, &devices));
+    TRY(ARENA_NEW(&s->arena, s->jobs->count, all, s->err));
+    TRY(ARENA_NEW(&s->arena, count, devices, s->err));
     for (uint32_t j = 0; j < s->jobs->count; j++) all[j] = j;
     for (uint32_t d = 0; d < count; d++) devices[d] = d;
     const struct part part = {.jobs = all, .devices = devices, .job_count = s->jobs->count, .device_count = count};
@@ -394,11 +386,11 @@ static enum status choose(struct settling *s, struct choice *best)
 static enum status name_devices(struct job_set *jobs, const uint32_t *device, struct error *err)
 {
     for (uint32_t j = 0; j < jobs->count; j++) {
-        void *memory;
+        uint32_t *only;
         if (device[j] == SETTLED_NOWHERE) continue;
-        TRY(arena_array(&jobs->arena, 1, sizeof *device, &memory, err));
-        memcpy(memory, &device[j], sizeof *device);
-        jobs->jobs[j].devices = memory;
+        TRY(ARENA_NEW(&jobs->arena, 1, only, err));
+        *only = device[j];
+        jobs->jobs[j].devices = only;
         jobs->jobs[j].device_count = 1;
     }
     return STATUS_OK;

@@ -175,10 +175,8 @@ static enum status share_host(const struct hardware *hardware, const struct job_
 static enum status write_ranges(struct plan *plan, const struct partition *partition, const struct schedule *schedule,
                                 struct error *err)
 {
-    void *memory;
     if (!partition->host.need) return STATUS_OK;
-    TRY(arena_array(&plan->arena, plan->jobs.count, sizeof *plan->host_ranges, &memory, err));
-    plan->host_ranges = memory;
+    TRY(ARENA_NEW(&plan->arena, plan->jobs.count, plan->host_ranges, err));
     for (uint32_t j = 0; j < plan->jobs.count; j++)
         plan->host_ranges[j] = (struct plan_host_range){schedule->ranges[j], partition->host.need[j]};
     return STATUS_OK;

@@ -93,7 +93,7 @@ static enum status choose_job(struct planning *g, uint32_t index)
     struct swap_outcome *outcome = &g->report->jobs[index];
     const struct job *job = &g->plan->jobs.jobs[index];
     uint32_t device = 0;
-    void *choices;
+    uint8_t *choices;
     if (parallel_is_set(&job->parallel))
         return error_set(g->err, STATUS_BAD_INPUT, "job '%s' is spread over devices, and its activations stay there",
                          job->name);
@@ -101,7 +101,7 @@ static enum status choose_job(struct planning *g, uint32_t index)
         if (g->free_s[d] < g->free_s[device]) device = d;
     if (swap_job_make(&g->plan->hardware, &g->plan->jobs, g->footprints, index, device, &p->job, g->err) ||
         swap_choose(&p->job, g->options, &p->choice, outcome, g->err) ||
-        arena_array(&g->report->arena, p->job.layer_count, sizeof(uint8_t), &choices, g->err))
+        ARENA_NEW(&g->report->arena, p->job.layer_count, choices, g->err))
         return g->err->status;
     p->minibatch_s = (double)p->choice.length * p->job.tick_s;
     p->begin_s = g->free_s[device];
@@ -195,15 +195,13 @@ static enum status describe(struct planning *g)
 static enum status allocate(struct planning *g)
 {
     uint32_t count = g->plan->jobs.count;
-    void *outcomes;
     g->jobs = alloc_zeroed(count, sizeof *g->jobs);
     g->free_s = alloc_zeroed(g->plan->hardware.device_count, sizeof *g->free_s);
     if (!g->jobs || !g->free_s) return error_memory(g->err, "jobs that swap", count * sizeof *g->jobs);
-    if (arena_array(&g->report->arena, count, sizeof *g->report->jobs, &outcomes, g->err) ||
+    if (ARENA_NEW(&g->report->arena, count, g->report->jobs, g->err) ||
         footprints_create(&g->plan->hardware, &g->plan->jobs, &g->footprints, g->err) ||
         partition_allocate(&g->plan->jobs, &g->partition, g->err))
         return g->err->status;
-    g->report->jobs = outcomes;
     g->report->job_count = count;
     return STATUS_OK;
 }

@@ -122,7 +122,6 @@ enum status swap_job_make(const struct hardware *hardware, const struct job_set 
                           struct footprints *footprints, uint32_t index, uint32_t device,
                           struct swap_job *out, struct error *err)
 {
-    void *layers;
     *out = (struct swap_job){.job = &jobs->jobs[index],
                              .hardware = hardware,
                              .index = index,
@@ -130,8 +129,7 @@ enum status swap_job_make(const struct hardware *hardware, const struct job_set 
                              .capacity = hardware->devices[device].memory_bytes};
     if (check_job(out->job, err)) return err->status;
     out->layer_count = (uint32_t)out->job->network.layer_count;
-    if (arena_array(&out->arena, out->layer_count, sizeof *out->layers, &layers, err)) return err->status;
-    out->layers = layers;
+    if (ARENA_NEW(&out->arena, out->layer_count, out->layers, err)) return err->status;
     for (uint32_t l = 0; l < out->layer_count; l++) {
         const struct footprint *f = footprint_of(footprints, index, l, 1);
         if (!f) return error_memory(err, "the table of shard sizes", 1);

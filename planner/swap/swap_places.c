@@ -217,13 +217,11 @@ enum status swap_places_make(const struct swap_job *job, const struct chain *cha
                              const struct chain_schedule *schedule, struct swap_places *out, struct error *err)
 {
     struct swap_places made = {0};
-    void *ranges;
     uint32_t count = job->layer_count * SWAP_THINGS;
     struct swap_range **order = alloc_zeroed(3 * (size_t)count, sizeof(*order));
     if (!order) {
         error_memory(err, "the lives of buffers", 3 * (size_t)count * sizeof(*order));
-    } else if (!arena_array(&made.arena, count, sizeof *made.ranges, &ranges, err)) {
-        made.ranges = ranges;
+    } else if (!ARENA_NEW(&made.arena, count, made.ranges, err)) {
         job_lives(job, chain, schedule, &made);
         place(&made, count, schedule->makespan, order, order + count, order + 2 * (size_t)count);
         *out = made;

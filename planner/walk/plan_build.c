@@ -27,6 +27,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "planner/walk/plan_fold.h"
 
 /* Index + 1 by contents; 0: empty. The hash is kept beside it, which makes growing cheap. */
@@ -486,15 +487,8 @@ void plan_builder_gang_instance(struct plan_builder *builder, uint32_t unit, uin
 
 static enum status make_job_arrays(struct plan *plan, struct error *err)
 {
-    void *first_shard, *activations;
-    enum status status = arena_array(&plan->arena, (size_t)plan->jobs.count + 1,
-                                     sizeof *plan->job_first_shard, &first_shard, err);
-    if (status != STATUS_OK) return status;
-    status = arena_array(&plan->arena, plan->jobs.count, sizeof *plan->job_activations,
-                         &activations, err);
-    if (status != STATUS_OK) return status;
-    plan->job_first_shard = first_shard;
-    plan->job_activations = activations;
+    TRY(ARENA_NEW(&plan->arena, (size_t)plan->jobs.count + 1, plan->job_first_shard, err));
+    TRY(ARENA_NEW(&plan->arena, plan->jobs.count, plan->job_activations, err));
     plan->policy = "";
     plan->bound_text = "";
     return STATUS_OK;

@@ -8,6 +8,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/try.h"
+
 /* By the first stage's memory. */
 static uint32_t room(const struct serving_cuts *cuts, struct serving_shape shape)
 {
@@ -26,9 +28,8 @@ static uint32_t room(const struct serving_cuts *cuts, struct serving_shape shape
 enum status draft_rooms(struct arena *arena, const struct serving_cuts *cuts, const uint32_t **out,
                         struct error *err)
 {
-    void *memory;
-    if (arena_array(arena, cuts->shape_count, sizeof **out, &memory, err)) return err->status;
-    uint32_t *rooms = memory;
+    uint32_t *rooms;
+    if (ARENA_NEW(arena, cuts->shape_count, rooms, err)) return err->status;
     for (uint32_t s = 0; s < cuts->shape_count; s++) rooms[s] = room(cuts, cuts->shapes[s]);
     *out = rooms;
     return STATUS_OK;
@@ -38,19 +39,15 @@ enum status draft_make(struct arena *arena, const struct serving_cuts *cuts, con
                        struct draft *out, struct error *err)
 {
     uint32_t devices = cuts->in->device_count, places = 0;
-    void *groups, *used, *first, *models;
     for (uint32_t s = 0; s < cuts->shape_count; s++) {
         uint32_t size = serving_shape_devices(cuts->shapes[s]), each = (rooms[s] + size - 1) / size;
         if (size <= devices && each > places) places = each;
     }
-    if (arena_array(arena, devices, sizeof *out->placement.groups, &groups, err) ||
-        arena_array(arena, devices, sizeof *out->used_bytes, &used, err) ||
-        arena_array(arena, devices, sizeof *out->first_stage, &first, err) ||
-        arena_array(arena, (size_t)devices * places, sizeof *out->models, &models, err))
-        return err->status;
-    *out = (struct draft){.cuts = cuts, .rooms = rooms, .placement = {groups, 0}, .used_bytes = used,
-                          .first_stage = first, .models = models};
-    return STATUS_OK;
+    *out = (struct draft){.cuts = cuts, .rooms = rooms};
+    TRY(ARENA_NEW(arena, devices, out->placement.groups, err));
+    TRY(ARENA_NEW(arena, devices, out->used_bytes, err));
+    TRY(ARENA_NEW(arena, devices, out->first_stage, err));
+    return ARENA_NEW(arena, (size_t)devices * places, out->models, err);
 }
 
 static uint32_t shape_number(const struct serving_cuts *cuts, struct serving_shape shape)

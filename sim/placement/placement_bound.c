@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "sim/placement/placement_program.h"
 #include "sim/placement/window_cut.h"
 
@@ -102,33 +103,24 @@ static void make_windows(struct bounder *b)
 static enum status allocate(struct bounder *b, struct arena *arena, struct error *err)
 {
     size_t models = b->in->model_count, shapes = b->cuts.shape_count, requests = b->traffic->count;
-    void *own, *common, *first, *groups, *replicas, *attained, *x, *weights;
-    void *list, *kind_first, *by_kind, *all, *scratch_s, *from, *run, *ends, *best, *best_ends;
-    if (arena_array(arena, shapes * models, sizeof *b->own, &own, err) ||
-        arena_array(arena, shapes * models, sizeof *b->common, &common, err) ||
-        arena_array(arena, models + 2, sizeof *b->first, &first, err) ||
-        arena_array(arena, shapes, sizeof *b->groups, &groups, err) ||
-        arena_array(arena, shapes * models, sizeof *b->replicas, &replicas, err) ||
-        arena_array(arena, models, sizeof *b->attained, &attained, err) ||
-        arena_array(arena, shapes + shapes * models + models, sizeof *b->x, &x, err) ||
-        arena_array(arena, shapes, sizeof *b->weights, &weights, err) ||
-        arena_array(arena, requests, sizeof *b->requests, &list, err) ||
-        arena_array(arena, (size_t)b->in->kind_count + 2, sizeof *b->kind_first, &kind_first, err) ||
-        arena_array(arena, requests, sizeof *b->by_kind, &by_kind, err) ||
-        arena_array(arena, requests, sizeof *b->all, &all, err) ||
-        arena_array(arena, requests, sizeof *b->scratch_s, &scratch_s, err) ||
-        arena_array(arena, 2 * requests, sizeof *b->from, &from, err) ||
-        arena_array(arena, requests, sizeof *b->runs.requests, &run, err) ||
-        arena_array(arena, requests, sizeof *b->runs.ends, &ends, err) ||
-        arena_array(arena, requests, sizeof *b->best.requests, &best, err) ||
-        arena_array(arena, requests, sizeof *b->best.ends, &best_ends, err))
-        return err->status;
-    b->own = own, b->common = common, b->first = first;
-    b->groups = groups, b->replicas = replicas, b->attained = attained;
-    b->x = x, b->weights = weights, b->scratch_s = scratch_s, b->from = from;
-    b->requests = list, b->all = all, b->by_kind = by_kind, b->kind_first = kind_first;
-    b->runs = (struct window_runs){.requests = run, .ends = ends};
-    b->best = (struct window_runs){.requests = best, .ends = best_ends};
+    TRY(ARENA_NEW(arena, shapes * models, b->own, err));
+    TRY(ARENA_NEW(arena, shapes * models, b->common, err));
+    TRY(ARENA_NEW(arena, models + 2, b->first, err));
+    TRY(ARENA_NEW(arena, shapes, b->groups, err));
+    TRY(ARENA_NEW(arena, shapes * models, b->replicas, err));
+    TRY(ARENA_NEW(arena, models, b->attained, err));
+    TRY(ARENA_NEW(arena, shapes + shapes * models + models, b->x, err));
+    TRY(ARENA_NEW(arena, shapes, b->weights, err));
+    TRY(ARENA_NEW(arena, requests, b->requests, err));
+    TRY(ARENA_NEW(arena, (size_t)b->in->kind_count + 2, b->kind_first, err));
+    TRY(ARENA_NEW(arena, requests, b->by_kind, err));
+    TRY(ARENA_NEW(arena, requests, b->all, err));
+    TRY(ARENA_NEW(arena, requests, b->scratch_s, err));
+    TRY(ARENA_NEW(arena, 2 * requests, b->from, err));
+    TRY(ARENA_NEW(arena, requests, b->runs.requests, err));
+    TRY(ARENA_NEW(arena, requests, b->runs.ends, err));
+    TRY(ARENA_NEW(arena, requests, b->best.requests, err));
+    TRY(ARENA_NEW(arena, requests, b->best.ends, err));
     return STATUS_OK;
 }
 

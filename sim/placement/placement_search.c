@@ -107,9 +107,10 @@ static uint32_t add_replicas(const struct searcher *s, struct draft *draft, stru
 static enum status fill(struct searcher *s, struct arena *scratch, struct draft *draft, struct draft *best)
 {
     uint32_t models = s->cuts->in->model_count, groups = draft->placement.group_count;
-    void *failing, *added_s;
-    if (arena_array(scratch, models, sizeof(struct failing), &failing, s->err) ||
-        arena_array(scratch, groups, sizeof(double), &added_s, s->err) || judge(s, draft))
+    double *added_s;
+    struct failing *failing;
+    if (ARENA_NEW(scratch, models, failing, s->err) ||
+        ARENA_NEW(scratch, groups, added_s, s->err) || judge(s, draft))
         return s->err->status;
     uint64_t most = ((uint64_t)models * groups + GREEDY_ROUNDS_MAX - 1) / GREEDY_ROUNDS_MAX;
     draft_copy(best, draft);
@@ -266,11 +267,9 @@ static enum status list_pairs(const struct searcher *s, struct arena *scratch, c
                               const struct draft *even, struct pair **out, uint32_t *count)
 {
     uint32_t models = s->cuts->in->model_count, best = 0;
-    void *memory;
     *count = 0;
-    if (arena_array(scratch, (size_t)s->shape_count * s->shape_count, sizeof **out, &memory, s->err))
+    if (ARENA_NEW(scratch, (size_t)s->shape_count * s->shape_count, *out, s->err))
         return s->err->status;
-    *out = memory;
     for (uint32_t i = 0; i < s->shape_count; i++) best = even[i].attained > best ? even[i].attained : best;
     for (uint32_t i = 0; i < s->shape_count; i++)
         for (uint32_t j = i + 1; j < s->shape_count; j++) {
@@ -303,10 +302,8 @@ static enum status begin_all(struct searcher *s, struct arena *arena, struct are
 {
     uint32_t models = s->cuts->in->model_count, pair_count, *attained;
     struct pair *pairs;
-    void *memory;
-    if (arena_array(scratch, (size_t)s->shape_count * models, sizeof *attained, &memory, s->err))
+    if (ARENA_NEW(scratch, (size_t)s->shape_count * models, attained, s->err))
         return s->err->status;
-    attained = memory;
     for (*count = 0; *count < s->shape_count; (*count)++) {
         uint32_t groups = regroup_even(s->shapes[*count], s->cuts->in->device_count, s->layout);
         if (begin_with(s, arena, groups, &drafts[*count]) || judge(s, &drafts[*count])) return s->err->status;
@@ -321,14 +318,12 @@ static enum status begin_all(struct searcher *s, struct arena *arena, struct are
 static enum status run(struct searcher *s, struct arena *arena, struct arena *scratch, struct placement_found *out)
 {
     uint32_t devices = s->cuts->in->device_count, count = 0;
-    void *layout, *memory;
+    struct draft *drafts;
     if (server_create(scratch, s->cuts, devices, &s->server, s->err) ||
         draft_rooms(scratch, s->cuts, &s->rooms, s->err) ||
-        arena_array(scratch, devices, sizeof *s->layout, &layout, s->err) ||
-        arena_array(scratch, s->shape_count + MIXED_DRAFTS, sizeof(struct draft), &memory, s->err))
+        ARENA_NEW(scratch, devices, s->layout, s->err) ||
+        ARENA_NEW(scratch, s->shape_count + MIXED_DRAFTS, drafts, s->err))
         return s->err->status;
-    struct draft *drafts = memory;
-    s->layout = layout;
     if (begin_all(s, arena, scratch, drafts, &count)) return s->err->status;
     qsort(drafts, count, sizeof *drafts, best_first);
     uint32_t searched = count < SEARCHED_DRAFTS ? count : SEARCHED_DRAFTS;
@@ -345,10 +340,8 @@ enum status placement_shapes(struct arena *arena, const struct serving *in, stru
                              uint32_t *count, struct error *err)
 {
     enum { PIPELINES_MAX = 16 };
-    void *memory;
     size_t most = 1 + (size_t)in->kind_count * SERVING_DEGREES_MAX * PIPELINES_MAX;
-    if (arena_array(arena, most, sizeof **out, &memory, err)) return err->status;
-    *out = memory;
+    if (ARENA_NEW(arena, most, *out, err)) return err->status;
     *count = 0;
     (*out)[(*count)++] = (struct serving_shape){1, 1};
     for (uint32_t k = 0; k < in->kind_count; k++) {

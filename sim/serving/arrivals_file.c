@@ -89,11 +89,10 @@ static enum status read_lines(struct reader *r, const char *text)
 
 static enum status share_out(const struct reader *r, struct arena *arena, struct serving_traffic *out)
 {
-    void *memory, *firsts;
-    TRY(arena_array(arena, r->count, sizeof(double), &memory, r->err));
-    TRY(arena_array(arena, (size_t)r->model_count + 1, sizeof(uint32_t), &firsts, r->err));
-    double *times = memory;
-    uint32_t *first = firsts;
+    double *times;
+    TRY(ARENA_NEW(arena, r->count, times, r->err));
+    uint32_t *first;
+    TRY(ARENA_NEW(arena, (size_t)r->model_count + 1, first, r->err));
     for (size_t i = 0; i < r->count; i++) first[r->arrivals[i].model + 1]++;
     for (uint32_t m = 0; m < r->model_count; m++) {
         first[m + 1] += first[m];

@@ -80,7 +80,7 @@ enum status batch_growth_take(struct json_object *entry, struct arena *arena, do
     const json_t *object, *table = NULL;
     struct json_object batch;
     struct points points = {.at = {{1, latency_s}}, .count = 1};
-    void *memory;
+    double *seconds;
     TRY(json_take_object(entry, "batch", JSON_OPTIONAL, &object, err));
     if (object) {
         TRY(json_object_open(&batch, entry->input, object, "a batch object", err));
@@ -92,9 +92,9 @@ enum status batch_growth_take(struct json_object *entry, struct arena *arena, do
         TRY(json_object_close(&batch, err));
     }
     *most = points.at[points.count - 1].requests;
-    TRY(arena_array(arena, *most, sizeof **growth, &memory, err));
-    fill(&points, memory);
-    *growth = memory;
+    TRY(ARENA_NEW(arena, *most, seconds, err));
+    fill(&points, seconds);
+    *growth = seconds;
     return STATUS_OK;
 }
 

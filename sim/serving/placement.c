@@ -11,14 +11,13 @@
 enum status serving_cuts_make(struct arena *arena, const struct serving *in, const struct serving_shape *shapes,
                               uint32_t shape_count, struct serving_cuts *out, struct error *err)
 {
-    void *own, *cuts;
+    struct serving_shape *own;
     *out = (struct serving_cuts){.in = in, .shape_count = shape_count};
-    if (arena_array(arena, shape_count, sizeof *out->shapes, &own, err) ||
-        arena_array(arena, (size_t)shape_count * in->kind_count, sizeof *out->cuts, &cuts, err))
+    if (ARENA_NEW(arena, shape_count, own, err) ||
+        ARENA_NEW(arena, (size_t)shape_count * in->kind_count, out->cuts, err))
         return err->status;
     memcpy(own, shapes, shape_count * sizeof *shapes);
     out->shapes = own;
-    out->cuts = cuts;
     for (uint32_t s = 0; s < shape_count; s++)
         for (uint32_t k = 0; k < in->kind_count; k++)
             if (stage_cut_make(arena, &in->kinds[k], shapes[s], &out->cuts[(size_t)s * in->kind_count + k], err))

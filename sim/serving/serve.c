@@ -6,22 +6,22 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 
 enum status server_create(struct arena *arena, const struct serving_cuts *cuts, uint32_t groups_max,
                           struct server **out, struct error *err)
 {
     const struct serving *in = cuts->in;
-    void *server, *groups, *free_s, *host_first, *shares, *loads;
-    if (arena_array(arena, 1, sizeof(struct server), &server, err) ||
-        arena_array(arena, groups_max, sizeof(struct group_state), &groups, err) ||
-        arena_array(arena, in->device_count, sizeof(double), &free_s, err) ||
-        arena_array(arena, (size_t)in->model_count + 1, sizeof(uint32_t), &host_first, err) ||
-        arena_array(arena, in->model_count, sizeof(struct serving_share), &shares, err) ||
-        arena_array(arena, groups_max, sizeof(struct serving_load), &loads, err))
-        return err->status;
+    struct server *server;
+    TRY(ARENA_NEW(arena, 1, server, err));
+    server->cuts = cuts;
+    TRY(ARENA_NEW(arena, groups_max, server->groups, err));
+    TRY(ARENA_NEW(arena, in->device_count, server->free_s, err));
+    TRY(ARENA_NEW(arena, (size_t)in->model_count + 1, server->host_first, err));
+    TRY(ARENA_NEW(arena, in->model_count, server->shares, err));
+    TRY(ARENA_NEW(arena, groups_max, server->loads, err));
+    server->groups_max = groups_max;
     *out = server;
-    **out = (struct server){.cuts = cuts, .groups = groups, .free_s = free_s, .host_first = host_first,
-                            .shares = shares, .loads = loads, .groups_max = groups_max};
     return STATUS_OK;
 }
 

@@ -54,10 +54,9 @@ static double layer_seconds(const struct view *v, const struct collective_group 
 static enum status fill_growth(struct arena *arena, struct view *v, const struct collective_group *group,
                                uint32_t batch_max, const double **out, struct error *err)
 {
-    void *memory;
     double one_s = 0;
-    if (arena_array(arena, batch_max, sizeof(double), &memory, err)) return err->status;
-    double *growth = memory;
+    double *growth;
+    if (ARENA_NEW(arena, batch_max, growth, err)) return err->status;
     for (uint32_t b = 0; b < batch_max; b++) {
         double sum_s = 0;
         v->job.microbatch = b + 1;
@@ -74,13 +73,13 @@ static enum status fill_degree(struct arena *arena, struct view *v, const struct
                                uint32_t batch_max, struct serving_degree *out, struct error *err)
 {
     uint64_t layers = v->job.network.layer_count;
-    void *seconds, *bytes, *hops;
-    if (arena_array(arena, layers, sizeof(double), &seconds, err) ||
-        arena_array(arena, layers, sizeof(uint64_t), &bytes, err) ||
-        arena_array(arena, layers, sizeof(double), &hops, err))
+    double *hops, *seconds;
+    uint64_t *layer_bytes;
+    if (ARENA_NEW(arena, layers, seconds, err) ||
+        ARENA_NEW(arena, layers, layer_bytes, err) ||
+        ARENA_NEW(arena, layers, hops, err))
         return err->status;
     double *layer_s = seconds, *layer_hop_s = hops;
-    uint64_t *layer_bytes = bytes;
     for (uint64_t l = 0; l < layers; l++) {
         layer_s[l] = layer_seconds(v, group, l);
         layer_bytes[l] = parallel_parameters(&v->job, (struct parallel_layers){l, 1}) *
@@ -122,11 +121,11 @@ static enum status fill(struct arena *arena, struct view *v, struct serving_kind
 static enum status without_dispatch(const struct hardware *hardware, struct arena *arena, struct hardware *out,
                                     struct error *err)
 {
-    void *memory;
-    if (arena_array(arena, hardware->type_count, sizeof *out->types, &memory, err)) return err->status;
+    struct device_type *types;
+    if (ARENA_NEW(arena, hardware->type_count, types, err)) return err->status;
     *out = *hardware;
     out->stack = STACK_FRAMEWORKS;
-    out->types = memcpy(memory, hardware->types, hardware->type_count * sizeof *out->types);
+    out->types = memcpy(types, hardware->types, hardware->type_count * sizeof *out->types);
     for (uint32_t t = 0; t < out->type_count; t++) {
         struct kernel_model *model = &out->types[t].kernel_model;
         model->dispatch_latency.value = model->kernel_gap.value = 0;
@@ -144,14 +143,14 @@ enum status served_network_kind(struct arena *arena, const struct served_network
                              .parallel = {.tensor = 1, .pipeline = 1, .data = 1, .chunks = 1}}};
     const struct network *network = served->network;
     struct arena scratch = {0};
-    void *degrees;
+    struct serving_degree *degrees;
     if (network->layer_count > SERVING_LAYERS_MAX)
         return error_set(err, STATUS_LIMIT, "too many layers: %" PRIu64 " (limit is %d)", network->layer_count,
                          SERVING_LAYERS_MAX);
     if (network->positions > 0 && served->sequence > network->positions)
         return error_set(err, STATUS_BAD_INPUT, "the sequence has %" PRIu64 " tokens, and the network %" PRIu64
                          " positions", served->sequence, network->positions);
-    if (arena_array(arena, SERVING_DEGREES_MAX, sizeof *out->degrees, &degrees, err)) return err->status;
+    if (ARENA_NEW(arena, SERVING_DEGREES_MAX, degrees, err)) return err->status;
     *out = (struct serving_kind){.name = out->name, .layer_count = (uint32_t)network->layer_count,
                                  .batch_max = served->batch_max, .degrees = degrees};
     enum status status = without_dispatch(hardware, &scratch, &serving, err);

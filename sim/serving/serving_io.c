@@ -37,12 +37,12 @@ static enum status make_alike(const struct reader *r, uint32_t layers, double la
                               double hop_s, struct serving_degree *out)
 {
     struct arena *arena = &r->out->arena;
-    void *seconds, *shares, *hops;
-    TRY(arena_array(arena, layers, sizeof(double), &seconds, r->err));
-    TRY(arena_array(arena, layers, sizeof(uint64_t), &shares, r->err));
-    TRY(arena_array(arena, layers, sizeof(double), &hops, r->err));
-    double *layer_s = seconds, *layer_hop_s = hops;
-    uint64_t *layer_bytes = shares, device_bytes = (bytes + out->tensor - 1) / out->tensor;
+    double *layer_s, *layer_hop_s;
+    uint64_t *layer_bytes;
+    TRY(ARENA_NEW(arena, layers, layer_s, r->err));
+    TRY(ARENA_NEW(arena, layers, layer_bytes, r->err));
+    TRY(ARENA_NEW(arena, layers, layer_hop_s, r->err));
+    uint64_t device_bytes = (bytes + out->tensor - 1) / out->tensor;
     for (uint32_t l = 0; l < layers; l++) {
         layer_s[l] = latency_s / layers;
         layer_bytes[l] = device_bytes / layers + (l < device_bytes % layers);
@@ -102,15 +102,13 @@ static enum status read_stated(const struct reader *r, struct json_object *entry
     struct stated stated = {.layers = 1};
     const double *growth;
     double bytes = 0;
-    void *degrees;
     TRY(json_take_quantity(entry, "latency", JSON_REQUIRED, DIMENSION_SECONDS, SECONDS_LEAST, SECONDS_MAX,
                            &stated.latency_s, r->err));
     TRY(json_take_quantity(entry, "weights", JSON_REQUIRED, DIMENSION_BYTES, 0, BYTES_MAX, &bytes, r->err));
     TRY(json_take_quantity(entry, "hop", JSON_OPTIONAL, DIMENSION_SECONDS, 0, SECONDS_MAX, &stated.hop_s, r->err));
     TRY(json_take_u32(entry, "layers", JSON_OPTIONAL, 1, SERVING_LAYERS_MAX, &stated.layers, r->err));
     stated.bytes = (uint64_t)bytes;
-    TRY(arena_array(&r->out->arena, SERVING_DEGREES_MAX, sizeof *kind->degrees, &degrees, r->err));
-    kind->degrees = degrees;
+    TRY(ARENA_NEW(&r->out->arena, SERVING_DEGREES_MAX, kind->degrees, r->err));
     kind->layer_count = stated.layers;
     kind->degrees[kind->degree_count++].tensor = 1;
     TRY(make_alike(r, stated.layers, stated.latency_s, stated.bytes, stated.hop_s, &kind->degrees[0]));
@@ -145,12 +143,11 @@ static enum status read_times(const struct reader *r, const json_t *object, cons
                               struct serving_traffic *out)
 {
     size_t count = json_array_size(times);
-    void *memory;
     if (count > SERVING_REQUESTS_MAX)
         return json_fail_key(r->in, object, "times", r->err, "too many requests (limit is %d)",
                              SERVING_REQUESTS_MAX);
-    TRY(arena_array(&r->out->arena, count, sizeof(double), &memory, r->err));
-    double *at_s = memory;
+    double *at_s;
+    TRY(ARENA_NEW(&r->out->arena, count, at_s, r->err));
     for (size_t i = 0; i < count; i++) {
         TRY(json_item_double(r->in, times, i, 0, SECONDS_MAX, &at_s[i], r->err));
         if (i > 0 && at_s[i] < at_s[i - 1])
@@ -234,7 +231,6 @@ static enum status read_entry(const struct reader *r, const json_t *array, size_
                               struct serving_kind *kind)
 {
     struct json_object object;
-    void *traffic;
     *out = (struct entry){.count = 1};
     TRY(json_object_open_at(&object, r->in, array, index, "a model object", r->err));
     TRY(json_take_string(&object, "name", JSON_REQUIRED, &out->name, r->err));
@@ -246,8 +242,7 @@ static enum status read_entry(const struct reader *r, const json_t *array, size_
     else
         TRY(read_stated(r, &object, kind));
     TRY(read_objective(r, &object, kind, &out->objective_s));
-    TRY(arena_array(&r->out->arena, out->count, sizeof *out->traffic, &traffic, r->err));
-    out->traffic = traffic;
+    TRY(ARENA_NEW(&r->out->arena, out->count, out->traffic, r->err));
     TRY(read_arrivals(r, &object, out->count, out->traffic));
     return json_object_close(&object, r->err);
 }
@@ -292,15 +287,12 @@ static enum status read_models(const struct reader *r, const json_t *array)
 {
     struct serving *out = r->out;
     uint64_t count;
-    void *kinds, *models;
     if (json_array_size(array) > SERVING_KINDS_MAX)
         return error_set(r->err, STATUS_LIMIT, "%s: too many entries of models (limit is %d)",
                          json_input_name(r->in), SERVING_KINDS_MAX);
     TRY(count_models(r, array, &count));
-    TRY(arena_array(&out->arena, json_array_size(array), sizeof *out->kinds, &kinds, r->err));
-    TRY(arena_array(&out->arena, count, sizeof *out->models, &models, r->err));
-    out->kinds = kinds;
-    out->models = models;
+    TRY(ARENA_NEW(&out->arena, json_array_size(array), out->kinds, r->err));
+    TRY(ARENA_NEW(&out->arena, count, out->models, r->err));
     for (size_t i = 0; i < json_array_size(array); i++, out->kind_count++) {
         struct entry entry;
         TRY(read_entry(r, array, i, &entry, &out->kinds[i]));
@@ -374,15 +366,13 @@ static enum status read_group(const struct json_input *in, const json_t *array, 
 {
     struct json_object object;
     const json_t *models;
-    void *memory;
     out->shape = (struct serving_shape){1, 1};
     TRY(json_object_open_at(&object, in, array, index, "a group object", err));
     TRY(json_take_u32(&object, "tensor", JSON_OPTIONAL, 1, SERVING_DEVICES_MAX, &out->shape.tensor, err));
     TRY(json_take_u32(&object, "pipeline", JSON_OPTIONAL, 1, SERVING_STAGES_MAX, &out->shape.pipeline, err));
     TRY(json_take_array(&object, "models", JSON_REQUIRED, &models, err));
     TRY(json_object_close(&object, err));
-    TRY(arena_array(&of->arena, json_array_size(models), sizeof *out->models, &memory, err));
-    out->models = memory;
+    TRY(ARENA_NEW(&of->arena, json_array_size(models), out->models, err));
     for (size_t i = 0; i < json_array_size(models); i++) {
         const char *name;
         uint32_t m = 0;
@@ -404,7 +394,6 @@ enum status placement_parse(const struct json_input *in, struct serving *of, str
     struct json_object object;
     const json_t *groups;
     uint64_t version;
-    void *memory;
     TRY(json_object_open(&object, in, json_input_root(in), "a placement object", err));
     TRY(json_take_u64(&object, "spillway_placement", JSON_REQUIRED, 1, 1, &version, err));
     TRY(json_take_array(&object, "groups", JSON_REQUIRED, &groups, err));
@@ -412,8 +401,8 @@ enum status placement_parse(const struct json_input *in, struct serving *of, str
     if (json_array_size(groups) > of->device_count)
         return json_fail_key(in, json_input_root(in), "groups", err, "%zu groups, and %u devices",
                              json_array_size(groups), of->device_count);
-    TRY(arena_array(&of->arena, json_array_size(groups), sizeof *out->groups, &memory, err));
-    *out = (struct serving_placement){memory, (uint32_t)json_array_size(groups)};
+    TRY(ARENA_NEW(&of->arena, json_array_size(groups), out->groups, err));
+    out->group_count = (uint32_t)json_array_size(groups);
     for (uint32_t g = 0; g < out->group_count; g++) TRY(read_group(in, groups, g, of, &out->groups[g], err));
     return STATUS_OK;
 }

@@ -54,18 +54,12 @@ static enum status cut(struct arena *arena, struct arena *scratch, struct cutter
                        struct stage_cut *out, struct error *err)
 {
     size_t cells = (size_t)pipeline * (c->layers + 1);
-    void *before_s, *best_s, *from, *stage_s, *stage_bytes;
-    if (arena_array(scratch, c->layers + 1, sizeof *c->before_s, &before_s, err) ||
-        arena_array(scratch, cells, sizeof *c->best_s, &best_s, err) ||
-        arena_array(scratch, cells, sizeof *c->from, &from, err) ||
-        arena_array(arena, pipeline, sizeof *out->stage_s, &stage_s, err) ||
-        arena_array(arena, pipeline, sizeof *out->stage_bytes, &stage_bytes, err))
+    if (ARENA_NEW(scratch, c->layers + 1, c->before_s, err) ||
+        ARENA_NEW(scratch, cells, c->best_s, err) ||
+        ARENA_NEW(scratch, cells, c->from, err) ||
+        ARENA_NEW(arena, pipeline, out->stage_s, err) ||
+        ARENA_NEW(arena, pipeline, out->stage_bytes, err))
         return err->status;
-    c->before_s = before_s;
-    c->best_s = best_s;
-    c->from = from;
-    out->stage_s = stage_s;
-    out->stage_bytes = stage_bytes;
     out->growth = c->degree->growth;
     for (uint32_t l = 0; l < c->layers; l++) c->before_s[l + 1] = c->before_s[l] + c->degree->layer_s[l];
     for (uint32_t stage = 0; stage < pipeline; stage++) fill_stage(c, stage);

@@ -101,13 +101,10 @@ static enum status bound_of_peers(const struct swarm *in, const double *presence
     struct tableau t = {.rows = in->stage_count + in->group_count,
                         .columns = 1 + in->group_count * in->stage_count + in->stage_count + in->group_count};
     double prices[SWARM_STAGES_MAX] = {0}, equal[SWARM_STAGES_MAX] = {0}, rate_max = 0, sum = 0;
-    void *cells, *basis;
     for (uint32_t g = 0; g < in->group_count; g++)
         for (uint32_t s = 0; s < in->stage_count; s++) rate_max = fmax(rate_max, swarm_rate(in, g, s));
-    if (!arena_array(&arena, (size_t)(t.rows + 1) * (t.columns + 1), sizeof *t.at, &cells, err) &&
-        !arena_array(&arena, t.rows, sizeof *t.basis, &basis, err)) {
-        t.at = cells;
-        t.basis = basis;
+    if (!ARENA_NEW(&arena, (size_t)(t.rows + 1) * (t.columns + 1), t.at, err) &&
+        !ARENA_NEW(&arena, t.rows, t.basis, err)) {
         fill(&t, in, presence, rate_max);
         maximise(&t);
         for (uint32_t s = 0; s < in->stage_count; s++) {

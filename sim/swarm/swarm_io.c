@@ -57,12 +57,10 @@ static enum status read_stage(struct reader *r, const json_t *array, size_t inde
 static enum status read_stages(struct reader *r, struct json_object *object)
 {
     const json_t *array;
-    void *memory;
     TRY(json_take_array(object, "stages", JSON_REQUIRED, &array, r->err));
     if (json_array_size(array) == 0)
         return json_fail_key(r->in, object->value, "stages", r->err, "no stages (expected at least one)");
-    TRY(arena_array(&r->out->arena, SWARM_STAGES_MAX, sizeof *r->out->stages, &memory, r->err));
-    r->out->stages = memory;
+    TRY(ARENA_NEW(&r->out->arena, SWARM_STAGES_MAX, r->out->stages, r->err));
     for (size_t i = 0; i < json_array_size(array); i++) TRY(read_stage(r, array, i));
     r->out->stages[r->out->stage_count - 1].boundary_bytes = 0;
     return STATUS_OK;
@@ -105,7 +103,6 @@ static enum status read_speed(struct reader *r, struct json_object *object, stru
     struct error reason = {0};
     const char *device;
     double speed = 1;
-    void *memory;
     TRY(json_take_double(object, "speed", JSON_OPTIONAL, 1e-6, 1e6, &speed, r->err));
     if (r->is_network) {
         TRY(json_take_string(object, "device", JSON_REQUIRED, &device, r->err));
@@ -114,8 +111,8 @@ static enum status read_speed(struct reader *r, struct json_object *object, stru
         hardware_release(&hardware);
         return reason.status ? json_fail_key(r->in, object->value, "device", r->err, "%s", reason.text) : STATUS_OK;
     }
-    TRY(arena_array(&r->out->arena, r->out->stage_count, sizeof *out->passes, &memory, r->err));
-    struct swarm_passes *passes = memory;
+    struct swarm_passes *passes;
+    TRY(ARENA_NEW(&r->out->arena, r->out->stage_count, passes, r->err));
     for (uint32_t s = 0; s < r->out->stage_count; s++)
         passes[s] = (struct swarm_passes){r->passes[s].forward_s / speed, r->passes[s].backward_s / speed,
                                           r->passes[s].update_s / speed};
@@ -179,9 +176,8 @@ static enum status read_group(struct reader *r, const json_t *array, size_t inde
 static enum status check_stages(struct reader *r, const json_t *peers)
 {
     uint32_t there[SWARM_STAGES_MAX] = {0};
-    void *memory;
-    TRY(arena_array(&r->out->arena, r->out->peer_count, sizeof(uint32_t), &memory, r->err));
-    uint32_t *stages = memory;
+    uint32_t *stages;
+    TRY(ARENA_NEW(&r->out->arena, r->out->peer_count, stages, r->err));
     swarm_place(r->out, stages);
     for (uint32_t p = 0; p < r->out->peer_count; p++) there[stages[p]]++;
     for (uint32_t s = 0; s < r->out->stage_count; s++)
@@ -193,12 +189,10 @@ static enum status check_stages(struct reader *r, const json_t *peers)
 
 static enum status read_peers(struct reader *r, const json_t *array)
 {
-    void *memory;
     if (json_array_size(array) == 0 || json_array_size(array) > SWARM_GROUPS_MAX)
         return json_fail_key(r->in, json_input_root(r->in), "peers", r->err, "%zu entries of peers (expected 1 to %d)",
                              json_array_size(array), SWARM_GROUPS_MAX);
-    TRY(arena_array(&r->out->arena, json_array_size(array), sizeof *r->out->groups, &memory, r->err));
-    r->out->groups = memory;
+    TRY(ARENA_NEW(&r->out->arena, json_array_size(array), r->out->groups, r->err));
     for (size_t i = 0; i < json_array_size(array); i++) TRY(read_group(r, array, i));
     return check_stages(r, array);
 }

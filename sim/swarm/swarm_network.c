@@ -20,14 +20,12 @@ static struct job pipeline_job(const struct swarm *in, const struct swarm_networ
 enum status swarm_network_stages(struct swarm *in, const struct swarm_network *of, struct error *err)
 {
     struct job job = pipeline_job(in, of);
-    void *memory;
     if (network_is_limited(&of->network) && of->sequence > of->network.positions)
         return error_set(err, STATUS_BAD_INPUT, "the sequence has %" PRIu64 " tokens, and the network %" PRIu64
                          " positions", of->sequence, of->network.positions);
     if (parallel_check(&job, err) ||
-        arena_array(&in->arena, of->stages, sizeof *in->stages, &memory, err))
+        ARENA_NEW(&in->arena, of->stages, in->stages, err))
         return err->status;
-    in->stages = memory;
     in->stage_count = of->stages;
     double bits = 8.0 * (double)precision_bytes(of->precision);
     for (uint32_t s = 0; s < of->stages; s++) {
@@ -54,9 +52,8 @@ enum status swarm_network_passes(struct swarm *in, const struct swarm_network *o
                                  double speed, const struct swarm_passes **out, struct error *err)
 {
     struct job job = pipeline_job(in, of);
-    void *memory;
-    if (arena_array(&in->arena, of->stages, sizeof **out, &memory, err)) return err->status;
-    struct swarm_passes *passes = memory;
+    struct swarm_passes *passes;
+    if (ARENA_NEW(&in->arena, of->stages, passes, err)) return err->status;
     for (uint32_t s = 0; s < of->stages; s++)
         passes[s] = (struct swarm_passes){.forward_s = pass_s(&job, hardware, s, PARALLEL_FORWARD) / speed,
                                           .backward_s = pass_s(&job, hardware, s, PARALLEL_BACKWARD) / speed,

@@ -13,6 +13,7 @@
  */
 #include <stdlib.h>
 
+#include "base/try.h"
 #include "sim/swarm/swarm_state.h"
 
 /* --- passes ----------------------------------------------------------------------------------- */
@@ -335,19 +336,11 @@ static int by_time(const void *a, const void *b)
     return (x->peer > y->peer) - (x->peer < y->peer);
 }
 
-/* NULL, and told in err, when there is no memory. */
-static void *take(struct arena *arena, size_t count, size_t size, struct error *err)
-{
-    void *memory = NULL;
-    return err->status || arena_array(arena, count, size, &memory, err) ? NULL : memory;
-}
-
 /* The events of all groups in one row. */
 static enum status merge_traces(struct run *r, struct arena *arena, struct error *err)
 {
     for (uint32_t g = 0; g < r->in->group_count; g++) r->trace_count += r->in->groups[g].failures.event_count;
-    r->trace = take(arena, r->trace_count, sizeof *r->trace, err);
-    if (!r->trace) return err->status;
+    TRY(ARENA_NEW(arena, r->trace_count, r->trace, err));
     uint32_t next = 0;
     for (uint32_t g = 0; g < r->in->group_count; g++)
         for (uint32_t i = 0; i < r->in->groups[g].failures.event_count; i++) {
@@ -368,9 +361,8 @@ static enum status lay_pipelines(struct run *r, struct arena *arena, const uint3
     r->pipeline_count = r->peers;
     for (uint32_t s = 0; s < r->stages; s++)
         r->pipeline_count = peers[s] < r->pipeline_count ? peers[s] : r->pipeline_count;
-    r->pipelines = take(arena, (size_t)r->pipeline_count * r->stages, sizeof *r->pipelines, err);
-    r->pipeline_load = take(arena, r->pipeline_count, sizeof *r->pipeline_load, err);
-    if (err->status) return err->status;
+    TRY(ARENA_NEW(arena, (size_t)r->pipeline_count * r->stages, r->pipelines, err));
+    TRY(ARENA_NEW(arena, r->pipeline_count, r->pipeline_load, err));
     for (uint32_t s = 0; s < r->stages; s++) peers[s] = 0;
     for (uint32_t p = 0; p < r->peers; p++) {
         uint32_t s = stages[p], k = peers[s]++;
@@ -379,19 +371,24 @@ static enum status lay_pipelines(struct run *r, struct arena *arena, const uint3
     return STATUS_OK;
 }
 
+static enum status place_peers(struct run *r, struct arena *arena, uint32_t *places, struct error *err)
+{
+    swarm_place(r->in, places);
+    return lay_pipelines(r, arena, places, err);
+}
+
 static enum status allocate(struct run *r, struct arena *arena, struct error *err)
 {
     size_t places = (size_t)r->slots * r->stages, chooses = (size_t)r->trainers * r->stages;
-    r->parcels = take(arena, r->slots + r->peers, sizeof *r->parcels, err);
-    r->microbatches = take(arena, r->slots, sizeof *r->microbatches, err);
-    r->free_slots = take(arena, r->slots, sizeof *r->free_slots, err);
-    r->holder = take(arena, places, sizeof *r->holder, err);
-    r->held_s = take(arena, places, sizeof *r->held_s, err);
-    r->peer = take(arena, r->peers, sizeof *r->peer, err);
-    r->views = take(arena, (size_t)r->trainers * r->peers, sizeof *r->views, err);
-    r->turns = take(arena, chooses, sizeof *r->turns, err);
-    r->asked_last = take(arena, chooses, sizeof *r->asked_last, err);
-    if (err->status) return err->status;
+    TRY(ARENA_NEW(arena, r->slots + r->peers, r->parcels, err));
+    TRY(ARENA_NEW(arena, r->slots, r->microbatches, err));
+    TRY(ARENA_NEW(arena, r->slots, r->free_slots, err));
+    TRY(ARENA_NEW(arena, places, r->holder, err));
+    TRY(ARENA_NEW(arena, places, r->held_s, err));
+    TRY(ARENA_NEW(arena, r->peers, r->peer, err));
+    TRY(ARENA_NEW(arena, (size_t)r->trainers * r->peers, r->views, err));
+    TRY(ARENA_NEW(arena, chooses, r->turns, err));
+    TRY(ARENA_NEW(arena, chooses, r->asked_last, err));
     for (size_t i = 0; i < places; i++) r->holder[i] = SWARM_NONE;
     for (size_t i = 0; i < chooses; i++) r->asked_last[i] = (uint32_t)(i / r->stages + r->peers - 1) % r->peers;
     for (uint32_t m = r->slots; m-- > 0;) r->free_slots[r->free_count++] = m; /* the first is taken first */
@@ -451,12 +448,11 @@ enum status swarm_run(struct arena *arena, const struct swarm *in, const struct 
     struct arena scratch = {0};
     struct run r = {.in = in, .options = options, .out = out, .slots = in->trainers * in->under_way,
                     .peers = in->peer_count, .stages = in->stage_count, .trainers = in->trainers};
-    *out = (struct swarm_result){.peers = take(arena, in->peer_count, sizeof *out->peers, err),
-                                 .stages = take(arena, in->stage_count, sizeof *out->stages, err)};
-    uint32_t *places = take(&scratch, in->peer_count, sizeof *places, err);
-    if (places) swarm_place(in, places);
-    if (!err->status && !allocate(&r, &scratch, err) && !merge_traces(&r, &scratch, err) &&
-        !lay_pipelines(&r, &scratch, places, err)) {
+    uint32_t *places;
+    *out = (struct swarm_result){0};
+    if (!ARENA_NEW(arena, in->peer_count, out->peers, err) && !ARENA_NEW(arena, in->stage_count, out->stages, err) &&
+        !ARENA_NEW(&scratch, in->peer_count, places, err) && !allocate(&r, &scratch, err) &&
+        !merge_traces(&r, &scratch, err) && !place_peers(&r, &scratch, places, err)) {
         peers_begin(&r, places);
         play(&r);
     }

@@ -114,18 +114,13 @@ enum status drift_next(const struct drift_run *runs, size_t count, const char *k
                        struct quantiles *out, struct error *err)
 {
     struct drift drift = {.runs = runs, .count = count};
-    void *memory;
     assert(count >= DRIFT_RUNS_MIN);
-    TRY(arena_array(arena, count + 1, sizeof *drift.kinds, &memory, err));
-    drift.kinds = memory;
-    TRY(arena_array(arena, count + 1, sizeof *drift.offsets, &memory, err));
-    drift.offsets = memory;
-    TRY(arena_array(arena, count, sizeof *drift.scores, &memory, err));
-    drift.scores = memory;
+    TRY(ARENA_NEW(arena, count + 1, drift.kinds, err));
+    TRY(ARENA_NEW(arena, count + 1, drift.offsets, err));
+    TRY(ARENA_NEW(arena, count, drift.scores, err));
     find_kinds(&drift, kind);
     for (uint32_t r = 0; r < RATES; r++) {
-        TRY(arena_array(arena, count + 1, sizeof **drift.centres, &memory, err));
-        drift.centres[r] = memory;
+        TRY(ARENA_NEW(arena, count + 1, drift.centres[r], err));
         foretell(&drift, r);
     }
     *out = interval(&drift);

@@ -38,9 +38,8 @@ static void share_host_links(struct hardware *hw)
 {
     uint32_t groups = (hw->device_count + 3) / 4;
     struct error err = {0};
-    void *links;
-    if (arena_array(&hw->arena, hw->device_count + groups, sizeof *hw->links, &links, &err)) abort();
-    struct hardware_link *to = links;
+    struct hardware_link *to;
+    if (ARENA_NEW(&hw->arena, hw->device_count + groups, to, &err)) abort();
     for (uint32_t d = 0; d < hw->device_count; d++) {
         to[d] = hw->links[d];
         hw->devices[d].path[1] = d;

@@ -194,16 +194,15 @@ static void random_placement(const struct serving_cuts *cuts, struct arena *aren
 {
     const struct serving *in = cuts->in;
     struct error err = {0};
-    void *memory;
-    assert_int_equal(arena_array(arena, in->device_count, sizeof *out->groups, &memory, &err), STATUS_OK);
-    *out = (struct serving_placement){memory, 0};
+    *out = (struct serving_placement){0};
+    assert_int_equal(ARENA_NEW(arena, in->device_count, out->groups, &err), STATUS_OK);
     for (uint32_t left = in->device_count; left > 0;) {
         struct serving_shape shape = cuts->shapes[below(cuts->shape_count)];
         if (serving_shape_devices(shape) > left) continue;
         struct serving_group *group = &out->groups[out->group_count++];
         left -= serving_shape_devices(shape);
-        assert_int_equal(arena_array(arena, in->model_count, sizeof *group->models, &memory, &err), STATUS_OK);
-        *group = (struct serving_group){shape, memory, 0};
+        *group = (struct serving_group){.shape = shape};
+        assert_int_equal(ARENA_NEW(arena, in->model_count, group->models, &err), STATUS_OK);
         for (uint32_t m = 0; m < in->model_count; m++) {
             if (!serving_cut(cuts, shape, in->models[m].kind) || below(3) == 0) continue;
             group->models[group->model_count++] = m;

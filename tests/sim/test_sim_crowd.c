@@ -42,15 +42,14 @@ static void run(const struct traffic *t, struct outcome *out)
     struct error err = {0};
     struct sim_flows *flows;
     struct sim_queue *queue;
-    void *memory;
     const struct sim_flows_setup setup = {.links = t->links, .link_count = t->link_count, .paths = t->paths,
                                           .path_count = t->path_count};
     uint32_t at[PATHS_MAX] = {0};
     assert_int_equal(sim_flows_create(&arena, &setup, &flows, &err), STATUS_OK);
     uint32_t bundles = sim_flows_bundle_count(flows);
     assert_int_equal(sim_queue_create(&arena, bundles + t->path_count, &queue, &err), STATUS_OK);
-    assert_int_equal(arena_array(&arena, bundles, sizeof(uint32_t), &memory, &err), STATUS_OK);
-    uint32_t *owners = memory;
+    uint32_t *owners;
+    assert_int_equal(ARENA_NEW(&arena, bundles, owners, &err), STATUS_OK);
     for (uint32_t b = 0; b < bundles; b++) owners[b] = b;
     sim_flows_attach(flows, queue, owners);
     for (uint32_t p = 0; p < t->path_count; p++) sim_queue_set(queue, bundles + p, t->wait_s[p][0], p);

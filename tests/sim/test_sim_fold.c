@@ -299,7 +299,6 @@ static bool random_spread_plan(uint64_t key, struct plan *out)
     for (uint32_t j = 0; j < count; j++) {
         uint64_t own = random_u64(key, 200 + j);
         struct job *job = &jobs.jobs[j];
-        void *memory;
         job->network.heads = 8;
         job->network.head_width = 32;
         job->parallel = random_parallel(own, count > 1 ? devices / 2 : devices);
@@ -308,8 +307,8 @@ static bool random_spread_plan(uint64_t key, struct plan *out)
         if (count == 1) continue;
         uint32_t width = (uint32_t)parallel_devices(&job->parallel);
         uint32_t first = (uint32_t)random_below(own, 51, devices - width + 1);
-        if (arena_array(&jobs.arena, width, sizeof *job->devices, &memory, &err)) fail_msg("%s", err.text);
-        uint32_t *named = memory;
+        uint32_t *named;
+        if (ARENA_NEW(&jobs.arena, width, named, &err)) fail_msg("%s", err.text);
         for (uint32_t d = 0; d < width; d++) named[d] = first + (random_below(own, 52, 4) ? d : width - 1 - d);
         job->devices = named;
         job->device_count = width;

@@ -339,26 +339,20 @@ static enum status prepare(struct clock *c, struct arena *arena, struct error *e
 {
     const struct parallel *p = c->parallel;
     uint64_t cells = (uint64_t)c->runs * c->microbatches;
-    void *memory[6];
+    struct sequence_step *sequence;
     c->leaf_count = 1;
     while (c->leaf_count < p->pipeline) c->leaf_count *= 2;
-    enum status status = arena_array(arena, p->pipeline, sizeof *c->stages, &memory[0], err);
-    if (!status) status = arena_array(arena, c->leaf_count, sizeof *c->next, &memory[4], err);
-    if (!status) status = arena_array(arena, 2 * (size_t)c->leaf_count, sizeof *c->first, &memory[5], err);
-    if (!status) status = arena_array(arena, 2 * (size_t)c->runs, sizeof *c->passed, &memory[1], err);
-    if (!status) status = arena_array(arena, 2 * cells, sizeof(double), &memory[2], err);
-    if (!status)
-        status = arena_array(arena, p->pipeline * c->length, sizeof *c->stages->sequence, &memory[3], err);
+    enum status status = ARENA_NEW(arena, p->pipeline, c->stages, err);
+    if (!status) status = ARENA_NEW(arena, c->leaf_count, c->next, err);
+    if (!status) status = ARENA_NEW(arena, 2 * (size_t)c->leaf_count, c->first, err);
+    if (!status) status = ARENA_NEW(arena, 2 * (size_t)c->runs, c->passed, err);
+    if (!status) status = ARENA_NEW(arena, 2 * cells, c->forward_end_s, err);
+    if (!status) status = ARENA_NEW(arena, p->pipeline * c->length, sequence, err);
     if (status) return status;
-    c->stages = memory[0];
-    c->next = memory[4];
-    c->first = memory[5];
-    c->passed = memory[1];
     c->appended = c->passed + c->runs;
-    c->forward_end_s = memory[2];
     c->backward_end_s = c->forward_end_s + cells;
     for (uint32_t stage = 0; stage < p->pipeline; stage++)
-        c->stages[stage].sequence = (struct sequence_step *)memory[3] + stage * c->length;
+        c->stages[stage].sequence = sequence + stage * c->length;
     if (p->schedule != PIPELINE_ZB_H2) append_all(c);
     return STATUS_OK;
 }
@@ -382,7 +376,6 @@ enum status pipeline_order(struct arena *arena, const struct parallel *parallel,
     struct clock c = {.parallel = parallel, .times = times, .microbatches = microbatches, .splits = splits,
                       .runs = parallel_runs(parallel), .by_sequence = parallel->schedule != PIPELINE_ZB_H2};
     struct pipeline_order other;
-    void *memory;
     assert(!pipeline_is_asynchronous(parallel->schedule) && parallel->schedule != PIPELINE_TERAPIPE);
     if (parallel_buckets(parallel) > 1) return pipeline_buckets_order(arena, parallel, microbatches, times, out, err);
     if (parallel->replicated > 0) return pipeline_turns_order(arena, parallel, microbatches, times, out, err);
@@ -390,14 +383,12 @@ enum status pipeline_order(struct arena *arena, const struct parallel *parallel,
     *out = other = (struct pipeline_order){.count = parallel->pipeline * c.length};
     if (out->count > PIPELINE_STEPS_MAX)
         return error_set(err, STATUS_LIMIT, "too many passes of microbatches (limit is %d)", PIPELINE_STEPS_MAX);
-    enum status status = arena_array(arena, out->count, sizeof *out->steps, &memory, err);
-    if (!status) out->steps = memory;
+    enum status status = ARENA_NEW(arena, out->count, out->steps, err);
     if (!status) status = prepare(&c, &scratch, err);
     if (!status) run_clock(&c, out);
     bool again = splits && c.by_sequence;
-    if (!status && again) status = arena_array(&scratch, out->count, sizeof *out->steps, &memory, err);
+    if (!status && again) status = ARENA_NEW(&scratch, out->count, other.steps, err);
     if (!status && again) {
-        other.steps = memory;
         c.by_sequence = false;
         rewind_clock(&c);
         run_clock(&c, &other);

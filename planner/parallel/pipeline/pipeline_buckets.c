@@ -10,9 +10,7 @@ static enum status stage_times(struct arena *arena, const struct parallel *paral
                                struct pipeline_times **out, struct error *err)
 {
     uint32_t buckets = parallel_buckets(parallel);
-    void *memory;
-    TRY(arena_array(arena, parallel->pipeline, sizeof **out, &memory, err));
-    *out = memory;
+    TRY(ARENA_NEW(arena, parallel->pipeline, *out, err));
     for (uint32_t r = 0; r < parallel_runs(parallel); r++) {
         struct pipeline_times *stage = &(*out)[r / buckets];
         for (uint32_t pass = 0; pass < PIPELINE_PASSES; pass++) stage->pass_s[pass] += runs[r].pass_s[pass];
@@ -42,16 +40,16 @@ enum status pipeline_buckets_order(struct arena *arena, const struct parallel *p
     struct pipeline_times *of_stage;
     struct pipeline_order stages;
     uint32_t buckets = parallel_buckets(parallel);
-    void *memory;
+    struct pipeline_step *steps;
     assert(!pipeline_splits(parallel) && parallel->chunks == 1);
     whole.buckets = 1;
     enum status status = stage_times(&scratch, parallel, times, &of_stage, err);
     if (!status) status = pipeline_order(&scratch, &whole, microbatches, of_stage, &stages, err);
     if (!status && stages.count > PIPELINE_STEPS_MAX / buckets)
         status = error_set(err, STATUS_LIMIT, "too many passes of microbatches (limit is %d)", PIPELINE_STEPS_MAX);
-    if (!status) status = arena_array(arena, stages.count * buckets, sizeof *out->steps, &memory, err);
+    if (!status) status = ARENA_NEW(arena, stages.count * buckets, steps, err);
     if (!status) {
-        *out = (struct pipeline_order){.steps = memory, .count = stages.count * buckets, .end_s = stages.end_s};
+        *out = (struct pipeline_order){.steps = steps, .count = stages.count * buckets, .end_s = stages.end_s};
         for (uint64_t i = 0; i < stages.count; i++) divide(&stages.steps[i], buckets, times, &out->steps[i * buckets]);
     }
     arena_release(&scratch);

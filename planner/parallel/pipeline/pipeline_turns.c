@@ -130,14 +130,10 @@ static enum status prepare(struct clock *c, struct arena *arena, struct error *e
 {
     const struct parallel *p = c->parallel;
     size_t cells = (size_t)p->pipeline * c->microbatches;
-    void *replicas, *first_of, *ends;
-    enum status status = arena_array(arena, c->count, sizeof *c->replicas, &replicas, err);
-    if (!status) status = arena_array(arena, p->pipeline, sizeof *c->first_of, &first_of, err);
-    if (!status) status = arena_array(arena, 2 * cells, sizeof(double), &ends, err);
+    enum status status = ARENA_NEW(arena, c->count, c->replicas, err);
+    if (!status) status = ARENA_NEW(arena, p->pipeline, c->first_of, err);
+    if (!status) status = ARENA_NEW(arena, 2 * cells, c->forward_end_s, err);
     if (status) return status;
-    c->replicas = replicas;
-    c->first_of = first_of;
-    c->forward_end_s = ends;
     c->backward_end_s = c->forward_end_s + cells;
     for (size_t i = 0; i < 2 * cells; i++) c->forward_end_s[i] = INFINITY;
     for (uint32_t stage = 0; stage < p->pipeline; stage++) {
@@ -158,13 +154,11 @@ enum status pipeline_turns_order(struct arena *arena, const struct parallel *par
     struct arena scratch = {0};
     struct clock c = {.parallel = parallel, .times = times, .microbatches = microbatches,
                       .count = (uint32_t)parallel_replicas_before(parallel, parallel->pipeline)};
-    void *memory;
     assert(parallel->replicated == parallel->pipeline && parallel->schedule <= PIPELINE_1F1B);
     *out = (struct pipeline_order){.count = 2 * (uint64_t)parallel->pipeline * microbatches};
     if (out->count > PIPELINE_STEPS_MAX)
         return error_set(err, STATUS_LIMIT, "too many passes of microbatches (limit is %d)", PIPELINE_STEPS_MAX);
-    enum status status = arena_array(arena, out->count, sizeof *out->steps, &memory, err);
-    if (!status) out->steps = memory;
+    enum status status = ARENA_NEW(arena, out->count, out->steps, err);
     if (!status) status = prepare(&c, &scratch, err);
     if (!status) run_clock(&c, out);
     arena_release(&scratch);

@@ -70,11 +70,8 @@ static struct stage_layer joined(const struct stage_chain *chain, uint32_t first
 
 static enum status prepare(struct joiner *j, struct arena *scratch, struct error *err)
 {
-    void *seconds, *cells;
-    TRY(arena_array(scratch, j->layers + 1u, sizeof *j->seconds, &seconds, err));
-    TRY(arena_array(scratch, (size_t)j->layers * j->most, sizeof *j->cells, &cells, err));
-    j->seconds = seconds;
-    j->cells = cells;
+    TRY(ARENA_NEW(scratch, j->layers + 1u, j->seconds, err));
+    TRY(ARENA_NEW(scratch, (size_t)j->layers * j->most, j->cells, err));
     j->seconds[0] = 0;
     for (uint32_t l = 0; l < j->layers; l++)
         j->seconds[l + 1] = j->seconds[l] + j->chain->layers[l].forward_s + j->chain->layers[l].backward_s;
@@ -86,14 +83,14 @@ enum status stage_blocks_join(struct arena *arena, const struct stage_chain *cha
 {
     struct arena scratch = {0};
     struct joiner j = {.chain = chain, .layers = chain->count, .most = most};
-    void *blocks;
+    struct stage_layer *blocks;
     assert(most > 0);
     if (chain->count <= most) {
         *out = *chain;
         return STATUS_OK;
     }
     enum status status = prepare(&j, &scratch, err);
-    if (!status) status = arena_array(arena, most, sizeof *out->layers, &blocks, err);
+    if (!status) status = ARENA_NEW(arena, most, blocks, err);
     if (!status) {
         fill(&j, INFINITY);
         fill(&j, cell_of(&j, most, 0)->value);

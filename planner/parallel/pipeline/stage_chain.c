@@ -15,8 +15,8 @@
 static enum status take_text(struct arena *arena, const struct profile_text *text, struct stage_chain *out,
                              struct error *err)
 {
-    void *layers;
-    TRY(arena_array(arena, text->count, sizeof *out->layers, &layers, err));
+    struct stage_layer *layers;
+    TRY(ARENA_NEW(arena, text->count, layers, err));
     *out = (struct stage_chain){.name = text->name, .layers = layers, .count = text->count};
     for (uint32_t l = 0; l < text->count; l++) {
         const struct profile_text_layer *from = &text->layers[l];
@@ -56,9 +56,8 @@ static uint64_t scaled(double value, double scale)
 enum status stage_chain_network(struct arena *arena, const struct stage_chain *chain, double scale,
                                 struct network *out, struct error *err)
 {
-    void *layers;
-    TRY(arena_array(arena, chain->count, sizeof(struct layer_profile), &layers, err));
-    struct layer_profile *profile = layers;
+    struct layer_profile *profile;
+    TRY(ARENA_NEW(arena, chain->count, profile, err));
     for (uint32_t l = 0; l < chain->count; l++) {
         const struct stage_layer *layer = &chain->layers[l];
         profile[l] = (struct layer_profile){.parameter_bytes = layer->weight_bytes / sizeof(float) * sizeof(float),
@@ -88,7 +87,7 @@ enum status stage_chain_of_job(struct arena *arena, const struct job *job, const
     static const char *const kinds[] = {[LAYER_EMBEDDING] = "embedding", [LAYER_BLOCK] = "block", [LAYER_HEAD] = "head",
                                         [LAYER_OPAQUE] = "layer"};
     struct job alone = *job;
-    void *layers;
+    struct stage_layer *layers;
     uint64_t count = job->network.layer_count;
     if (count > STAGE_LAYERS_MAX)
         return error_set(err, STATUS_LIMIT, "job '%s' has too many layers to cut (limit is %d)", job->name,
@@ -104,7 +103,7 @@ enum status stage_chain_of_job(struct arena *arena, const struct job *job, const
     }
     struct job offloading = alone;
     offloading.parallel.offload = p->offload;
-    TRY(arena_array(arena, count, sizeof *out->layers, &layers, err));
+    TRY(ARENA_NEW(arena, count, layers, err));
     struct stage_chain chain = {.layers = layers, .count = (uint32_t)count};
     TRY(arena_string(arena, job->name, &chain.name, err));
     for (uint64_t l = 0; l < count; l++) {

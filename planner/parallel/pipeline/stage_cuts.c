@@ -110,14 +110,11 @@ static enum status find(struct cutter *c, struct arena *arena, struct arena *scr
 {
     const struct stage_cuts_request *request = c->request;
     uint32_t n = c->chain->count;
-    void *memory;
-    TRY(arena_array(scratch, (size_t)request->stages * (n + 1), sizeof *c->cells, &memory, err));
-    c->cells = memory;
+    TRY(ARENA_NEW(scratch, (size_t)request->stages * (n + 1), c->cells, err));
     fill(c);
     if (isinf(cell_of(c, 0, 0)->slowest_s)) return nothing_fits(c, err);
     struct stage_partition found = {.count = request->stages, .interval_s = cell_of(c, 0, 0)->slowest_s};
-    TRY(arena_array(arena, request->stages, sizeof *found.stages, &memory, err));
-    found.stages = memory;
+    TRY(ARENA_NEW(arena, request->stages, found.stages, err));
     for (uint32_t s = 0, i = 0; s < request->stages; s++) {
         uint32_t end = cell_of(c, s, i)->end;
         found.stages[s] = (struct stage){i, end - i, request->replicas[s]};

@@ -135,10 +135,8 @@ static enum status find_pipedream(struct finder *f, struct arena *scratch, struc
 {
     uint32_t top = f->request->level_count - 1;
     size_t ranges = (size_t)f->layers * f->layers;
-    void *memory;
     for (uint32_t level = 0; level <= top; level++) {
-        TRY(arena_array(scratch, ranges * f->request->levels[level].components, sizeof(struct cell), &memory, err));
-        f->levels[level] = memory;
+        TRY(ARENA_NEW(scratch, ranges * f->request->levels[level].components, f->levels[level], err));
         fill_level(f, level);
     }
     read_off(f, top, 0, f->layers - 1, f->request->levels[top].components, 1);
@@ -242,12 +240,10 @@ static struct cell *table_of(const struct balanced *b, uint32_t s)
 
 static enum status fill_balanced(const struct finder *f, struct arena *scratch, struct balanced *b, struct error *err)
 {
-    void *memory;
     b->most = min_u32(f->workers, f->layers);
     if (f->request->stages > 0) b->most = min_u32(b->most, f->request->stages);
     b->size = (size_t)f->layers * (f->workers + 1);
-    TRY(arena_array(scratch, b->size * b->most, sizeof(struct cell), &memory, err));
-    b->tables = memory;
+    TRY(ARENA_NEW(scratch, b->size * b->most, b->tables, err));
     for (uint32_t s = 1; s <= b->most; s++) fill_stages(f, s, INFINITY, table_of(b, s - 1), table_of(b, s));
     return STATUS_OK;
 }
@@ -307,10 +303,8 @@ static enum status check_size(const struct finder *f, struct error *err)
 
 static enum status add_up_stages(struct finder *f, struct arena *scratch, struct error *err)
 {
-    void *memory;
-    TRY(arena_array(scratch, (size_t)f->request->stages * (f->layers + 1u), sizeof(double), &memory, err));
-    f->seconds_of_stage = memory;
-    double *seconds = memory;
+    TRY(ARENA_NEW(scratch, (size_t)f->request->stages * (f->layers + 1u), f->seconds_of_stage, err));
+    double *seconds = f->seconds_of_stage;
     for (uint32_t s = 0; s < f->request->stages; s++, seconds += f->layers + 1) {
         assert(f->request->chain_of_stage[s]->count == f->layers);
         for (uint32_t i = 0; i < f->layers; i++) {
@@ -323,14 +317,11 @@ static enum status add_up_stages(struct finder *f, struct arena *scratch, struct
 
 static enum status add_up(struct finder *f, struct arena *scratch, struct error *err)
 {
-    void *memory[4], *stages;
     size_t n = f->layers;
-    for (uint32_t i = 0; i < 4; i++) TRY(arena_array(scratch, n + 1, sizeof(uint64_t), &memory[i], err));
-    static_assert(sizeof(double) == sizeof(uint64_t), "entries of one size");
-    f->seconds = memory[0];
-    f->weights = memory[1];
-    f->held = memory[2];
-    f->kept = memory[3];
+    TRY(ARENA_NEW(scratch, n + 1, f->seconds, err));
+    TRY(ARENA_NEW(scratch, n + 1, f->weights, err));
+    TRY(ARENA_NEW(scratch, n + 1, f->held, err));
+    TRY(ARENA_NEW(scratch, n + 1, f->kept, err));
     for (size_t i = 0; i < n; i++) {
         const struct stage_layer *layer = &f->chain->layers[i];
         f->seconds[i + 1] = f->seconds[i] + layer->forward_s + layer->backward_s;
@@ -338,8 +329,7 @@ static enum status add_up(struct finder *f, struct arena *scratch, struct error 
         f->held[i + 1] = f->held[i] + layer->held_bytes;
         f->kept[i + 1] = f->kept[i] + layer->kept_bytes;
     }
-    TRY(arena_array(scratch, n, sizeof *f->stages, &stages, err));
-    f->stages = stages;
+    TRY(ARENA_NEW(scratch, n, f->stages, err));
     return f->request->chain_of_stage ? add_up_stages(f, scratch, err) : STATUS_OK;
 }
 
@@ -356,9 +346,7 @@ static enum status begin(struct finder *f, struct arena *scratch, const struct s
 /* The stages that were read off, from the front. */
 static enum status hand_over(const struct finder *f, struct arena *arena, struct stage_partition *out, struct error *err)
 {
-    void *stages;
-    TRY(arena_array(arena, f->stage_count, sizeof *out->stages, &stages, err));
-    out->stages = stages;
+    TRY(ARENA_NEW(arena, f->stage_count, out->stages, err));
     out->workers = f->workers;
     out->count = f->stage_count;
     for (uint32_t s = 0; s < out->count; s++) out->stages[s] = f->stages[out->count - 1 - s];

@@ -13,7 +13,6 @@
 enum status spase_init(struct spase *in, uint32_t class_count, uint32_t node_count, uint32_t job_count,
                        uint32_t config_count, struct error *err)
 {
-    void *classes, *nodes, *jobs, *configs, *ticks, *devices, *widest;
     if (class_count == 0 || node_count == 0) return error_set(err, STATUS_BAD_INPUT, "no nodes");
     if (job_count == 0) return error_set(err, STATUS_BAD_INPUT, "no jobs");
     if (class_count > SPASE_CLASSES_MAX)
@@ -24,21 +23,14 @@ enum status spase_init(struct spase *in, uint32_t class_count, uint32_t node_cou
         return error_set(err, STATUS_LIMIT, "too many jobs (limit is %d)", SPASE_JOBS_MAX);
     if (config_count > SPASE_CONFIGS_MAX)
         return error_set(err, STATUS_LIMIT, "too many configurations (limit is %d)", SPASE_CONFIGS_MAX);
-    if (arena_array(&in->arena, class_count, sizeof *in->class_names, &classes, err) ||
-        arena_array(&in->arena, node_count, sizeof *in->nodes, &nodes, err) ||
-        arena_array(&in->arena, job_count, sizeof *in->jobs, &jobs, err) ||
-        arena_array(&in->arena, config_count, sizeof *in->configs, &configs, err) ||
-        arena_array(&in->arena, (size_t)config_count * class_count, sizeof *in->ticks, &ticks, err) ||
-        arena_array(&in->arena, class_count, sizeof *in->class_devices, &devices, err) ||
-        arena_array(&in->arena, class_count, sizeof *in->class_widest, &widest, err))
+    if (ARENA_NEW(&in->arena, class_count, in->class_names, err) ||
+        ARENA_NEW(&in->arena, node_count, in->nodes, err) ||
+        ARENA_NEW(&in->arena, job_count, in->jobs, err) ||
+        ARENA_NEW(&in->arena, config_count, in->configs, err) ||
+        ARENA_NEW(&in->arena, (size_t)config_count * class_count, in->ticks, err) ||
+        ARENA_NEW(&in->arena, class_count, in->class_devices, err) ||
+        ARENA_NEW(&in->arena, class_count, in->class_widest, err))
         return err->status;
-    in->class_names = classes;
-    in->nodes = nodes;
-    in->jobs = jobs;
-    in->configs = configs;
-    in->ticks = ticks;
-    in->class_devices = devices;
-    in->class_widest = widest;
     in->class_count = class_count;
     in->node_count = node_count;
     in->job_count = job_count;
@@ -170,11 +162,9 @@ static enum status finish_job(struct spase *in, struct spase_job *job, int64_t *
 
 enum status spase_finish(struct spase *in, struct error *err)
 {
-    void *modes;
     if (finish_nodes(in, err) || check_all_names(in, err)) return err->status;
-    if (arena_array(&in->arena, (size_t)in->config_count * in->class_count, sizeof *in->modes, &modes, err))
+    if (ARENA_NEW(&in->arena, (size_t)in->config_count * in->class_count, in->modes, err))
         return err->status;
-    in->modes = modes;
     in->mode_count = 0;
     in->horizon = 0;
     for (uint32_t j = 0; j < in->job_count; j++) {

@@ -14,7 +14,6 @@ const char *const instance_objective_names[OBJECTIVE_COUNT] = {"makespan", "mean
 enum status instance_init(struct instance *in, uint32_t class_count, uint32_t job_count,
                           uint32_t unit_count, struct error *err)
 {
-    void *classes, *jobs, *units, *compute;
     if (class_count == 0) return error_set(err, STATUS_BAD_INPUT, "no devices");
     if (job_count == 0) return error_set(err, STATUS_BAD_INPUT, "no jobs");
     if (class_count > INSTANCE_CLASSES_MAX)
@@ -24,15 +23,11 @@ enum status instance_init(struct instance *in, uint32_t class_count, uint32_t jo
         return error_set(err, STATUS_LIMIT, "too many jobs (limit is %d)", INSTANCE_JOBS_MAX);
     if (unit_count > INSTANCE_UNITS_MAX)
         return error_set(err, STATUS_LIMIT, "too many units (limit is %d)", INSTANCE_UNITS_MAX);
-    if (arena_array(&in->arena, class_count, sizeof *in->classes, &classes, err) ||
-        arena_array(&in->arena, job_count, sizeof *in->jobs, &jobs, err) ||
-        arena_array(&in->arena, unit_count, sizeof *in->units, &units, err) ||
-        arena_array(&in->arena, (size_t)unit_count * class_count, sizeof *in->compute, &compute, err))
+    if (ARENA_NEW(&in->arena, class_count, in->classes, err) ||
+        ARENA_NEW(&in->arena, job_count, in->jobs, err) ||
+        ARENA_NEW(&in->arena, unit_count, in->units, err) ||
+        ARENA_NEW(&in->arena, (size_t)unit_count * class_count, in->compute, err))
         return err->status;
-    in->classes = classes;
-    in->jobs = jobs;
-    in->units = units;
-    in->compute = compute;
     in->class_count = class_count;
     in->job_count = job_count;
     in->unit_count = unit_count;
@@ -44,7 +39,6 @@ enum status instance_init(struct instance *in, uint32_t class_count, uint32_t jo
 static enum status finish_devices(struct instance *in, struct error *err)
 {
     uint64_t devices = 0;
-    void *memory;
     for (uint32_t c = 0; c < in->class_count; c++) {
         devices += in->classes[c].device_count;
         if (in->classes[c].slots == 0) in->classes[c].slots = INSTANCE_SLOTS;
@@ -55,8 +49,7 @@ static enum status finish_devices(struct instance *in, struct error *err)
     if (devices == 0) return error_set(err, STATUS_BAD_INPUT, "no devices");
     if (devices > INSTANCE_DEVICES_MAX)
         return error_set(err, STATUS_LIMIT, "too many devices (limit is %d)", INSTANCE_DEVICES_MAX);
-    if (arena_array(&in->arena, devices, sizeof *in->device_class, &memory, err)) return err->status;
-    in->device_class = memory;
+    if (ARENA_NEW(&in->arena, devices, in->device_class, err)) return err->status;
     in->device_count = 0;
     for (uint32_t c = 0; c < in->class_count; c++)
         for (uint32_t i = 0; i < in->classes[c].device_count; i++)

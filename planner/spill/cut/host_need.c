@@ -98,12 +98,10 @@ static enum status too_large(const struct hardware *hardware, const struct job *
 enum status host_take_turns(const struct hardware *hardware, const struct job_set *jobs, struct footprints *footprints,
                             struct partition *partition, struct error *err)
 {
-    void *need, *open_s, *close_s;
-    TRY(arena_array(&partition->arena, jobs->count, sizeof *partition->host.need, &need, err));
-    TRY(arena_array(&partition->arena, jobs->count, sizeof *partition->host.open_s, &open_s, err));
-    TRY(arena_array(&partition->arena, jobs->count, sizeof *partition->host.close_s, &close_s, err));
-    struct partition_host host = {.need = need, .open_s = open_s, .close_s = close_s,
-                                  .room = hardware_host_bytes(hardware) / PLAN_HOST_ALIGNMENT * PLAN_HOST_ALIGNMENT};
+    struct partition_host host = {.room = hardware_host_bytes(hardware) / PLAN_HOST_ALIGNMENT * PLAN_HOST_ALIGNMENT};
+    TRY(ARENA_NEW(&partition->arena, jobs->count, host.need, err));
+    TRY(ARENA_NEW(&partition->arena, jobs->count, host.open_s, err));
+    TRY(ARENA_NEW(&partition->arena, jobs->count, host.close_s, err));
     uint32_t neediest = 0;
     for (uint32_t j = 0; j < jobs->count; j++) {
         const struct job *job = &jobs->jobs[j];

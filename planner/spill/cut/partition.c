@@ -3,6 +3,7 @@
  * cut, and what to say when nothing fits. The message names the layer that lacks least, for that is
  * the one that a slightly larger device would hold.
  */
+#include "base/try.h"
 #include "planner/spill/cut/partition_cutter.h"
 
 #include <string.h>
@@ -104,13 +105,8 @@ enum status partition_allocate(const struct job_set *jobs, struct partition *out
         {layers, sizeof *out->persistent, &out->persistent},
         {layers, sizeof *out->kept, &out->kept},
     };
-    for (size_t i = 0; i < ARRAY_COUNT(arrays); i++) {
-        void *array;
-        enum status status =
-            arena_array(&out->arena, arrays[i].count, arrays[i].size, &array, err);
-        if (status) return status;
-        memcpy(arrays[i].out, &array, sizeof array);
-    }
+    for (size_t i = 0; i < ARRAY_COUNT(arrays); i++)
+        TRY(arena_array(&out->arena, arrays[i].count, arrays[i].size, arrays[i].out, err));
     return STATUS_OK;
 }
 

@@ -32,6 +32,7 @@
 #include "base/extreme.h"
 #include "base/size.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "models/cost/cost.h"
 #include "models/job/memory.h"
 #include "planner/spill/cut/homes.h"
@@ -193,19 +194,11 @@ static enum status choose_all(struct chooser *c, const struct planner_options *o
     uint64_t have = hosts * hardware_host_bytes(c->hardware), lacking = 0;
     uint64_t capacity = hosts * hardware_storage_bytes(c->hardware);
     bool all = options->storage == STORAGE_ALL;
-    for (uint32_t j = 0; j < c->jobs->count; j++) {
-        enum status status = host_need_add(c->jobs, c->footprints, c->p, j, &need, err);
-        if (status) return status;
-    }
+    for (uint32_t j = 0; j < c->jobs->count; j++) TRY(host_need_add(c->jobs, c->footprints, c->p, j, &need, err));
     uint64_t wanted = need.states + need.others;
     if (wanted <= have && !all) return STATUS_OK;
-    void *memory;
-    enum status status = arena_array(&c->p->arena, c->p->shard_count,
-                                     sizeof *c->p->storage.stored, &memory, err);
-    if (status) return status;
-    c->p->storage.stored = memory;
-    for (uint32_t s = 0; s < c->p->shard_count && !status; s++) status = add_candidate(c, s, err);
-    if (status) return status;
+    TRY(ARENA_NEW(&c->p->arena, c->p->shard_count, c->p->storage.stored, err));
+    for (uint32_t s = 0; s < c->p->shard_count; s++) TRY(add_candidate(c, s, err));
     qsort(c->candidates, c->count, sizeof *c->candidates, compare);
     uint64_t missing = wanted > have ? wanted - have : 0;
     uint32_t turns = TURNS_MOST;

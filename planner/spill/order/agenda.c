@@ -68,12 +68,10 @@ static void decide(struct agenda *a, struct agenda_group *group)
 static enum status create_groups(struct arena *arena, struct agenda *a, uint32_t devices, uint32_t groups,
                                  struct error *err)
 {
-    void *memory;
     for (uint32_t d = 0; d < devices; d++) a->place_in_group[d] = a->groups[a->group_of[d]].device_count++;
     for (uint32_t g = 0; g < groups; g++) {
         struct agenda_group *group = &a->groups[g];
-        TRY(arena_array(arena, group->device_count, sizeof *group->devices, &memory, err));
-        group->devices = memory;
+        TRY(ARENA_NEW(arena, group->device_count, group->devices, err));
         TRY(tournament_create(arena, group->device_count, 0, &group->free_s, err));
         group->waiting = group->ranked = group->next = AGENDA_NONE;
     }
@@ -87,13 +85,9 @@ enum status agenda_create(struct arena *arena, uint32_t job_count, uint32_t devi
                           uint32_t group_count, struct agenda *out, struct error *err)
 {
     struct agenda a = {.group_of = group_of};
-    void *memory;
-    TRY(arena_array(arena, job_count, sizeof *a.jobs, &memory, err));
-    a.jobs = memory;
-    TRY(arena_array(arena, group_count, sizeof *a.groups, &memory, err));
-    a.groups = memory;
-    TRY(arena_array(arena, device_count, sizeof *a.place_in_group, &memory, err));
-    a.place_in_group = memory;
+    TRY(ARENA_NEW(arena, job_count, a.jobs, err));
+    TRY(ARENA_NEW(arena, group_count, a.groups, err));
+    TRY(ARENA_NEW(arena, device_count, a.place_in_group, err));
     TRY(tournament_create(arena, device_count, HUGE_VAL, &a.next_s, err));
     TRY(create_groups(arena, &a, device_count, group_count, err));
     *out = a;

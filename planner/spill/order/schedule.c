@@ -329,12 +329,11 @@ static uint32_t group_of(const struct scheduler *s, uint32_t job)
 
 static enum status make_agenda(struct scheduler *s, struct agenda *out, struct error *err)
 {
-    void *memory;
     uint32_t groups = s->resident ? s->view.device_count
                       : s->homes  ? hardware_host_count(s->placing->times->hardware)
                                   : 1;
-    TRY(arena_array(&s->arena, s->view.device_count, sizeof(uint32_t), &memory, err));
-    uint32_t *of_device = memory;
+    uint32_t *of_device;
+    TRY(ARENA_NEW(&s->arena, s->view.device_count, of_device, err));
     for (uint32_t d = 0; d < s->view.device_count; d++) of_device[d] = s->resident ? d : s->homes ? host_of(s, d) : 0;
     TRY(agenda_create(&s->arena, s->view.job_count, s->view.device_count, of_device, groups, out, err));
     for (uint32_t j = 0; j < s->view.job_count; j++) {

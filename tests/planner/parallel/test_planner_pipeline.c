@@ -26,10 +26,9 @@ static struct pipeline_order make(struct arena *arena, struct parallel p, uint32
 static struct pipeline_times *uniform(struct arena *arena, uint32_t runs, double forward_s, double input_s,
                                       double weight_s, double send_s)
 {
-    void *memory;
     struct error err = {0};
-    assert_int_equal(arena_array(arena, runs, sizeof(struct pipeline_times), &memory, &err), STATUS_OK);
-    struct pipeline_times *times = memory;
+    struct pipeline_times *times;
+    assert_int_equal(ARENA_NEW(arena, runs, times, &err), STATUS_OK);
     for (uint32_t r = 0; r < runs; r++)
         times[r] = (struct pipeline_times){{forward_s, input_s + weight_s, input_s, weight_s}, send_s};
     return times;

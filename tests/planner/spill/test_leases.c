@@ -71,12 +71,12 @@ static struct parallel replicated_as(const uint32_t replicas[3])
 static void name_devices(struct job_set *jobs, uint32_t j, struct parallel parallel, const uint32_t *devices,
                          uint32_t count)
 {
-    void *memory;
+    uint32_t *named;
     struct error err = {0};
-    if (arena_array(&jobs->arena, count, sizeof *devices, &memory, &err)) fail_msg("%s", err.text);
-    memcpy(memory, devices, count * sizeof *devices);
+    if (ARENA_NEW(&jobs->arena, count, named, &err)) fail_msg("%s", err.text);
+    memcpy(named, devices, count * sizeof *devices);
     jobs->jobs[j].parallel = parallel;
-    jobs->jobs[j].devices = memory;
+    jobs->jobs[j].devices = named;
     jobs->jobs[j].device_count = count;
     jobs->jobs[j].microbatches = parallel_is_set(&parallel) && parallel.replicated == 0 ? 4 : 1;
 }

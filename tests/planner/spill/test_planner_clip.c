@@ -198,9 +198,8 @@ static void wrong_gradient(struct plan *plan)
 static void lost_norm(struct plan *plan)
 {
     struct error err = {0};
-    void *buffers;
-    if (arena_array(&plan->arena, plan->buffer_count + 1u, sizeof *plan->buffers, &buffers, &err))
-        fail_msg("%s", err.text);
+    struct plan_buffer *buffers;
+    if (ARENA_NEW(&plan->arena, plan->buffer_count + 1u, buffers, &err)) fail_msg("%s", err.text);
     memcpy(buffers, plan->buffers, plan->buffer_count * sizeof *plan->buffers);
     plan->buffers = buffers;
     struct plan_access *const access = access_of(plan, find(plan, PLAN_NORM, 2), BUFFER_NORMS);

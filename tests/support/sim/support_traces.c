@@ -55,10 +55,8 @@ void support_trace(struct trace *trace, enum trace_source source, const struct s
     trace->jobs = copy_of(&trace->arena, jobs, 2, sizeof jobs[0]);
     trace->levels = copy_of(&trace->arena, levels, level_count, sizeof *levels);
     struct error err = {0};
-    void *memory = NULL;
-    enum status status = arena_array(&trace->arena, row_count, sizeof *trace->spans, &memory, &err);
+    enum status status = ARENA_NEW(&trace->arena, row_count, trace->spans, &err);
     assert(status == STATUS_OK);
-    trace->spans = memory;
     for (size_t i = 0; i < row_count; i++) {
         const struct span_row *row = &rows[i];
         uint32_t kind = streams[row->stream].kind;
