@@ -2,10 +2,10 @@
  * A collective is parts; a part is steps of one size on one level (a ring), or of growing sizes
  * (halving), or a pipelined stream (a tree). Parts add up.
  *
- * Halving. In step i of an all-gather a member has 2^i shares and sends them to the member 2^i places
- * before it, which had the same number of others; the last step sends what is still missing, n - 2^i. So n
- * members of any number take L steps and n - 1 shares in all. A reduce-scatter is the same backwards. An
- * all-to-all sends in step i all shares whose distance to their member has bit i set.
+ * Halving. In step i of an all-gather, a member has 2^i shares and sends them to the member 2^i places before it,
+ * which has 2^i other shares. The last step sends only the missing shares, n - 2^i. A group of any size n thus takes
+ * L steps and sends n - 1 shares in total. A reduce-scatter is the same in reverse. An all-to-all sends in step i all
+ * shares whose distance to their destination has bit i set.
  *
  * Worked example: all-reduce of 1 MB among 8 members, 10 us and 100 GB/s. Ring: 14 steps of 125 kB, 14
  * (10 us + 1.25 us) = 157.5 us. Tree: 6 steps and 2 MB, 60 us + 20 us = 80 us. They cost the same where
@@ -198,7 +198,7 @@ static void add_hierarchical(struct parts *parts, enum collective_kind kind, dou
         add_ring(parts, kind, COLLECTIVE_INSIDE, locals, bytes);
         add_ring(parts, kind, COLLECTIVE_BETWEEN, nodes, share);
         break;
-    default: /* to one member of each node, or to those of equal place; then on to the others there */
+    default: /* to one member of each node, or to members of equal place; then on to the other members of the nodes */
         add_ring(parts, kind, COLLECTIVE_BETWEEN, nodes, bytes);
         add_ring(parts, kind, COLLECTIVE_INSIDE, locals, bytes);
         break;

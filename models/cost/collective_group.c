@@ -1,13 +1,13 @@
 /*
- * A level's messages are those of its rings:
+ * The messages of a level are the messages of its rings:
  *
  *     inner   in each node from member to member
- *     outer   from each member to the one at the same place of the next node
+ *     outer   from each member to the member at the same place of the next node
  *     alone   from the last member of each node to the first of the next: a ring through all members
  *
- * For each of the three, the messages of all groups are counted on every link that they cross; then each is as
- * fast as its part of the most crowded of them. Where that is the slowest of all, max-min fair sharing gives
- * it the same.
+ * For each of the three, the messages of all groups are counted on every link that they cross. The speed of a message
+ * is its share of the most crowded of its links. For the slowest message of all, max-min fair sharing gives the same
+ * speed.
  */
 #include "models/cost/collective_group.h"
 
@@ -34,7 +34,7 @@ enum status collective_finder_init(struct arena *arena, const struct hardware *h
 
 /* --- nodes ---------------------------------------------------------------------------------- */
 
-/* What the device's neighbours in a ring share: its innermost network, or without one its host's memory. */
+/* Returns the node of a device: its innermost network, or without a network its host's memory. */
 static uint32_t node_of(const struct hardware *hardware, uint32_t device)
 {
     const struct hardware_device *of = &hardware->devices[device];
@@ -89,7 +89,7 @@ static void count_message(const struct collective_finder *f, uint32_t from, uint
         f->flows[hardware_route_lane(f->hardware, &route, h)] += change;
 }
 
-/* As one of those that were counted. */
+/* Times a message that was counted. */
 static void time_message(const struct collective_finder *f, uint32_t from, uint32_t to,
                          struct collective_level *level)
 {
@@ -159,12 +159,12 @@ static bool connected(const struct collective_finder *f, const uint32_t *order, 
 struct collecting {
     const struct collective_finder *finder;
     const struct collective_group *group;
-    struct collective_lane *lanes; /* those with messages, so far */
+    struct collective_lane *lanes; /* link directions with messages, so far */
     uint32_t count;
     bool more_of_two;
 };
 
-/* What has been counted on a lane becomes messages, once. */
+/* Turns the count on a link direction into messages, once. */
 static void take_count(struct collecting *c, uint32_t link, uint32_t lane, double share)
 {
     uint32_t *flows = &c->finder->flows[lane];

@@ -72,7 +72,8 @@ enum status compression_parse(const struct json_input *in, const json_t *value,
 
 enum { WORD_BYTES = 64 };
 
-/* The part of `*text` up to one of `ends`, which *text is then behind; false: none, or too long for any. */
+/* Copies the part of `*text` up to one of `ends` and moves *text after that. Returns false when there is none or the
+ * part is too long. */
 static bool take_part(const char **text, const char *ends, char part[WORD_BYTES])
 {
     size_t length = strcspn(*text, ends);

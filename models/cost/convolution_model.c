@@ -8,7 +8,7 @@ enum { ELEMENT_BYTES = 4, TAPS = 9, KERNELS = 3 };
 
 static const double tile_results = 16, tile_numbers = 36;
 
-/* Numbers of one execution: what is read of images, what is made of them (or their gradients), and taps. */
+/* Numbers of one execution: images read, results written (or their gradients), and taps. */
 struct operands {
     double image, result, taps;
 };
@@ -23,7 +23,7 @@ static struct operands operands_of(const struct work_item *item)
     }
 }
 
-/* Of each number that is carried over: itself, and twice what it becomes. */
+/* Returns the numbers moved by a transformation: each number itself, and twice its transformed size. */
 static double moved(double numbers, double grows)
 {
     return numbers * (1 + 2 * grows) * ELEMENT_BYTES;

@@ -11,10 +11,10 @@
  *     taps          read, written 36 / 9 times as large, read again
  *     seconds     = 3 launches + FLOPs / (4 peak) + (5.5 (image + result) + 9 taps) bytes / bandwidth
  *
- * Convolutions with many channels gain, those with few do not. The model takes the faster of this method and the
- * direct product, as libraries that try both do. It does not count tiles that cross the edge of images whose side is
- * no multiple of 4 (14 pixels: 1.3 times the multiplications; 13: 1.5), or the work space: 2.25 times the image and
- * the result.
+ * Convolutions with many channels gain, convolutions with few channels do not. The model takes the faster of this
+ * method and the direct product, as libraries that try both do. It does not count tiles that cross the edge of images
+ * whose side is no multiple of 4 (14 pixels: 1.3 times the multiplications; 13: 1.5), or the work space: 2.25 times
+ * the image and the result.
  *
  * Check against PipeDream's profiler (docs/instances/pipedream, host time of 0.25 ms taken off each forward pass),
  * with 0.63 of a V100's peak and 0.8 of its bandwidth: the modelled sum is 0.96 times the measured one for the

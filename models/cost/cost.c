@@ -1,10 +1,10 @@
 /*
- * Interpolation of what was measured, and the roofline where nothing was.
+ * Interpolation of measured points, and the roofline without points.
  *
- * Seconds span seven orders of magnitude over the sizes that occur, seconds per FLOP (or per byte)
- * rarely one: small products are slow because of their overheads, large ones all alike. So what is
- * interpolated is the logarithm of the seconds per unit of work, over the logarithms of the sizes;
- * the work itself comes from models/kernel/work.h. Beyond the measured sizes the nearest rate is held.
+ * Seconds span seven orders of magnitude over the sizes that occur; seconds per FLOP (or per byte) rarely span one:
+ * small products are slow because of their overheads, large ones are all alike. The code therefore interpolates the
+ * logarithm of the seconds per unit of work, over the logarithms of the sizes. models/kernel/work.h counts the work.
+ * Outside the measured sizes the nearest rate applies.
  *
  *     matmuls, attention   in (log m, log n, log k), per FLOP: trilinear if the points are a full
  *                          grid of m, n, k values, else the 4 nearest points weighted by 1/d^2
@@ -13,11 +13,11 @@
  * Worked example: a norm measured at 1 MB in 0.1 ms and at 16 MB in 3.2 ms has 0.1 and 0.2 ns per
  * byte. 4 MB is half way in the logarithm: sqrt(0.1 * 0.2) = 0.141 ns per byte, 0.566 ms.
  *
- * All of a list's items of one kernel err together (the rate is what is uncertain), those of
- * different kernels do not: so spreads are added within a kernel and squared between kernels.
+ * Items of one kernel in a list err together, since the rate is the uncertain value; errors of different kernels are
+ * independent. Spreads are therefore added within a kernel, and squared between kernels.
  *
- * Tried and left: bilinear in the seconds themselves overshoots between powers of two by a third;
- * a fitted formula per kernel needs as many parameters as it has points to be any better.
+ * Tried and dropped: bilinear interpolation of the seconds themselves overshoots between powers of two by a third. A
+ * fitted formula per kernel is only better if it has as many parameters as points.
  */
 #include "models/cost/cost.h"
 
@@ -70,7 +70,7 @@ static bool find_grid(const struct kernel_rate *rate, struct grid *out)
     return true;
 }
 
-/* Where a size lies on an axis: between entries `low` and `low` + 1, or on `low` alone. */
+/* The position of a size on an axis: between entries `low` and `low` + 1, or exactly on `low`. */
 struct axis_place {
     uint32_t low, high;
     double part; /* of the way from low to high, in the logarithm */
@@ -194,7 +194,8 @@ static struct rate interpolate_bytes(uint32_t kernel, const struct kernel_rate *
 
 /* --- one item ------------------------------------------------------------------------------- */
 
-/* Seconds and their relative spread; what the host does to dispatch it, and what of the time hides dispatches. */
+/* Seconds and their relative spread; the host's seconds to dispatch the kernel, and the seconds that hide
+ * dispatches. */
 struct cost {
     double seconds, spread, host_s, hiding_s;
 };
@@ -296,11 +297,10 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
     return (struct cost){.seconds = latency_s + memory_s, .spread = memory->spread};
 }
 
-/* A kernel that was not measured runs at the rate (per FLOP or byte) of one much like it: full
- * attention is the same code as causal attention, and profiles of before there were llamas tell of
- * kernels that do as little per byte. Products of halves are those of bf16 with a shorter result;
- * attention of halves has the FLOPs of the fp32 one, and no more than its rate is known. Convolutions are
- * products of matrices whose first operand is gathered on the way. */
+/* Returns a similar kernel, whose rate (per FLOP or byte) an unmeasured kernel uses. Full attention is the same code
+ * as causal attention. Profiles made before llama existed have kernels with equally little work per byte. 16-bit
+ * products are bf16 products with a shorter result. 16-bit attention has the FLOPs of fp32 attention, and only that
+ * rate is known. Convolutions are matrix products whose first operand is gathered on the way. */
 static uint32_t stand_in(uint32_t kernel)
 {
     switch (kernel) {
@@ -341,8 +341,8 @@ static uint32_t stand_in(uint32_t kernel)
 static struct cost item_cost(const struct hardware *hardware, uint32_t device,
                              const struct work_item *item);
 
-/* A device without products of bf16 (the host's processor) makes them in fp32, from operands that are
- * widened first: as many bytes as rounding them. */
+/* A device without bf16 products (the host's processor) computes them in fp32, from operands that it widens first.
+ * Widening moves the same bytes as rounding. */
 static struct cost widened_cost(const struct hardware *hardware, uint32_t device, uint32_t kernel,
                                 const struct kernel_rate *fp32, const struct work_item *item)
 {
@@ -529,8 +529,8 @@ double cost_copy_s(const struct hardware *hardware, uint32_t device, enum copy_d
                     host_route(hardware, device), bytes);
 }
 
-/* What was measured between two devices of a type, which was over their first network; else the links say it, or where there are none,
- * the memory that both have: a copy reads and writes it. */
+/* Measurements between two devices of a type, over their innermost network. Without them the links determine the
+ * time, or without links the shared memory, which a copy reads and writes. */
 struct p2p {
     struct p2p_route links;
     struct route route;

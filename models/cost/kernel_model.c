@@ -15,8 +15,8 @@ struct product {
     double m, n, k, batch;
 };
 
-/* Shapes that libraries choose among. A smaller tile loads more for each multiplication; its rate, to that of the largest,
- * is assumed. */
+/* Tile shapes that libraries choose among. A smaller tile loads more data per multiplication; its rate, relative to
+ * the largest tile, is assumed. */
 static const struct tile {
     double rows, columns, rate;
 } tiles[] = {{256, 128, 1}, {128, 256, 1}, {128, 128, 0.92}, {128, 64, 0.75}, {64, 128, 0.75}, {64, 64, 0.6}};
@@ -37,7 +37,7 @@ static double product_s(const struct kernel_model *model, struct kernel_rates ra
 
 /* --- kernels -------------------------------------------------------------------------------- */
 
-/* What one execution is made of. */
+/* The parts of one execution. */
 struct parts {
     double products_s, bytes;
     double launches;
@@ -80,7 +80,8 @@ static bool is_dispatched(uint32_t kernel)
     return kernel_half(kernel) >= KERNEL_MATMUL_HALF_FORWARD;
 }
 
-/* Have the rows of the weights (m x n where the product is their gradient, else n x k) whole 16 bytes, or as many numbers? */
+/* Returns true when rows of the weights (m x n if the product is their gradient, else n x k) are a multiple of 16
+ * bytes in 16 bits. fp32 products count the same number of elements. */
 static bool is_aligned(const struct work_item *item)
 {
     bool weight = item->kernel == KERNEL_MATMUL_BF16_WEIGHT || kernel_wide(item->kernel) == KERNEL_MATMUL_WEIGHT;
@@ -97,8 +98,8 @@ static struct parts matmul_parts(const struct kernel_model *model, struct kernel
     return (struct parts){seconds, work_item_bytes(one, ELEMENT_BYTES), 1};
 }
 
-/* Scores, what they weigh, and twice that on the way back; kernels between them: scale and mask, softmax,
- * dropout, and copies of heads to where products want them. */
+/* Counts the products of scores and of weighted values, twice that backward, and the kernels between them: scale and
+ * mask, softmax, dropout, and copies of heads into the products' layout. */
 static struct parts scores_parts(const struct kernel_model *model, struct kernel_rates rates, const struct work_item *one)
 {
     double heads = (double)one->m, tokens = (double)one->n, width = (double)one->k;
@@ -106,7 +107,7 @@ static struct parts scores_parts(const struct kernel_model *model, struct kernel
                     product_s(model, rates, (struct product){tokens, width, tokens, heads});
     bool back = is_backward(one->kernel);
     double score_bytes = back ? model->score_bytes_backward.value : model->score_bytes_forward.value;
-    if (kernel_half(one->kernel) != one->kernel) score_bytes *= 2; /* in fp32; they are those of 16 bits */
+    if (kernel_half(one->kernel) != one->kernel) score_bytes *= 2; /* fp32: the figures hold for 16 bits */
     double bytes = work_item_bytes(one, ELEMENT_BYTES) + heads * tokens * tokens * score_bytes;
     return (struct parts){back ? 2 * once_s : once_s, bytes, back ? 12 : 8};
 }

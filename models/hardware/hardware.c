@@ -1,13 +1,13 @@
 /*
- * Machines in memory: what the command line changes on them, and whether they make sense.
+ * Machines in memory: changes by the command line, and checks for plausibility.
  *
- * A machine is read or built once and then changed in a few ways: how many devices, how much
- * memory each, how fast the links and the storage, how many threads. Arrays that grow are made anew
- * in the same arena; the old ones stay until the machine is released, which is a few hundred bytes.
+ * A machine is read or built once and then changed in a few ways: the number of devices, their memory, the speed of
+ * links and storage, the number of threads. Arrays that grow are allocated again in the same arena. The old arrays
+ * stay until the machine is released, which costs a few hundred bytes.
  *
- * hardware_check() is the door for numbers that cannot be true. Its most useful rule compares every
- * measured point with the peak: a rate above 105 % of a peak means that either was mistaken (public
- * tables often give sparse rates as dense ones), and every plan made from it would be wrong.
+ * hardware_check() rejects impossible numbers. Its most useful rule compares every measured point with the peak: a
+ * rate above 105 % of a peak means that one of them is wrong (public tables often list sparse rates as dense ones),
+ * and every plan made from it would be wrong.
  */
 #include "models/hardware/hardware.h"
 
@@ -233,7 +233,7 @@ static bool taken(const struct hardware *hardware, uint32_t device, uint32_t lin
     return false;
 }
 
-/* Put device `index` behind a paced link of its own; links[*count] is free for it. */
+/* Gives device `index` a paced link of its own; links[*count] is free for it. */
 static enum status pace_device(struct hardware *hardware, uint32_t index,
                                struct hardware_link *links, uint32_t *count, double bytes_per_s,
                                struct error *err)
@@ -274,7 +274,7 @@ static enum status pace_links(struct hardware *hardware, double bytes_per_s, str
     return STATUS_OK;
 }
 
-/* Do copies between devices alone cross this link? */
+/* Returns true when only copies between devices cross this link. */
 static bool only_p2p(const struct hardware *hardware, uint32_t link)
 {
     bool crossed = false;
@@ -338,7 +338,7 @@ static enum status set_p2p(struct hardware *hardware, double bytes_per_s, struct
     return STATUS_OK;
 }
 
-/* Of the network that joins nodes: no other copy crosses it. */
+/* Returns true when the link belongs to the network that joins nodes: no other copy crosses it. */
 static bool joins_nodes(const struct hardware *hardware, uint32_t link)
 {
     if (!only_p2p(hardware, link)) return false;
@@ -350,7 +350,7 @@ static bool joins_nodes(const struct hardware *hardware, uint32_t link)
     return true;
 }
 
-/* Does it reach devices behind another host bridge? */
+/* Returns true when the group has devices at another host bridge. */
 static bool spans_nodes(const struct hardware *hardware, const struct hardware_device *device, uint32_t group)
 {
     for (uint32_t i = 0; i < hardware->device_count; i++) {
@@ -417,7 +417,7 @@ static enum status set_storage(struct hardware *hardware, uint64_t bytes, double
     return STATUS_OK;
 }
 
-/* Of all products, whatever their precision; a limit to what they sustain that is below it is none. */
+/* Sets the efficiency of products in all precisions. A sustained limit below it is removed. */
 static void set_matmul_efficiency(struct device_type *type, double share)
 {
     type->matmul_efficiency = stated(share);
@@ -565,7 +565,7 @@ static enum status check_device(const struct hardware *hardware, uint32_t index,
                      quantity_text(type->usable_bytes.value, DIMENSION_BYTES, usable), type->name);
 }
 
-/* Networks nest: what one device of a group is in behind it, all are. */
+/* Checks that networks nest: devices of one group are in the same groups further out. */
 static enum status check_networks(const struct hardware *hardware, struct error *err)
 {
     uint32_t first_of[NETWORK_GROUPS_MAX + 1], place[NETWORK_GROUPS_MAX + 1];
@@ -593,7 +593,7 @@ static enum status check_networks(const struct hardware *hardware, struct error 
     return STATUS_OK;
 }
 
-/* Nothing reads and writes at the same time more than each alone would. */
+/* Checks that reading and writing at the same time is no faster than the sum of both rates. */
 static enum status check_storage(const struct hardware *hardware, struct error *err)
 {
     const struct hardware_storage *storage = &hardware->storage;

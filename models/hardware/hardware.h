@@ -18,7 +18,7 @@
  *
  *     NVLink to a switch        [nvlink-3]               one link per device
  *     PCIe                      [switch-1, pcie-3]       the rest of `path` after the host bridge
- *     fat tree                  [leaf-0, nic-1, pcie-3]  the leaf's uplink to the spine, whose bandwidth is that of
+ *     fat tree                  [leaf-0, nic-1, pcie-3]  the leaf's uplink to the spine, with the bandwidth of
  *                               its NICs divided by the oversubscription; a NIC of one or several devices
  *     memory of one machine     []                       costs only the copy itself
  *

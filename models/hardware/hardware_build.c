@@ -1,16 +1,15 @@
 /*
- * Links are numbered kind by kind: bridges, switches, PCIe, then NVLink, NICs, leaves. A device's networks
- * are its node's (group 1 + node), then that of all nodes.
+ * Links are numbered kind by kind: bridges, switches, PCIe, then NVLink, NICs, leaves. A device's networks are its
+ * node's (group 1 + node), then the network of all nodes.
  *
- * The reason for the bridge: both directions at once do not give twice the rate of one.
- * nvbandwidth's own example has 26.0 GB/s one way and 18 to 19 GB/s each way together on PCIe 4,
- * 1.42 times one way; a report of an A100 has 25 alone and 24 + 11. A simplex link of 1.42 times the
- * device link says just that, for every generation, until someone measures. Two GPUs to a switch, where
- * nothing else is known of a node, and the switches' full width to the host are assumptions as well: machines differ, and a measured file
- * overrides all of it.
+ * The reason for the bridge: both directions at once do not reach twice the rate of one. nvbandwidth's own example
+ * has 26.0 GB/s one way and 18 to 19 GB/s each way together on PCIe 4, 1.42 times one way; a report of an A100 has 25
+ * GB/s one way and 24 + 11 together. A simplex link of 1.42 times the device link models this for every generation,
+ * until it is measured. Two GPUs per switch, if a node's layout is unknown, and the switches' full width to the host
+ * are assumptions too: machines differ, and a measured file overrides them all.
  *
- * A NIC is behind its device's PCIe link, which a message crosses beside copies to the host. Latency is at
- * that link already; a NIC's own comes on top.
+ * A message passes its device's PCIe link before the NIC, and shares that link with copies to the host. The PCIe link
+ * has its own latency; the NIC's latency is added.
  *
  *     leaf-1, of nodes 20 to 39 and the NICs at place 1, 2:1: 20 NICs of 25 GB/s, 250 GB/s up
  */
@@ -34,10 +33,10 @@ static const struct figure pcie_rates[] = {
            .source = "pinned copies of H100 machines, 50 to 55 GB/s on PCIe 5 x16"},
 };
 
-/* Both directions at once over one direction alone, see above. */
+/* Rate of both directions at once, relative to one direction, see above. */
 static const double both_over_one = 1.42;
 
-/* What a process cannot use of the total: its context, and what others on the card hold. */
+/* The part of the total memory that a process cannot use: its context, and other users of the card. */
 static const double context_bytes = 512 * MIB;
 
 static struct figure figure_derived(double value, const char *source)
@@ -94,7 +93,7 @@ static enum status build_type(const struct gpu *gpu, const struct node *node, st
     type->memory_efficiency = hardware_default_memory_efficiency;
     type->launch_latency = figure_assumed(5e-6, 0.5, "a kernel launch takes 3 to 8 us");
     if (gpu->fit) take_fit(type, gpu->fit);
-    if (node->fit) take_fit(type, node->fit); /* what is known of this machine in front of what is of its kind of GPU */
+    if (node->fit) take_fit(type, node->fit); /* the machine's fit takes precedence over its GPU's */
     return STATUS_OK;
 }
 
@@ -116,7 +115,7 @@ struct build {
     struct hardware *out;
 };
 
-/* Its number among its kind is that of the link less `first`. */
+/* Adds a link. Its number among its kind is its index minus `first`. */
 static enum status add_link(struct build *b, const char *what, uint32_t first, struct figure bandwidth,
                             struct figure latency, struct error *err)
 {

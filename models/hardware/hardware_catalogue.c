@@ -1,20 +1,19 @@
 /*
- * The catalogue itself: a row per GPU holds its datasheet, a row per node what is around its GPUs. Each figure says where
- * it is from; dated values, not the present ones.
+ * The catalogue: a row per GPU with its datasheet, a row per node with the parts around its GPUs. Each figure names
+ * its source. Values have dates; they are not the present ones.
  *
- * Rates are dense and accumulate in fp32: tables that list sparse rates, or half-precision sums of
- * GeForce cards, are twice too high. Memory is what nvidia-smi calls total, less what a process
- * loses to its driver context. Where sources disagree or none was seen, the kind is "assumed".
+ * Rates are dense and accumulate in fp32; tables that list sparse rates, or half-precision sums of GeForce cards, are
+ * twice too high. Memory is nvidia-smi's total, less the driver context of a process. If sources disagree or none was
+ * found, the kind is "assumed".
  *
- * Tables in C, and no files beside the program: names then work wherever the program does, and the compiler checks
- * that no field is missing. Machines of one's own are files (models/hardware/hardware.h).
+ * The tables are in C and not in files. Names then work wherever the program runs, and the compiler checks that no
+ * field is missing. Users describe their own machines in files (models/hardware/hardware.h).
  *
- * Bridges between pairs of cards are left out. Without NVLink, data-centre cards copy straight over PCIe, as NCCL has it
- * do on most hosts (NCCL_P2P_LEVEL); the driver lets no GeForce card do so since Turing (NVIDIA/nccl-tests issues 117 and
- * 287), and these go through host memory; the GTX 1080 Ti is taken to do so as well. --p2p-rate describes a bridge, --no-p2p
- * a host where peer access fails. NVLink between the V100s of
- * a node is a cube of single links, not a switch: rings over all of them, which is what collectives are, see no
- * difference.
+ * Bridges between pairs of cards are left out. Without NVLink, data-centre cards copy directly over PCIe, as NCCL
+ * does on most hosts (NCCL_P2P_LEVEL). The driver forbids this for GeForce cards since Turing (NVIDIA/nccl-tests
+ * issues 117 and 287), so they copy through host memory; the GTX 1080 Ti is treated alike. --p2p-rate describes a
+ * bridge, --no-p2p a host where peer access fails. NVLink between the V100s of a node is a cube of single links, not
+ * a switch. Collectives are rings over all devices, which perform the same on both.
  */
 #include "models/hardware/hardware_catalogue.h"
 
@@ -36,13 +35,15 @@
 #define DISAGREE "sources disagree: 31.5 to 35 TFLOP/s fp32, 62.5 to 70 half precision"
 
 /*
- * The A100 as software of 2021 drives it (Megatron-LM, DeepSpeed), fitted to runs of plots/papers/data: the first, third,
- * fifth ... of every file but megatron_fig7.csv and megatron_table2.csv, vTrain's files weighing 12 and 9 (plots/papers/README.md has
- * the command of `calibrate`; tests/cli/test_calibrate_a100.c holds the figures to it). Means of errors, fitted and held out: vTrain on
- * one node 5.0 and 4.2, on several 6.6 and 8.9, Megatron's table 1 3.3 and 3.6, Korthikanti's table 5 1.0 and 3.5 %; of the first
- * two comes the spread here. The forms were chosen with both halves in view; the efficiencies of products and of memory and NVLink's
- * rate were set by hand. Fits that saw no run of a width are 10 and 11 % off on those of 3072 and of 8192 on several nodes. What a
- * collective waits for before its first step is not NVLink's latency alone: its members do not come at the same time.
+ * The A100 under the software of 2021 (Megatron-LM, DeepSpeed), fitted to runs in plots/papers/data: the first,
+ * third, fifth ... of every file except megatron_fig7.csv and megatron_table2.csv, with weights 12 and 9 for vTrain's
+ * files (plots/papers/README.md has the command of `calibrate`; tests/cli/test_calibrate_a100.c checks the figures).
+ * Mean errors, of fitted and held-out runs: vTrain on one node 5.0 and 4.2 %, on several 6.6 and 8.9 %, Megatron's
+ * table 1 3.3 and 3.6 %, Korthikanti's table 5 1.0 and 3.5 %. The first two give the spread here. The forms were
+ * chosen with both halves in view; the efficiencies of products and of memory and NVLink's rate were set by hand.
+ * Fits without any run of a given width are off by 10 and 11 % on runs of widths 3072 and 8192 on several nodes. The
+ * wait of a collective before its first step is more than NVLink's latency: its members do not arrive at the same
+ * time.
  */
 #define FITTED(v)                                                                                 \
     {.value = (v), .spread = 0.08, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,                 \
@@ -69,19 +70,21 @@ static const struct gpu_fit a100_fit = {
 };
 
 /*
- * The V100. Products in fp32: the 1 x 1 convolutions of ResNet-50, forward and backward, as PipeDream's profiler measured
- * them (docs/instances/pipedream; its device is not named, and passes over memory at 0.74 to 0.89 TB/s leave no other of
- * its time): 9.9 TFLOP/s in all, by batch and shape 8 to 12.
+ * The V100. Products in fp32: the 1 x 1 convolutions of ResNet-50, forward and backward, as PipeDream's profiler
+ * measured them (docs/instances/pipedream). The profile does not name its device, but passes over memory at 0.74 to
+ * 0.89 TB/s fit no other device of its time. The rate is 9.9 TFLOP/s overall, 8 to 12 depending on batch and shape.
  *
- * Transformers of 16 bits. Products and scores by hand to kernels that Aceso measured one by one, a sequence of 2048 through
- * a block 5120 wide (microsoft/SuperScaler): its three large products there and back 92 TFLOP/s in all, longer ones faster;
- * softmax and dropout of scores. All else, gaps and dispatches above all, is what the A100 had when collectives were not
- * dispatched yet: the same software (but for passes over losses, which would hold for fp32 as well). No iteration was fitted: those in Megatron-LM's README of November 2020, with
- * tensor groups of 1, 2, 4 and 8, come out 12, 11, 3 and 1 % too long (plots/papers/megatron-v100.json). What that leaves of
- * pipelines is in plots/papers: terapipe-table2, pipedream-2bw-fig6 and -fig8. Tried and left: the A100's figures of now, without
- * and with its wait in front of collectives, and that wait alone. Mean errors of megatron-v100 were 5.4, 6.7 and 8.6 % for 6.6,
- * of terapipe-table2 21.2, 21.9 and 21.8 for 21.0, of compression-table6 25.0, 22.1 and 20.3 for 23.1, of -fig6 25.0, 26.1 and 24.8
- * for 23.6, of -fig8 21.6, 21.6 and 20.5 for 20.5: no better as a whole.
+ * 16-bit transformers. Products and scores were set by hand to kernels that Aceso measured one by one, for a sequence
+ * of 2048 through a block 5120 wide (microsoft/SuperScaler): its three large products reach 92 TFLOP/s overall,
+ * forward and backward, longer products more; also softmax and dropout of scores. All other figures, mainly gaps and
+ * dispatches, are the A100's from before collectives were dispatched: the same software (except passes over losses,
+ * which would apply to fp32 too). No iteration was fitted. The iterations in Megatron-LM's README of November 2020,
+ * with tensor groups of 1, 2, 4 and 8, come out 12, 11, 3 and 1 % too long (plots/papers/megatron-v100.json).
+ * plots/papers has the effect on pipelines: terapipe-table2, pipedream-2bw-fig6 and -fig8. Tried and dropped: the
+ * A100's present figures, without and with its wait before collectives, and only that wait. Mean errors were, for
+ * megatron-v100, 5.4, 6.7 and 8.6 % instead of 6.6; for terapipe-table2 21.2, 21.9 and 21.8 instead of 21.0; for
+ * compression-table6 25.0, 22.1 and 20.3 instead of 23.1; for -fig6 25.0, 26.1 and 24.8 instead of 23.6; for -fig8
+ * 21.6, 21.6 and 20.5 instead of 20.5: no better overall.
  */
 #define V100_KERNELS(v)                                                                           \
     {.value = (v), .spread = 0.15, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,                 \
@@ -205,14 +208,14 @@ static const struct gpu gpus[] = {
 /* --- machines ------------------------------------------------------------------------------- */
 
 /*
- * Hydra's machines. What was published of them says that GPUs do not wait for each other's copies: eight are 8.6 times as
- * fast as one while nothing hides the copies (Table 3), and the gain for a model is the same with 2 models as with 8
- * (Fig. 9A). So each has a link of its own to the host.
+ * Hydra's machines. According to the publications GPUs do not wait for each other's copies: eight GPUs are 8.6 times
+ * as fast as one while nothing hides the copies (Table 3), and the gain per model is the same with 2 models as with 8
+ * (Fig. 9A). Each GPU therefore has its own link to the host.
  *
- * The efficiency of the machine of 2022 is fitted to the hours of its baseline, plain model parallelism, which copies
- * nothing to speak of: 0.18 by the text models (84.3 h for 12 of 0.9 B, 4 epochs of 2.05 M tokens), 0.525 by the image models
- * (18.1 h for 12 of 0.3 to 2 B, 5 epochs of 50 000 images); what is stated is their geometric mean. Why they
- * differ by that much is not published. Hydra's own hours and all speed-ups are not used for it.
+ * The efficiency of the machine of 2022 is fitted to the hours of its baseline, plain model parallelism, which has
+ * negligible copies: 0.18 from the text models (84.3 h for 12 of 0.9 B, 4 epochs of 2.05 M tokens), 0.525 from the
+ * image models (18.1 h for 12 of 0.3 to 2 B, 5 epochs of 50 000 images). The figure is their geometric mean. The
+ * cause of the difference is not published. Hydra's own hours and all speed-ups are not used in the fit.
  */
 #define HYDRA_NOTE                                                                               \
     "the papers state GPUs, memory and cores; assumed: each GPU with 16 lanes of PCIe 3 of its own, " \

@@ -1,11 +1,10 @@
 /*
- * GPUs of one name are built as the catalogue's would be, and then told what is known better: how much
- * memory is free, how wide the PCIe link is, who reaches whom. NVLink's rate is the datasheet's, that it
- * works was tried.
+ * GPUs of one name are built like the catalogue's GPU. Detected values then replace known ones: free memory, the
+ * width of the PCIe link, pairs that copy directly. NVLink's rate is the datasheet's; the detection only tries
+ * whether it works.
  *
- * The host as a device is a roofline of assumptions: half of its memory, what its cores multiply and add
- * at most, and 5 GB/s of DRAM for each. It serves to try things; `spillway measure` finds the truth in
- * less than a minute.
+ * The host as a device is a roughly assumed roofline: half of its memory, the most that its cores can multiply and
+ * add, and 5 GB/s of DRAM per core. It serves for first tries; `spillway measure` replaces it in less than a minute.
  */
 #include "models/hardware/hardware_detect.h"
 
@@ -86,7 +85,8 @@ static const struct gpu *find_gpu(const struct detected_gpu *wanted)
     return best;
 }
 
-/* One that the catalogue lacks. What is not told is assumed to be a small card's, and says so. */
+/* Returns a GPU that the catalogue lacks. Unknown values are assumed to be a small card's, with a source that says
+ * so. */
 static struct gpu unknown_gpu(const struct detected *found, const struct detected_gpu *told_of, const char *name)
 {
     return (struct gpu){
@@ -119,7 +119,7 @@ static uint32_t group_of(const struct detected *found, uint32_t first, uint32_t 
     return other;
 }
 
-/* Are there groups, of which all reach each other and nobody else? */
+/* Returns true when the devices divide into groups whose members reach exactly each other. */
 static bool is_grouped(const struct detected *found, uint32_t first, uint32_t count)
 {
     for (uint32_t a = first; a < first + count; a++)
@@ -150,7 +150,7 @@ static void place_networks(const struct detected *found, uint32_t first, bool gr
     hardware_note_p2p(part);
 }
 
-/* What the machine's own link is of one with 16 lanes of the generation that it was built with. */
+/* Returns the machine's link relative to one of 16 lanes of the generation that it was built with. */
 static double link_share(const struct detected_gpu *gpu, uint32_t built)
 {
     double share = gpu->lanes > 0 && gpu->lanes < 16 ? gpu->lanes / 16.0 : 1;

@@ -57,7 +57,8 @@ static enum status import_json(struct import *import, const char *text, size_t l
     return status;
 }
 
-/* What it prints without -j has a line "Running host_to_device_memcpy_ce." in front of each matrix. */
+/* Returns true for nvbandwidth's output without -j, which has a line "Running host_to_device_memcpy_ce." before each
+ * matrix. */
 static bool is_of_nvbandwidth(const char *text, size_t length)
 {
     static const char mark[] = "Running ";

@@ -18,7 +18,7 @@
 
 enum { TABLE_COLUMNS = 13, COLUMN_SIZE = 0, COLUMN_TIME = 5, COLUMN_ALG_BW = 6, COLUMN_BUS_BW = 7, COLUMN_BYTES = 64 };
 
-/* Of a step: what a hardware file may say. */
+/* Limits of a step's seconds in a hardware file. */
 static const double seconds_min = 1e-12, seconds_max = 1e6;
 
 /* --- rings ------------------------------------------------------------------------------------ */

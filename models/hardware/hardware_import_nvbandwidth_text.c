@@ -1,13 +1,13 @@
 /*
- * What nvbandwidth prints for people. Of each test a line "Running NAME.", a title, a line with the devices' numbers, and
- * a line for each row of the matrix, its number in front:
+ * Reads nvbandwidth's output for people. Each test has a line "Running NAME.", a title, a line with the devices'
+ * numbers, and a line for each row of the matrix, which begins with the row's number:
  *
  *     Running host_to_device_memcpy_ce.
  *     memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)
  *                0         1
  *      0     26.03     26.01
  *
- * All other lines are passed over; of a test that is used every row must be there.
+ * All other lines are skipped. A test that is used must have every row.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static enum status fail_cells(const struct reading *r, uint32_t found, struct er
                      r->import->name, r->line, r->name, found, r->import->machine->device_count);
 }
 
-/* Behind the row's number: as many cells as there are devices. */
+/* Reads the cells after the row's number: one per device. */
 static enum status take_row(struct reading *r, struct cursor cursor, struct error *err)
 {
     const uint32_t devices = r->import->machine->device_count;
@@ -79,7 +79,7 @@ static enum status fail_ended(const struct reading *r, struct error *err)
                      r->line, r->name, r->row, r->rows);
 }
 
-/* `name` has a full stop behind it. */
+/* Begins a test; a full stop follows `name`. */
 static enum status begin_test(struct reading *r, const char *name, struct error *err)
 {
     if (r->rows > 0) return fail_ended(r, err);

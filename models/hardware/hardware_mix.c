@@ -1,10 +1,10 @@
 /*
- * Tables behind each other, with what points into them moved on. A link's name ends in its number among its kind,
- * and goes on from part to part:
+ * Tables are joined one after the other, and indices into them are shifted. A link's name ends in its number among
+ * its kind, which continues from part to part:
  *
  *     a: bridge-0 pcie-0 pcie-1      b: bridge-0 pcie-0      bridge-0 pcie-0 pcie-1 bridge-1 pcie-2
  *
- * Groups of networks go on in the same way, but for the one that joins the parts, which comes behind all others.
+ * Groups of networks are renumbered likewise, except the group that joins the parts, which comes last.
  */
 #include "models/hardware/hardware_mix.h"
 
@@ -51,7 +51,7 @@ static enum status take_room(struct mix *m, struct error *err)
     return STATUS_OK;
 }
 
-/* What its name has in front of the number, and how many links of that kind there are in front of it. */
+/* Returns the length of the name's kind, without the number. */
 static size_t kind_of(const char *name)
 {
     const char *dash = strrchr(name, '-');
@@ -67,7 +67,7 @@ static uint32_t kin_before(const struct hardware *out, uint32_t end, const char 
     return count;
 }
 
-/* Links of a kind are one behind the other in a part. */
+/* Adds a part's links; links of a kind are consecutive in a part. */
 static enum status add_links(struct mix *m, const struct hardware *part, struct error *err)
 {
     uint32_t before = m->out->link_count, kin = 0;

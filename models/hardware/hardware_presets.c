@@ -1,12 +1,13 @@
 /*
- * Machines by name: of the catalogue's GPUs and nodes (models/hardware/hardware_catalogue.h) models/hardware/hardware_build.h makes one.
+ * Machines by name: models/hardware/hardware_build.h builds them from the catalogue's GPUs and nodes
+ * (models/hardware/hardware_catalogue.h).
  *
  *     "a100-sxm4-40gb", "4x a100-sxm4-40gb"       devices in one machine, memory and cores assumed
  *     "dgx-a100-80gb", "384x dgx-a100-80gb"       a node; nodes of a cluster
- *     "64x dgx-a100-80gb 2:1"                     the same with leaf switches that are oversubscribed
- *     "aws:p4d.24xlarge"                          with the cloud that a price list has in front of it
- *     "rtx3090", "A100 80GB"                      candidates: names that start with these letters and digits, or have
- *                                                 each of these words; one candidate is taken, several are listed
+ *     "64x dgx-a100-80gb 2:1"                     the same with oversubscribed leaf switches
+ *     "aws:p4d.24xlarge"                          with a price list's prefix for the cloud
+ *     "rtx3090", "A100 80GB"                      names that start with these letters and digits, or have each of these
+ *                                                 words; one candidate is taken, several are listed
  */
 #include <assert.h>
 #include <ctype.h>
@@ -105,7 +106,7 @@ static bool is_all_but_memory(const char *name, const char *full)
     return digits > 0 && strcmp(memory + digits, "gb") == 0;
 }
 
-/* The one device that is sold with one memory alone. */
+/* Finds a device that is sold with only one size of memory. */
 static const struct gpu *find_short(const char *name)
 {
     const struct gpu *found = NULL;
@@ -127,7 +128,7 @@ static const struct gpu *find_gpu(const char *name)
 
 static const char cloud_prefix[] = "aws:", cloud_summary[] = "AWS: ";
 
-/* "aws:" goes with what AWS lets alone. */
+/* Finds a node; only AWS's nodes may have the prefix "aws:". */
 static const struct node *find_node(const char *name)
 {
     bool cloud = strncmp(name, cloud_prefix, strlen(cloud_prefix)) == 0;
@@ -279,7 +280,7 @@ static enum status check_count(const char *text, uint64_t count, uint32_t most, 
                      "'%.100s' has %" PRIu64 " %s (expected 1 to %" PRIu32 ")", text, count, what, most);
 }
 
-/* Of a machine of several kinds: all parts are of one. */
+/* The kind of a part of a machine; all parts of a machine are of one kind. */
 enum part_kind { PART_ALONE, PART_DEVICES, PART_NODES };
 
 static enum status find_nodes(const char *text, const struct node *node, uint64_t count, double oversubscription,
@@ -335,7 +336,7 @@ static enum status find_part(const char *text, enum part_kind kind, struct hardw
     return find_nodes(text, node, count, oversubscription, kind == PART_NODES, out, err);
 }
 
-/* What is between this place and the next '+', without blanks around it; where that '+' is, or the end. */
+/* Copies the text up to the next '+', without blanks around it. Returns the position of that '+', or of the end. */
 static const char *take_part(const char *text, char part[NAME_BYTES], bool *fits)
 {
     size_t blanks = strspn(text, " "), length = strcspn(text, "+");

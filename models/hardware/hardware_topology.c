@@ -47,7 +47,7 @@ static int compare_link_names(const void *left, const void *right)
     return order ? order : a->link < b->link ? -1 : a->link > b->link;
 }
 
-/* The first of a name at or behind the place where it would be. */
+/* Returns the index of the first link whose name is not below `name`. */
 static uint32_t find_link(const struct link_names *names, const char *name)
 {
     uint32_t low = 0, high = names->count;

@@ -88,7 +88,8 @@ static void meet_seconds(const struct walk *w, enum machine_figure name, uint32_
     meet(w, &place, seconds);
 }
 
-/* The table as it may be written: where it is to be moved a copy, else itself, which nobody writes then. */
+/* Returns the table in a form that may be written: a copy when figures are moved, else the table itself, which is
+ * then not written. */
 static enum status own(const struct walk *w, const void *table, size_t count, size_t size, void **out, struct error *err)
 {
     void *copied;

@@ -1,7 +1,7 @@
 /*
- * Files are read and written by one thread of the host, while devices compute. Weights are stored as 32-bit numbers, and
- * so are those of a file in 16 bits counted: what a thread converts and checks takes as long. A checkpoint has the whole
- * state.
+ * One thread of the host reads and writes files while devices compute. Weights are stored as 32-bit numbers. Files of
+ * 16-bit numbers are counted the same, since a thread converts and checks equally many numbers. A checkpoint holds
+ * the whole state.
  */
 #include "models/job/host_files.h"
 

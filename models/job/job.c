@@ -1,19 +1,19 @@
 /*
- * jobs.json, read; job_write.c writes it.
+ * Reads jobs.json; job_write.c writes it.
  *
- * A job is read twice with the same function: first from "defaults", then from its own object on
- * top. Both times every key is optional; what must be there in the end is asked for afterwards, and
- * an error about a value points at whichever of the two objects gave it.
+ * The same function reads a job twice: first from "defaults", then from the job's own object. Both times every key is
+ * optional; required keys are checked afterwards, and an error about a value gives the position in the object that
+ * has it.
  *
- * With "count" one object makes several jobs that differ in name and seed. They would all write the
- * same file at the end, so weights_out must then have "{name}" in it; that two jobs of any kind
- * name the same output is an error, since the second would destroy hours of the first.
+ * With "count", one object makes several jobs that differ in name and seed. They would all write the same file at the
+ * end, so weights_out must then contain "{name}". Two jobs with the same output are an error, since the second would
+ * destroy the result of the first.
  *
- * Paths are made absolute here, because a plan may be carried out from another folder. Of data files
- * only the first bytes are read, where the file is there: llm.c's .bin begins with a magic number while
- * nanoGPT's holds bare tokens, and files of other formats are refused (models/job/data_file.h), because a
- * network would be trained on the bytes of their encoding. Bytes of a text are tokens for networks of
- * bytes only, those with at most DATA_BYTE_VOCABULARY_MAX tokens, unless the job says "tokens": "bytes".
+ * Paths are made absolute here, because a plan may be carried out from another folder. Existing data files are opened
+ * for their first bytes only: llm.c's .bin begins with a magic number while nanoGPT's holds bare tokens. Files of
+ * other formats are refused (models/job/data_file.h), because a network would be trained on the bytes of their
+ * encoding. Bytes of a text are tokens only for networks of at most DATA_BYTE_VOCABULARY_MAX tokens, unless the job
+ * says "tokens": "bytes".
  */
 #include "models/job/job.h"
 
@@ -110,7 +110,7 @@ uint64_t job_batch_bytes(const struct job *job)
 
 /* --- one job, as typed ---------------------------------------------------------------------- */
 
-/* What the file says about a job before it is checked and its paths are resolved. */
+/* A job as given in the file, before it is checked and its paths are resolved. */
 struct draft {
     const struct json_input *in;
     const json_t *object, *defaults; /* the job's own and the shared one; the latter may be NULL */
@@ -155,7 +155,7 @@ size_t optimizer_file_kind(const struct optimizer *optimizer)
     return optimizer->kind == OPTIMIZER_MOMENTUM ? OPTIMIZER_SGD : optimizer->kind;
 }
 
-/* What was perhaps inherited means nothing to some: momentum is sgd's alone, and sgd without it has no
+/* Resets inherited values that the kind does not use: momentum belongs only to sgd, and sgd without momentum has no
  * moments. */
 static void set_kind(struct optimizer *out, size_t named)
 {
@@ -348,7 +348,7 @@ static double bytes_bound(const struct job *job)
     double listed_bytes = 0, share = n->profile_samples > 0 ? (double)job->microbatch / (double)n->profile_samples : 1;
     for (uint64_t i = 0; n->profile && i < n->layer_count; i++)
         listed_bytes += share * (double)n->profile[i].activation_bytes;
-    for (uint32_t i = 0; n->graph && i < n->graph->op_count; i++) /* a result, and what is noted beside it */
+    for (uint32_t i = 0; n->graph && i < n->graph->op_count; i++) /* the result, and values noted with it */
         listed_bytes += 2 * sizeof(float) * rows *
                         (double)graph_elements(n->graph, i, 1);
     double scores = 2.0 * MEMORY_ATTENTION_LANES * MEMORY_ATTENTION_TILE * tokens;
@@ -399,7 +399,7 @@ static enum status check_schedule(const struct draft *draft, struct error *err)
                          warmup, steps);
 }
 
-/* What a profile measured has a precision already, and operations are of fp32. */
+/* Checks the precision: a profile already has the precision of its measurement, and operations are fp32. */
 static enum status check_precision(const struct draft *draft, struct error *err)
 {
     const struct network *n = &draft->job.network;
@@ -565,7 +565,7 @@ static enum status resize_image(struct draft *draft, struct arena *arena, struct
     return status;
 }
 
-/* What all jobs have ("defaults") is for those with an encoder. */
+/* Takes "decoder_sequence". A value in "defaults" applies only to networks with an encoder. */
 static enum status take_decoder(struct draft *draft, struct error *err)
 {
     struct error own = {0};
@@ -640,7 +640,7 @@ static enum status name_output(const char *pattern, const char *name, struct are
     return arena_string(arena, path, out, err);
 }
 
-/* "a.safetensors" becomes "a.best.safetensors", anything else gets ".best" behind it. */
+/* Makes "a.best.safetensors" of "a.safetensors"; appends ".best" to any other name. */
 static enum status name_best(const char *path, struct arena *arena, const char **out,
                              struct error *err)
 {
@@ -722,7 +722,8 @@ static enum status append_all(struct growing *set, const struct draft *draft, st
 
 /* --- the file ------------------------------------------------------------------------------- */
 
-/* What transformers, DeepSpeed, Megatron-LM, EleutherAI's calculators, llm-analysis and Calculon call our keys. Values stay. */
+/* Names of our keys in transformers, DeepSpeed, Megatron-LM, EleutherAI's calculators, llm-analysis and Calculon. The
+ * values have the same form. */
 static const struct json_synonym synonyms[] = {
     {"seq_len", "sequence"},
     {"seq_length", "sequence"},

@@ -38,7 +38,7 @@ static const char *of_replicas(uint64_t replicas, char out[48])
     return out;
 }
 
-/* With all three, or with those two: the samples of a minibatch are what they are made of. */
+/* Computes the samples of a minibatch from the values given: all three, or two of them. */
 static enum status settle_samples(struct job *job, uint64_t replicas, struct error *err)
 {
     const struct job_batch *b = &job->batch;

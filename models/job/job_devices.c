@@ -1,4 +1,4 @@
-/* See job_devices.h. Which devices there are is the planner's to know. */
+/* See job_devices.h. The planner checks that the devices exist. */
 #include "models/job/job_devices.h"
 
 #include <inttypes.h>

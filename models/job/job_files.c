@@ -31,7 +31,7 @@ void job_partial_remove(const char *path)
     if (strcmp(job_partial_path(path, partial), path) != 0) unlink(partial);
 }
 
-/* The weights at `path` and those of an unfinished training. */
+/* Declares the weights at `path` and the file of unfinished weights. */
 static enum status declare_weights(const char *path, const char *what, bool probe, struct error *err)
 {
     char partial[JOB_PATH_BYTES];

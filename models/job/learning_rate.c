@@ -4,7 +4,8 @@
 #include <assert.h>
 #include <math.h>
 
-/* What is left of the rate when the share x of the steps behind the warm-up is done, without floor. */
+/* Returns the rate relative to the full rate, without floor, after the share x of the steps that
+ * follow the warm-up. */
 static double decayed(uint32_t kind, double x)
 {
     static const double pi = 3.14159265358979323846;

@@ -1,16 +1,15 @@
 /*
  * Tables of tensors, and their sizes without the tables.
  *
- * One function per kind of layer says what lies there, by calling put() for each tensor. put() does
- * one of three things, depending on the layout it is given: counts entries, adds bytes up, or fills
- * a table. So the planner's byte counts and the executor's offsets come from the same lines. Every
- * tensor begins on a 64-byte boundary, hence a layer's bytes do not depend on what is in front of
- * it, and equal blocks are counted once and multiplied: a question about a range of layers takes
- * constant time for all families but profiles.
+ * One function per kind of layer describes the layer's tensors by calling put() for each. Depending on its layout,
+ * put() counts entries, adds up bytes, or fills a table. The planner's byte counts and the executor's offsets thus
+ * come from the same lines. Every tensor begins on a 64-byte boundary, so a layer's bytes do not depend on earlier
+ * layers, and equal blocks are counted once and multiplied. A question about a range of layers takes constant time
+ * for all families except profiles.
  *
- * What attention keeps is one log-sum-exp per row and head, from which the backward pass makes the
- * scores again block by block (Dao et al., arXiv 2205.14135); norms keep mean and 1/std. Per row of
- * a gpt2 block that is 8 C + 2 F + 4 + H floats, 16 C + 4 + H for F = 4 C.
+ * Attention keeps one log-sum-exp per row and head, from which the backward pass recomputes the scores block by block
+ * (Dao et al., arXiv 2205.14135); norms keep mean and 1/std. Per row of a gpt2 block that is 8 C + 2 F + 4 + H
+ * floats, 16 C + 4 + H for F = 4 C.
  */
 #include "models/job/memory.h"
 
@@ -80,7 +79,7 @@ static uint64_t end_of(const struct layout *layout)
     return size_align(layout->bytes, MEMORY_ALIGNMENT);
 }
 
-/* A range of layers, what is asked of each, and for which microbatch. */
+/* A range of layers, the data wanted from each layer, and the microbatch. */
 struct range {
     const struct network *network;
     uint64_t first, count;
@@ -123,8 +122,8 @@ static void lay_layer(const struct range *range, uint64_t layer, struct layout *
     range->lay(range, layer, layout);
 }
 
-/* Where the run of layers ends that need as much as `layer`. The last layer of a range may differ from its equals in
- * front of it (it has no output), so it is always counted by itself. */
+/* Returns the end of the range of layers with the same needs as `layer`. The last layer of a range may differ from
+ * earlier equal layers (it has no output), so it is always counted separately. */
 static uint64_t run_end(const struct range *range, uint64_t layer)
 {
     uint64_t last = range->first + range->count - 1, end = network_alike_end(range->network, layer);
@@ -169,7 +168,7 @@ static struct range range_of(const struct network *network, uint64_t first, uint
 
 /* --- parameters ----------------------------------------------------------------------------- */
 
-/* Of one number of a matrix, or of another tensor, in a part; 0 where it is not in it. */
+/* Returns the bytes of one number in a part, for a matrix or another tensor; 0 if the part does not store it. */
 static uint64_t element_bytes(struct state_format format, uint32_t part, bool matrix)
 {
     const bool rounded = precision_halves_weight(format.weights, matrix);
@@ -192,7 +191,7 @@ static void lay_part(const struct range *range, uint64_t layer, struct layout *l
     bool embedding = network_layer_kind(range->network, layer) == LAYER_EMBEDDING;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t bytes = element_bytes(range->format, range->part, tensors[i].matrix);
-        /* rows behind rows: the tables of an embedding are cut anywhere between two rows */
+        /* no alignment between rows: the tables of an embedding are cut between any two rows */
         if (embedding && i > 0) layout->alignment = bytes > 0 ? bytes : 1;
         put_bytes(layout, tensors[i].name, tensors[i].elements * bytes);
     }
@@ -339,7 +338,7 @@ static void lay_block_pre_norm(const struct network *network, struct sizes s,
         put_kept(layout, "norm2", s.rows * s.width);
         put_statistics(layout, "norm2_stats", norm_stats(network, s));
     }
-    if (traits->outer_norms) { /* what they are of */
+    if (traits->outer_norms) { /* inputs of the norms */
         put_kept(layout, "attended", s.rows * s.width);
         put_kept(layout, "made", s.rows * s.width);
         put_statistics(layout, "outer_stats", 2 * norm_stats(network, s));
@@ -391,7 +390,7 @@ static void lay_head(const struct network *network, struct sizes s, struct layou
     }
     if (network->word_width > 0) put_kept(layout, "projected", s.rows * network->word_width);
     if (network->post_norm) return; /* its input is normed already */
-    if (network->family == NETWORK_VIT) { /* the class tokens alone */
+    if (network->family == NETWORK_VIT) { /* only the class tokens */
         put_kept(layout, "class", s.batch * s.width);
         put_kept(layout, "normf", s.batch * s.width);
         put_statistics(layout, "normf_stats", s.batch * 2);
@@ -406,7 +405,7 @@ static uint64_t words(uint64_t bytes)
     return (bytes + sizeof(float) - 1) / sizeof(float);
 }
 
-/* An output that is read behind the range is in the boundary. */
+/* Lists a listed layer. An output that is read after the range is in the boundary. */
 static void lay_listed(const struct range *range, uint64_t layer, struct layout *layout)
 {
     const struct network *network = range->network;
@@ -658,7 +657,7 @@ static uint64_t need_listed(const struct network *network, struct sizes s, uint6
     return kept.widest;
 }
 
-/* Gradients of what is as wide as the feed-forward part. */
+/* Returns the words of gradients as wide as the feed-forward part. */
 static uint64_t wide_words(const struct network *network, struct sizes s)
 {
     uint64_t each = network_chosen(network) * s.ff * (network_traits(network)->gated ? 2 : 1);
@@ -667,7 +666,7 @@ static uint64_t wide_words(const struct network *network, struct sizes s)
     return s.rows * each;
 }
 
-/* What each kind of layer asks for; the range needs the largest of each. */
+/* Takes the maximum of the needs of one layer; a range needs the largest of each. */
 static void need_layer(const struct range *range, uint64_t layer, struct workspace *w)
 {
     const struct network *network = range->network;
@@ -757,7 +756,7 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
 
 enum { WORKSPACE_ENTRIES_MAX = 13 };
 
-/* Of any pass over these layers. */
+/* Returns the workspace of a pass over these layers. */
 static struct workspace need_pass(const struct network *network, uint64_t first, uint64_t count, uint32_t how,
                                   uint64_t microbatch, uint64_t sequence)
 {

@@ -49,7 +49,7 @@ const char *const parallel_offload_names[PARALLEL_OFFLOAD_COUNT] = {
     [OFFLOAD_WEIGHTS] = "weights",
 };
 
-/* Of a job that was not spread: one device, each part by itself. */
+/* Starts the parallelism of a job that was not parallel: all degrees 1. */
 static void set_out(struct parallel *p)
 {
     if (parallel_is_set(p)) return;
@@ -59,7 +59,7 @@ static void set_out(struct parallel *p)
 
 /* --- the layers of a run -------------------------------------------------------------------- */
 
-/* What is cut: blocks, or layers that are listed. */
+/* Returns the number of layers that can be cut: blocks, or listed layers. */
 static uint64_t pieces(const struct network *network)
 {
     return network_is_listed(network) ? network->layer_count : network->blocks;
@@ -72,7 +72,7 @@ static struct parallel_layers equal_part(struct parallel_layers whole, uint64_t 
     return (struct parallel_layers){whole.first + at * share + (at < longer ? at : longer), share + (at < longer)};
 }
 
-/* Of what is cut: the piece that has the run. */
+/* Returns the layers of a piece of `partition` or `cut`. */
 static struct parallel_layers cut_piece(const struct job *job, uint32_t piece)
 {
     const struct parallel *p = &job->parallel;
@@ -191,7 +191,7 @@ static enum status check_schedule(const struct job *job, struct error *err)
     return STATUS_OK;
 }
 
-/* Of stages that are cut already. */
+/* Checks buckets of stages that are already cut. */
 static enum status check_buckets(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
@@ -252,7 +252,7 @@ static enum status check_turns(const struct job *job, struct error *err)
     return STATUS_OK;
 }
 
-/* Stages with replicas of their own, in front of what else is asked of schedules. */
+/* Checks stages with their own replicas, before the other rules of schedules. */
 static enum status check_replicas(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
@@ -402,7 +402,7 @@ static enum status check_division(const struct parallel *p, const char *what, ui
                      value, what);
 }
 
-/* What a job that is spread may not ask for. */
+/* Checks the features that a parallel job cannot have. */
 static enum status check_wishes(const struct job *job, struct error *err)
 {
     if (job_clips(job))
@@ -469,7 +469,7 @@ bool parallel_is_alone(const struct hardware *hardware, const struct job *job)
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-/* An array of numbers above 0, at most `most` of them; what it does not name keeps what it has. */
+/* Parses an array of at most `most` positive numbers. An absent key leaves *out and *count untouched. */
 static enum status parse_lengths(struct json_object *o, const char *key, uint32_t most, uint32_t *out, uint32_t *count,
                                  struct error *err)
 {
@@ -657,7 +657,7 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
                                  p->blocking ? "blocking" : NULL, offload_word(p),
                                  p->storage ? "storage" : NULL, p->delayed ? "delayed" : NULL,
                                  p->swap ? "swap" : NULL, p->choose ? "choose" : NULL};
-    const size_t replicas_text = 48; /* all else fits behind so much */
+    const size_t replicas_text = 48; /* leaves room for everything else */
     size_t used = 0;
     text[0] = '\0';
     for (uint32_t s = 0; s < p->replicated && used < replicas_text; s++)
@@ -759,7 +759,8 @@ static enum status check_once(const char *all, const char *word, struct error *e
 enum status parallel_parse_text(const char *text, struct parallel *out, struct error *err)
 {
     set_out(out);
-    /* "replicas" sets degrees, too: "pp" and "dp" must come behind it for parallel_check() to see them, wherever they stand. */
+    /* "replicas" also sets degrees. "pp" and "dp" must be applied after it in any text, so that parallel_check() sees
+     * them. */
     for (int turn = 0; turn < 2; turn++) {
         for (const char *at = text;;) {
             const size_t length = strcspn(at, ",");

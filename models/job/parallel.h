@@ -347,7 +347,7 @@ const struct job *parallel_slice_in(const struct job *job, uint32_t slice, struc
 /* Returns the slice's part of a value shared evenly among tokens; the parts add up to `whole`. */
 uint64_t parallel_slice_share(const struct parallel *parallel, uint64_t whole);
 
-/* Returns true when each stage updates after as many minibatches as it has replicas. */
+/* Returns true when a stage with r replicas updates after every r minibatches. */
 static inline bool parallel_has_own_pace(const struct parallel *parallel)
 {
     return parallel->replicated > 0 && parallel->schedule == PIPELINE_PIPEDREAM;
@@ -388,7 +388,7 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage);
  * - chunks: with several stages, schedules without chunks have one; zb-h1 and zb-h2 always one, zb-v two, interleaved
  *   at least two, and for interleaved `pipeline` divides a replica's microbatches;
  * - buckets: only gpipe, 1f1b, pipedream and 2bw on several stages, each of which has a layer per bucket;
- * - pipedream: one microbatch per replica; 2bw: at least as many microbatches as stages (with `replicas`: as in
+ * - pipedream: one microbatch per replica; 2bw: at least one microbatch per stage (with `replicas`: as in
  *   flight); both need `zero` 0;
  * - replicas: they divide the microbatches that they take in turn; for gpipe and 1f1b, which have no other
  *   microbatches, they are at most their number; they have all state that they update (`zero` 0, no `offload`);

@@ -1,9 +1,9 @@
 /*
- * Sums over layers: the first and the last of a network by themselves, equal blocks once and multiplied.
+ * Sums over layers: the first and last layer of a network separately, equal blocks once and multiplied.
  *
- * Parameters on a device are those of network_slice(). 16-bit jobs have 2 bytes of weight, 4 of gradient
- * and, with AdamW, 12 of states (master and two moments): 18 a parameter, as Megatron-LM has them; ZeRO's
- * paper has gradients of 2 bytes and so 16.
+ * Parameters on a device come from network_slice(). 16-bit jobs have 2 bytes of weight, 4 of gradient and, with
+ * AdamW, 12 of states (master and two moments): 18 per parameter, as in Megatron-LM. ZeRO's paper has gradients of 2
+ * bytes and therefore 16.
  */
 #include "models/job/parallel_memory.h"
 
@@ -38,7 +38,7 @@ static bool has_two_tables(const struct job *job)
     return parallel_place(p, 0).stage != parallel_place(p, parallel_runs(p) - 1).stage;
 }
 
-/* Of the table that is there twice, on a device; 0: none is. */
+/* Returns the parameters of a tied table that exists twice, on one device; 0 when there is none. */
 static uint64_t tied_parameters(const struct job *job)
 {
     struct network slice = network_slice(&job->network, job->parallel.tensor);
@@ -149,8 +149,7 @@ uint64_t parallel_reduced_bytes(const struct job *job, struct parallel_layers la
 
 /* --- activations ------------------------------------------------------------------------------ */
 
-/* Numbers of a microbatch on a device: of what is as wide as the network, for the rows that the device
- * has, and for all. */
+/* Numbers of a microbatch on a device in tensors as wide as the network, for the device's rows and for all rows. */
 struct numbers {
     uint64_t element_bytes, tokens, rows, own, whole;
     uint64_t seen, seen_own; /* rows of an encoder's result that are attended to, as `rows` and `own` */
@@ -204,7 +203,7 @@ static uint64_t wide(const struct job *job, const struct numbers *s, uint64_t of
     return s->rows * columns;
 }
 
-/* Of a block without its input. */
+/* Returns the bytes kept by a block, without its input. */
 static uint64_t block_bytes(const struct job *job, const struct numbers *s, uint32_t recompute,
                             bool dropout)
 {
@@ -237,8 +236,8 @@ static uint64_t head_bytes(const struct job *job, const struct numbers *s)
     return s->element_bytes * stream + sizeof(float) * logits(job, s);
 }
 
-/* A layer of those that are listed, for a microbatch. What a layer of operations puts out it keeps; that of a profile is
- * among its activations. */
+/* A listed layer, for a microbatch. A layer of operations keeps its output; a profile counts its output among its
+ * activations. */
 struct listed {
     uint64_t activation_bytes, output_bytes, boundary_bytes, work_bytes;
 };
@@ -258,7 +257,7 @@ static struct listed listed_of(const struct job *job, uint64_t layer)
         .boundary_bytes = network_profile_share(n, profile->boundary_bytes, job->microbatch)};
 }
 
-/* Of a run whose boundary the next bucket of its stage has: what it passes on is not kept twice. */
+/* Returns the bytes of a run's output that the next bucket of its stage keeps, so that they are not counted twice. */
 static uint64_t kept_by_next(const struct job *job, uint64_t last)
 {
     if (job->network.graph || parallel_buckets(&job->parallel) == 1 || last + 1 == job->network.layer_count) return 0;

@@ -1,8 +1,8 @@
 /*
  * Parallel jobs whose optimizer states are not on the devices: ZeRO-Offload and ZeRO-Infinity.
  *
- * Each of d data-parallel ranks (d may be 1) has a share of states, gradients and, with `zero` 3, weights. Of a run's
- * P parameters the share is ceil(P / d). With precision "bf16" and AdamW a parameter takes 2 + 12 bytes, and 2 of
+ * Each of d data-parallel ranks (d may be 1) has a share of states, gradients and, with `zero` 3, weights. The share
+ * of P parameters of a run is ceil(P / d). With precision "bf16" and AdamW a parameter takes 2 + 12 bytes, and 2 of
  * gradient:
  *
  *                      on the device                              on the host (or storage)

@@ -1,19 +1,19 @@
 /*
- * Lists of layers' work (models/network/network_work.c), of blocks once and multiplied.
+ * Lists of the work of layers (models/network/network_work.c); blocks are computed once and multiplied.
  *
- * What is exchanged follows from what is divided. Columns of the first product of a pair, rows of the
- * second: its results are to be added up, and on the way back so are the gradients of the first one's
- * input. With sequence parallelism each of these sums leaves every member its rows alone
- * (reduce-scatter), and the next product is preceded by an all-gather; the same inputs are gathered once
- * more for the weights' gradients, for only a share of them was kept.
+ * Communication follows from the way tensors are split. The first product of a pair is split by columns, the second
+ * by rows. The second product's results are therefore added up, and so are the gradients of the first product's input
+ * in the backward pass. With sequence parallelism each of these sums leaves a member only its own rows
+ * (reduce-scatter), and an all-gather precedes the next product. The same inputs are gathered once more for the
+ * weight gradients, since each member kept only a share of them.
  *
  *     tensor      x -> norm -> [qkv attention proj] -> sum + x -> norm -> [fc gelu fc2] -> sum + x
  *                              f                       g                 f                  g
  *     sequence    x -> norm -> gather [ ... ] scatter + x -> norm -> gather [ ... ] scatter + x
  *
- * A table of words is divided by rows: each member looks up what it has, zeros elsewhere, and the
- * results are added up. With learned positions the sum stays whole (each member adds its positions' rows
- * to it), as Megatron-LM does it; without it is scattered.
+ * A token table is split by rows: each member looks up its rows, uses zeros for others, and the results are added up.
+ * With learned positions the sum stays whole (each member adds its positions' rows to it), as in Megatron-LM; without
+ * them it is scattered.
  */
 #include "models/job/parallel_work.h"
 
@@ -41,7 +41,7 @@ static bool is_recomputed(const struct job *job, uint32_t recompute, uint64_t la
 
 /* --- kernels ---------------------------------------------------------------------------------- */
 
-/* A slice's attention to the j tokens in front of its i, head by head: two products, four back. */
+/* Adds a slice's attention to the j tokens before its i tokens, head by head: two products, four backward. */
 static void add_context(struct work_list *list, const struct job *job, uint64_t layer, enum pass pass, uint64_t times)
 {
     bool half = job->precision == PRECISION_BF16, back = pass == PASS_BACKWARD || pass == PASS_INPUT;
@@ -94,7 +94,7 @@ static void add_layers(struct work_list *list, const struct job *job, struct par
     }
 }
 
-/* One item: the parameters of a stage lie one behind the other. A profile's update costs nothing. */
+/* Adds the update as one item: the parameters of a stage are contiguous. A profile's update costs nothing. */
 static void add_update(struct work_list *list, const struct job *job, struct parallel_layers layers,
                        enum parallel_pass pass)
 {
@@ -112,7 +112,7 @@ static void add_codec(struct work_list *list, uint64_t ns)
     if (ns > 0) work_list_add(list, &item, 1);
 }
 
-/* Of the boundary behind a layer: what reads it decodes, what makes it encodes. */
+/* Adds the codec of the boundary after a layer: readers decode it, the producer encodes it. */
 static void add_boundary_codec(struct work_list *list, const struct job *job, uint64_t layer, bool encodes)
 {
     const struct compression *compression = &job->compression[COMPRESSED_BOUNDARIES];
@@ -204,7 +204,7 @@ static void exchange(struct exchange *list, enum collective_kind kind, uint64_t 
         .kind = kind, .count = (uint32_t)times, .bytes = bytes, .overlaps = overlaps};
 }
 
-/* Rows that are needed whole by what follows, or that were made in parts by what is in front. */
+/* Adds an all-gather of rows that the next operation needs whole, or that the previous operation made in parts. */
 static void gather(struct exchange *list, uint64_t times, bool overlaps)
 {
     if (list->sequence)

@@ -1,26 +1,23 @@
 /*
  * FLOPs and bytes of a kernel from its sizes: one table row per kernel class.
  *
- * FLOPs are those of the products alone, which is what MFU counts (PaLM, arXiv 2204.02311, appendix
- * B): a few operations per element of a norm or a GELU are paid for by the memory they touch, so
- * these kernels have bytes and no FLOPs. Causal attention counts half the square of scores, since
- * the other half is never computed; its backward pass counts the four products that make gradients
- * (dV, dP, dQ, dK), twice the forward pass's two, and not the scores that it computes once more.
+ * FLOPs count only products, as in MFU (PaLM, arXiv 2204.02311, appendix B). A few operations per element of a norm
+ * or a GELU take less time than their memory accesses, so these kernels have bytes and no FLOPs. Causal attention
+ * counts half the square of scores, since the other half is never computed. Its backward pass counts the four
+ * products that make gradients (dV, dP, dQ, dK), twice the forward pass's two, without the recomputed scores.
  *
- * Bytes are the least that must cross the device's memory: each operand once. With e bytes per
- * element, for example
+ * Bytes are the minimum that must cross the device's memory: each operand once. With e bytes per element, for example
  *
  *     matmul m,n,k      e (m k + k n + m n)
- *     norm forward      e 2 m n: in and out; with a residual sum in front e 4 m n: two in, two out
- *     norm backward     e 3 m n: x, dy in, dx out; adding to what is there e 4 m n
+ *     norm forward      e 2 m n: in and out; with a preceding residual sum e 4 m n: two in, two out
+ *     norm backward     e 3 m n: x, dy in, dx out; with addition to an existing gradient e 4 m n
  *     loss              e 2 m n: logits in, their gradient out (a row stays in cache in between)
- *     adamw             4 (3 m in, 3 m out) + e m: parameters and moments are fp32 in any case, but
- *                       for moments of 2 bytes, which make a class of their own
+ *     adamw             4 (3 m in, 3 m out) + e m: parameters and moments are always fp32; 2-byte moments have
+ *                       their own class
  *     matmul of bf16    2 (m k + k n) + e m n
- *     matmul of halves  2 (m k + k n + m n); of weights' gradients 2 (m k + k n) + e m n
+ *     matmul of halves  2 (m k + k n + m n); of weight gradients 2 (m k + k n) + e m n
  *
- * A row says how many times which product of sizes crosses memory, so that adding a kernel class
- * is adding a row.
+ * A row of the table gives the factor of each product of sizes, so that a new kernel class needs only a new row.
  */
 #include "models/kernel/work.h"
 
@@ -100,7 +97,7 @@ static_assert(ARRAY_COUNT(kernel_names) == KERNEL_COUNT, "a name per kernel");
 
 enum { WORK_TAPS = 9 };
 
-/* What one execution costs, as factors of products of its sizes. */
+/* The cost of one execution, as factors of products of its sizes. */
 struct kernel_formula {
     double flops_mnk, flops_mnnk; /* FLOPs per m n k and per m n^2 k */
     double mk, kn, mn, mnk, m;    /* elements that cross memory, `element_bytes` each */

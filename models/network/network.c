@@ -1,12 +1,11 @@
 /*
  * Layers and their tensors.
  *
- * All families are an embedding, runs of equal blocks and a head, so whatever is asked about a layer
- * is answered from the shape in constant time, and a network of a hundred thousand layers costs no
- * more than one of twelve. Tensors are listed by one function per family and kind of layer, in the
- * order in which the classes of transformers define them; counting them runs the same function with
- * the names left out. So the parameter count, the memory tables and the names in a safetensors file
- * cannot disagree.
+ * All families consist of an embedding, ranges of equal blocks and a head. Questions about a layer are answered from
+ * the shape in constant time, and a network of a hundred thousand layers costs no more than one of twelve. One
+ * function per family and kind of layer lists the tensors, in the order in which the classes of transformers define
+ * them. Counting runs the same function without names. The parameter count, the memory tables and the names in a
+ * safetensors file can therefore not disagree.
  *
  * Worked example, gpt2 (C 768, F 3072, V 50257, P 1024):
  *     embedding  V C + P C                                          = 39 383 808
@@ -15,7 +14,7 @@
  *     head       ln_f 2C (the table is tied)                        =      1 536
  *     sum                                                           = 124 439 808
  *
- * Names are those of the files on the hub: gpt2's have no "transformer." in front.
+ * Names are as in the files on the hub: gpt2's have no prefix "transformer.".
  * Source: transformers, modeling_gpt2.py, modeling_llama.py, modeling_bert.py, modeling_vit.py and
  * modeling_rope_utils.py (4.57 and 5.0).
  */
@@ -300,12 +299,12 @@ static void llama_head(const struct network *n, struct list *list)
 
 /* --- opt, gpt_neox, gptj, phi --------------------------------------------------------------- */
 
-/* What their tensors are called, without ".weight" and ".bias". Norms of a block: `norm2` NULL: there is one. */
+/* Names of tensors, without ".weight" and ".bias". `norm2` NULL: a block has one norm. */
 struct decoder_names {
     const char *words, *positions;
-    const char *blocks; /* in front of a block's number */
+    const char *blocks; /* prefix of a block's number */
     const char *norm1, *norm2;
-    const char *qkv[3]; /* the first alone: all in one */
+    const char *qkv[3]; /* only the first: q, k and v in one tensor */
     const char *proj, *fc, *fc2;
     const char *norm, *head;
     const char *project_in, *project_out; /* from and to words of another width; NULL: they have none */
@@ -327,7 +326,7 @@ static const struct decoder_names decoder_names[NETWORK_FAMILY_COUNT] = {
                      "mlp.fc2", "model.final_layernorm", "lm_head", NULL, NULL},
 };
 
-/* `name` with `ending` behind it. */
+/* Adds a tensor named `name` followed by `ending`. */
 static struct tensor_spec *named_tensor(struct list *list, const char *name, const char *ending, enum tensor_init init,
                                         enum shape shape)
 {
@@ -585,7 +584,7 @@ static void list_layer(const struct network *network, uint64_t layer, struct lis
     }
 }
 
-/* What a profile knows of a layer's parameters is their size. */
+/* Lists a profile's layer: only the size of its parameters is known. */
 static void list_opaque(const struct network *network, uint64_t layer, struct list *list)
 {
     uint64_t bytes = network->profile[layer].parameter_bytes;

@@ -1,10 +1,10 @@
 /*
  * See network_cnn.h.
  *
- * ResNet-200 has the stages of its paper in the order of operations of ResNet-50 (norm behind convolution): its own
- * paper moves the norms in front, which changes neither work nor what is kept by more than a norm. ResNet-1001 and the
- * wide networks have them in front. U-Net's convolutions are padded, so that its image comes out as large as it went in;
- * the paper's are not, with the same parameters.
+ * ResNet-200 has the stages of its paper in ResNet-50's order of operations (norm after convolution). Its own paper
+ * puts norms first, which changes work and kept activations by at most a norm. ResNet-1001 and the wide networks have
+ * norms first. U-Net's convolutions are padded, so that its output is as large as its image; the paper's are not
+ * padded and have the same parameters.
  *
  * Source: He et al., arXiv 1512.03385, table 1, and 1603.05027; Simonyan and Zisserman, arXiv 1409.1556; Krizhevsky,
  * arXiv 1404.5997 (torchvision's AlexNet); Zagoruyko and Komodakis, arXiv 1605.07146; Ronneberger et al., arXiv
@@ -117,7 +117,7 @@ static void build_imagenet(struct graph_builder *b, const uint32_t *shape)
     cnn_build_resnet(b, &resnet);
 }
 
-/* Norms and relus in front: where the size changes, the shortcut begins behind them. */
+/* Builds a block with norms and relus first. If the size changes, the shortcut begins after them. */
 static void wide_block(struct graph_builder *b, uint64_t width, uint64_t in_width, uint32_t stride, bool bottleneck)
 {
     uint32_t in = graph_newest(b), ready = norm_relu(b, in), shortcut = in, at = ready;

@@ -1,20 +1,19 @@
 /*
  * config.json in and out.
  *
- * A key that is missing has the default of its class in transformers, so each family starts from
- * those defaults and overwrites what the file says. Keys that change neither shapes nor arithmetic
- * are accepted and ignored ("torch_dtype" in version 4, "dtype" in 5, token ids); dropout rates are kept for a message
- * (models/network/network_ignored.h); a key that would make another network of it (a relu, a cross attention, scores scaled by layer) is
- * refused, since a plan for the wrong network is worse than none.
+ * A missing key has the default of its class in transformers, so each family starts from those defaults and
+ * overwrites them from the file. Keys that change neither shapes nor arithmetic are accepted and ignored
+ * ("torch_dtype" in version 4, "dtype" in 5, token ids). Dropout rates are kept for a message
+ * (models/network/network_ignored.h). A key that would change the network (a relu, a cross attention, scores scaled
+ * by layer) is refused, since a plan for the wrong network is worse than no plan.
  *
- * Products of shapes are bounded here once (NETWORK_*_MAX), so that no code behind has to check
- * them: limits on each dimension keep every product below 2^62, then the parameter count is
- * compared with its own limit.
+ * Products of shapes are bounded only here (NETWORK_*_MAX), so that later code needs no checks: limits on each
+ * dimension keep every product below 2^62, then the parameter count is compared with its own limit.
  *
- * network_write() uses the same keys, so that what it writes is a config.json too. "name", bert's
- * "mask_token_id", and "head_dim" where heads are not the width's equal parts, are our own.
+ * network_write() uses the same keys, so its output is a config.json too. "name", bert's "mask_token_id", and
+ * "head_dim" for heads that do not divide the width equally are our own keys.
  *
- * Each family has a file of its own; here is what they have in common.
+ * Each family has a file of its own; this file has the common parts.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -78,7 +77,7 @@ static enum status parse_family(struct json_object *o, struct arena *arena, stru
     return check_size(o, n, err);
 }
 
-/* Neither the bytes nor the arithmetic of quantized weights are those of any precision here. */
+/* Refuses quantized weights: neither their bytes nor their arithmetic match a precision here. */
 static enum status refuse_quantized(const struct json_input *in, const json_t *value, struct error *err)
 {
     const json_t *quantized = json_object_get(value, "quantization_config");

@@ -27,7 +27,7 @@ static bool has_kernel(uint32_t kind)
 
 static bool has_stride(uint32_t kind) { return kind == GRAPH_CONVOLUTION || kind == GRAPH_MAX_POOL; }
 
-/* "from": as many as the kind reads; absent: the one in front. */
+/* Takes "from", with the number of indices that the kind reads; default: the previous operation. */
 static enum status take_from(struct json_object *o, uint32_t newest, struct graph_op *op, struct error *err)
 {
     const json_t *from = NULL;
@@ -170,7 +170,7 @@ void config_write_cnn(const struct network *n, struct json_out *out)
 
 /* --- resnet ----------------------------------------------------------------------------------- */
 
-/* *count: how many there are, left alone where the key is absent. */
+/* Takes an array and its length *count, which is untouched if the key is absent. */
 static enum status take_stages(struct json_object *o, const char *key, uint64_t max, uint32_t *count,
                                uint64_t out[RESNET_STAGES_MAX], struct error *err)
 {

@@ -50,7 +50,7 @@ static enum status parse_shape(struct json_object *o, struct network *n, struct 
     return config_activation(o, keys->activation, &n->gelu_tanh, err);
 }
 
-/* Which part of a head is turned, as a share of it: transformers 5 writes it into "rope_parameters". */
+/* Takes the rotated share of a head; transformers 5 writes it into "rope_parameters". */
 static enum status take_rotated_share(struct json_object *o, const char *key, double share, struct network *n,
                                       struct error *err)
 {

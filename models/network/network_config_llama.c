@@ -70,7 +70,7 @@ static enum status take_rope(struct json_object *o, double theta, struct rope *r
     return STATUS_OK;
 }
 
-/* What a family's class has where a file says nothing. */
+/* Defaults of a family's class. */
 struct defaults {
     uint64_t width, blocks, heads, kv_heads, ff_width, vocabulary, positions;
     uint64_t head_width; /* 0: an equal part of the width */
@@ -113,7 +113,7 @@ static const char *experts_key(struct json_object *o, const struct network *n)
     return is_qwen_moe(n) && !json_has(o, "num_local_experts") ? "num_experts" : "num_local_experts";
 }
 
-/* Blocks of qwen's could be of both kinds; those that are published are of one. */
+/* Takes the experts. Blocks of qwen networks could be of both kinds; published networks use only one. */
 static enum status take_experts(struct json_object *o, struct network *n, struct error *err)
 {
     const struct defaults *d = &defaults[n->family];
@@ -182,7 +182,7 @@ enum status config_parse_llama(struct json_object *o, struct network *n, struct 
     TRY(json_take_u64(o, "num_attention_heads", JSON_OPTIONAL, 1, NETWORK_HEADS_MAX, &n->heads,
                       err));
     TRY(take_llama_head_width(o, n, err));
-    /* null, which a file may say, is not the class's default: there are as many as heads */
+    /* null in a file does not mean the class's default but the number of heads */
     bool null = json_is_null(json_object_get(o->value, "num_key_value_heads"));
     n->kv_heads = !null && d->kv_heads > 0 && n->heads % d->kv_heads == 0 ? d->kv_heads : n->heads;
     TRY(json_take_u64(o, "num_key_value_heads", JSON_OPTIONAL, 1, NETWORK_HEADS_MAX, &n->kv_heads,

@@ -15,7 +15,7 @@
 enum { T5_POSITIONS = 512 };
 static const char *const projections[] = {"relu", "gated-gelu"};
 
-/* What each family's class has where a file says nothing. */
+/* Defaults of each family's class. */
 static const struct {
     uint64_t blocks, heads, ff_width, vocabulary;
     bool gated, tied_head;

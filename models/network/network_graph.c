@@ -1,9 +1,9 @@
 /*
- * Making a graph, and what follows from one.
+ * Builds a graph, and answers questions about it.
  *
- * Each operation is checked and its derived fields are set as it is added, those of the operations that it reads with
- * it, so that a graph is complete at every moment and no pass over it is needed at the end. Questions about a layer
- * look at its own operations; only graph_boundary() looks at all in front.
+ * Each operation is checked when it is added. Its derived fields are set then, and the derived fields of the
+ * operations that it reads are updated. A graph is therefore complete at every moment and needs no final pass.
+ * Questions about a layer look at its own operations; only graph_boundary() looks at all earlier ones.
  *
  * Worked example, a bottleneck of 256 -> 64 -> 64 -> 256 channels of 56 x 56 = 3136 pixels (P), per sample:
  *
@@ -11,7 +11,7 @@
  *     convolution 3x3, norm, relu    the same
  *     convolution 1x1, norm          norm reads 256 P
  *     add, relu                      256 P: the output, which the next block reads
- *     inner 512 P, output 256 P; and 2 (64 + 64 + 256) of statistics, however many samples
+ *     inner 512 P, output 256 P; and 2 (64 + 64 + 256) of statistics for any number of samples
  */
 #include "models/network/network_graph.h"
 
@@ -94,7 +94,7 @@ void graph_layer(struct graph_builder *b, const char *format, ...)
     b->layer_begin = b->graph.op_count;
 }
 
-/* Pixels of a side behind a kernel; 0: it does not fit. */
+/* Returns the pixels of a side after a kernel; 0 when it does not fit. */
 static uint64_t side_behind(const struct graph_op *op, uint64_t side)
 {
     uint64_t padded = side + 2 * (uint64_t)op->padding;
@@ -204,7 +204,7 @@ static enum status check_size(const struct graph_builder *b, const struct graph_
     return STATUS_OK;
 }
 
-/* Does its backward pass read the result that it reads, and that which it makes? */
+/* Return true when the backward pass reads the operation's input, or its result. */
 static bool keeps_input(uint32_t kind)
 {
     switch ((enum graph_kind)kind) {
@@ -270,12 +270,13 @@ static enum status keep_arrays(struct graph_builder *b, struct network_graph **o
     return STATUS_OK;
 }
 
-/* Different kernels of the network's passes together, and tensors of a layer: arrays of others have room for so many. */
+/* Limit on the different kernels of all passes together, and on the tensors of a layer: the sizes of arrays
+ * elsewhere. */
 enum { GRAPH_WORK_MAX = 4 * LAYER_WORK_MAX - 8 };
 
 static enum status check_lists(struct graph_builder *b, const struct network_graph *graph)
 {
-    /* per operation two products, sums of gradients and biases, and what is none of them, there and back */
+    /* per operation two products, sums of gradients and biases, and other kernels, forward and backward */
     enum { EACH_MAX = 8 };
     enum { SAMPLES = 7 };
     struct tensor_spec specs[GRAPH_TENSORS_MAX];
@@ -398,7 +399,7 @@ uint64_t graph_boundary(const struct network_graph *graph, uint64_t layer, uint6
     return words;
 }
 
-/* Which of its kind it is in its layer, from 1. */
+/* Returns the operation's number among its kind in its layer, from 1. */
 static uint32_t number_in_layer(const struct network_graph *graph, uint32_t op)
 {
     uint32_t number = 1;

@@ -39,7 +39,7 @@ enum graph_kind {
     GRAPH_MAX_POOL,    /* kernel, stride, padding */
     GRAPH_MEAN_POOL,   /* reduces any image to `kernel` pixels per side */
     GRAPH_ADD,         /* two results of equal size */
-    GRAPH_CONCAT,      /* two results of equal side: the channels of the first, then those of the second */
+    GRAPH_CONCAT,      /* two results of equal side: first the channels of the first result, then of the second */
     GRAPH_LOSS,        /* softmax and cross-entropy over the channels of each pixel */
     GRAPH_KINDS
 };

@@ -1,17 +1,17 @@
 /*
- * Kernels of a layer of a graph: each operation's there, and each's back in the opposite order.
+ * Kernels of a layer of a graph: each operation's forward kernels, and its backward kernels in reverse order.
  *
- *                     there                       back
- *     convolution     of R pixels, a class for 3 x 3 with a stride of 1; 1 x 1 pixel: the product of matrices that it
- *                     is, R rows
+ *                     forward                     backward
+ *     convolution     of R pixels, a class for 3 x 3 with a stride of 1; with 1 x 1 pixel it is a matrix product of
+ *                     R rows
  *     upsample        product of R' pixels of the input, channels * kernel^2 columns
- *     max, mean pool  pixels read and written     the same the other way, with the index where there is one
- *     add             one sum                     nothing: the gradient is that of both
+ *     max, mean pool  pixels read and written     the same in reverse, with the index if there is one
+ *     add             one sum                     nothing: both inputs have the same gradient
  *     concat          copied together             copied apart
  *     loss            with its gradient           nothing
  *
- * A result with r readers has r gradients, which are added up: r - 1 sums. The gradient of the input of the network is
- * nobody's business. A pass that recomputes leaves the loss out.
+ * A result with r readers has r gradients, which are added up: r - 1 sums. The gradient of the network's input is not
+ * computed. A pass that recomputes leaves out the loss.
  */
 #include "models/network/network_graph.h"
 
@@ -47,7 +47,7 @@ static void add(struct work *w, uint32_t kernel, uint64_t m, uint64_t n, uint64_
     add_times(w, 1, kernel, m, n, k);
 }
 
-/* Of all samples. */
+/* Returns the pixels of all samples. */
 static uint64_t pixels(const struct work *w, uint32_t op)
 {
     const struct graph_op *o = &w->graph->ops[op];
@@ -60,7 +60,7 @@ struct product {
     uint32_t forward, weight, input; /* enum kernel, of the three of a linear layer */
 };
 
-/* Is it one of those that need fewer multiplications than a product? */
+/* Returns true for convolutions that need fewer multiplications than a product. */
 static bool is_minimal(const struct graph_op *o)
 {
     return o->kind == GRAPH_CONVOLUTION && o->kernel == 3 && o->stride == 1;

@@ -226,7 +226,7 @@ static const struct preset presets[] = {
      GPT2(1600, 25, 48, 512)},
 };
 
-/* What the hub calls those whose config.json is there. */
+/* Ids on the hub of presets whose config.json is there. */
 static const struct {
     const char *id, *preset;
 } hub[] = {
@@ -306,7 +306,7 @@ static const struct {
     {"microsoft/resnet-152", "resnet-152"},
 };
 
-/* What papers call some, spelt as is_spelt() reads it. */
+/* Names of presets in papers, spelled as is_spelt() reads them. */
 static const struct {
     const char *word, *preset;
 } papers[] = {
@@ -366,7 +366,7 @@ const char *network_preset_source(uint32_t index)
     return cnn_preset(index - (uint32_t)ARRAY_COUNT(presets))->source;
 }
 
-/* What the networks of a family have in common: as their config.json say it, not as classes default. */
+/* Common values of a family's networks, as in their config.json, which may differ from the defaults of the classes. */
 static const struct {
     double norm_epsilon, rope_theta;
     bool biases, gelu_tanh;
@@ -392,7 +392,7 @@ static const struct {
     [NETWORK_GEMMA3_TEXT] = {.norm_epsilon = 1e-6, .rope_theta = 1e6},
 };
 
-/* What a preset's table row leaves out. */
+/* Returns a preset's network with the values that its table row leaves out. */
 static struct network complete(const struct preset *preset)
 {
     struct network n = preset->shape;
@@ -432,7 +432,7 @@ static enum status read_text(const char *path, struct arena *arena, struct netwo
     return STATUS_OK;
 }
 
-/* The id of the hub that a path nobody has was meant to be; NULL: none is near. */
+/* Returns the id on the hub that is nearest to a path that does not exist; NULL when none is near. */
 static const char *near_id(const char *path)
 {
     const char *ids[ARRAY_COUNT(hub)];

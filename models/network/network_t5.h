@@ -20,9 +20,9 @@
  * attention are added up.
  *
  * Attention from Td queries to Te keys is counted in squares, the shape of the attention kernels. Euclid's algorithm
- * finds them: floor(a / b) squares of the shorter side, then the same for the rest. The FLOPs equal those of the
- * rectangle exactly (up to SQUARES_MAX sizes; the rest, under a thousandth, is rounded up). The bytes are between one
- * and two times the minimum: the sides of the squares add up to a + b - gcd(a, b). Equal lengths give one square.
+ * finds them: floor(a / b) squares of the shorter side, then the same for the rest. The FLOPs equal the rectangle's
+ * exactly (up to SQUARES_MAX sizes; the rest, under a thousandth, is rounded up). The bytes are between one and two
+ * times the minimum: the sides of the squares add up to a + b - gcd(a, b). Equal lengths give one square.
  *
  * Not modelled: relative positions in the scores (a look-up and a sum inside attention, and the tables, a few KiB,
  * that travel along), dropout. relus count as GELUs.

@@ -1,11 +1,10 @@
 /*
  * The kernels of each pass over a layer.
  *
- * A block is the same computation in every family but for a few switches (models/network/network_traits.h): attention is causal or
- * not; norms stand before their sublayer (gpt2, llama, vit) or behind the residual sum (bert); q, k, v
- * come from one product of width 3 H D (gpt2) or from three, which may lack biases; llama's norms have
- * no mean, its queries and keys are turned by their positions, and its feed-forward part multiplies a
- * gate in.
+ * A block is the same computation in every family except for a few switches (models/network/network_traits.h):
+ * attention is causal or not; norms come before their sublayer (gpt2, llama, vit) or after the residual sum (bert);
+ * q, k, v come from one product of width 3 H D (gpt2) or from three, which may lack biases; llama's norms have no
+ * mean, its queries and keys are rotated by their positions, and its feed-forward part has a gate.
  *
  *     forward, pre-norm                          backward, from the end
  *     norm1   = norm(x)                          d gelu   = d out . fc2        d fc2 weight, bias
@@ -20,36 +19,34 @@
  * A block of t5's decoder has a second attention between the two halves, to the encoder's result (models/network/network_t5.h),
  * and its norm.
  *
- * llama: q and k are turned behind their products and their gradients turned back; gate and up stand
- * where fc does, silu(gate) up where gelu does.
+ * llama: q and k are rotated after their products, and their gradients are rotated back; gate and up replace fc,
+ * silu(gate) up replaces gelu.
  *
  * In the post-norm order both sums are followed by their norm, so no residual kernel is left over;
  * the two products that return to the residual stream add to it (the matrix library does that).
  *
- * In bf16-weights (models/kernel/precision.h) what a product multiplies weights by is rounded in front of it; on the way back the
- * gradient of the result is, once for both products.
+ * In bf16-weights (models/kernel/precision.h) a product rounds the operand that it multiplies weights by. The
+ * backward pass rounds the gradient of the result, once for both products.
  *
- * A member of a tensor group computes what a network with fewer heads, narrower feed-forward parts and
- * fewer words would: products whose results are divided (q, k, v, fc, the words) have fewer columns,
- * those whose operands are (proj, fc2) are shorter, and attention has fewer heads (Shoeybi et al., arXiv
- * 1909.08053, section 3). With sequence parallelism norms and sums are of a share of the rows (Korthikanti
- * et al., arXiv 2205.05198, section 4.2.2). Groups keep the logits of all rows: one sum over the group
- * serves them.
+ * A member of a tensor group computes the same as a network with fewer heads, narrower feed-forward parts and a
+ * smaller vocabulary. Products with split results (q, k, v, fc, the logits) have fewer columns, products with split
+ * operands (proj, fc2) have a shorter inner dimension, and attention has fewer heads (Shoeybi et al., arXiv
+ * 1909.08053, section 3). With sequence parallelism norms and sums process a share of the rows (Korthikanti et al.,
+ * arXiv 2205.05198, section 4.2.2). Groups keep the logits of all rows: one sum over the group serves all of them.
  *
  * Backward lists gradients only: each linear layer has its product for the input, its product for
  * the weight and the column sums for the bias. The embedding's input has no gradient.
  *
- * The words of a head. R rows of V logits are the largest matrix by far (R 8192, V 128256: 4.2 GB) and
- * nobody needs them whole, so there are network_logit_rows() of them at a time. What a piece costs more
- * than its share is the gradient of the table, V C numbers, read and written once a piece: 8 bytes for
- * every 6 r FLOPs of a piece of r rows. Processors do some 10 to 100 of the FLOPs of such products while
- * they move a byte, so r must be several hundred. LOGIT_ROWS_MIN it is, however many bytes that are;
- * and LOGIT_BYTES if they are more rows, which for a small vocabulary they are. Pieces are of equal
- * size, so that none is too small to be fast.
+ * The logits of a head. R rows of V logits are the largest matrix by far (R 8192, V 128256: 4.2 GB), and no
+ * computation needs all of them at once, so network_logit_rows() rows exist at a time. The extra cost of a piece is
+ * the gradient of the table: V C numbers, read and written once per piece, which is 8 bytes for every 6 r FLOPs of a
+ * piece of r rows. Processors do some 10 to 100 FLOPs of such products per byte moved, so r must be several hundred.
+ * r is LOGIT_ROWS_MIN for any number of bytes, or LOGIT_BYTES if that is more rows, as for a small vocabulary. Pieces
+ * have equal sizes, so that none is too small to be fast.
  *
- * Closed form for comparison (Narayanan et al., SC 2021, eq. 3 without its recomputation): forward
- * and backward of L blocks are 72 B T L C^2 (1 + T / 6C) FLOPs with full attention, T / 12C with
- * causal attention, plus 6 B T C V for the logits. A test holds this file to it.
+ * Closed form for comparison (Narayanan et al., SC 2021, eq. 3 without its recomputation): forward and backward of L
+ * blocks are 72 B T L C^2 (1 + T / 6C) FLOPs with full attention, T / 12C with causal attention, plus 6 B T C V for
+ * the logits. A test compares this file with it.
  */
 #include <assert.h>
 #include <string.h>
@@ -76,13 +73,13 @@ uint32_t optimizer_moments(uint32_t optimizer)
 
 /* --- lists of work -------------------------------------------------------------------------- */
 
-/* Which of what a layer's backward pass makes is listed. */
+/* Parts of a layer's backward pass to list. */
 enum part { PART_INPUT = 1, PART_WEIGHT = 2 };
 
 struct list {
     struct work_list work;
-    bool rounded; /* products are those of bf16, and their operands in fp32 are rounded in front */
-    bool half;    /* all numbers are of 16 bits, but for those that models/kernel/precision.h names */
+    bool rounded; /* bf16 products, which first round their fp32 operands */
+    bool half;    /* all numbers have 16 bits, except those that models/kernel/precision.h names */
     uint32_t parts; /* sum of enum part, of a backward pass */
 };
 
@@ -163,7 +160,7 @@ static void linear_backward(struct list *list, struct linear l)
     linear_weight(list, l);
 }
 
-/* What sizes the kernels of a pass. */
+/* Sizes of the kernels of a pass. */
 struct sizes {
     uint64_t batch, tokens, rows; /* B, T, R */
     uint64_t own;                 /* rows of norms and sums: R, or a share with sequence parallelism */
@@ -171,7 +168,7 @@ struct sizes {
     bool joins, causal;           /* it norms that result; attention is causal */
     uint64_t logits;              /* rows of logits at a time */
     uint64_t width, inner, shared, ff; /* C, H D, the same of keys and values, F */
-    uint64_t for_all; /* columns of the part that tokens go through beside their experts; 0: none */
+    uint64_t for_all; /* columns of the shared expert; 0: none */
 };
 
 static struct sizes sizes_of(const struct network *n, uint64_t layer, uint64_t microbatch, uint64_t sequence)
@@ -199,14 +196,14 @@ static enum kernel norm_backward_of(const struct network *n)
 
 enum { BLOCK_LINEARS_MAX = 15 };
 
-/* Each expert's product of the rows that it is sent: as many as the others are. */
+/* Returns each expert's product of its rows; all experts get equally many rows. */
 static struct linear expert_linear(const struct network *n, struct sizes s, uint64_t out, uint64_t in)
 {
     uint64_t rows = s.rows * n->experts_chosen;
     return (struct linear){rows / n->experts + (rows % n->experts > 0), out, in, false, n->experts, false};
 }
 
-/* The feed-forward part: one, or experts behind their router. */
+/* Lists the linear layers of the feed-forward part: one part, or a router and experts. */
 static uint32_t ff_linears(const struct network *n, struct sizes s, struct linear *out)
 {
     const struct network_traits *traits = network_traits(n);
@@ -220,7 +217,7 @@ static uint32_t ff_linears(const struct network *n, struct sizes s, struct linea
     return count;
 }
 
-/* Of what all tokens go through beside their experts, and its gate: a number for each row. */
+/* Lists the linear layers of the shared expert and its gate, which has one number per row. */
 static uint32_t for_all_linears(struct sizes s, struct linear *out)
 {
     if (s.for_all == 0) return 0;
@@ -230,7 +227,7 @@ static uint32_t for_all_linears(struct sizes s, struct linear *out)
     return 3;
 }
 
-/* Of an attention to an encoder's result, whose keys and values have its rows. */
+/* Lists the linear layers of attention to an encoder's result; keys and values have the encoder's rows. */
 static uint32_t cross_linears(struct sizes s, struct linear *out)
 {
     uint64_t seen = s.batch * s.seen;
@@ -267,7 +264,7 @@ static void cross_core(const struct network *n, struct sizes s, enum kernel kern
         add(list, kernel, s.batch * n->heads * squares[i].count, squares[i].side, n->head_width);
 }
 
-/* Attention itself: scores, their softmax, and what they weigh. */
+/* Adds attention itself: scores, their softmax, and the weighted values. */
 static void block_core(const struct network *n, struct sizes s, struct list *list)
 {
     add(list, s.causal ? KERNEL_ATTENTION_FORWARD : KERNEL_ATTENTION_FULL_FORWARD,
@@ -282,7 +279,7 @@ static void block_core_backward(const struct network *n, struct sizes s, struct 
     cross_core(n, s, KERNEL_ATTENTION_FULL_BACKWARD, list);
 }
 
-/* Of the encoder's result, whose rows are divided as a layer's own are. */
+/* Adds the norm of the encoder's result, whose rows are split like a layer's own. */
 static void joining_norm(struct sizes s, enum kernel norm, struct list *list)
 {
     if (s.joins) add(list, norm, s.batch * s.seen / (s.rows / s.own), s.width, 0);
@@ -295,7 +292,7 @@ static uint32_t lone_sums(const struct network *n)
     return network_traits(n)->parallel ? 2 : 1;
 }
 
-/* What turns queries and keys, and norms them; there and back alike but for the norm's kernel. */
+/* Adds the rotation and the norms of queries and keys; forward and backward differ only in the norm's kernel. */
 static void block_positions(const struct network *n, struct sizes s, enum kernel norm, struct list *list)
 {
     const struct network_traits *traits = network_traits(n);
@@ -332,7 +329,8 @@ static void block_forward(const struct network *n, struct sizes s, struct list *
     if (network_norms_first(n)) add_times(list, lone_sums(n), KERNEL_RESIDUAL, s.own, s.width, 0);
 }
 
-/* Pre-norm: the backward pass starts behind the last product and needs nothing of its result. */
+/* Adds a block's recomputation. Pre-norm: the backward pass starts after the last product and needs nothing of its
+ * result. */
 static void block_recompute(const struct network *n, struct sizes s, struct list *list)
 {
     struct linear linears[BLOCK_LINEARS_MAX];
@@ -454,7 +452,7 @@ static uint32_t head_linears(const struct network *n, struct sizes s,
                              struct linear out[HEAD_LINEARS_MAX])
 {
     uint32_t count = 0;
-    if (network_classifies(n)) { /* of the first token alone */
+    if (network_classifies(n)) { /* only of the first token */
         if (n->pooler) out[count++] = (struct linear){s.batch, s.width, s.width, true, 1, false};
         out[count++] = (struct linear){s.batch, n->classes, s.width, true, 1, true};
         return count;
@@ -482,7 +480,8 @@ static void head_loss(const struct network *n, struct sizes s, struct list *list
         add_times(list, pieces[i].times, KERNEL_LOSS, pieces[i].rows, n->vocabulary, 0);
 }
 
-/* In front of the last product; of classes, of first tokens. A BERT of classes has none, nor has what norms behind its sums. */
+/* Returns true when a norm precedes the head's last product (with classes: a norm of first tokens). A BERT with
+ * classes and networks with norms after their sums have none. */
 static bool has_head_norm(const struct network *n)
 {
     return n->family == NETWORK_BERT ? !network_classifies(n) : network_norms_first(n);
@@ -516,7 +515,7 @@ static void head_backward(const struct network *n, struct sizes s, struct list *
 
 /* --- any layer ------------------------------------------------------------------------------ */
 
-/* What a backward pass makes for the weights is half of it. */
+/* Adds a profile's work; half of its backward pass counts for weight gradients. */
 static void opaque_work(const struct network *network, uint64_t layer, enum pass pass, uint64_t microbatch,
                         struct list *list)
 {
@@ -528,7 +527,7 @@ static void opaque_work(const struct network *network, uint64_t layer, enum pass
     case PASS_BACKWARD: ns = profile->backward_ns; break;
     case PASS_INPUT: ns = profile->backward_ns - profile->backward_ns / 2; break;
     case PASS_WEIGHT: ns = profile->backward_ns / 2; break;
-    case PASS_RECOMPUTE_CORE: /* nobody knows what that is */
+    case PASS_RECOMPUTE_CORE: /* unknown for a profile */
     case PASS_UPDATE:
     case PASS_COUNT: break;
     }

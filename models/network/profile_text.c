@@ -49,7 +49,7 @@ static enum status fail(const struct reader *r, const char *at, const char *form
     return error_set(r->err, STATUS_BAD_INPUT, "%s:%lu:%ld: %s", r->file, r->line, (long)(at - r->line_begin) + 1, text);
 }
 
-/* What stands there, for a message. */
+/* Returns the length of the text at a position, for a message. */
 static int found_length(const char *at)
 {
     size_t length = strcspn(at, " ,;\n\t");
@@ -202,7 +202,7 @@ static enum status order_nodes(struct reader *r)
     return STATUS_OK;
 }
 
-/* Bytes behind each layer: outputs that are still to be read. */
+/* Computes the bytes cut after each layer: outputs that later layers still read. */
 static void find_cuts(const struct reader *r, struct profile_text_layer *layers)
 {
     for (uint32_t i = 0; i < r->node_count; i++) {
