@@ -1,21 +1,22 @@
 /*
- * A run of a million spans has no million boxes to show: a screen is a thousand pixels wide.
+ * A run of a million spans cannot show a million boxes: a screen is a thousand pixels wide.
  *
- * Where the spans are few, each is a box. A quarter of a pixel of idle time cannot be seen, so
- * neighbours of one colour that are nearer than that become one box when one of them is narrow
- * (below three pixels); wide boxes of one job keep the line between their shards.
+ * If there are few spans, each is a box. A quarter of a pixel of idle time is invisible, so
+ * neighbours of one colour that are nearer become one box if one of them is narrow (below three
+ * pixels). Wide boxes of one job keep the line between their shards.
  *
- * Where they are many, the order of single spans is lost anyway, and drawing the one that happens to
- * fill most of a pixel would show noise as if it were order. What remains true is how the time of
- * each stretch is shared, so that is drawn:
+ * If there are many spans, the order of single spans is lost in any case. Drawing the span that
+ * happens to fill most of a pixel would show noise as if it were order. The shares of time in each
+ * interval are still correct, so these are drawn:
  *
  *     | idle  |                one bin of one row; a job's height is its share of the time
  *     | beta  |
  *     | alpha |
  *
- * Both ways read the spans once, in plan order, which is time order within a row: a row has one open
- * box (or one open bin with a sum per job), closed when the next one begins. The caller asks for
- * the count first and then for the boxes, so memory is that of the boxes that are drawn.
+ * Both ways read the spans once, in plan order, which is time order within a row. A row has one
+ * open box (or one open bin with a sum per job), which is closed when the next one begins. The
+ * caller first asks for the count and then for the boxes, so memory is needed only for boxes that
+ * are drawn.
  */
 #include "plots/plot_boxes.h"
 

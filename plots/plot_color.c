@@ -1,7 +1,7 @@
 /*
  * A table of hues; the middle shade is the mean of light and dark.
  *
- * The order matters as much as the hues: the first four are as far apart as four can be, since most
+ * The order of the hues matters too: the first four are as far apart as possible, since most
  * pictures have few jobs.
  */
 #include "plots/plot_color.h"

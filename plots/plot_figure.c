@@ -1,6 +1,6 @@
 /*
- * Bars lie: names of systems and models are long, and read where they stand. Lines have a colour for each pair
- * of series and label; what was published (or measured) is dashed with open circles, what was simulated solid with dots:
+ * Bars are horizontal, because names of systems and models are long. Lines have a colour for each pair of series and
+ * label; published (or measured) lines are dashed with open circles, simulated lines are solid with dots:
  *
  *     GPipe   ########  3.79             |     o - - o          o published
  *             =======   3.5              |   *-----*--o         * simulated

@@ -4,17 +4,17 @@
  *     script  --->  [ unlinked file ]  --->  stdin   gnuplot -d  stdout  --->  [ unlinked file ]
  *                                                                stderr  --->  [ unlinked file ]
  *
- * It reads the script on standard input and writes the picture to standard output, both of them
- * files without a name: no directory to make and clean, nothing left behind however this ends, and
- * no pipe that can fill while the other side waits. The picture then goes through base/files/file.h, which
- * knows how to be there whole or not at all. "-d" keeps gnuplot from reading the user's .gnuplot.
+ * gnuplot reads the script from standard input and writes the picture to standard output. Both are files without a
+ * name: there is no directory to make and clean, no file remains after any kind of end, and no pipe can fill while
+ * the other side waits. base/files/file.h then writes the picture whole or not at all. "-d" keeps gnuplot from
+ * reading the user's .gnuplot.
  *
- * The lines in front of the script depend on the form of the picture and are the only ones that do.
- * A PNG has two pixels for each one of the layout, for screens that have them; fonts and lines scale
- * along. pngcairo counts font sizes in points of 1/72 inch at 96 pixels per inch, the SVG in pixels.
+ * Only the lines before the script depend on the format of the picture. A PNG has two pixels for each pixel of the
+ * layout, for high-resolution screens; fonts and lines scale along. pngcairo counts font sizes in points of 1/72 inch
+ * at 96 pixels per inch, the SVG in pixels.
  *
- * posix_spawnp() says when there is no gnuplot on PATH; what it writes to standard error when it
- * fails becomes the message, from the first line that says something.
+ * posix_spawnp() reports a missing gnuplot. When gnuplot fails, the first informative line of its standard error
+ * becomes the message.
  */
 #include "plots/plot_gnuplot.h"
 
@@ -131,7 +131,7 @@ static int spawn(const struct streams *streams, pid_t *child)
     return code;
 }
 
-/* What gnuplot complained of: its first "line N: ...", else the first line that is not empty. */
+/* Finds gnuplot's error message: its first "line N: ...", else the first non-empty line. */
 static void first_message(FILE *file, char *message, size_t size)
 {
     char line[256];

@@ -1,4 +1,4 @@
-/* From a script to a picture. */
+/* Runs gnuplot to turn a script into a picture. */
 #ifndef SPILLWAY_PLOTS_PLOT_GNUPLOT_H
 #define SPILLWAY_PLOTS_PLOT_GNUPLOT_H
 
@@ -7,12 +7,13 @@
 #include "base/error.h"
 #include "plots/plot_script.h"
 
-/* Does `path` end as a picture that can be drawn does? Asked before the work is done. */
+/* Checks that `path` has the ending of a picture that can be drawn. Callers check before they start
+ * to work. */
 MUST_CHECK enum status plot_check_path(const char *path, struct error *err);
 
 /*
- * Let gnuplot draw `script` (its width and height set) to `path`; with `keep`, write the script
- * beside it first, so that it is there even where gnuplot is not.
+ * Lets gnuplot draw `script`, whose width and height are set, to `path`. With `keep`, first writes
+ * the script next to the picture, so that it exists even without gnuplot.
  */
 MUST_CHECK enum status plot_draw(const struct plot_script *script, const char *path, bool keep,
                                  struct error *err);

@@ -57,7 +57,7 @@ static const struct trace_place *place_of(const struct memory_plot *m, uint32_t 
     return trace ? &trace->places[place] : NULL;
 }
 
-/* Devices in order, hosts last: they are those with room. */
+/* Makes the panels: devices in order, then hosts, for places with capacity. */
 static enum status make_panels(struct memory_plot *m, struct error *err)
 {
     m->panel_count = m->view.device_count + m->view.host_count;
@@ -125,7 +125,7 @@ static void add_curve(struct memory_plot *m, const struct panel *panel, uint32_t
     const struct trace *trace = m->view.traces[side];
     const struct plot_window *window = &m->view.window;
     double stroke_s = stroke_px * (window->to_s - window->from_s) / window->width_px;
-    double before = 0; /* bytes in front of the stroke */
+    double before = 0; /* bytes before the stroke */
     struct stroke stroke = {.time_s = window->from_s};
     for (uint64_t i = 0; i < trace->level_count && trace->levels[i].time_s < window->to_s; i++) {
         const struct trace_level *level = &trace->levels[i];

@@ -1,8 +1,8 @@
 /*
  * gnuplot is good at axes, clipping and output formats, and poor at layout: it places labels by
- * guesses about fonts and legends where there is no room. So the layout is done here, in pixels,
- * and gnuplot is told exact positions; only the axis along the data keeps gnuplot's own units, so
- * that a kept script can be changed by hand without arithmetic.
+ * guesses about fonts, and legends where there is no room. The layout is therefore done here, in
+ * pixels, with exact positions for gnuplot. Only the axis along the data keeps gnuplot's own units,
+ * so that a kept script can be changed by hand without arithmetic.
  *
  *     (0,0) +--------------------------------------------+
  *           |  title                                     |
@@ -13,9 +13,9 @@
  *
  * Texts come from files (names of jobs, machines, policies). Inside single quotes gnuplot
  * substitutes nothing, neither `commands` nor macros; a quote is doubled, control characters become
- * spaces. Labels are "noenhanced", so that an underscore is an underscore; but bold type exists in
- * enhanced text alone (the SVG terminal takes "sans-serif:Bold" for the name of a font), so in bold
- * labels its special characters get a backslash.
+ * spaces. Labels are "noenhanced", so that an underscore is an underscore. Bold type exists only in
+ * enhanced text (the SVG terminal takes "sans-serif:Bold" for the name of a font), so special
+ * characters in bold labels get a backslash.
  */
 #include "plots/plot_script.h"
 
@@ -38,7 +38,7 @@ void plot_script_release(struct plot_script *script)
     *script = (struct plot_script){0};
 }
 
-/* Room for `more` characters and the NUL behind them. */
+/* Makes room for `more` characters and the NUL after them. */
 static bool make_room(struct plot_script *script, size_t more)
 {
     if (script->no_memory) return false;

@@ -43,7 +43,7 @@ static void add_titles(struct frame *frame, const char *title, const char *x_tit
     plot_script_text(&frame->script, frame->area.right_px, frame->area.bottom_px + 44, PLOT_RIGHT, small, x_title);
 }
 
-/* One of gnuplot's axes ("x" or "y"); of many labels every so many are shown. */
+/* Adds labels to one of gnuplot's axes ("x" or "y"); if there are many, only every n-th is shown. */
 static void add_ticks(struct plot_script *script, const char *axis, const struct plot_ticks *ticks)
 {
     plot_script_add(script, "set %stics out nomirror scale 0.5 font ',%d' tc rgb '#%06x'\n", axis, PLOT_SMALL_PX,

@@ -1,8 +1,8 @@
 /*
- * Pictures of a figure that was asked for at many points: curves, a heat map, the front of two figures.
+ * Pictures of a result at many points: curves, a heat map, the Pareto front of two results.
  *
- * As in plot.h: drawn by gnuplot, there whole or not at all; errors and `options` are those of plot.h (the window means
- * nothing here; keep_script leaves NAME.gp). Names are borrowed.
+ * As in plot.h, gnuplot draws, and a picture is written whole or not at all. Errors and `options` are as in plot.h;
+ * the window is unused, and keep_script leaves NAME.gp. Names are borrowed.
  */
 #ifndef SPILLWAY_PLOTS_PLOT_SWEEP_H
 #define SPILLWAY_PLOTS_PLOT_SWEEP_H
@@ -11,30 +11,30 @@
 
 enum { PLOT_CURVES_MAX = 16, PLOT_CELLS_MAX = 250000 };
 
-/* What an axis of a picture counts. */
+/* An axis: its title and labels. */
 struct plot_ticks {
     const char *title;         /* "link-rate (GB/s)" */
-    const char *const *labels; /* not NULL: values are 0, 1, 2, ..., which are called so */
+    const char *const *labels; /* if not NULL, values are 0, 1, 2, ... and have these labels */
     uint32_t label_count;
 };
 
 struct plot_curve {
-    const char *name; /* NULL when it is the only one */
+    const char *name; /* NULL if there is only one curve */
     const double *x, *y;
-    uint32_t count;   /* points; those whose y is NAN are left out */
+    uint32_t count;   /* points; points whose y is NAN are left out */
 };
 
-/* One line each, with its points. STATUS_LIMIT past PLOT_CURVES_MAX. */
+/* Draws one line per curve, with its points. Errors: STATUS_LIMIT beyond PLOT_CURVES_MAX. */
 MUST_CHECK enum status plot_curves(const struct plot_curve *curves, uint32_t count, const struct plot_ticks *x,
                                    const struct plot_ticks *y, const char *path, const struct plot_options *options,
                                    struct error *err);
 
-/* values[y * x->label_count + x], one cell each, darker where there is more; NAN: an empty cell. */
+/* Draws values[y * x->label_count + x] as cells, larger values darker; NAN: an empty cell. */
 MUST_CHECK enum status plot_heat(const double *values, const struct plot_ticks *x, const struct plot_ticks *y,
                                  const char *figure, const char *path, const struct plot_options *options,
                                  struct error *err);
 
-/* All points, faint; those on the front joined in order of x and marked. */
+/* Draws all points in a faint colour, and marks the points on the front, joined in order of x. */
 MUST_CHECK enum status plot_front(const double *x, const double *y, const bool *on_front, uint64_t count,
                                   const char *x_title, const char *y_title, const char *path,
                                   const struct plot_options *options, struct error *err);

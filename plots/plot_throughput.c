@@ -94,7 +94,8 @@ static double x_of(const struct throughput_plot *t, double tokens_per_s)
            tokens_per_s / t->most_tokens_per_s * (t->area.right_px - t->area.left_px);
 }
 
-/* Inside the bar at its end, where it cannot meet the line; beside it when it is too short. */
+/* Places the label inside the bar at its end, where it cannot meet the line, or next to a bar that
+ * is too short. */
 static void describe_bar(struct throughput_plot *t, double y_px, double tokens_per_s,
                          double makespan_s)
 {

@@ -1,5 +1,5 @@
 /*
- * Who ran what, when.
+ * Draws the operations of devices over time.
  *
  *     title                                                                      alpha
  *     makespan: predicted 1.38 s, measured 1.46 s (error -5.5 %)                 beta
@@ -12,14 +12,12 @@
  *                         |--------|--------|--------|--------|
  *                                                        time (s)
  *
- * Rows come in device order, within a device the prediction above its measurement, so that the eye
- * compares what belongs together. Idle time is the light track that shows between boxes. Boxes wide
- * enough carry the number of their shard; the rest is said by colour (plots/plot_color.h).
+ * Rows are in device order, with a device's prediction above its measurement for comparison. Idle time is the light
+ * track between boxes. Wide boxes carry the number of their shard; colour shows everything else (plots/plot_color.h).
  *
- * Everything is placed before gnuplot is asked (plots/plot_script.c); the boxes are one data block
- * in the units of the time axis. Copies are thin, since a row of them is either full or not, and
- * computations are what a reader follows. The host's cpu has a row below the devices where it computes;
- * the stream that reads batches is left out.
+ * The layout is complete before gnuplot starts (plots/plot_script.c); the boxes are one data block in the units of
+ * the time axis. Copies are thin, since a row of copies is either full or empty, and readers follow computations. The
+ * host's cpu has a row below the devices if it computes; the stream that reads batches is left out.
  */
 #include "plots/plot.h"
 
@@ -64,7 +62,7 @@ struct timeline {
     struct row *rows;
     uint32_t row_count;
     uint32_t device_kinds[STREAM_HOST], device_kind_count; /* rows of a device and side */
-    const char *middle_shade; /* what has it; NULL: nothing drawn */
+    const char *middle_shade; /* meaning of the middle shade; NULL: not drawn */
     bool joins;               /* there are collectives */
     uint32_t host_kinds[4], host_kind_count; /* the last rows are hosts' streams, side by side */
     double rows_height_px;
@@ -78,8 +76,8 @@ struct timeline {
 
 /* --- rows ----------------------------------------------------------------------------------- */
 
-/* Rows are numbered (device, side, kind), behind them those of hosts' streams that did anything
- * in the same way; sides without a trace have none. */
+/* Returns the number of a row. Rows are numbered by (device, side, kind), followed by the active streams of hosts in
+ * the same order. Sides without a trace have no rows. */
 static uint32_t row_index(const struct timeline *t, uint32_t side,
                           const struct trace_stream *stream)
 {
@@ -125,7 +123,7 @@ static void find_device_kinds(struct timeline *t)
     }
 }
 
-/* What stands in the legend. */
+/* Finds the entries of the legend. */
 static void find_passes(struct timeline *t)
 {
     bool loss = false, weights = false, spread = false;
@@ -220,7 +218,7 @@ static size_t make_boxes_with(struct timeline *t, const struct scratch *scratch,
     return count;
 }
 
-/* Spans when they are few, else shares, in as many bins as stay below the limit. */
+/* Chooses boxes of spans if there are few, else of shares, in as fine bins as the limit allows. */
 static void choose_boxes(struct timeline *t, const struct scratch *scratch)
 {
     t->box_count = make_boxes_with(t, scratch, NULL);

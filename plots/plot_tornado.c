@@ -1,12 +1,12 @@
 /*
- * What moves a result how far, as bars on both sides of where it stands.
+ * Draws the effect of each figure on a result, as bars to both sides of the result.
  *
  *     matmul_efficiency   [==========|============]        the widest on top
  *     memory_efficiency      [=======|=========]
  *     dispatch_latency            [==|==]
  *
- * Figures stand at the ends of each bar. A bar that lies on one side alone says that the figure works one way only: less
- * of it hurts and more does not help.
+ * The ends of each bar are labelled. A bar on only one side means that the figure works in one direction: less of it
+ * hurts, and more does not help.
  */
 #include "plots/plot.h"
 

@@ -1,11 +1,11 @@
 /*
  * A view is one trace or a pair of them, cut to a window of time.
  *
- * Two traces are drawn on one axis and in one set of rows, so they must be of the same machine and
- * jobs; they need not be of the same plan: two policies beside each other are a fair picture too,
- * as long as one is a prediction and one a measurement.
+ * Two traces are drawn on one axis and in one set of rows, so they must be of the same machine and jobs. They may be
+ * of different plans: a comparison of two policies is useful too, as long as one trace is a prediction and the other
+ * a measurement.
  *
- * The window begins at 0, not at the first span: times are those of the trace files.
+ * The window begins at 0, not at the first span, as do the times in trace files.
  */
 #include "plots/plot_view.h"
 
@@ -134,7 +134,7 @@ const char *plot_view_host_name(const struct plot_view *view, uint32_t host)
 
 /* --- words ---------------------------------------------------------------------------------- */
 
-/* What is left out of a picture, if anything is. Returns the length with that. */
+/* Appends a note when a picture does not show everything. Returns the new length. */
 static size_t say_first(uint32_t shown, uint32_t count, const char *what, char *text, size_t length, size_t size)
 {
     if (shown == count || length >= size) return length;

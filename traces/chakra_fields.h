@@ -1,4 +1,4 @@
-/* Numbers of the fields of Chakra's messages (et_def.proto): for reading and writing alone. */
+/* Field numbers of Chakra's messages (et_def.proto), only for reading and writing. */
 #ifndef SPILLWAY_TRACES_CHAKRA_FIELDS_H
 #define SPILLWAY_TRACES_CHAKRA_FIELDS_H
 

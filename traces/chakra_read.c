@@ -1,7 +1,6 @@
 /*
- * Reading one rank. The bytes are gone through twice: first counted and checked for form, then read into
- * arrays of the right size. Fields and attributes that nobody asks for are skipped, as protocol buffers
- * want it; what is asked for has to have a type that can hold it.
+ * Reads one rank. The bytes are read twice: first to count and check, then into arrays of the right size. Unknown
+ * fields and attributes are skipped, as protocol buffers require; known ones must have a type that can hold them.
  */
 #include "traces/chakra.h"
 
@@ -254,7 +253,7 @@ static enum status read_node(struct arena *arena, struct protobuf_in in, struct 
 
 /* --- files ---------------------------------------------------------------------------------- */
 
-/* The next message of the file, behind its length; *some is false at the end. */
+/* Reads the next message of the file, which follows its length; *some is false at the end. */
 static enum status next_message(struct protobuf_in *file, struct protobuf_in *message, bool *some,
                                 struct error *err)
 {

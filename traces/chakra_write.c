@@ -1,4 +1,4 @@
-/* Writing nodes. A node is put together in memory, since its length goes in front of it. */
+/* Writes nodes. A node is built in memory, since its length comes before it. */
 #include "traces/chakra.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@ void chakra_writer_release(struct chakra_writer *writer)
     protobuf_out_release(&writer->attribute);
 }
 
-/* The message behind its length; it is empty then. */
+/* Writes the length and the message, and empties the message. */
 static enum status flush(struct protobuf_out *message, struct file_out *file, struct error *err)
 {
     uint8_t length[PROTOBUF_VARINT_BYTES];

@@ -1,27 +1,27 @@
 /*
- * Traces for the viewers that people have: chrome://tracing and ui.perfetto.dev.
+ * Traces for common viewers: chrome://tracing and ui.perfetto.dev.
  *
- * The format is old and loosely kept, and a file that one viewer draws well another refuses; this
- * writes the part on which they agree. A device of a trace is a process, a stream a thread:
+ * The format is old and loosely defined, and viewers differ in the files that they accept. This writer uses the
+ * common part. A device of a trace is a process, a stream a thread:
  *
  *     predicted gpu0     compute   [ job-1 shard 0 forward ][ job-1 shard 1 ...
  *                        h2d       [ ... ]--\ (flow)
  *                        memory    ___/~~~~
  *     measured gpu0      compute   ...
  *
- * Time. Viewers count nanoseconds and expect that events of one track nest or are disjoint; two
- * that overlap by a rounding error are drawn wrongly or dropped. So both ends of a span are rounded
- * to nanoseconds and the duration is their difference: rounding is monotonic, disjoint spans stay
- * disjoint. Microseconds are written with the fraction, and the number is nudged up by one unit in
- * the last place where a reader that multiplies by 1000 and cuts off would lose a nanosecond
- * (1.001 us * 1000 is 1000.999...). Above 2^53 ns a double no longer holds a nanosecond: refused.
+ * Time. Viewers count nanoseconds and expect that events of one track nest or are disjoint. Two events that overlap
+ * by a rounding error are drawn wrongly or dropped. Both ends of a span are therefore rounded to nanoseconds and the
+ * duration is their difference: rounding is monotonic, so disjoint spans stay disjoint. Microseconds are written with
+ * their fraction. A reader that multiplies by 1000 and truncates may lose a nanosecond (1.001 us * 1000 is
+ * 1000.999...); the number is then raised by one unit in the last place. Above 2^53 ns a double no longer holds a
+ * nanosecond: refused.
  *
- * Arrows go from each H2D copy to the first computation behind it in its unit. A unit instance is a
- * run of spans with successive numbers whose op_index starts at 0; the copies met since the last
- * computation are kept as a range of indexes, so the pass is linear whatever the file holds.
+ * Arrows go from each H2D copy to the next computation in its unit. A unit instance is a sequence of spans with
+ * successive numbers whose op_index starts at 0. The copies since the last computation are kept as a range of
+ * indexes, so the pass is linear for every file.
  *
- * Counters: memory of each place from the levels; the rate of each copy stream as a step at the
- * start and one back to zero at the end of a copy, left out where the next one begins at once.
+ * Counters: memory of each place from the levels; the rate of each copy stream as a step at the start of a copy and a
+ * step to zero at its end, unless the next copy begins at once.
  *
  * Source: "Trace Event Format" (Google, 2016), complete, metadata, counter and flow events.
  */
@@ -222,7 +222,7 @@ static void write_flow(struct chrome *chrome, uint32_t t, const struct trace_spa
     write_flow_end(chrome, t, compute, false, nanoseconds(compute->start_s));
 }
 
-/* Does `span` begin another unit instance than the span in front of it is in? */
+/* Returns true when `span` begins another unit instance than the previous span's. */
 static bool begins_instance(const struct trace_span *before, const struct trace_span *span)
 {
     return span->op_index == 0 || span->number != before->number + 1 || span->job != before->job ||
@@ -232,7 +232,7 @@ static bool begins_instance(const struct trace_span *before, const struct trace_
 static void write_flows(struct chrome *chrome, uint32_t t)
 {
     const struct trace *trace = chrome->traces[t];
-    uint64_t first = 0; /* of the spans of this instance behind its last computation */
+    uint64_t first = 0; /* first span of this instance after its last computation */
     for (uint64_t i = 0; i < trace->span_count; i++) {
         const struct trace_span *span = &trace->spans[i];
         if (i > 0 && begins_instance(&trace->spans[i - 1], span)) first = i;

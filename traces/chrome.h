@@ -1,7 +1,7 @@
 /*
- * Traces for chrome://tracing and ui.perfetto.dev: a process per device and per trace, a track per
- * stream, counters of memory, flow arrows from a copy to the computation that needed it. Events of
- * one track never overlap. Gzip when the name ends in .gz.
+ * Writes traces for chrome://tracing and ui.perfetto.dev: a process per device and per trace, a
+ * track per stream, counters of memory, flow arrows from a copy to the computation that needs it.
+ * Events of one track never overlap. Compressed when the name ends in .gz.
  */
 #ifndef SPILLWAY_TRACES_CHROME_H
 #define SPILLWAY_TRACES_CHROME_H
@@ -9,8 +9,8 @@
 #include "traces/trace.h"
 
 /*
- * `traces`: one, or a prediction and its measurement, shown as processes "predicted gpu0" and
- * "measured gpu0" beside each other; of one plan, the measured events then carry predicted_us.
+ * Writes one trace, or a prediction and its measurement, as processes "predicted gpu0" and
+ * "measured gpu0". If both are of one plan, measured events also carry predicted_us.
  * minibatch_limit > 0 keeps only the first minibatches of each job, and memory up to their end.
  * Errors: STATUS_LIMIT for a run of more than 104 days (2^53 nanoseconds); STATUS_NO_MEMORY,
  * STATUS_IO.

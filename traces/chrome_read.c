@@ -1,6 +1,6 @@
 /*
- * Events are collected, sorted by track and time, thinned to what does not lie inside of another, and told apart by what
- * they do and what they are called. Names and tracks are borrowed from the text's tree until the trace has copies.
+ * Events are collected, sorted by track and time, reduced to outermost events, and classified by kind and name. Names
+ * and tracks are borrowed from the text's tree until the trace has copies.
  */
 #include "traces/chrome_read.h"
 
@@ -168,7 +168,7 @@ static int by_time(const void *left, const void *right)
     return by_track_and_time(left, right);
 }
 
-/* What a device did, or what is outermost; without overlaps on a track. */
+/* Keeps the work of devices, or else outermost events; removes overlaps on a track. */
 static void thin(struct reading *r)
 {
     bool some = false;

@@ -1,24 +1,25 @@
 /*
- * How far a prediction is off, and where that comes from.
+ * The error of a prediction, and its causes.
  *
  * Both traces number their spans in plan order, so span i of one and span i of the other are the
- * same operation: one pass over both sums the time of each class and keeps the operations that
- * differ most in a list of twenty, sorted by insertion. No search, no matching by time.
+ * same operation. One pass over both sums the time of each class and keeps the operations with the
+ * largest differences in a list of twenty, sorted by insertion. There is no search and no matching
+ * by time.
  *
  * Four classes add up to the life of a compute stream and two copy streams: computing, copying in
- * either direction, and waiting, which is what a compute stream does between its first and its last
- * span while it does not compute. A worked example, two devices, seconds:
+ * either direction, and waiting, the time between a compute stream's first and last span in which
+ * it does not compute. A worked example, two devices, seconds:
  *
  *                predicted   measured    difference per stream   share of measured makespan 10 s
  *     compute      12          13             -1 / 2                     -5 %
  *     waiting       6           5             +1 / 2                     +5 %
  *
- * The prediction computes too fast and waits too long; the two cancel in the makespan, which is why
- * a good makespan alone proves little. Dividing by the number of streams that ran anything (not by
- * all there are) keeps idle devices from hiding an error.
+ * The prediction computes too fast and waits too long. The two errors cancel in the makespan, so a
+ * good makespan by itself proves little. Dividing by the number of active streams (not of all
+ * streams) keeps idle devices from hiding an error.
  *
- * The host stream, which reads batches, is in no class: it is neither a device nor a copy, and what
- * it delays shows as waiting.
+ * The host stream, which reads batches, belongs to no class: it is neither a device nor a copy, and
+ * its delays show as waiting.
  */
 #include "traces/compare.h"
 
@@ -111,7 +112,7 @@ static void sum_streams(const struct trace *trace, struct stream_sum *sums)
     }
 }
 
-/* predicted / measured - 1; false when nothing was measured of what was predicted. */
+/* Computes predicted / measured - 1. Returns false when measured is 0 and predicted is not. */
 static bool relative_error(double predicted, double measured, double *out)
 {
     *out = 0;

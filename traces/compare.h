@@ -1,14 +1,14 @@
 /*
- * A prediction beside its measurement: how far off, and where it comes from.
+ * Compares a prediction with its measurement: the error, and its causes.
  */
 #ifndef SPILLWAY_TRACES_COMPARE_H
 #define SPILLWAY_TRACES_COMPARE_H
 
 #include "traces/trace.h"
 
-/* Classes of time. Waiting is what a compute stream does between its first and its last span while
- * it does not compute. "cpu" is what the host's processor computes, "read" and "write" what goes from
- * and to storage; the stream that reads batches is in none of them. */
+/* Classes of time. Waiting is the time between a compute stream's first and last span in which it
+ * does not compute. "cpu" counts computations of the host's processor, "read" and "write" transfers
+ * from and to storage. The stream that reads batches belongs to no class. */
 enum compare_class {
     COMPARE_COMPUTE,
     COMPARE_H2D,
@@ -25,14 +25,13 @@ extern const char *const compare_class_names[COMPARE_CLASS_COUNT];
 
 struct compare_class_result {
     double predicted_s, measured_s; /* summed over streams */
-    double error;                   /* predicted / measured - 1; 0 when both are 0 */
-    bool error_known;               /* false: something was predicted and nothing measured */
-    double share;                   /* part of the makespan difference: (predicted - measured)
-                                       per stream of that class that ran anything, over the
-                                       measured makespan */
+    double error;                   /* predicted / measured - 1; 0 if both are 0 */
+    bool error_known;               /* false: measured is 0 and predicted is not */
+    double share;                   /* part of the makespan's difference: (predicted - measured)
+                                       per active stream of the class, over the measured makespan */
 };
 
-struct compare_off { /* an operation that was far off */
+struct compare_off { /* an operation with a large error */
     uint64_t predicted_index, measured_index; /* into the spans of the traces */
     double difference_s; /* predicted minus measured duration */
 };
@@ -52,14 +51,14 @@ struct comparison {
     struct compare_class_result classes[COMPARE_CLASS_COUNT];
     struct compare_off worst[COMPARE_WORST_MAX]; /* the largest difference first */
     uint32_t worst_count;
-    struct compare_job *jobs; /* those of the traces; in `arena` */
+    struct compare_job *jobs; /* the traces' jobs; in `arena` */
     uint32_t job_count;
     struct arena arena;
 };
 
-/* Errors: STATUS_BAD_INPUT when the traces are of different plans, the first is not a prediction,
- * the second not a measurement, or one of them is not complete or has no spans. *out is untouched
- * then. */
+/* Compares two traces. Errors: STATUS_BAD_INPUT when the traces are of different plans, the first
+ * is not a prediction, the second is not a measurement, or one of them is incomplete or has no
+ * spans. *out is untouched then. */
 MUST_CHECK enum status compare_traces(const struct trace *predicted, const struct trace *measured,
                                       struct comparison *out, struct error *err);
 void comparison_release(struct comparison *comparison);

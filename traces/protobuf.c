@@ -18,7 +18,7 @@ void protobuf_out_release(struct protobuf_out *out)
     *out = (struct protobuf_out){0};
 }
 
-/* Room for so many bytes more; NULL when there is none. */
+/* Makes room for `more` bytes; returns NULL when there is no memory. */
 static uint8_t *extend(struct protobuf_out *out, size_t more)
 {
     if (out->failed) return NULL;

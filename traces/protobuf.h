@@ -1,16 +1,16 @@
 /*
- * The wire format of protocol buffers, as far as execution traces need it: fields one after the other, each
- * with a number and one of four forms.
+ * The wire format of protocol buffers, as needed for execution traces: a sequence of fields, each with a number and
+ * one of four forms.
  *
- *     form 0  VARINT   seven bits a byte, the lowest first, the top bit says that more follow
- *     form 1  FIXED64  eight bytes, the lowest first
- *     form 2  BYTES    a varint, then so many bytes: a string, a message, or many numbers in a row
+ *     form 0  VARINT   seven bits per byte, lowest first; the top bit means that more bytes follow
+ *     form 1  FIXED64  eight bytes, lowest first
+ *     form 2  BYTES    a varint n, then n bytes: a string, a message, or packed numbers
  *     form 5  FIXED32  four bytes
  *
- * Written by hand rather than by protobuf-c: two messages of few fields are all there is, a generated
- * decoder cannot say at which byte a file is broken, and one dependency less is to be installed.
+ * It is written by hand instead of using protobuf-c. There are only two messages of few fields, a generated decoder
+ * cannot report the byte at which a file is broken, and it would be another dependency to install.
  *
- * Source: Protocol Buffers, "Encoding" (protobuf.dev); message streams prefix each with its length.
+ * Source: Protocol Buffers, "Encoding" (protobuf.dev); in message streams a length precedes each message.
  */
 #ifndef SPILLWAY_TRACES_PROTOBUF_H
 #define SPILLWAY_TRACES_PROTOBUF_H
@@ -27,8 +27,8 @@ enum { PROTOBUF_VARINT_BYTES = 10 };
 
 /* --- writing -------------------------------------------------------------------------------- */
 
-/* A message that grows. Zeroed it is empty; the caller frees it with protobuf_out_release(). An allocation
- * that fails is remembered in `failed`, and what follows does nothing. */
+/* A growing message. Zeroed, it is empty; the caller frees it with protobuf_out_release(). A failed allocation is
+ * remembered in `failed`, and later calls do nothing. */
 struct protobuf_out {
     uint8_t *bytes;
     size_t length, capacity;
@@ -36,10 +36,10 @@ struct protobuf_out {
 };
 void protobuf_out_release(struct protobuf_out *out);
 
-/* The number in at most PROTOBUF_VARINT_BYTES bytes; returns how many. */
+/* Encodes a number in at most PROTOBUF_VARINT_BYTES bytes; returns their number. */
 size_t protobuf_varint(uint64_t value, uint8_t bytes[PROTOBUF_VARINT_BYTES]);
 
-/* Fields of a message. Repeated numbers are packed: one field for all of them. */
+/* Append fields. Repeated numbers are packed into one field. */
 void protobuf_out_u64(struct protobuf_out *out, uint32_t field, uint64_t value);
 void protobuf_out_double(struct protobuf_out *out, uint32_t field, double value);
 void protobuf_out_bytes(struct protobuf_out *out, uint32_t field, const void *bytes, size_t length);
@@ -48,9 +48,9 @@ void protobuf_out_packed(struct protobuf_out *out, uint32_t field, const uint64_
 
 /* --- reading -------------------------------------------------------------------------------- */
 
-/* What is left of a message: bytes [at, end) of a file, borrowed. */
+/* The unread part of a message: bytes [at, end) of a file, borrowed. */
 struct protobuf_in {
-    const char *name; /* of the file, for messages */
+    const char *name; /* name of the file, for messages */
     const uint8_t *bytes;
     size_t at, end;
 };
@@ -58,20 +58,21 @@ struct protobuf_in {
 struct protobuf_field {
     uint32_t number;
     enum protobuf_form form;
-    size_t at;      /* where it begins in the file */
-    uint64_t value; /* of a varint or a fixed one: its bits */
+    size_t at;      /* its first byte in the file */
+    uint64_t value; /* bits of a varint or fixed number */
     struct protobuf_in inside; /* BYTES */
 };
 
-/* "NAME: byte AT: message", STATUS_BAD_INPUT. */
+/* Sets the error "NAME: byte AT: message" and returns STATUS_BAD_INPUT. */
 enum status protobuf_fail(const struct protobuf_in *in, size_t at, struct error *err, const char *format, ...)
     PRINTF_LIKE(4, 5);
 
-/* At the end: *some is false. Errors: STATUS_BAD_INPUT, with the byte, for what is cut off or no field. */
+/* Reads the next field. *some is false at the end. Errors: STATUS_BAD_INPUT, with the byte, for a truncated or
+ * invalid field. */
 MUST_CHECK enum status protobuf_in_next(struct protobuf_in *in, struct protobuf_field *out, bool *some,
                                         struct error *err);
 
-/* A varint alone: a length in front of a message, or one of numbers in a row. */
+/* Reads a bare varint: the length of a message, or one of packed numbers. */
 MUST_CHECK enum status protobuf_in_varint(struct protobuf_in *in, uint64_t *out, struct error *err);
 
 double protobuf_double(uint64_t bits); /* of a FIXED64 */

@@ -35,7 +35,7 @@ const char *const trace_source_names[2] = {"predicted", "measured"};
 
 enum { NAME_BYTES = 64 };
 
-/* Of thousands of devices, so put together from parts. The end of it. */
+/* Writes a device's name from parts, because there may be thousands of devices. Returns its end. */
 static char *device_name(char name[NAME_BYTES], const char *prefix, uint32_t device)
 {
     int length = snprintf(name, NAME_BYTES, "%s%" PRIu32, prefix, device);

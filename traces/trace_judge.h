@@ -1,6 +1,6 @@
 /*
- * The judge of traces, span by span, so that a trace can be judged while it is read. trace_check() asks it about a
- * whole trace; the rules are listed there.
+ * Checks traces span by span, so that a trace can be checked while it is read. trace_check() applies it to a whole
+ * trace and lists the rules.
  *
  *     trace_judge_begin    streams, places and jobs
  *     trace_judge_span     each span, in the order of the trace
@@ -14,14 +14,15 @@
 
 struct trace_judge {
     struct arena arena;
-    const struct trace *trace; /* its spans and levels are not looked at; borrowed */
+    const struct trace *trace; /* borrowed; its spans and levels are ignored */
     double *stream_end_s;      /* per stream: the end of its last span */
     double (*bounds_s)[2];     /* per job: first and last time; the first is -1 before its first span */
     uint64_t span_count, last_number, level_count;
     double first_s, last_s, level_s;
 };
 
-/* Zeroed struct in; the caller releases it, also after an error. Errors of all: STATUS_CHECK; STATUS_NO_MEMORY. */
+/* The caller zeroes *judge, and releases it also after an error. Errors of all functions: STATUS_CHECK;
+ * STATUS_NO_MEMORY. */
 MUST_CHECK enum status trace_judge_begin(struct trace_judge *judge, const struct trace *trace, struct error *err);
 MUST_CHECK enum status trace_judge_span(struct trace_judge *judge, const struct trace_span *span, struct error *err);
 MUST_CHECK enum status trace_judge_level(struct trace_judge *judge, const struct trace_level *level, struct error *err);

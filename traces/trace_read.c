@@ -434,7 +434,7 @@ static enum status read_level(const struct trace_reader *s, const struct json_el
 
 /* --- the reader ----------------------------------------------------------------------------- */
 
-/* What the judge says has no place but the file. */
+/* Adds the file name to the judge's error, which has no other position. */
 static enum status judged(const struct trace_reader *s, enum status status, struct error *err)
 {
     return status == STATUS_CHECK ? error_add(err, "%s", json_input_name(json_stream_head(s->json))) : status;
