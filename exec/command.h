@@ -1,6 +1,6 @@
 /*
- * The commands of spillway-exec, each with arguments of its own: argv[0] is its name. What they print and write is complete,
- * or they fail. *stop turns true when they should end early.
+ * The commands of spillway-exec, each with its own arguments; argv[0] is its name. A command either completes its
+ * output or fails. *stop becomes true when the command should end early.
  */
 #ifndef SPILLWAY_EXEC_COMMAND_H
 #define SPILLWAY_EXEC_COMMAND_H
@@ -15,7 +15,7 @@ typedef enum status command_function(int argc, char **argv, const volatile bool 
 command_function command_run, command_check, command_checkpoints, command_measure, command_detect, command_devices;
 command_function command_gpu_rates; /* with CUDA */
 
-/* A hardware file, whole or not at all; "-" is standard output. */
+/* Writes a hardware file, whole or not at all; "-" is standard output. */
 MUST_CHECK enum status command_write_hardware(const struct hardware *hardware, const char *path, struct error *err);
 
 #endif

@@ -1,18 +1,17 @@
 /*
- * A job's training state on disk: what a run that was stopped, killed or cut off from its power needs
- * to go on as if nothing had happened.
+ * A job's training state on disk: everything that a run needs to continue with the same bits after it was stopped,
+ * was killed or lost power.
  *
  *     FOLDER/JOB/step-0000000120.safetensors      120 minibatches are done
  *
- * One file per job and step. It does not show how the network was cut into shards nor on which device
- * anything lay, so it may be continued on another number of devices and by another policy. It is a
- * safetensors file: parameters under their Hugging Face names, moments as "exp_avg.NAME" and
- * "exp_avg_sq.NAME", the loss of every minibatch so far as "spillway.losses" (F64), checksums as
- * "spillway.crc32" (U32); metadata says which training it is of. Other software can read the weights
- * out of it.
+ * There is one file per job and step. It does not depend on the cut into shards or on the devices, so a run may
+ * continue with another number of devices and another policy. It is a safetensors file: parameters under their
+ * Hugging Face names, moments as "exp_avg.NAME" and "exp_avg_sq.NAME", the losses of all minibatches so far as
+ * "spillway.losses" (F64), checksums as "spillway.crc32" (U32). Metadata identifies the training. Other software can
+ * read the weights from it.
  *
- * A file is complete when it has its final name: it is written as step-N.tmp, synced, renamed, and
- * the folder synced, before an older one is removed. Nothing here knows of runs or threads.
+ * A file is complete when it has its final name. It is written as step-N.tmp, synced and renamed, and the folder is
+ * synced, before an older file is removed. This module knows nothing of runs and threads.
  */
 #ifndef SPILLWAY_EXEC_CHECKPOINT_H
 #define SPILLWAY_EXEC_CHECKPOINT_H
@@ -27,27 +26,27 @@
 
 enum { CHECKPOINT_KEEP_MAX = 1000000 };
 
-/* When reading: how long the data are is not known, and not compared. */
+/* For reading: the length of the data is unknown and not compared. */
 #define CHECKPOINT_ANY_TOKENS UINT64_MAX
 
-/* A job and where its state is: saved from there, or read into there. */
+/* A job and the memory of its state, from which it is saved or into which it is read. */
 struct checkpoint_subject {
-    const struct job *job; /* names of files do not matter, nor its end unless the rate depends on it */
-    uint64_t data_tokens;  /* in its data; 0: drawn from the seed; or CHECKPOINT_ANY_TOKENS */
-    uint64_t held_out_tokens; /* the same of its held-out data, if it is evaluated */
-    const struct state_tables *tables; /* per shard: of its state; when reading, also of its values */
+    const struct job *job; /* file names are ignored, and so is the number of steps unless the rate depends on it */
+    uint64_t data_tokens;  /* tokens in its data; 0: drawn from the seed; or CHECKPOINT_ANY_TOKENS */
+    uint64_t held_out_tokens; /* tokens in its held-out data, if it is evaluated */
+    const struct state_tables *tables; /* per shard: tables of its state; for reading also tables of its values */
     uint32_t shard_count;
-    float *const *states;  /* per shard: laid out so. NULL: only to be looked for */
+    float *const *states;  /* per shard: memory with this layout. NULL: only search */
 };
 
-/* What has been measured on the way. */
+/* Losses and evaluations so far. */
 struct checkpoint_history {
-    double *losses;                /* of each minibatch so far */
-    struct evaluated *evaluations; /* so far, in their order. When reading, NULL: they are not wanted */
-    uint64_t evaluation_count;     /* when reading: for how many there is room, then how many they are */
+    double *losses;                /* losses of all minibatches so far */
+    struct evaluated *evaluations; /* evaluations so far, in order. NULL when reading: not wanted */
+    uint64_t evaluation_count;     /* when reading: capacity before the call, number after it */
 };
 
-/* What computed: equal bits are promised where all of it is equal. */
+/* The software and hardware of a run. Equal bits are promised if all of it is equal. */
 struct checkpoint_origin {
     const char *backend;   /* "host" */
     const char *libraries; /* "oneDNN 2.6.3 (avx512_core)" */
@@ -56,23 +55,22 @@ struct checkpoint_origin {
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-struct checkpoint_folder; /* opaque: one that is written into */
+struct checkpoint_folder; /* opaque: a folder open for writing */
 
 /*
- * Make the folder if it is not there, and keep other writers out of it until it is closed. `keep` is
- * how many checkpoints of a job stay, 1 or more. `disk` and `path` are borrowed. The caller closes it
- * with checkpoint_folder_close(). Errors: STATUS_IO, STATUS_NO_MEMORY.
+ * Opens a folder, makes it if it does not exist, and locks it against other writers until it is closed. `keep` is the
+ * number of checkpoints to keep per job, at least 1. `disk` and `path` are borrowed. The caller closes it with
+ * checkpoint_folder_close(). Errors: STATUS_IO, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status checkpoint_folder_open(struct disk *disk, const char *path, uint64_t keep,
                                               struct checkpoint_folder **out, struct error *err);
 void checkpoint_folder_close(struct checkpoint_folder *folder); /* NULL is fine */
 
 /*
- * Write the checkpoint of `step` minibatches, 1 or more, and what was measured until then. When the
- * call succeeds it survives a power cut, and only then older ones go: all but the newest ones and that
- * of the best evaluation. When it fails, those that were
- * complete before still are. Checkpoints of later steps are removed: they were not whole when this
- * run began. From one thread at a time per job.
+ * Writes the checkpoint after `step` minibatches, at least 1, with the losses and evaluations so far. When the call
+ * succeeds the checkpoint survives a loss of power. Only then older checkpoints are removed, except the newest and
+ * the one of the best evaluation. When the call fails, older checkpoints stay complete. Checkpoints of later steps
+ * are removed: they were damaged when this run began. Only one thread at a time per job.
  * Errors: STATUS_IO, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status checkpoint_write(struct checkpoint_folder *folder,
@@ -84,33 +82,31 @@ MUST_CHECK enum status checkpoint_write(struct checkpoint_folder *folder,
 /* --- reading ---------------------------------------------------------------------------------- */
 
 struct checkpoint_found {
-    uint64_t step;          /* 0: there is none */
+    uint64_t step;          /* 0: no checkpoint */
     double first_loss, final_loss; /* may be NaN or infinite */
-    uint64_t evaluation_count; /* of held-out data as the subject has it; then ... */
+    uint64_t evaluation_count; /* number of evaluations on the subject's held-out data; then ... */
     double last_evaluation;    /* ... may be NaN or infinite, ... */
     uint64_t best_step;        /* ... 0: none was finite ... */
     double best_evaluation;
     char backend[32], libraries[256];
     uint64_t threads;
-    uint32_t passed_over;   /* newer ones that are not whole ... */
-    char reason[512];       /* ... and what is wrong with the newest of them */
+    uint32_t passed_over;   /* number of newer damaged checkpoints ... */
+    char reason[512];       /* ... and the fault of the newest one */
 };
 
 /*
- * The newest whole checkpoint of a job: every byte of it is read and checked.
- * Errors: STATUS_CHECK when there are checkpoints and none of them is whole; STATUS_BAD_INPUT when the
- * newest whole one is of another training; STATUS_IO when the folder cannot be listed;
- * STATUS_NO_MEMORY.
+ * Finds the newest undamaged checkpoint of a job. It reads and checks every byte.
+ * Errors: STATUS_CHECK when all checkpoints are damaged; STATUS_BAD_INPUT when the newest undamaged one is of another
+ * training; STATUS_IO when the folder cannot be listed; STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status checkpoint_find(struct disk *disk, const char *path,
                                        const struct checkpoint_subject *subject,
                                        struct checkpoint_found *out, struct error *err);
 
 /*
- * Fill the subject's states and, unless they are NULL, `history` and `found` from the checkpoint of that
- * step, checking it again. Evaluations on other held-out data than the subject's are left out.
- * Errors: STATUS_CHECK, STATUS_BAD_INPUT, STATUS_IO, STATUS_NO_MEMORY; what was to be filled is
- * undefined then.
+ * Reads the checkpoint of `step` into the subject's states and, unless NULL, `history` and `found`, and checks it
+ * again. Evaluations on other held-out data than the subject's are left out.
+ * Errors: STATUS_CHECK, STATUS_BAD_INPUT, STATUS_IO, STATUS_NO_MEMORY; all outputs are undefined then.
  */
 MUST_CHECK enum status checkpoint_read(struct disk *disk, const char *path,
                                        const struct checkpoint_subject *subject, uint64_t step,
@@ -118,7 +114,7 @@ MUST_CHECK enum status checkpoint_read(struct disk *disk, const char *path,
                                        struct checkpoint_found *found,
                                        struct error *err);
 
-/* The highest step that a file of the job claims, whole or not; 0: there is none. STATUS_IO. */
+/* Returns in *out the highest step in the job's file names, damaged or not; 0: no file. Errors: STATUS_IO. */
 MUST_CHECK enum status checkpoint_last_name(struct disk *disk, const char *path,
                                             const struct job *job, uint64_t *out,
                                             struct error *err);

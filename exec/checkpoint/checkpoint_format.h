@@ -1,6 +1,6 @@
 /*
- * The format of a checkpoint's file: its name, which training it is of, its tensors. For
- * checkpoint.c, checkpoint_write.c and checkpoint_read.c alone.
+ * The format of a checkpoint's file: its name, the identity of the training, its tensors. Only for checkpoint.c,
+ * checkpoint_write.c and checkpoint_read.c.
  */
 #ifndef SPILLWAY_EXEC_CHECKPOINT_FORMAT_H
 #define SPILLWAY_EXEC_CHECKPOINT_FORMAT_H
@@ -11,17 +11,17 @@
 #include "exec/files/safetensors.h"
 
 enum {
-    CHUNK_BYTES = 1 << 20, /* a checksum is taken while the piece is in the cache */
-    VALUE_BYTES = 8192     /* of a metadata value; networks take the most, below 2 KiB */
+    CHUNK_BYTES = 1 << 20, /* a piece is checksummed while it is in the cache */
+    VALUE_BYTES = 8192     /* longest metadata value; networks need the most, below 2 KiB */
 };
 
-extern const char checkpoint_version[]; /* of the format, as it stands in the metadata */
+extern const char checkpoint_version[]; /* version of the format, as in the metadata */
 extern const char checkpoint_temporary_end[], checkpoint_final_end[];
 extern const char checkpoint_losses_name[], checkpoint_evaluations_name[], checkpoint_checksums_name[];
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* FOLDER/JOB/step-0000000120 and an ending, or, when the ending is NULL, FOLDER/JOB. */
+/* Writes FOLDER/JOB/step-0000000120 followed by `ending`; only FOLDER/JOB if the ending is NULL. */
 MUST_CHECK enum status checkpoint_path(char out[PATH_MAX], const char *folder, const struct job *job,
                                        uint64_t step, const char *ending, struct error *err);
 
@@ -32,15 +32,15 @@ struct checkpoint_listing {
     struct error error;
 };
 
-/* The steps of a job of which there are files with this ending; none when there is no folder. The
- * caller frees out->steps, also after an error. */
+/* Lists the steps of a job's files with this ending; empty if the folder does not exist. The caller frees out->steps,
+ * also after an error. */
 MUST_CHECK enum status checkpoint_list(struct disk *disk, const char *folder, const struct job *job,
                                        const char *ending, struct checkpoint_listing *out,
                                        struct error *err);
 
 /* --- which training it is --------------------------------------------------------------------- */
 
-/* Metadata that must be equal in a checkpoint and in the job that continues it. */
+/* Metadata that must be equal in a checkpoint and in the job that continues from it. */
 enum { KEY_JOB, KEY_NETWORK, KEY_SEQUENCE, KEY_MICROBATCH, KEY_MICROBATCHES, KEY_PRECISION,
        KEY_OPTIMIZER, KEY_SEED, KEY_DATA, KEY_DATA_TOKENS, KEY_COUNT };
 extern const char *const checkpoint_keys[KEY_COUNT];
@@ -49,26 +49,27 @@ struct checkpoint_identity {
     char values[KEY_COUNT][VALUE_BYTES];
 };
 
-/* The caller frees *out with free(). */
+/* Computes the identity of a training. The caller frees *out with free(). */
 MUST_CHECK enum status checkpoint_identify(const struct checkpoint_subject *subject,
                                            struct checkpoint_identity **out, struct error *err);
 
-/* What evaluations are made on; "" of a job that has none. Without the tokens, the beginning of the same. */
+/* Writes a text that identifies the held-out data; "" for a job without evaluations. Without its tokens, the text is
+ * a prefix of the same. */
 void checkpoint_evaluation_text(const struct checkpoint_subject *subject,
                                 char out[VALUE_BYTES]);
 
 /* --- the tensors ------------------------------------------------------------------------------ */
 
-/* Every tensor of a file in its order, checksums last. */
+/* All tensors of a file in order, checksums last. */
 struct checkpoint_contents {
     struct safetensors_tensor *tensors;
-    void **values; /* per tensor of the state; NULL entries where it has no place */
+    void **values; /* per tensor of the state; NULL entries have no place in memory */
     char (*names)[sizeof((struct tensor_spec *)0)->name + 16];
-    size_t state_count, count; /* without losses, evaluations and checksums; with them */
+    size_t state_count, count; /* state_count: without losses, evaluations and checksums; count: with them */
     uint64_t step, evaluation_count;
 };
 
-/* The caller releases it. Its tensors have offsets and bytes after safetensors_head(). */
+/* Lists the tensors. The caller releases the list. Offsets and bytes of tensors are set by safetensors_head(). */
 MUST_CHECK enum status checkpoint_contents_list(const struct checkpoint_subject *subject, uint64_t step,
                                                 uint64_t evaluation_count,
                                                 struct checkpoint_contents *out, struct error *err);

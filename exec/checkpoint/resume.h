@@ -1,4 +1,4 @@
-/* What a folder of checkpoints has for the jobs of a plan, before the rest of them is planned. */
+/* Reads the checkpoints of a plan's jobs before their remaining work is planned. */
 #ifndef SPILLWAY_EXEC_RESUME_H
 #define SPILLWAY_EXEC_RESUME_H
 
@@ -8,16 +8,18 @@
 #include "planner/plan.h"
 
 struct resume_job {
-    struct checkpoint_found found; /* step 0: nothing is there, it begins anew */
-    bool complete;                 /* all its minibatches are done */
-    const char *weights_path;      /* written again from the checkpoint; borrowed; NULL: not */
-    const char *best_path;         /* the same of the best evaluation's */
+    struct checkpoint_found found; /* step 0: no checkpoint, the job starts from the beginning */
+    bool complete;                 /* all its minibatches are complete */
+    const char *weights_path;      /* weights written again from the checkpoint; borrowed; NULL:
+                                      not written */
+    const char *best_path;         /* likewise for the best evaluation */
 };
 
 /*
- * The newest whole checkpoint of each job, jobs[0 .. plan->jobs.count). With `write_weights`, those of
- * complete jobs go to their weights_out: the run that trained them may have been killed before.
- * Errors: those of checkpoint_find() and of writing weights.
+ * Finds the newest undamaged checkpoint of each job, jobs[0 .. plan->jobs.count). With
+ * `write_weights`, writes the weights of complete jobs to their weights_out, because the run that
+ * trained them may have been killed before it did so.
+ * Errors: as checkpoint_find() and as writing weights.
  */
 MUST_CHECK enum status resume_look(const struct plan *plan, const char *folder, bool write_weights,
                                    struct resume_job *jobs, struct error *err);

@@ -1,8 +1,8 @@
 /*
- * Attention of jobs in bf16 by cuDNN, where it is there and can.
+ * Attention of bf16 jobs by cuDNN, if it is installed and supports the shape.
  *
- * Whether it does is settled for a shape before it is computed for the first time, for both directions
- * at once and for as long as the device is open: bits must not change between two steps.
+ * The choice is made for a shape before its first computation, for both directions together, and stays for as long as
+ * the device is open: bits must not change between two steps.
  */
 #ifndef SPILLWAY_EXEC_ATTENTION_CUDNN_H
 #define SPILLWAY_EXEC_ATTENTION_CUDNN_H
@@ -12,32 +12,33 @@
 
 struct attention_cudnn;
 
-/* Of a stream of the current device. The caller destroys it when the stream is idle. Errors:
- * STATUS_NO_MEMORY; STATUS_DEVICE with why there is no cuDNN, which is no reason not to go on without. */
+/* Creates attention for a stream of the current device. The caller destroys it when the stream is idle.
+ * Errors: STATUS_NO_MEMORY; STATUS_DEVICE with the reason why cuDNN is not available, after which callers continue
+ * without it. */
 MUST_CHECK enum status attention_cudnn_create(cudaStream_t stream, struct attention_cudnn **out,
                                               struct error *err);
-void attention_cudnn_destroy(struct attention_cudnn *cudnn); /* NULL is fine */
+void attention_cudnn_destroy(struct attention_cudnn *cudnn); /* NULL does nothing */
 
 /* 91900 is 9.19.0. */
 size_t attention_cudnn_version(const struct attention_cudnn *cudnn);
 
-/* Settle it for attention of this shape, whose pointers do not matter. NULL: cuDNN does it; else why not,
- * the same each time. Borrowed. */
+/* Makes the choice for attention of this shape, whose pointers are ignored. Returns NULL when cuDNN computes it, else
+ * the reason why not, which never changes. Borrowed. */
 const char *attention_cudnn_settle(struct attention_cudnn *cudnn, const struct attention *shape);
 
-/* Of a shape that cuDNN does: enqueue. `attention` is rounded. NULL, or what went wrong. Borrowed. */
+/* Enqueue attention of a shape that cuDNN computes. `attention` is rounded. Return NULL, or a borrowed error text. */
 const char *attention_cudnn_forward(struct attention_cudnn *cudnn,
                                     const struct attention *attention);
 const char *attention_cudnn_backward(struct attention_cudnn *cudnn,
                                      const struct attention *attention);
 
 /*
- * What a shape would come to on a device that need not be there, in both directions: descriptors, graph,
- * choice of engine, plan. Fills two of everything, forward and back.
+ * Describes attention of a shape, in both directions, on a device that need not exist: descriptors, graph, choice of
+ * engine, plan. All outputs have two entries, forward and backward.
  *
  * device           CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, finalized; NULL: only descriptors are made
- * wants_bytes      out: workspace of what fits into what the planner grants; UINT64_MAX: there is no plan
- * why              out: "" where it worked
+ *   wants_bytes      out: smallest workspace that fits the planner's grant; UINT64_MAX: no plan
+ *   why              out: reason of a failure; "" on success
  */
 void attention_cudnn_describe(const struct cudnn_library *library,
                               cudnnBackendDescriptor_t device, const struct attention *shape,

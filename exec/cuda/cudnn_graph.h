@@ -1,11 +1,10 @@
 /*
- * A graph of operations as cuDNN's backend interface takes it: tensors, products, pointwise operations,
- * reductions and transpositions, each a descriptor.
+ * A graph of operations for cuDNN's backend interface: tensors, products, pointwise operations, reductions and
+ * transpositions, each a descriptor.
  *
- * Tensors have four dimensions. Real ones have a number, under which memory is given when the graph is
- * carried out; virtual ones exist between operations only. The first thing that goes wrong is kept and
- * later calls do nothing, so that a graph can be written down without a check after each line; who asks for
- * the graph is told.
+ * Tensors have four dimensions. Real tensors have a number, under which memory is given when the graph is carried
+ * out; virtual tensors exist only between operations. The first error is kept and later calls do nothing, so that a
+ * graph can be written without a check after each line. cudnn_graph_plan() reports the error.
  */
 #ifndef SPILLWAY_EXEC_CUDNN_GRAPH_H
 #define SPILLWAY_EXEC_CUDNN_GRAPH_H
@@ -22,7 +21,7 @@ struct cudnn_graph {
     cudnnBackendDescriptor_t operations[CUDNN_GRAPH_OPERATIONS];
     int owned_count, operation_count;
     int64_t virtual_count;
-    char failure[CUDNN_GRAPH_REASON]; /* "": none so far */
+    char failure[CUDNN_GRAPH_REASON]; /* "": no error so far */
 };
 
 struct cudnn_tensor {
@@ -30,45 +29,46 @@ struct cudnn_tensor {
     int64_t sizes[4], strides[4];
 };
 
-/* A zeroed graph with `library` is empty. Releases its descriptors; plans made of it live on. */
+/* Releases the graph's descriptors; plans made of it stay valid. A zeroed graph with `library` set is empty. */
 void cudnn_graph_release(struct cudnn_graph *graph);
 
 /* --- tensors; numbers are positive ------------------------------------------------------------- */
 
 struct cudnn_tensor cudnn_array(struct cudnn_graph *graph, int64_t number, cudnnDataType_t type,
                                 const int64_t sizes[4], const int64_t strides[4]);
-/* One float in the host's memory, read when the graph is carried out. */
+/* A float in the host's memory, read when the graph is carried out. */
 struct cudnn_tensor cudnn_scalar(struct cudnn_graph *graph, int64_t number);
-/* Without gaps, the last dimension innermost. */
+/* A tensor without gaps, the last dimension innermost. */
 struct cudnn_tensor cudnn_virtual(struct cudnn_graph *graph, cudnnDataType_t type,
                                   const int64_t sizes[4]);
 
 /* --- operations -------------------------------------------------------------------------------- */
 
-/* c = a b over the last two dimensions, added up in fp32; heads of b may be fewer: shared in groups. */
+/* c = a b over the last two dimensions, accumulated in fp32. b may have fewer heads, which groups of heads of a
+ * share. */
 void cudnn_matmul(struct cudnn_graph *graph, struct cudnn_tensor a, struct cudnn_tensor b,
                   struct cudnn_tensor c);
 
 struct cudnn_pointwise {
     cudnnPointwiseMode_t mode;
-    cudnnDataType_t precision; /* computed in */
-    const struct cudnn_tensor *x, *b, *t; /* t: what CUDNN_POINTWISE_BINARY_SELECT goes by; NULL: none */
-    int64_t axis;              /* of CUDNN_POINTWISE_GEN_INDEX */
+    cudnnDataType_t precision; /* precision of the computation */
+    const struct cudnn_tensor *x, *b, *t; /* t: the selector of CUDNN_POINTWISE_BINARY_SELECT; NULL: none */
+    int64_t axis;              /* for CUDNN_POINTWISE_GEN_INDEX */
 };
 void cudnn_pointwise(struct cudnn_graph *graph, const struct cudnn_pointwise *operation,
                      struct cudnn_tensor y);
 
-/* In fp32, over the dimensions in which y is smaller: to 1, or from heads to those that share. */
+/* Reduces in fp32 over the dimensions in which y is smaller: to 1, or from heads to groups of heads. */
 void cudnn_reduce(struct cudnn_graph *graph, cudnnReduceTensorOp_t mode, struct cudnn_tensor x,
                   struct cudnn_tensor y);
 
-/* A virtual tensor with the last two dimensions of x exchanged, in `type`. */
+/* Returns a virtual tensor with the last two dimensions of x exchanged, in `type`. */
 struct cudnn_tensor cudnn_transposed(struct cudnn_graph *graph, struct cudnn_tensor x,
                                      cudnnDataType_t type);
 
 /* --- plans ------------------------------------------------------------------------------------- */
 
-/* What a plan is for: a handle of the current device, or the description of one that need not be there (a
+/* The target of a plan: a handle of the current device, or the description of a device that need not exist (a
  * finalized CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR); the other is NULL. */
 struct cudnn_target {
     cudnnHandle_t handle;
@@ -76,15 +76,15 @@ struct cudnn_target {
 };
 
 /*
- * The first plan that the library proposes for the graph, gives equal bits for equal calls, and takes at
- * most `workspace_bytes`. *least_bytes: what the one with the least would take, also on failure;
- * UINT64_MAX: there was none. NULL on failure, with the reason in graph->failure. The caller destroys it.
+ * Returns the first plan proposed by the library that gives equal bits for equal calls and needs at most
+ * `workspace_bytes`. *least_bytes is the smallest workspace of any plan, also on failure; UINT64_MAX: no plan.
+ * Returns NULL on failure, with the reason in graph->failure. The caller destroys the plan.
  */
 cudnnBackendDescriptor_t cudnn_graph_plan(struct cudnn_graph *graph,
                                           const struct cudnn_target *target,
                                           uint64_t workspace_bytes, uint64_t *least_bytes);
 
-/* A descriptor of the graph that has not been finalized; NULL when something is wrong. */
+/* Returns a descriptor of the graph that is not finalized yet; NULL on failure. */
 cudnnBackendDescriptor_t cudnn_descriptor(struct cudnn_graph *graph,
                                           cudnnBackendDescriptorType_t type);
 

@@ -1,8 +1,8 @@
 /*
- * cuDNN, loaded when it is there: the functions of its backend interface that attention needs.
+ * cuDNN, loaded at run time if it is installed: the functions of its backend interface that attention needs.
  *
- * Nothing is linked: a machine without the library runs the same program. Included where cuDNN's header
- * was found when this was built (SPILLWAY_CUDNN).
+ * The program does not link cuDNN and runs without it. This file is included only if cuDNN's header was found at
+ * build time (SPILLWAY_CUDNN).
  */
 #ifndef SPILLWAY_EXEC_CUDNN_LIBRARY_H
 #define SPILLWAY_EXEC_CUDNN_LIBRARY_H
@@ -12,11 +12,11 @@
 
 #include "base/error.h"
 
-/* The oldest one that takes sequences of any length. */
+/* The oldest version that accepts sequences of any length. */
 enum { CUDNN_OLDEST = 90000 };
 
 struct cudnn_library {
-    void *handle; /* dlopen()'s; NULL: not there */
+    void *handle; /* from dlopen(); NULL: not loaded */
     size_t version; /* 91900 is 9.19.0 */
     size_t (*get_version)(void);
     void (*last_error)(char *message, size_t size);
@@ -40,17 +40,16 @@ struct cudnn_library {
 };
 
 /*
- * Load the library that the variable SPILLWAY_CUDNN names ("off": none), or libcudnn.so.9 from where the
- * loader looks, then from where CUDA's headers were when this was built. The caller closes it with
- * cudnn_library_close().
+ * Loads the library that the variable SPILLWAY_CUDNN names ("off": none), or libcudnn.so.9 from the loader's path, or
+ * from the place of CUDA's headers at build time. The caller closes it with cudnn_library_close().
  *
- * Errors: STATUS_DEVICE with what the loader says, or with the version that is too old or of another
- * generation than the header.
+ * Errors: STATUS_DEVICE with the loader's message, or with the version if it is too old or of another generation than
+ * the header.
  */
 MUST_CHECK enum status cudnn_library_open(struct cudnn_library *out, struct error *err);
-void cudnn_library_close(struct cudnn_library *library); /* one that was not opened is fine */
+void cudnn_library_close(struct cudnn_library *library); /* a library that was not opened is allowed */
 
-/* What the library says of the last call of this thread that failed, up to `size` bytes. */
+/* Writes the library's text on this thread's last failed call, up to `size` bytes. */
 void cudnn_library_reason(const struct cudnn_library *library, cudnnStatus_t status, char *reason,
                           size_t size);
 

@@ -1,4 +1,4 @@
-/* Attention in bf16 on a GPU: what computes it, how fast, and how far that is from the host's kernels. */
+/* Measures attention in bf16 on a GPU: its implementation, speed, and difference from the host's kernels. */
 #ifndef SPILLWAY_EXEC_GPU_ATTENTION_H
 #define SPILLWAY_EXEC_GPU_ATTENTION_H
 
@@ -12,16 +12,16 @@ struct json_out;
 struct gpu_attention_shape {
     int64_t b, t, h, kv, d;
     bool causal;
-    bool beside_host; /* is computed by the host's kernels too, on all cores: small ones */
+    bool beside_host; /* small shape, computed also by the host's kernels on all cores */
 };
 
 /*
- * An array of objects, one for each shape: its sizes; "usual" and "own", each with who computes it, FLOP/s
- * there and back as models/kernel/work.h counts them, and, of those beside the host's, the largest difference of
- * out, dq, dk and dv from these, over the largest number there; and the host's FLOP/s. "usual" is what a
- * job gets, by cuDNN where that can; "own" are our own kernels.
+ * Writes an array with one object per shape: its sizes; "usual" and "own", each with the implementation, the FLOP/s
+ * forward and backward as counted by models/kernel/work.h, and, for shapes that the host computes too, the largest
+ * difference of out, dq, dk and dv relative to the host's largest number; and the host's FLOP/s. "usual" is the
+ * implementation that a job gets, cuDNN if it supports the shape; "own" are our kernels.
  *
- * Errors: STATUS_DEVICE, STATUS_NO_MEMORY. Only in a program that was built with CUDA.
+ * Errors: STATUS_DEVICE, STATUS_NO_MEMORY. Only in a program built with CUDA.
  */
 MUST_CHECK enum status gpu_attention_write(struct json_out *json, const char *key,
                                            const struct gpu_attention_shape *shapes,

@@ -1,7 +1,7 @@
 /*
- * The launchers of the .cu files, for exec/cuda/kernels_cuda.c. Shapes and meanings are those of
- * exec/kernels/kernels.h; all pointers but coefficients are device memory; each enqueues on `stream` and
- * returns what the launch said.
+ * The launchers of the .cu files, for exec/cuda/kernels_cuda.c. Shapes and meanings are as in exec/kernels/kernels.h.
+ * All pointers except coefficients are device memory. Each launcher enqueues on `stream` and returns the launch's
+ * result.
  *
  * workspace   WORKSPACE_BYTES of device memory that belong to the stream: partial sums
  */
@@ -18,14 +18,14 @@
 /* The libraries' recommendation for Hopper; partial sums need a few MiB of it. */
 enum { CUDA_WORKSPACE_BYTES = 32 << 20 };
 
-/* Heads wider than this have no attention kernel. */
+/* Wider heads have no attention kernel. */
 enum { CUDA_HEAD_WIDTH_MAX = 256 };
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Load all kernels of a file onto the current device, so that no first launch has to. */
+/* Load all kernels of a file onto the current device, so that the first launch does not have to. */
 cudaError_t cuda_elementwise_load(void);
 cudaError_t cuda_rows_load(void);
 cudaError_t cuda_embed_load(void);
@@ -48,14 +48,14 @@ cudaError_t cuda_residual(cudaStream_t stream, float *z, const float *x, const f
 cudaError_t cuda_update(cudaStream_t stream, const struct kernel_parameters *parameters,
                         const float *g, int64_t n, const struct host_step *step);
 cudaError_t cuda_round(cudaStream_t stream, bf16 *out, const float *x, int64_t n);
-/* Rows of `width` numbers: out without gaps from x, `stride` apart; and back. */
+/* Convert rows of `width` numbers between an array without gaps and an array with rows `stride` apart. */
 cudaError_t cuda_round_rows(cudaStream_t stream, bf16 *out, const float *x, int64_t rows,
                             int64_t width, int64_t stride);
 cudaError_t cuda_widen_rows(cudaStream_t stream, float *out, const bf16 *x, int64_t rows,
                             int64_t width, int64_t stride);
 /* y(m,n) += bias(n) */
 cudaError_t cuda_add_bias(cudaStream_t stream, float *y, const float *bias, int64_t m, int64_t n);
-/* Tests: keep the stream busy for this long. */
+/* For tests: keeps the stream busy for this time. */
 cudaError_t cuda_pause(cudaStream_t stream, uint64_t nanoseconds);
 
 /* --- kernels_cuda_rows.cu ------------------------------------------------------------------------ */
@@ -73,13 +73,13 @@ cudaError_t cuda_rms_norm_forward(cudaStream_t stream, float *out, float *sum, f
 cudaError_t cuda_rms_norm_backward(cudaStream_t stream, float *dx, float *dw, const float *dout,
                                    const float *x, const float *stats, const float *w,
                                    const float *added, int64_t r, int64_t c, void *workspace);
-/* add: to what `sums` holds */
+/* add: adds to the contents of `sums` */
 cudaError_t cuda_column_sums(cudaStream_t stream, float *sums, const float *x, int64_t m,
                              int64_t n, bool add, void *workspace);
 /* As loss_labels: a row's target may be negative. */
 struct cuda_loss {
     double *loss;
-    float *logits;                       /* of rows [first, first + count) of part `part` */
+    float *logits;                       /* logits of rows [first, first + count) of part `part` */
     const int32_t *labels;
     int64_t label_stride, b, t, v;
     int64_t first, count;

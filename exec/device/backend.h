@@ -1,8 +1,8 @@
 /*
- * The back ends that this program was built with, by the name that a plan has for them.
+ * The back ends that this program was built with, by their names in plans.
  *
- * Whoever opens devices goes through this table, so that everything else is the same code for hosts
- * and GPUs.
+ * Devices are opened only through this table, so that all other code is the same for hosts and
+ * GPUs.
  */
 #ifndef SPILLWAY_EXEC_BACKEND_H
 #define SPILLWAY_EXEC_BACKEND_H
@@ -11,24 +11,25 @@
 #include "models/job/job.h"
 
 struct backend {
-    const char *name; /* as in a plan's hardware */
+    const char *name; /* name in a plan's hardware */
     enum status (*open)(const struct device_options *options, struct device **out,
                         struct error *err);
-    /* How many devices there are; UINT32_MAX: as many as one likes. STATUS_DEVICE: none, and why. */
+    /* Returns the number of devices; UINT32_MAX: no limit. STATUS_DEVICE: no device, with the
+     * reason. */
     enum status (*count)(uint32_t *out, struct error *err);
-    /* NULL, or why its kernels cannot train this job. Constant text. */
+    /* Returns NULL, or a constant text that says why its kernels cannot train this job. */
     const char *(*unsupported)(const struct job *job);
-    /* What computes, for reports; about the devices opened last. Borrowed by the calling thread until
-     * it asks again. */
+    /* Describes the software and hardware of the devices opened last, for reports. Borrowed by the
+     * calling thread until its next call. */
     const char *(*text)(void);
-    /* Lock host memory for copies; false: it stays as it was, which is slower, and `why` (size bytes)
-     * says for what reason. NULL: this back end has no use for it. */
+    /* Locks host memory for copies. Returns false when that fails: copies are then slower, and
+     * `why` (size bytes) has the reason. NULL: this back end does not need it. */
     bool (*pin)(void *memory, uint64_t bytes, char *why, uint32_t size);
     void (*unpin)(void *memory);
-    bool arena_on_host; /* arenas are taken from the host's memory */
+    bool arena_on_host; /* arenas are in host memory */
 };
 
-/* NULL when the program was built without one of this name. */
+/* Returns the back end of a name; NULL when the program was built without it. */
 const struct backend *backend_find(const char *name);
 
 /* "host, cuda" */

@@ -1,9 +1,9 @@
 /*
  * The functions and state of a back end of exec/device/device.h; included only by exec/device and exec/cuda.
  *
- * The queues, events and waits of exec/device/device.c are the same on every back end. A back end says how
- * one command of a stream is carried out, and whether its end comes with the function's return (the
- * host) or later (a GPU, to which commands are handed a few ahead of their turn).
+ * The queues, events and waits of exec/device/device.c are the same for every back end. A back end defines how one
+ * command of a stream is carried out, and whether the command ends when the function returns (the host) or later (a
+ * GPU, which gets commands a few ahead of their turn).
  */
 #ifndef SPILLWAY_EXEC_DEVICE_BACKEND_H
 #define SPILLWAY_EXEC_DEVICE_BACKEND_H
@@ -28,8 +28,8 @@ struct command {
             void *to;
             const void *from;
             uint64_t bytes;
-            struct device *from_device; /* P2P; else NULL */
-            struct device_guard guard; /* without a limit: none */
+            struct device *from_device; /* P2P only; else NULL */
+            struct device_guard guard; /* limit NULL: no guard */
         } copy;
         struct {
             void *at;
@@ -46,26 +46,26 @@ struct command {
 struct waiter {
     pthread_cond_t wake;
     uint64_t event;
-    bool for_taken; /* it waits for `taken`, not for `ended` */
-    bool waiting;   /* on some stream's list */
+    bool for_taken; /* waits for `taken` instead of `ended` */
+    bool waiting;   /* is on a stream's list */
     struct waiter *next;
 };
 
-/* What a kind of stream does; constant tables of the back ends. */
+/* Operations of a kind of stream; constant tables of the back ends. */
 struct stream_ops {
-    /* On the stream's thread, before its first command. */
+    /* Called on the stream's thread before its first command. */
     void (*attach)(struct device_stream *stream);
-    /* Carry out command `number`, or hand it to the device. A COMMAND_WAIT comes only to streams with
-     * ahead_max, when its event has been reached, or handed over too (see waits_on_device). */
+    /* Carries out command `number`, or hands it to the device. COMMAND_WAIT comes only to streams with ahead_max > 0,
+     * when its event was reached, or with waits_on_device also when it was handed over. */
     void (*carry_out)(struct device_stream *stream, struct command *command, uint64_t number,
                       bool back_to_back);
-    /* 0: a command has ended when carry_out() returns. Otherwise so many commands may have been
-     * handed over and not have ended, and the back end says queue_ended() for each, in order. */
+    /* 0: a command has ended when carry_out() returns. Otherwise the largest number of commands that may be handed
+     * over but not ended; the back end calls queue_ended() for each, in order. */
     uint32_t ahead_max;
-    /* A wait for another stream with ahead_max need not wait until the event has been reached: it is
-     * carried out as soon as the other stream has handed over what it waits for. */
+    /* A wait for another stream with ahead_max > 0 is carried out as soon as that stream has handed over the event,
+     * before the event is reached. */
     bool waits_on_device;
-    /* Goes on when its device is lost, as a stream of the host's does. */
+    /* Continues when its device is lost, as a stream of the host does. */
     bool survives;
 };
 
@@ -78,24 +78,24 @@ struct device_stream {
     bool started;
     atomic_bool quit;
     uint64_t enqueued;
-    atomic_uint_fast64_t taken; /* carried out or handed over */
+    atomic_uint_fast64_t taken; /* commands carried out or handed over */
     atomic_uint_fast64_t ended; /* <= taken <= enqueued */
-    struct waiter self;     /* for events of other streams, and for work */
-    struct waiter *waiters; /* those who wait for events of this one */
+    struct waiter self;     /* waits for events of other streams and for work */
+    struct waiter *waiters; /* threads waiting for events of this stream */
     struct command *ring;
     struct pace pace;
     uint64_t delay_key;     /* 0: no delays */
 };
 
 struct device_ops {
-    /* The stream's thread has ended; end what belongs to it. May be NULL. */
+    /* Frees a stream's resources after its thread has ended. May be NULL. */
     void (*stop_stream)(struct device_stream *stream);
-    /* Direct copies to `to` from `from` are to come. May be NULL. */
+    /* Prepares direct copies to `to` from `from`. May be NULL. */
     enum status (*link)(struct device *to, struct device *from, struct error *err);
-    /* They are to go through host memory from now on; their stream is idle. May be NULL: there is no
-     * other way. Errors: STATUS_NO_MEMORY, STATUS_DEVICE. */
+    /* Makes these copies go through host memory from now on; their stream is idle. NULL: not supported. Errors:
+     * STATUS_NO_MEMORY, STATUS_DEVICE. */
     enum status (*stage)(struct device *to, struct device *from, struct error *err);
-    /* Streams have ended. Gives back everything but the rings and the device itself. */
+    /* Frees everything except the rings and the device itself, after the streams have ended. */
     void (*close)(struct device *device);
 };
 
@@ -113,28 +113,28 @@ struct device {
 
 /* --- of device.c, for the back ends ------------------------------------------------------------ */
 
-/* Make the queue and start the thread of a stream, whose `ops` and `own` are given. Errors:
- * STATUS_NO_MEMORY, STATUS_DEVICE. */
+/* Makes the queue and starts the thread of a stream, with its `ops` and `own`. Errors: STATUS_NO_MEMORY,
+ * STATUS_DEVICE. */
 MUST_CHECK enum status queue_start(struct device *device, uint32_t kind,
                                    const struct stream_ops *ops, void *own, struct error *err);
 
-/* Streams with ahead_max: sleep until `taken` is larger than `number`; false when the stream's thread
- * has ended without. `self` is the calling thread's, see waiter_init(). */
+/* For streams with ahead_max > 0: sleeps until `taken` is larger than `number`. Returns false when the stream's
+ * thread has ended before that. `self` belongs to the calling thread, see waiter_init(). */
 bool queue_await_taken(struct device_stream *stream, struct waiter *self, uint64_t number);
 
-/* Streams with ahead_max: everything up to `ended` has ended. */
+/* For streams with ahead_max > 0: reports that all commands up to `ended` have ended. */
 void queue_ended(struct device_stream *stream, uint64_t ended);
 
-/* False when there is no memory for a condition variable, which the caller destroys. */
+/* Initialises a waiter. Returns false when there is no memory for its condition variable, which the caller destroys. */
 bool waiter_init(struct waiter *waiter);
 
-/* The device is lost: the first message is kept for device_failed(). From any thread. */
+/* Marks the device as lost; the first message is kept for device_failed(). From any thread. */
 void device_fail(struct device *device, const char *text);
 
-/* Seconds to pause in front of command `number`; 0 without delays. */
+/* Returns the seconds to pause before command `number`; 0 without delays. */
 double queue_delay_s(const struct device_stream *stream, uint64_t number);
 
-/* Is this a copy that is to be left out? */
+/* Returns true for a copy that its guard skips. */
 bool command_is_shut(const struct command *command);
 
 static inline void *command_argument(struct command *command)
@@ -142,7 +142,7 @@ static inline void *command_argument(struct command *command)
     return command->argument_inside ? command->inside : (void *)command->argument;
 }
 
-/* The stream of host functions and batches: runs what it is given on its own thread. */
+/* The stream of host functions and batches: runs its commands on its own thread. */
 extern const struct stream_ops host_call_stream;
 
 #endif

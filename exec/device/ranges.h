@@ -1,8 +1,8 @@
 /*
  * Named ranges on a profiler's timeline (Nsight Systems): a shard's pass, and the kernels in it.
  *
- * NVTX is a header that does nothing until a profiler is attached. Built without CUDA, or with one that
- * comes without the header (exec/cuda/CMakeLists.txt says so), these are empty functions.
+ * NVTX is a header that does nothing until a profiler is attached. Without CUDA, or with a CUDA
+ * without the header (exec/cuda/CMakeLists.txt says so), these functions are empty.
  */
 #ifndef SPILLWAY_EXEC_RANGES_H
 #define SPILLWAY_EXEC_RANGES_H

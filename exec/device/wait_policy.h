@@ -3,10 +3,10 @@
 #define SPILLWAY_EXEC_WAIT_POLICY_H
 
 /*
- * Let them sleep instead of spin, unless the user has chosen already (OMP_WAIT_POLICY,
- * GOMP_SPINCOUNT). OpenMP reads the environment when the program is loaded, so this starts the
- * program anew, once, with the same arguments; call it first thing in main. It returns when there is
- * nothing to do, or when that fails: a slower program is better than none.
+ * Makes them sleep instead of spin, unless the user has chosen a policy (OMP_WAIT_POLICY,
+ * GOMP_SPINCOUNT). OpenMP reads the environment when the program is loaded, so this call restarts
+ * the program, once, with the same arguments; call it first in main. It returns when nothing is to
+ * be done, or when the restart fails: a slower program is better than none.
  */
 void wait_policy_passive(char **arguments);
 

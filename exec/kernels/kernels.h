@@ -1,12 +1,12 @@
 /*
- * The kernels of a back end, as one table; the host's are the reference of all others.
+ * The kernels of a back end, as a table; the host's kernels are the reference for all others.
  *
- * Letters as in models/kernel/work.h. Matrices are row-major, fp32. Sums are taken in an order that the
- * shapes alone decide, never the number of threads or where data lie, so equal calls give equal
- * bits. Elementwise kernels treat their tail exactly like their body.
+ * Letters as in models/kernel/work.h. Matrices are row-major, fp32. The order of sums depends only on shapes, not on
+ * the number of threads or on addresses, so equal calls give equal bits. Elementwise kernels treat their tail exactly
+ * like their body.
  *
- * A back end may leave the kernels of some families NULL; their networks are then refused before a run
- * begins (unit_missing_kernel()).
+ * A back end may leave the kernels of some families NULL; their networks are then refused before a run begins
+ * (unit_missing_kernel()).
  */
 #ifndef SPILLWAY_EXEC_KERNELS_H
 #define SPILLWAY_EXEC_KERNELS_H
@@ -19,11 +19,11 @@
 #include "exec/kernels/kernels_step.h"
 #include "models/job/job.h"
 
-/* What linear_weight() adds to instead of writing it. */
+/* Outputs to which linear_weight() adds instead of overwriting them. */
 enum { LINEAR_ADD_WEIGHT = 1, LINEAR_ADD_BIAS = 2 };
 
-/* Of which rows the logits are: `count` of the B T rows, from `first` on, of part `part` of a minibatch
- * in `parts` equal ones. */
+/* The rows of some logits: `count` of the B T rows, starting at `first`, of part `part` of a minibatch in `parts`
+ * equal parts. */
 struct loss_rows {
     int64_t first, count;
     uint32_t part, parts;
@@ -31,10 +31,10 @@ struct loss_rows {
 
 struct kernels {
     const char *name;
-    void *context;     /* the back end's own */
+    void *context;     /* owned by the back end */
     uint32_t threads;  /* 0 for GPUs */
 
-    /* Wait for everything that was called so far. NULL: a call returns when it is done. */
+    /* Waits for all calls so far. NULL: a call returns when it is done. */
     void (*finish)(const struct kernels *kernels);
 
     /* y(m,n) = x(m,k) w + bias(n); w is stored (k,n) when w_in_out, as GPT-2's Conv1D does, else
@@ -50,15 +50,15 @@ struct kernels {
                           const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out,
                           uint32_t add);
 
-    /* x(R,C) = table[token] + positions[t]; rows outside [first_row, first_row + row_count) of the
-     * (V + P) rows table-then-positions contribute nothing in this call; `rows` holds that range.
-     * The call whose range holds row 0 sets x, later ones add to it. */
+    /* x(R,C) = table[token] + positions[t]. `rows` holds rows [first_row, first_row + row_count) of the (V + P) rows
+     * of table and positions; other rows contribute nothing in this call. The call that has row 0 sets x, later calls
+     * add to it. */
     void (*embed_forward)(const struct kernels *kernels, float *x, const float *rows,
                           const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
                           int64_t c, int64_t v, int64_t first_row, int64_t row_count);
-    /* One optimizer step on a range of rows: gradient = head (may be NULL; rows of the token table
-     * only, offset to first_row) + scattered dx, each row's terms added in token order, but for the row of
-     * rows->padded, which takes none. `rows`: from first_row on. */
+    /* Makes one optimizer step on a range of rows: gradient = head (may be NULL; only rows of the token table, from
+     * first_row on) + scattered dx. Each row's terms are added in token order; the row of rows->padded takes no
+     * terms. `rows` starts at first_row. */
     void (*embed_update)(const struct kernels *kernels, const struct kernel_parameters *rows,
                          const float *head_gradient, const float *dx, const int32_t *tokens,
                          int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
@@ -76,13 +76,12 @@ struct kernels {
                           const float *dout, const float *x, const float *stats, const float *w,
                           const float *added, int64_t r, int64_t c);
 
-    /* exec/kernels/kernels_attention.h */
+    /* see exec/kernels/kernels_attention.h */
     void (*attention_forward)(const struct kernels *kernels, const struct attention *attention);
     void (*attention_backward)(const struct kernels *kernels, const struct attention *attention);
-    /* Get ready for attention of such a shape, whose pointers do not matter, before a run: nothing is
-     * made later, and how it is computed does not change. `by`, up to `size` bytes: what computes it,
-     * "cuDNN 9.19.0"; false: there is something faster, and `by` says why that is not used. NULL: there is
-     * one way, and nothing to be made. */
+    /* Prepares attention of a shape, whose pointers are ignored, before a run: no resources are allocated later, and
+     * the implementation does not change. `by`, up to `size` bytes, names the implementation, "cuDNN 9.19.0". Returns
+     * false when a faster one exists; `by` then says why it is not used. NULL: there is only one implementation. */
     bool (*prepare_attention)(const struct kernels *kernels, const struct attention *shape, char *by,
                               size_t size);
 
@@ -95,30 +94,28 @@ struct kernels {
     void (*residual)(const struct kernels *kernels, float *z, const float *x, const float *y,
                      int64_t n);
 
-    /* logits(rows.count,V) become their gradient of the mean loss over the R rows of a part, divided by
-     * how many parts there are; the share of that loss that these rows have is added to *loss, which
-     * the first rows of part 0 set. */
+    /* Replaces logits(rows.count,V) by their gradient of the mean loss over the R rows of a part, divided by the
+     * number of parts. Adds these rows' share of that loss to *loss, which the first rows of part 0 set. */
     void (*loss)(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
                  int64_t token_stride, int64_t b, int64_t t, int64_t v, struct loss_rows rows);
 
-    /* One step over n parameters of one tensor; `step` from 1. */
+    /* Makes one step over n parameters of one tensor; `step` counts from 1. */
     void (*update)(const struct kernels *kernels, const struct kernel_parameters *parameters,
                    const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
                    uint64_t step);
 
     /* --- weights in bf16 ------------------------------------------------------------------ */
 
-    /* To nearest, ties to even. */
+    /* Rounds to nearest, ties to even. */
     void (*round)(const struct kernels *kernels, bf16 *out, const float *x, int64_t n);
-    /* As the linear layers above, with both operands of the product in bf16; it is added up, and its
-     * result is, in fp32. */
+    /* As the linear layers above, with both operands of the product in bf16; accumulation and result are fp32. */
     void (*linear_forward_bf16)(const struct kernels *kernels, float *y, const bf16 *x,
                                 const bf16 *w, const float *bias, int64_t m, int64_t n, int64_t k,
                                 bool w_in_out);
     void (*linear_input_bf16)(const struct kernels *kernels, float *dx, const bf16 *dy,
                               const bf16 *w, int64_t m, int64_t n, int64_t k, bool w_in_out,
                               bool accumulate);
-    /* dbias: of dy before it was rounded */
+    /* dbias: sum of dy before rounding */
     void (*linear_weight_bf16)(const struct kernels *kernels, float *dw, float *dbias,
                                const float *dy, const bf16 *dy_rounded, const bf16 *x, int64_t m,
                                int64_t n, int64_t k, bool w_in_out, uint32_t add);
@@ -126,16 +123,17 @@ struct kernels {
                                const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
                                int64_t c, int64_t v, int64_t first_row, int64_t row_count);
 
-    /* --- clipping, of the host's processor only ------------------------------------------- */
+    /* --- clipping, only by the host's processor ------------------------------------------- */
 
-    /* The whole gradient that embed_update would apply: rows [0, row_count); `padded` as in kernel_parameters. */
+    /* Computes the whole gradient that embed_update would apply: rows [0, row_count); `padded` as in
+     * kernel_parameters. */
     void (*embed_gradient)(const struct kernels *kernels, float *gradient,
                            const float *head_gradient, const float *dx, const int32_t *tokens,
                            int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                            int64_t row_count, int64_t padded, float *scratch);
-    /* The sum of the squares of n numbers, in an order that n alone decides. */
+    /* Returns the sum of the squares of n numbers, in an order that depends only on n. */
     double (*squares)(const struct kernels *kernels, const float *g, int64_t n);
-    /* As update, with g times `scale`. */
+    /* As update, with g multiplied by `scale`. */
     void (*update_scaled)(const struct kernels *kernels,
                           const struct kernel_parameters *parameters, const float *g, int64_t n,
                           const struct optimizer *optimizer, bool decays, uint64_t step,
@@ -151,8 +149,8 @@ struct kernels {
                               const float *dout, const float *x, const float *stats,
                               const float *w, const float *added, int64_t r, int64_t c);
 
-    /* Turn q(B,T,H D) and k(B,T,K D) by their positions (models/network/network.h, struct rope), in place;
-     * `back`: by the opposite angles, as gradients need it. D is even. */
+    /* Rotates q(B,T,H D) and k(B,T,K D) in place by their positions (models/network/network.h, struct rope); `back`:
+     * by the opposite angles, for gradients. D is even. */
     void (*rope)(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t,
                  int64_t h, int64_t kv, int64_t d, const struct rope *rope, bool back);
 
@@ -165,8 +163,8 @@ struct kernels {
 
     /* --- bert, vit ------------------------------------------------------------------------ */
 
-    /* As loss, with the mean over those of the R rows whose label is not negative; the gradient of the
-     * others is 0. labels(B,T), label_stride apart. 0 without any label. */
+    /* As loss, with the mean over the rows whose label is not negative; the gradient of other rows is 0. labels(B,T),
+     * label_stride apart. The loss is 0 if no row has a label. */
     void (*loss_labels)(const struct kernels *kernels, double *loss, float *logits,
                         const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
                         int64_t v, struct loss_rows rows);
@@ -177,11 +175,11 @@ struct kernels {
      * from left to right, then down. */
     void (*patches)(const struct kernels *kernels, float *out, const float *images, int64_t b,
                     int64_t channels, int64_t image, int64_t patch);
-    /* x(B,T,C) = the class token(C) in front of patches(B,T-1,C), all + positions(T,C) */
+    /* x(B,T,C) = the class token(C), then patches(B,T-1,C), all + positions(T,C) */
     void (*join_forward)(const struct kernels *kernels, float *x, const float *patches,
                          const float *class_token, const float *positions, int64_t b, int64_t t,
                          int64_t c);
-    /* The gradients of all three from dx(B,T,C). */
+    /* Computes the gradients of all three from dx(B,T,C). */
     void (*join_backward)(const struct kernels *kernels, float *dpatches, float *dclass_token,
                           float *dpositions, const float *dx, int64_t b, int64_t t, int64_t c);
     /* out(B,C) = the first token of each sample of x(B,T,C) */
@@ -197,19 +195,19 @@ static inline void kernels_finish(const struct kernels *kernels)
     if (kernels->finish) kernels->finish(kernels);
 }
 
-/* The host's kernels for one compute stream with this many threads. The caller frees them with
- * kernels_host_destroy(). Errors: STATUS_DEVICE when the matrix library fails its self-test. */
+/* Creates the host's kernels for one compute stream with `threads` threads. The caller frees them with
+ * kernels_host_destroy().
+ * Errors: STATUS_DEVICE when the matrix library fails its self-test. */
 MUST_CHECK enum status kernels_host_create(uint32_t threads, struct kernels **out,
                                            struct error *err);
 void kernels_host_destroy(struct kernels *kernels);
 
-/* Must be called once on the thread that will run the kernels: sets its OpenMP team, and makes it and
- * the team flush subnormal numbers to zero. */
+/* Must be called once on the thread that runs the kernels: sets its OpenMP team, and makes the thread and its team
+ * flush subnormal numbers to zero. */
 void kernels_host_attach(const struct kernels *kernels);
 
-/* "oneDNN 2.6.3 (avx512_core), 2 threads, 215 GFLOP/s in a product of 512^3", and a warning behind it
- * when that is slow for the machine: about the kernels created last. Borrowed by the calling thread
- * until it asks again. */
+/* Returns "oneDNN 2.6.3 (avx512_core), 2 threads, 215 GFLOP/s in a product of 512^3" for the kernels created last,
+ * followed by a warning when that is slow for the machine. Borrowed by the calling thread until its next call. */
 const char *kernels_host_text(void);
 
 #endif

@@ -1,10 +1,9 @@
 /*
  * Shared by the files of the host's kernels; included only by exec/kernels.
  *
- * A kernel is a driver and a leaf. The driver holds the OpenMP loop over blocks whose bounds the
- * shape alone decides; the leaf is plain arithmetic over one block, compiled once per instruction
- * set (base/clones.h). They are two functions because gcc puts the body of a parallel loop into a
- * function of its own, which would not be cloned.
+ * A kernel consists of a driver and a leaf. The driver holds the OpenMP loop over blocks, whose bounds depend only on
+ * the shape. The leaf is plain arithmetic over one block, compiled once per instruction set (base/clones.h). They are
+ * separate because gcc moves the body of a parallel loop into a new function, which would not be cloned.
  */
 #ifndef SPILLWAY_EXEC_KERNELS_HOST_H
 #define SPILLWAY_EXEC_KERNELS_HOST_H
@@ -18,7 +17,7 @@
 enum {
     HOST_CHUNK = 64,           /* elementwise leaves work on whole chunks; tails are padded */
     HOST_BLOCK = 16384,        /* elements of a work item of elementwise kernels: fits L1 and L2 */
-    HOST_SERIAL = 8192,        /* fewer elements are not worth waking a team for */
+    HOST_SERIAL = 8192,        /* below this, waking a team does not pay off */
     HOST_LANES = 32,           /* partial sums of a row: hides the latency of addition */
     HOST_LOSS_PARTIALS = 1024, /* blocks of rows whose losses are summed apart */
     HOST_TEXT_BYTES = 256
@@ -26,8 +25,7 @@ enum {
 
 struct host_context {
     double loss_partials[HOST_LOSS_PARTIALS];
-    float *widened; /* HOST_WIDENED floats for each operand of a product of bf16; no page of it is there
-                       before one is made */
+    float *widened; /* HOST_WIDENED floats for each operand of a bf16 product; its pages are allocated at first use */
 };
 
 enum { HOST_WIDENED = 1 << 20 };
@@ -126,18 +124,18 @@ void host_first_forward(const struct kernels *kernels, float *out, const float *
 void host_first_backward(const struct kernels *kernels, float *dx, const float *dout, int64_t b,
                          int64_t t, int64_t c);
 
-/* --- what they share -------------------------------------------------------------------------- */
+/* --- shared functions ------------------------------------------------------------------------- */
 
-/* The step over n parameters from the at-th on, on the calling thread; g is theirs, times `scale` where that
- * is below 1. */
+/* Makes the step over n parameters starting at `at`, on the calling thread. g is their gradient, multiplied by
+ * `scale` if that is below 1. */
 void host_step_apply(const struct host_step *step, const struct kernel_parameters *parameters,
                      int64_t at, const float *g, int64_t n, float scale);
 
-/* sums(n) = column sums of x(m,n) in an order set by m alone. */
+/* sums(n) = column sums of x(m,n), in an order that depends only on m. */
 void host_column_sums(const struct kernels *kernels, float *sums, const float *x, int64_t m,
                       int64_t n, bool add);
 
-/* C(m,n) = alpha op(A) op(B) + beta C, row-major; the product every other file calls. */
+/* C(m,n) = alpha op(A) op(B) + beta C, row-major; all other files call this product. */
 struct host_product {
     bool transpose_a, transpose_b;
     int64_t m, n, k;

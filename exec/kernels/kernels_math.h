@@ -1,7 +1,7 @@
 /*
- * Exponential and normal distribution in single precision, free of branches and calls, so that the
- * compiler turns loops over them into vector code (it cannot do that with the library's without
- * giving up NaN). Sums over rows in lanes. Included by leaves (see kernels_host.h) alone.
+ * Exponential and normal distribution in single precision, without branches and calls, so that the
+ * compiler vectorises loops over them (it cannot vectorise the library's functions without giving
+ * up NaN). Sums over rows in lanes. Included only by leaves (see kernels_host.h).
  *
  * exp x = 2^n exp r with n = round(x / ln 2) and |r| <= ln 2 / 2;  exp r = 1 + r + r^2 q(r), where q
  * has degree 4 and was fitted for the least relative error of exp (3.1e-9, below rounding).
@@ -77,7 +77,7 @@ CLONES_PART float math_normal(float x, float *density)
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-/* The sum of the lanes, pairwise. */
+/* Returns the sum of the lanes, added pairwise. */
 CLONES_PART float math_fold(float lanes[HOST_LANES])
 {
     for (int width = HOST_LANES / 2; width > 0; width /= 2)
@@ -95,7 +95,7 @@ CLONES_PART float math_row_sum(const float *x, int64_t n)
     return math_fold(lanes);
 }
 
-/* A NaN in the row may be passed over; the sums that follow keep it. */
+/* Returns the maximum of a row. It may miss a NaN; later sums keep the NaN. */
 CLONES_PART float math_row_max(const float *x, int64_t n)
 {
     float lanes[HOST_LANES];

@@ -1,5 +1,5 @@
-/* What an optimizer step works on, and its coefficients: worked out on the host, in double, for every
- * back end. */
+/* Operands and coefficients of an optimizer step. The host computes the coefficients in double, for
+ * every back end. */
 #ifndef SPILLWAY_EXEC_KERNELS_STEP_H
 #define SPILLWAY_EXEC_KERNELS_STEP_H
 
@@ -14,10 +14,10 @@ struct optimizer;
 extern "C" {
 #endif
 
-/* An optimizer step's coefficients, worked out once in double. */
+/* An optimizer step's coefficients, computed once in double. */
 struct host_step {
     uint32_t kind; /* enum optimizer_kind */
-    bool moments_bf16; /* they are rounded at random */
+    bool moments_bf16; /* bf16 moments, rounded at random */
     float rate;    /* sgd, momentum: lr; adamw: lr / (1 - beta1^step) */
     float keep;    /* sgd, momentum: weight decay; adamw: 1 - lr * weight decay */
     float beta1, rest1, beta2, rest2; /* rest = 1 - beta. momentum: beta1 is the momentum, rest1
@@ -26,20 +26,20 @@ struct host_step {
     float epsilon;
 };
 
-/* Parameters that are stepped, wherever the parts of their state lie. */
+/* Parameters that a step updates; the parts of their state may be anywhere. */
 struct kernel_parameters {
     float *p;      /* values: the weights themselves, or the fp32 master of ... */
-    bf16 *rounded; /* ... weights in bf16, rounded from it to nearest; NULL: there are none */
-    void *m, *v;   /* adamw's first and second moments; momentum's sums are m; NULL where a kind has
-                      none. Numbers as struct optimizer's `moments` says */
-    uint64_t key;  /* of the bits that round moments in bf16 at random (base/bf16.h): of job, step and
-                      layer */
-    uint64_t place; /* the first parameter's number within the layer: its bits', so that they do not
-                       depend on where a range begins */
+    bf16 *rounded; /* ... bf16 weights, rounded from it to nearest; NULL: none */
+    void *m, *v;   /* adamw's first and second moments; momentum's sums are m; NULL for kinds
+                      without them. Their format is struct optimizer's `moments` */
+    uint64_t key;  /* key of the random bits that round bf16 moments (base/bf16.h), from job,
+                      step and layer */
+    uint64_t place; /* the first parameter's number in the layer. Its random bits depend on this
+                       number and not on the start of a range */
     int64_t padded; /* embed_update: 1 + the token whose row takes no gradient from lookups; 0: none */
 };
 
-/* The parameters from the n-th on. */
+/* Returns the parameters from the n-th on. */
 static inline struct kernel_parameters kernel_parameters_from(struct kernel_parameters parameters,
                                                               int64_t n, bool moments_bf16)
 {
