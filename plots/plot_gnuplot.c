@@ -13,25 +13,22 @@
  * layout, for high-resolution screens; fonts and lines scale along. pngcairo counts font sizes in points of 1/72 inch
  * at 96 pixels per inch, the SVG in pixels.
  *
- * posix_spawnp() reports a missing gnuplot. When gnuplot fails, the first informative line of its standard error
+ * launch_program() reports a missing gnuplot. When gnuplot fails, the first informative line of its standard error
  * becomes the message.
  */
 #include "plots/plot_gnuplot.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/files/file.h"
-
-extern char **environ;
+#include "base/process/launch.h"
 
 /* --- the lines in front --------------------------------------------------------------------- */
 
@@ -114,23 +111,6 @@ static void close_streams(struct streams *streams)
         if (files[i]) fclose(files[i]); /* read from or thrown away: nothing to lose */
 }
 
-static int spawn(const struct streams *streams, pid_t *child)
-{
-    static char name[] = "gnuplot", defaults[] = "-d";
-    char *arguments[] = {name, defaults, NULL};
-    posix_spawn_file_actions_t actions;
-    int code = posix_spawn_file_actions_init(&actions);
-    if (code != 0) return code;
-    code = posix_spawn_file_actions_adddup2(&actions, fileno(streams->in), STDIN_FILENO);
-    if (code == 0)
-        code = posix_spawn_file_actions_adddup2(&actions, fileno(streams->out), STDOUT_FILENO);
-    if (code == 0)
-        code = posix_spawn_file_actions_adddup2(&actions, fileno(streams->messages), STDERR_FILENO);
-    if (code == 0) code = posix_spawnp(child, name, &actions, NULL, arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    return code;
-}
-
 /* Finds gnuplot's error message: its first "line N: ...", else the first non-empty line. */
 static void first_message(FILE *file, char *message, size_t size)
 {
@@ -150,24 +130,25 @@ static void first_message(FILE *file, char *message, size_t size)
 
 static enum status run_child(const struct streams *streams, struct error *err)
 {
+    static const char *const words[] = {"gnuplot", "-d", NULL};
     pid_t child;
-    int result = 0, code = spawn(streams, &child);
+    struct launch_end end;
+    const struct launch how = {.argv = words, .by_name = true, .death_signal = SIGKILL,
+                               .streams = {fileno(streams->in), fileno(streams->out), fileno(streams->messages)}};
+    const int code = launch_program(&how, &child);
     if (code == ENOENT)
         return error_set(err, STATUS_DEVICE,
                          "gnuplot was not found on PATH, and plots are drawn by it (install the "
                          "package gnuplot-nox)");
     if (code != 0)
         return error_set(err, STATUS_DEVICE, "gnuplot cannot be started: %s", strerror(code));
-    while (waitpid(child, &result, 0) < 0)
-        if (errno != EINTR)
-            return error_set(err, STATUS_DEVICE, "gnuplot was lost: %s", strerror(errno));
-    if (WIFSIGNALED(result))
-        return error_set(err, STATUS_DEVICE, "gnuplot was ended by signal %d", WTERMSIG(result));
-    if (WEXITSTATUS(result) != 0) {
+    if (launch_wait(child, &end, err) != STATUS_OK) return err->status;
+    if (end.signal != 0) return error_set(err, STATUS_DEVICE, "gnuplot was ended by signal %d", end.signal);
+    if (end.exit_code != 0) {
         char line[256];
         first_message(streams->messages, line, sizeof line);
         return error_set(err, STATUS_DEVICE, "gnuplot failed with exit code %d: %s",
-                         WEXITSTATUS(result), line);
+                         end.exit_code, line);
     }
     return STATUS_OK;
 }

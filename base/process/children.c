@@ -10,12 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/process/launch.h"
 #include "base/size.h"
 
 enum { TICK_MS = 50, CHUNK_BYTES = 1 << 16, COMPLAINT_BYTES = 1 << 14 };
@@ -50,65 +48,30 @@ static void on_stop(int number)
 
 /* --- starting -------------------------------------------------------------------------------- */
 
-/* In the child, between vfork and exec: only calls that are safe there, and nothing of the parent's is changed. */
-_Noreturn static void become(const struct children_start *what, pid_t parent, const int outputs[PIPE_COUNT], int report)
-{
-    int nothing = open("/dev/null", O_RDONLY);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    setpgid(0, 0); /* a terminal's Ctrl-C is the parent's to hear */
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    signal(SIGPIPE, SIG_DFL);
-    if (getppid() == parent && (!what->folder || chdir(what->folder) == 0) && nothing >= 0 &&
-        dup2(nothing, STDIN_FILENO) >= 0 && dup2(outputs[OUTPUT], STDOUT_FILENO) >= 0 &&
-        dup2(outputs[COMPLAINT], STDERR_FILENO) >= 0)
-        execv(what->argv[0], (char *const *)what->argv); /* changes nothing in argv; its prototype is older than const */
-    int reason = errno;
-    if (write(report, &reason, sizeof reason) < 0) _exit(126);
-    _exit(127);
-}
-
-/* Not fork(): a parent with many answers in memory would copy the tables of its pages for each child. */
-static pid_t begin(const struct children_start *what, const int outputs[PIPE_COUNT], int report)
-{
-    const pid_t parent = getpid();
-    const pid_t pid = vfork();
-    if (pid == 0) become(what, parent, outputs, report);
-    return pid;
-}
-
 static void close_both(const int ends[2])
 {
     close(ends[0]);
     close(ends[1]);
 }
 
-/* The third pipe closes by itself when exec succeeds, and carries errno when it does not. */
 static enum status start(struct child *child, const struct children_start *what, struct error *err)
 {
     const char *program = what->argv[0];
-    int pipes[PIPE_COUNT + 1][2], made = 0;
-    while (made <= PIPE_COUNT && pipe2(pipes[made], O_CLOEXEC) == 0) made++;
-    pid_t pid = -1;
-    if (made > PIPE_COUNT) pid = begin(what, (const int[PIPE_COUNT]){pipes[OUTPUT][1], pipes[COMPLAINT][1]}, pipes[PIPE_COUNT][1]);
-    if (pid < 0) {
-        error_io(err, "cannot start '%s'", program);
+    int pipes[PIPE_COUNT][2], made = 0;
+    while (made < PIPE_COUNT && pipe2(pipes[made], O_CLOEXEC) == 0) made++;
+    int reason = errno;
+    if (made == PIPE_COUNT)
+        reason = launch_program(&(struct launch){.argv = what->argv, .folder = what->folder, .death_signal = SIGKILL,
+                                                 .streams = {LAUNCH_NOWHERE, pipes[OUTPUT][1], pipes[COMPLAINT][1]}},
+                                &child->pid);
+    if (reason != 0) {
+        child->pid = 0;
         while (made > 0) close_both(pipes[--made]);
-        return err->status;
+        return launch_fail(program, reason, err);
     }
-    for (int p = 0; p <= PIPE_COUNT; p++) close(pipes[p][1]);
-    int reason = 0;
-    ssize_t length = read(pipes[PIPE_COUNT][0], &reason, sizeof reason);
-    close(pipes[PIPE_COUNT][0]);
-    if (length == (ssize_t)sizeof reason) {
-        close(pipes[OUTPUT][0]);
-        close(pipes[COMPLAINT][0]);
-        waitpid(pid, NULL, 0);
-        return error_set(err, STATUS_DEVICE, "cannot start '%s': %s", program, strerror(reason));
-    }
-    child->pid = pid;
     child->id = what->id;
     for (int p = 0; p < PIPE_COUNT; p++) {
+        close(pipes[p][1]);
         child->ends[p] = pipes[p][0];
         child->texts[p].length = 0;
         fcntl(child->ends[p], F_SETFL, O_NONBLOCK);
@@ -169,32 +132,24 @@ static enum status hear(struct child *child, int which, struct error *err)
     return STATUS_OK;
 }
 
-static double seconds_of(struct timeval time)
-{
-    return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
-}
-
 static enum status tell_end(struct children *all, struct child *child, struct error *err)
 {
-    int wait_status = 0;
-    struct rusage usage;
-    pid_t waited;
-    do waited = wait4(child->pid, &wait_status, 0, &usage);
-    while (waited < 0 && errno == EINTR);
+    struct launch_end how;
+    (void)!launch_wait(child->pid, &how, err);
     child->pid = 0;
     all->running--;
-    if (waited < 0) return error_io(err, "cannot wait for a program");
+    if (err->status) return err->status;
     for (int p = 0; p < PIPE_COUNT; p++) child->texts[p].bytes[child->texts[p].length] = '\0';
     struct text *complaint = &child->texts[COMPLAINT];
     if (complaint->length > 0 && complaint->bytes[complaint->length - 1] == '\n')
         complaint->bytes[complaint->length - 1] = '\0';
-    struct children_end end = {.id = child->id,
-                               .cpu_s = seconds_of(usage.ru_utime),
-                               .output = child->texts[OUTPUT].bytes,
-                               .output_length = child->texts[OUTPUT].length,
-                               .complaint = complaint->bytes};
-    if (WIFSIGNALED(wait_status)) end.signal = WTERMSIG(wait_status);
-    else end.exit_code = WEXITSTATUS(wait_status);
+    const struct children_end end = {.id = child->id,
+                                     .cpu_s = how.cpu_s,
+                                     .exit_code = how.exit_code,
+                                     .signal = how.signal,
+                                     .output = child->texts[OUTPUT].bytes,
+                                     .output_length = child->texts[OUTPUT].length,
+                                     .complaint = complaint->bytes};
     return all->client->ended(all->client->context, &end, err);
 }
 
@@ -235,8 +190,7 @@ static void end_all(struct children *all)
     for (uint32_t c = 0; c < all->width; c++) {
         struct child *child = &all->places[c];
         if (child->pid > 0) {
-            kill(child->pid, SIGKILL);
-            waitpid(child->pid, NULL, 0);
+            launch_kill(child->pid);
             for (int p = 0; p < PIPE_COUNT; p++)
                 if (child->ends[p] >= 0) close(child->ends[p]);
         }

@@ -14,22 +14,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <spawn.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/process/launch.h"
 #include "base/text/quantity.h"
 #include "cli/common/cli_machine.h"
 #include "cli/history/cli_history.h"
 #include "cli/process/cli_child.h"
-
-extern char **environ;
 
 const char *const cli_health_names[CLI_HEALTH_COUNT] = {"ok", "warn", "fail"};
 
@@ -83,20 +81,19 @@ static bool read_text(const struct cli_doctor *doctor, const char *path, char *o
 }
 
 /* What a program writes to standard output; false: it cannot be started, or fails. */
-static bool read_program(char *const argv[], char *out, size_t size)
+static bool read_program(const char *const argv[], char *out, size_t size)
 {
-    int pipe_ends[2], end = 0;
+    int pipe_ends[2];
     pid_t child;
-    posix_spawn_file_actions_t actions;
+    struct launch_end end = {0};
+    struct error unknown = {0};
     if (pipe2(pipe_ends, O_CLOEXEC) != 0) return false;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    int failed = posix_spawnp(&child, argv[0], &actions, NULL, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
+    const struct launch how = {.argv = argv, .by_name = true, .death_signal = SIGKILL,
+                               .streams = {LAUNCH_SAME, pipe_ends[1], LAUNCH_NOWHERE}};
+    const bool started = launch_program(&how, &child) == 0;
     close(pipe_ends[1]);
     size_t length = 0;
-    while (!failed) {
+    while (started) {
         char rest[512];
         bool room = length + 1 < size;
         ssize_t got = read(pipe_ends[0], room ? out + length : rest, room ? size - 1 - length : sizeof rest);
@@ -106,9 +103,7 @@ static bool read_program(char *const argv[], char *out, size_t size)
     }
     out[length] = '\0';
     close(pipe_ends[0]);
-    while (!failed && waitpid(child, &end, 0) < 0)
-        if (errno != EINTR) return false;
-    return !failed && WIFEXITED(end) && WEXITSTATUS(end) == 0;
+    return started && launch_wait(child, &end, &unknown) == STATUS_OK && end.signal == 0 && end.exit_code == 0;
 }
 
 static bool on_path(const char *name)
@@ -180,7 +175,6 @@ static void list_gpus(const struct cli_doctor *doctor, struct gpus *out)
 /* Is the executor built with CUDA? */
 static bool look_executor(struct cli_doctor *doctor, char path[CLI_PATH_BYTES])
 {
-    static char version[] = "--version";
     char text[256];
     struct error err = {0};
     if (cli_child_find(path, &err) != STATUS_OK) {
@@ -189,7 +183,7 @@ static bool look_executor(struct cli_doctor *doctor, char path[CLI_PATH_BYTES])
                "build it (./bootstrap build) or name it with SPILLWAY_EXEC");
         return false;
     }
-    char *argv[] = {path, version, NULL};
+    const char *const argv[] = {path, "--version", NULL};
     if (!read_program(argv, text, sizeof text)) {
         doctor->no_device = true;
         repair(find(doctor, "executor", CLI_HEALTH_FAIL, "'%.200s' does not start", path),
@@ -203,10 +197,9 @@ static bool look_executor(struct cli_doctor *doctor, char path[CLI_PATH_BYTES])
 
 static void look_cuda(struct cli_doctor *doctor, char *executor, bool built, uint32_t gpu_count)
 {
-    static char devices[] = "devices";
     static const char mark[] = "cuda ";
     char text[1024];
-    char *argv[] = {executor, devices, NULL};
+    const char *const argv[] = {executor, "devices", NULL};
     if (!built) {
         struct cli_finding *finding = find(doctor, "cuda", gpu_count > 0 ? CLI_HEALTH_FAIL : CLI_HEALTH_OK,
                                            "the executor is built without CUDA");
@@ -248,8 +241,7 @@ static void look_driver(struct cli_doctor *doctor, uint32_t gpu_count)
 
 static void look_architecture(struct cli_doctor *doctor, uint32_t gpu_count)
 {
-    static char program[] = "nvidia-smi", query[] = "--query-gpu=name,compute_cap", format[] = "--format=csv,noheader";
-    char *argv[] = {program, query, format, NULL};
+    const char *const argv[] = {"nvidia-smi", "--query-gpu=name,compute_cap", "--format=csv,noheader", NULL};
     char text[4096];
     if (gpu_count == 0) return;
     if (!read_program(argv, text, sizeof text)) {
@@ -325,8 +317,7 @@ static void look_nodes(struct cli_doctor *doctor, const struct gpus *gpus)
 /* Rows of `nvidia-smi topo -p2p r`: GPU0  X  OK  NS ... */
 static void look_peers(struct cli_doctor *doctor, uint32_t gpu_count)
 {
-    static char program[] = "nvidia-smi", topology[] = "topo", peers[] = "-p2p", read_access[] = "r";
-    char *argv[] = {program, topology, peers, read_access, NULL};
+    const char *const argv[] = {"nvidia-smi", "topo", "-p2p", "r", NULL};
     static char text[TEXT_BYTES];
     uint32_t with = 0, without = 0;
     if (gpu_count < 2) return;

@@ -12,16 +12,15 @@
 #include "cli/process/cli_child.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/files/folder.h"
 #include "base/files/path.h"
+#include "base/process/launch.h"
 #include "base/process/progress.h"
 
 static const char program[] = "spillway-exec";
@@ -122,70 +121,24 @@ static void unwatch_signals(const struct sigaction old[HANDLED_COUNT])
     for (size_t i = 0; i < HANDLED_COUNT; i++) sigaction(handled[i].number, &old[i], NULL);
 }
 
-/* In the child, between fork and exec: only calls that are safe there. Never returns. */
-static void become(const char *const argv[], pid_t parent, int report)
-{
-    for (size_t i = 0; i < HANDLED_COUNT; i++) signal(handled[i].number, SIG_DFL);
-    signal(SIGPIPE, SIG_DFL);
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGINT);
-    if (getppid() != parent) _exit(127); /* it died before the call above */
-    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    /* execv() changes nothing in argv; its prototype is older than const. */
-    if (nowhere >= 0 && dup2(nowhere, STDOUT_FILENO) >= 0) execv(argv[0], (char *const *)argv);
-    int reason = errno;
-    if (write(report, &reason, sizeof reason) < 0) _exit(126);
-    _exit(127);
-}
-
-/* A pipe that closes by itself when exec succeeds, and carries errno when it does not. */
-static enum status start(const char *const argv[], struct error *err)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        error_io(err, "cannot start '%s'", argv[0]);
-        return err->status;
-    }
-    pid_t parent = getpid();
-    pid_t pid = fork();
-    if (pid < 0) {
-        error_io(err, "cannot start '%s'", argv[0]);
-        close(ends[0]);
-        close(ends[1]);
-        return err->status;
-    }
-    if (pid == 0) become(argv, parent, ends[1]);
-    setpgid(pid, pid); /* here too: whoever comes first */
-    child = pid;
-    if (stop_asked) kill(pid, SIGINT); /* it came before there was a child to tell */
-    close(ends[1]);
-    int reason = 0;
-    ssize_t length = read(ends[0], &reason, sizeof reason);
-    close(ends[0]);
-    if (length != (ssize_t)sizeof reason) return STATUS_OK;
-    waitpid(pid, NULL, 0);
-    child = 0;
-    return error_set(err, STATUS_DEVICE, "cannot start '%s': %s", argv[0], strerror(reason));
-}
-
 enum status cli_child_run(const char *const argv[], struct cli_child_end *end, struct error *err)
 {
     struct sigaction old[HANDLED_COUNT];
     watch_signals(old);
     double started_s = clock_s();
-    enum status status = start(argv, err);
-    if (status == STATUS_OK) {
-        int wait_status = 0;
-        pid_t pid = child, ended;
-        do ended = waitpid(pid, &wait_status, 0);
-        while (ended < 0 && errno == EINTR);
-        child = 0;
-        *end = (struct cli_child_end){.wall_s = clock_s() - started_s};
-        if (ended < 0) status = error_io(err, "cannot wait for '%s'", argv[0]);
-        else if (WIFSIGNALED(wait_status)) end->signal = WTERMSIG(wait_status);
-        else end->exit_code = WEXITSTATUS(wait_status);
-        end->interrupted = stop_asked || (end->signal == 0 && end->exit_code == 130);
+    const struct launch how = {.argv = argv, .death_signal = SIGINT, .streams = {LAUNCH_SAME, LAUNCH_NOWHERE, LAUNCH_SAME}};
+    struct launch_end ended = {0};
+    pid_t pid = 0;
+    const int reason = launch_program(&how, &pid);
+    if (reason == 0) {
+        child = pid;
+        if (stop_asked) kill(pid, SIGINT); /* it came before there was a child to tell */
     }
+    enum status status = reason == 0 ? launch_wait(pid, &ended, err) : launch_fail(argv[0], reason, err);
+    child = 0;
+    if (reason == 0)
+        *end = (struct cli_child_end){.wall_s = clock_s() - started_s, .exit_code = ended.exit_code, .signal = ended.signal,
+                                      .interrupted = stop_asked || (ended.signal == 0 && ended.exit_code == 130)};
     unwatch_signals(old);
     return status;
 }
@@ -215,9 +168,7 @@ enum status cli_child_status(const struct cli_child_end *end, const char *what, 
 
 enum status cli_child_file(char path[CLI_PATH_BYTES], struct error *err)
 {
-    const char *folder = getenv("TMPDIR");
-    int length = snprintf(path, CLI_PATH_BYTES, "%s/spillway-run-XXXXXX",
-                          folder && folder[0] == '/' ? folder : "/tmp");
+    int length = snprintf(path, CLI_PATH_BYTES, "%s/spillway-run-XXXXXX", folder_for_temporary());
     if (length >= CLI_PATH_BYTES)
         return error_set(err, STATUS_LIMIT, "TMPDIR is too long (limit is %d bytes)",
                          CLI_PATH_BYTES);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/files/file.h"
+#include "base/files/folder.h"
 #include "base/files/outputs.h"
 #include "base/files/path.h"
 #include "base/hash.h"
@@ -147,15 +148,11 @@ static void add_summary(struct document *document, const struct figure_result *r
 /* Drawn beside nothing: the document keeps the bytes. */
 static enum status add_figure(struct document *document, const struct figure_result *result, struct error *err)
 {
-    const char *folder = getenv("TMPDIR");
-    char base[CLI_PATH_BYTES], path[CLI_PATH_BYTES];
-    if (snprintf(base, sizeof base, "%s/spillway-picture-XXXXXX", folder && *folder ? folder : "/tmp") >= (int)sizeof base - 16)
-        return error_set(err, STATUS_LIMIT, "a path is too long (limit is %d)", CLI_PATH_BYTES);
-    if (!mkdtemp(base)) return error_io(err, "cannot make a folder for a picture");
+    char base[CLI_PATH_BYTES - 16], path[CLI_PATH_BYTES];
+    if (folder_make_temporary("picture", base, sizeof base, err) != STATUS_OK) return err->status;
     path_in(base, "figure.svg", path);
     if (figure_draw(result, path, err) == STATUS_OK) (void)!figure_add_to_document(result, path, 2, document, err);
-    unlink(path);
-    rmdir(base);
+    folder_remove(base);
     return err->status;
 }
 

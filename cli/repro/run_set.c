@@ -8,18 +8,16 @@
 #include "cli/repro/run_set.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/extreme.h"
+#include "base/files/folder.h"
 #include "base/files/path.h"
 #include "base/process/children.h"
 #include "base/process/progress.h"
@@ -175,15 +173,6 @@ static enum status make_folder(struct run_set *set, struct run *run, struct erro
     return STATUS_OK;
 }
 
-/* What a run leaves may have any name, and folders. In a child: rm knows how. */
-static void remove_folder(const char *path)
-{
-    char *const words[] = {"rm", "-rf", "--", (char *)path, NULL}; /* changes nothing; its prototype is older than const */
-    pid_t child;
-    if (posix_spawnp(&child, "rm", NULL, NULL, words, environ) != 0) return;
-    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) continue;
-}
-
 const char *run_set_folder(const struct run_set *set, uint32_t index, char name[RUN_FOLDER_BYTES])
 {
     size_t used = 0;
@@ -195,8 +184,8 @@ const char *run_set_folder(const struct run_set *set, uint32_t index, char name[
     return name;
 }
 
-/* By a program that knows how to move a folder from one file system to another, in place of what an earlier run left.
- * The folder for them is made now: where the first run fails there is nothing to keep. */
+/* Replaces what an earlier run left. The folder for them is made now: where the first run fails there is nothing to
+ * keep. */
 static enum status keep_folder(const struct run_set *set, const struct run *run, const char *keep, struct error *err)
 {
     char path[PATH_BYTES], name[RUN_FOLDER_BYTES];
@@ -204,29 +193,13 @@ static enum status keep_folder(const struct run_set *set, const struct run *run,
     if (length < 0 || length >= (int)sizeof path)
         return error_set(err, STATUS_LIMIT, "a path is too long (limit is %d)", PATH_BYTES - 1);
     if (path_make_folders(path, err) != STATUS_OK) return err->status;
-    remove_folder(path);
-    char *const words[] = {"mv", "--", (char *)run->folder, path, NULL};
-    pid_t child;
-    int ended = -1;
-    if (posix_spawnp(&child, "mv", NULL, NULL, words, environ) == 0)
-        while (waitpid(child, &ended, 0) < 0 && errno == EINTR) continue;
-    return ended == 0 ? STATUS_OK : error_set(err, STATUS_IO, "cannot keep what a run left in '%s'", path);
-}
-
-static enum status begin_folder(struct run_set *set, struct error *err)
-{
-    const char *folder = getenv("TMPDIR");
-    char path[sizeof set->folder];
-    int length = snprintf(path, sizeof path, "%s/spillway-repro-XXXXXX", folder && *folder ? folder : "/tmp");
-    if (length < 0 || length >= (int)sizeof path) snprintf(path, sizeof path, "/tmp/spillway-repro-XXXXXX");
-    if (!mkdtemp(path)) return error_io(err, "cannot make a folder in '%s'", folder && *folder ? folder : "/tmp");
-    memcpy(set->folder, path, sizeof path);
-    return STATUS_OK;
+    folder_remove(path);
+    return folder_move(run->folder, path, err);
 }
 
 static void end_folder(struct run_set *set)
 {
-    if (*set->folder) remove_folder(set->folder);
+    if (*set->folder) folder_remove(set->folder);
     *set->folder = '\0';
 }
 
@@ -282,7 +255,7 @@ static enum status go_on(struct run_set *set, struct run *run, const struct run_
     run->refused = end->exit_code > 1 ? end->exit_code : 0;
     run->done = true;
     if (keep && run->refused == 0) return keep_folder(set, run, keep, err);
-    remove_folder(run->folder);
+    folder_remove(run->folder);
     return STATUS_OK;
 }
 
@@ -395,7 +368,7 @@ enum status run_set_execute(struct run_set *set, const struct run_set_options *o
     uint32_t workers = options->workers > 0 ? min_u32(options->workers, CHILDREN_MAX) : children_cores();
     if (!pool.program && path_from_program("", self, sizeof self, err) != STATUS_OK) return err->status;
     if (!pool.program) pool.program = self;
-    if (begin_folder(set, err) != STATUS_OK) return err->status;
+    if (folder_make_temporary("repro", set->folder, sizeof set->folder, err) != STATUS_OK) return err->status;
     progress_begin(&pool.progress, "runs", (double)set->count);
     if (children_run(&client, workers, err) == STATUS_OK && pool.fault.status) *err = pool.fault;
     progress_end(&pool.progress);

@@ -12,13 +12,14 @@
 #include <glpk.h>
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/process/launch.h"
 #include "base/process/progress.h"
 #include "planner/solve/milp/milp_glpk.h"
 
@@ -315,6 +316,23 @@ _Noreturn void milp_glpk_child(const struct milp *milp, const struct milp_option
 
 /* --- files ----------------------------------------------------------------------------------- */
 
+struct writing {
+    const struct milp *milp;
+    enum milp_file kind;
+    const char *path;
+};
+
+static void write_model(void *context)
+{
+    const struct writing *w = context;
+    struct child c = {.pipe = -1};
+    hook(&c);
+    glp_prob *lp = load(w->milp);
+    errno = 0;
+    int code = w->kind == MILP_LP ? glp_write_lp(lp, NULL, w->path) : glp_write_mps(lp, GLP_MPS_FILE, NULL, w->path);
+    _exit(code == 0 ? 0 : 100 + (errno > 0 && errno < 100 ? errno : 0));
+}
+
 enum status milp_glpk_write(const struct milp *milp, enum milp_file kind, const char *path,
                             struct error *err)
 {
@@ -324,21 +342,15 @@ enum status milp_glpk_write(const struct milp *milp, enum milp_file kind, const 
     if (length >= (int)sizeof temporary)
         return error_set(err, STATUS_LIMIT, "the name of a file is too long (limit is %zu bytes)",
                          sizeof temporary);
-    pid_t pid = fork();
-    if (pid < 0) return error_io(err, "cannot start a process to write '%s'", path);
-    if (pid == 0) {
-        struct child c = {.pipe = -1};
-        hook(&c);
-        glp_prob *lp = load(milp);
-        errno = 0;
-        int code = kind == MILP_LP ? glp_write_lp(lp, NULL, temporary)
-                                   : glp_write_mps(lp, GLP_MPS_FILE, NULL, temporary);
-        _exit(code == 0 ? 0 : 100 + (errno > 0 && errno < 100 ? errno : 0));
-    }
-    int ended = 0;
-    while (waitpid(pid, &ended, 0) < 0 && errno == EINTR) {}
-    if (WIFEXITED(ended) && WEXITSTATUS(ended) == 0 && rename(temporary, path) == 0) return STATUS_OK;
-    if (WIFEXITED(ended) && WEXITSTATUS(ended) >= 100) errno = WEXITSTATUS(ended) - 100;
+    static const struct launch how = {.death_signal = SIGKILL, .streams = {LAUNCH_SAME, LAUNCH_SAME, LAUNCH_SAME}};
+    struct writing writing = {milp, kind, temporary};
+    struct launch_end end;
+    pid_t pid;
+    const int reason = launch_copy(&how, write_model, &writing, &pid);
+    if (reason != 0) return launch_fail("GLPK", reason, err);
+    if (launch_wait(pid, &end, err)) return err->status;
+    if (end.signal == 0 && end.exit_code == 0 && rename(temporary, path) == 0) return STATUS_OK;
+    if (end.signal == 0 && end.exit_code >= 100) errno = end.exit_code - 100;
     error_io(err, "cannot write '%s'", path);
     unlink(temporary);
     return err->status;

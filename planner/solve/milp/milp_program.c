@@ -10,20 +10,16 @@
  * sections ("Model status", "# Columns 12") and has a line "name value" for every column. A program of
  * one's own takes the arguments of CBC and writes either.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/files/file.h"
+#include "base/files/folder.h"
+#include "base/process/launch.h"
 #include "base/process/progress.h"
 #include "base/text/number.h"
 #include "planner/solve/milp/milp_model.h"
@@ -38,78 +34,10 @@ struct folder {
 
 static enum status make_folder(struct folder *f, struct error *err)
 {
-    const char *parent = getenv("TMPDIR");
-    int length = snprintf(f->path, sizeof f->path, "%s/spillway-milp-XXXXXX",
-                          parent && parent[0] == '/' ? parent : "/tmp");
-    if (length >= (int)sizeof f->path)
-        return error_set(err, STATUS_LIMIT, "TMPDIR is too long (limit is %d bytes)", PATH_BYTES);
-    if (!mkdtemp(f->path)) return error_io(err, "cannot make a folder '%s'", f->path);
+    if (folder_make_temporary("milp", f->path, sizeof f->path, err) != STATUS_OK) return err->status;
     snprintf(f->model, sizeof f->model, "%s/model.mps", f->path);
     snprintf(f->solution, sizeof f->solution, "%s/solution.txt", f->path);
     return STATUS_OK;
-}
-
-static void remove_folder(const struct folder *f)
-{
-    unlink(f->model);
-    unlink(f->solution);
-    rmdir(f->path);
-}
-
-/* --- the program ----------------------------------------------------------------------------- */
-
-static void become(const char *const argv[], pid_t parent, int report)
-{
-    signal(SIGINT, SIG_IGN);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    setpgid(0, 0); /* what it starts is ended with it */
-    int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (getppid() == parent && nowhere >= 0 && dup2(nowhere, 0) >= 0 && dup2(nowhere, 1) >= 0 &&
-        dup2(nowhere, 2) >= 0)
-        execvp(argv[0], (char *const *)argv);
-    int reason = errno;
-    if (write(report, &reason, sizeof reason) < 0) _exit(126);
-    _exit(127);
-}
-
-static enum status start(const char *const argv[], pid_t *pid, struct error *err)
-{
-    int ends[2], reason = 0;
-    if (pipe2(ends, O_CLOEXEC) != 0) return error_io(err, "cannot start '%s'", argv[0]);
-    pid_t parent = getpid();
-    *pid = fork();
-    if (*pid == 0) become(argv, parent, ends[1]);
-    close(ends[1]);
-    if (*pid < 0) {
-        error_io(err, "cannot start '%s'", argv[0]);
-        close(ends[0]);
-        return err->status;
-    }
-    ssize_t length;
-    do length = read(ends[0], &reason, sizeof reason);
-    while (length < 0 && errno == EINTR);
-    close(ends[0]);
-    if (length != (ssize_t)sizeof reason) return STATUS_OK;
-    waitpid(*pid, NULL, 0);
-    return error_set(err, STATUS_DEVICE, "cannot start the solver '%s': %s", argv[0], strerror(reason));
-}
-
-/* Wait for its end, and make it end when it is late. */
-static int await(pid_t pid, double until_s, bool *killed)
-{
-    int ended = 0;
-    for (struct timespec nap = {0, 1000000};; nap.tv_nsec = nap.tv_nsec < 50000000 ? nap.tv_nsec * 2
-                                                                                    : nap.tv_nsec) {
-        pid_t done = waitpid(pid, &ended, *killed ? 0 : WNOHANG);
-        if (done == pid) return ended;
-        if (done < 0 && errno != EINTR) return 0;
-        if (!*killed && clock_s() >= until_s) {
-            *killed = true;
-            if (kill(-pid, SIGKILL) != 0) kill(pid, SIGKILL);
-        } else if (!*killed) {
-            nanosleep(&nap, NULL);
-        }
-    }
 }
 
 /* --- its solution ---------------------------------------------------------------------------- */
@@ -227,36 +155,43 @@ out:
     return err->status;
 }
 
+/* A program that is stopped at its limit has told nothing: result->killed. */
+static enum status run(const char *const argv[], const struct milp_options *options, struct milp_result *result,
+                       struct error *err)
+{
+    const struct launch how = {.argv = argv, .by_name = true, .death_signal = SIGKILL, .ignores_interrupt = true,
+                               .streams = {LAUNCH_NOWHERE, LAUNCH_NOWHERE, LAUNCH_NOWHERE}};
+    struct launch_end end;
+    pid_t child;
+    const int reason = launch_program(&how, &child);
+    if (reason != 0)
+        return error_set(err, STATUS_DEVICE, "cannot start the solver '%s': %s", argv[0], strerror(reason));
+    if (launch_wait_until(child, clock_s() + options->limit_s + grace_s, &end, err)) return err->status;
+    result->killed = end.late;
+    if (end.late) return STATUS_OK;
+    if (end.signal != 0)
+        return error_set(err, STATUS_DEVICE, "the solver '%s' was ended by signal %d (%s)", argv[0], end.signal,
+                         strsignal(end.signal));
+    if (end.exit_code != 0)
+        return error_set(err, STATUS_DEVICE, "the solver '%s' failed with exit code %d", argv[0], end.exit_code);
+    return STATUS_OK;
+}
+
 enum status milp_program_solve(const struct milp *milp, const struct milp_options *options,
                                struct milp_result *result, struct error *err)
 {
     struct folder folder;
     const char *slash = strrchr(options->solver, '/'), *name = slash ? slash + 1 : options->solver;
     char seconds[32];
-    pid_t pid = 0;
     if (make_folder(&folder, err)) return err->status;
-    if (milp_write_mps(milp, folder.model, err)) goto out;
     snprintf(seconds, sizeof seconds, "%.3f", options->limit_s);
     const char *highs[] = {options->solver, "--time_limit", seconds, "--solution_file",
                            folder.solution, folder.model, NULL};
     const char *cbc[] = {options->solver, folder.model, "-sec", seconds, "-solve", "-solution",
                          folder.solution, NULL};
     bool is_highs = strncmp(name, "highs", 5) == 0;
-    if (start(is_highs ? highs : cbc, &pid, err)) goto out;
-    int ended = await(pid, clock_s() + options->limit_s + grace_s, &result->killed);
-    if (result->killed) goto out; /* stopped, with nothing told */
-    if (WIFSIGNALED(ended)) {
-        error_set(err, STATUS_DEVICE, "the solver '%s' was ended by signal %d (%s)", options->solver,
-                  WTERMSIG(ended), strsignal(WTERMSIG(ended)));
-        goto out;
-    }
-    if (WEXITSTATUS(ended) != 0) {
-        error_set(err, STATUS_DEVICE, "the solver '%s' failed with exit code %d", options->solver,
-                  WEXITSTATUS(ended));
-        goto out;
-    }
-    read_solution(milp, &folder, options->solver, result, err);
-out:
-    remove_folder(&folder);
+    if (!milp_write_mps(milp, folder.model, err) && !run(is_highs ? highs : cbc, options, result, err) && !result->killed)
+        (void)!read_solution(milp, &folder, options->solver, result, err);
+    folder_remove(folder.path);
     return err->status;
 }

@@ -16,11 +16,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/process/launch.h"
 #include "base/process/progress.h"
 #include "planner/solve/milp/milp_model.h"
 
@@ -121,50 +120,51 @@ static bool follow(const struct milp *milp, const struct milp_options *options, 
     return false;
 }
 
-static void become_glpk(const struct milp *milp, const struct milp_options *options, int pipe, pid_t parent)
+struct glpk_work {
+    const struct milp *milp;
+    const struct milp_options *options;
+    int ends[2];
+};
+
+static void become_glpk(void *context)
 {
-    signal(SIGINT, SIG_IGN); /* the parent decides */
-    signal(SIGPIPE, SIG_DFL);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(3);
-    int nowhere = open("/dev/null", O_WRONLY);
-    if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0 || dup2(nowhere, STDERR_FILENO) < 0) _exit(3);
-    milp_glpk_child(milp, options, pipe);
+    const struct glpk_work *work = context;
+    close(work->ends[0]);
+    milp_glpk_child(work->milp, work->options, work->ends[1]);
 }
 
 static enum status solve_glpk(const struct milp *milp, const struct milp_options *options,
                               struct milp_result *result, struct error *err)
 {
-    int ends[2];
+    static const struct launch how = {.death_signal = SIGKILL, .ignores_interrupt = true, /* the parent decides */
+                                      .streams = {LAUNCH_SAME, LAUNCH_NOWHERE, LAUNCH_NOWHERE}};
+    struct glpk_work work = {.milp = milp, .options = options};
+    const int *ends = work.ends;
+    pid_t pid;
     double *x = alloc_zeroed(milp->column_count + 1, sizeof *x);
     if (!x) return error_memory(err, "a solution", milp->column_count * sizeof *x);
-    if (pipe2(ends, O_CLOEXEC) != 0) {
+    if (pipe2(work.ends, O_CLOEXEC) != 0) {
         error_io(err, "cannot start GLPK");
         free(x);
         return err->status;
     }
-    pid_t parent = getpid(), pid = fork();
-    if (pid == 0) {
-        close(ends[0]);
-        become_glpk(milp, options, ends[1], parent);
-    }
+    const int reason = launch_copy(&how, become_glpk, &work, &pid);
     close(ends[1]);
-    if (pid < 0) {
-        error_io(err, "cannot start GLPK");
+    if (reason != 0) {
+        launch_fail("GLPK", reason, err);
     } else {
         struct reading r = {.pipe = ends[0], .until_s = clock_s() + options->limit_s + grace_s};
         bool told = follow(milp, options, &r, result, x, err);
-        int ended = 0;
+        struct launch_end end;
         if (!told && r.late) {
-            kill(pid, SIGKILL);
+            launch_kill(pid);
             result->killed = true;
+        } else if (launch_wait(pid, &end, err) == STATUS_OK && !told) {
+            if (end.signal != 0)
+                error_set(err, STATUS_DEVICE, "GLPK was ended by signal %d (%s)", end.signal, strsignal(end.signal));
+            else
+                error_set(err, STATUS_DEVICE, "GLPK ended without an answer (exit code %d)", end.exit_code);
         }
-        while (waitpid(pid, &ended, 0) < 0 && errno == EINTR) {}
-        if (!told && !r.late && WIFSIGNALED(ended))
-            error_set(err, STATUS_DEVICE, "GLPK was ended by signal %d (%s)", WTERMSIG(ended),
-                      strsignal(WTERMSIG(ended)));
-        else if (!told && !r.late)
-            error_set(err, STATUS_DEVICE, "GLPK ended without an answer (exit code %d)", WEXITSTATUS(ended));
     }
     close(ends[0]);
     free(x);
