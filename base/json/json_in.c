@@ -30,11 +30,27 @@
 #include "base/files/file_kind.h"
 #include "base/text/number.h"
 #include "base/text/suggest.h"
+#include "base/try.h"
 
 enum { DEPTH_MAX = 64, LISTED_WORDS_MAX = 12, LIST_BYTES = 512 };
 
 /* Room for text and tree at once; our own files are some hundred megabytes at most. */
 static const size_t input_bytes_max = (size_t)1 << 30;
+
+enum { MISSING_MAX = 24 };
+
+/*
+ * The first object in which a required key is missing. The reader goes on with stand-ins (the least number, an empty text, array
+ * or object: values that a file may have, too), so that all missing keys are known when the object is closed. From the first
+ * missing key on every error about this input tells of the missing keys: others may only follow from the stand-ins.
+ */
+struct lacking {
+    const json_t *object; /* NULL: no key is missing */
+    const char *keys[MISSING_MAX];
+    const char *near[MISSING_MAX]; /* a key of the object that may be meant for it; NULL: there is none */
+    size_t count;
+    json_t *empty_array, *empty_object;
+};
 
 struct json_input {
     char *name;
@@ -44,6 +60,7 @@ struct json_input {
     struct json_anchor anchors[JSON_ANCHORS_MAX];
     size_t anchor_count;
     const struct json_input *beside; /* another input to whose values errors may point; NULL: none */
+    struct lacking *lacking;         /* changes while a reader holds the input as const */
 };
 
 /* --- places --------------------------------------------------------------------------------- */
@@ -142,8 +159,8 @@ static enum status fail_offset(const struct json_input *input, const char *at, c
     return error_set(err, STATUS_BAD_INPUT, "%s:%zu:%zu: %s", input->name, line, column, message);
 }
 
-static enum status fail_place(const struct json_input *input, struct place place,
-                              const char *message, struct error *err)
+static enum status fail_place_as(const struct json_input *input, struct place place, const char *message,
+                                 struct error *err)
 {
     bool shared = json_is_boolean(place.container) || json_is_null(place.container);
     for (const struct json_input *in = input; in && !shared; in = in->beside) {
@@ -151,6 +168,14 @@ static enum status fail_place(const struct json_input *input, struct place place
         if (find_place(&place, in->root, &at, in->text + in->length)) return fail_offset(in, at, message, err);
     }
     return error_set(err, STATUS_BAD_INPUT, "%s: %s", input->name, message);
+}
+
+static enum status fail_lacking(const struct json_input *input, struct error *err);
+
+static enum status fail_place(const struct json_input *input, struct place place,
+                              const char *message, struct error *err)
+{
+    return input->lacking->object ? fail_lacking(input, err) : fail_place_as(input, place, message, err);
 }
 
 /* JSON_SELF when there is no such key. */
@@ -252,14 +277,17 @@ enum status json_input_parse_cut(const char *name, char *text, size_t length, co
     struct json_input *input = alloc_zeroed(1, sizeof *input);
     size_t name_bytes = strlen(name) + 1;
     char *name_copy = alloc_zeroed(1, name_bytes);
-    if (!input || !name_copy) {
+    struct lacking *lacking = alloc_zeroed(1, sizeof *lacking);
+    if (!input || !name_copy || !lacking) {
         free(input);
         free(name_copy);
+        free(lacking);
         free(text);
         return error_memory(err, "JSON input", sizeof *input + name_bytes);
     }
     memcpy(name_copy, name, name_bytes);
-    *input = (struct json_input){.name = name_copy, .text = text, .length = length, .anchor_count = anchor_count};
+    *input = (struct json_input){
+        .name = name_copy, .text = text, .length = length, .anchor_count = anchor_count, .lacking = lacking};
     memcpy(input->anchors, anchors, anchor_count * sizeof *anchors);
 
     enum status status = any ? STATUS_OK : json_refuse_format(name, text, length, err);
@@ -318,6 +346,9 @@ void json_input_destroy(struct json_input *input)
 {
     if (!input) return;
     json_decref(input->root);
+    json_decref(input->lacking->empty_array);
+    json_decref(input->lacking->empty_object);
+    free(input->lacking);
     free(input->name);
     free(input->text);
     free(input);
@@ -342,6 +373,7 @@ struct item {
     const char *key; /* NULL in an array */
     size_t index;    /* in an array */
     const json_t *value;
+    bool missing; /* required and not there: the reader takes a stand-in */
 };
 
 /* Sets the error "name:line:column: 'key'" or "...: element 3", followed by the text of `format`. */
@@ -511,6 +543,7 @@ enum status json_object_open(struct json_object *object, const struct json_input
     object->value = value;
     object->asked_count = 0;
     object->found_count = 0;
+    object->open_ended = false;
     return STATUS_OK;
 }
 
@@ -566,31 +599,130 @@ enum status json_refuse_kind(const struct json_input *input, const char *expecte
     return refuse_answer(input, expected, err);
 }
 
-/* A key that was not asked for yet may be the missing one, misspelt; or the file is of another kind. */
-static enum status fail_missing(const struct json_object *object, const char *key,
+void json_object_ignore_others(struct json_object *object)
+{
+    object->open_ended = true;
+}
+
+/* --- keys that are missing ------------------------------------------------------------------- */
+
+/* A message that grows; what does not fit is cut. */
+struct message {
+    char text[1024];
+    size_t used;
+};
+
+static void PRINTF_LIKE(2, 3) message_add(struct message *message, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(message->text + message->used, sizeof message->text - message->used, format, arguments);
+    va_end(arguments);
+    size_t room = sizeof message->text - message->used - 1;
+    if (length > 0) message->used += (size_t)length < room ? (size_t)length : room;
+}
+
+static const char *separator(size_t index, size_t count)
+{
+    return index == 0 ? "" : index + 1 == count ? " and " : ", ";
+}
+
+/* Those that the reader found missing, then those that the caller names. `with_near`: which other keys may be meant. */
+static void tell_missing(const struct lacking *lacking, bool with_near, const struct json_missing *missing, size_t count,
+                         struct message *message)
+{
+    const size_t total = lacking->count + count;
+    if (total == 0) return;
+    message_add(message, "missing key%s ", total == 1 ? "" : "s");
+    for (size_t i = 0; i < lacking->count; i++) {
+        message_add(message, "%s'%s'", separator(i, total), lacking->keys[i]);
+        if (with_near && lacking->near[i]) message_add(message, " (is '%.100s' meant to be it?)", lacking->near[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        message_add(message, "%s'%s'", separator(lacking->count + i, total), missing[i].key);
+        if (missing[i].hint) message_add(message, " (%s)", missing[i].hint);
+    }
+}
+
+/* Tells the message about the object once: another reader may try the input after this one. */
+static enum status tell_lacking(const struct json_input *input, struct place place, const struct message *message,
                                 struct error *err)
 {
-    const struct file_reading *expected = object->value == object->input->root ? file_reading_of_key(key) : NULL;
-    if (expected && json_refuse_kind(object->input, expected->noun, err) != STATUS_OK) return err->status;
+    input->lacking->object = NULL;
+    input->lacking->count = 0;
+    return fail_place_as(input, place, message->text, err);
+}
+
+/* Before the object is closed: which of its other keys are unknown is not known yet. */
+static enum status fail_lacking(const struct json_input *input, struct error *err)
+{
+    const struct place place = {input->lacking->object, JSON_SELF, WHAT_VALUE};
+    struct message message = {.used = 0};
+    tell_missing(input->lacking, true, NULL, 0, &message);
+    return tell_lacking(input, place, &message, err);
+}
+
+/* Makes the stand-ins. */
+static enum status begin_lacking(struct lacking *lacking, struct error *err)
+{
+    if (!lacking->empty_array) lacking->empty_array = json_array();
+    if (!lacking->empty_object) lacking->empty_object = json_object();
+    return lacking->empty_array && lacking->empty_object ? STATUS_OK : error_memory(err, "JSON input", 0);
+}
+
+/* A key of the object that was not asked for, and may be the missing one, misspelt. */
+static const char *find_near(const struct json_object *object, const char *key)
+{
     void *iterator = json_object_iter(writable(object->value));
     for (; iterator; iterator = json_object_iter_next(writable(object->value), iterator)) {
         const char *other = json_object_iter_key(iterator);
-        if (!was_asked(object, other) && suggest(other, &key, 1))
-            return json_fail_key(object->input, object->value, NULL, err,
-                                 "missing key '%s' (is '%s' meant to be it?)", key, other);
+        if (!was_asked(object, other) && suggest(other, &key, 1)) return other;
     }
-    return json_fail_key(object->input, object->value, NULL, err, "missing key '%s'", key);
+    return NULL;
 }
 
-/* Find the value under `key`; item->value is NULL when there is none to read: an error, or optional
- * and absent or null. */
+/* Remembers the missing key. Fails at once for a file of another kind, and where nothing would tell it later. */
+static enum status miss(const struct json_object *object, const char *key, enum json_need need, struct error *err)
+{
+    const struct json_input *input = object->input;
+    struct lacking *lacking = input->lacking;
+    const struct file_reading *expected = object->value == input->root ? file_reading_of_key(key) : NULL;
+    if (expected && json_refuse_kind(input, expected->noun, err) != STATUS_OK) return err->status;
+    TRY(begin_lacking(lacking, err));
+    if (!lacking->object) lacking->object = object->value;
+    if (lacking->object == object->value && lacking->count < MISSING_MAX) {
+        lacking->near[lacking->count] = find_near(object, key);
+        lacking->keys[lacking->count++] = key;
+    }
+    return object->open_ended || need == JSON_DECIDES ? fail_lacking(input, err) : STATUS_OK;
+}
+
+bool json_is_stand_in(const struct json_input *input, const json_t *value)
+{
+    return value && (value == input->lacking->empty_array || value == input->lacking->empty_object);
+}
+
+static double least_number(double min, double max)
+{
+    if (isfinite(min) && min > -DBL_MAX) return min;
+    return max < 0 ? max : 0;
+}
+
+/* --- taking ---------------------------------------------------------------------------------- */
+
+/* Find the value under `key`; item->value is NULL when there is none to read: optional and absent or null, or required and
+ * missing (item->missing), or after an error. */
 static enum status take(struct json_object *object, const char *key, enum json_need need,
                         struct item *item, struct error *err)
 {
     const json_t *value = ask(object, key);
     *item = (struct item){.input = object->input, .container = object->value, .key = key};
-    if (!value && need == JSON_REQUIRED) return fail_missing(object, key, err);
-    if (need == JSON_REQUIRED || !json_is_null(value)) item->value = value;
+    if (!value && need != JSON_OPTIONAL) {
+        const enum status status = miss(object, key, need, err);
+        item->missing = status == STATUS_OK;
+        return status;
+    }
+    if (need != JSON_OPTIONAL || !json_is_null(value)) item->value = value;
     return STATUS_OK;
 }
 
@@ -599,6 +731,7 @@ enum status json_take_u64(struct json_object *object, const char *key, enum json
 {
     struct item item;
     enum status status = take(object, key, need, &item, err);
+    if (item.missing) *out = min;
     return item.value ? item_u64(&item, min, max, out, err) : status;
 }
 
@@ -607,6 +740,7 @@ enum status json_take_u32(struct json_object *object, const char *key, enum json
 {
     struct item item;
     enum status status = take(object, key, need, &item, err);
+    if (item.missing) *out = min;
     if (!item.value) return status;
     uint64_t wide = 0;
     status = item_u64(&item, min, max, &wide, err);
@@ -619,6 +753,7 @@ enum status json_take_double(struct json_object *object, const char *key, enum j
 {
     struct item item;
     enum status status = take(object, key, need, &item, err);
+    if (item.missing) *out = least_number(min, max);
     return item.value ? item_double(&item, min, max, out, err) : status;
 }
 
@@ -627,6 +762,7 @@ enum status json_take_bool(struct json_object *object, const char *key, enum jso
 {
     struct item item;
     enum status status = take(object, key, need, &item, err);
+    if (item.missing) *out = false;
     if (!item.value) return status;
     if (!json_is_boolean(item.value)) return fail_type(&item, "true or false", err);
     *out = json_is_true(item.value);
@@ -638,6 +774,7 @@ enum status json_take_string(struct json_object *object, const char *key, enum j
 {
     struct item item;
     enum status status = take(object, key, need, &item, err);
+    if (item.missing) *out = "";
     return item.value ? item_string(&item, out, err) : status;
 }
 
@@ -648,6 +785,7 @@ enum status json_take_choice(struct json_object *object, const char *key, enum j
     struct item item;
     const char *name = NULL;
     enum status status = take(object, key, need, &item, err);
+    if (item.missing) *out = 0;
     if (!item.value) return status;
     status = item_string(&item, &name, err);
     if (status != STATUS_OK) return status;
@@ -671,6 +809,7 @@ enum status json_take_quantity(struct json_object *object, const char *key, enum
 {
     struct item item;
     enum status status = take(object, key, need, &item, err);
+    if (item.missing) *out = least_number(min, max);
     return item.value ? item_quantity(&item, dimension, min, max, out, err) : status;
 }
 
@@ -681,7 +820,7 @@ enum status json_take_array(struct json_object *object, const char *key, enum js
     enum status status = take(object, key, need, &item, err);
     if (status == STATUS_OK && item.value && !json_is_array(item.value))
         status = fail_type(&item, "an array", err);
-    if (status == STATUS_OK) *out = item.value;
+    if (status == STATUS_OK) *out = item.missing ? object->input->lacking->empty_array : item.value;
     return status;
 }
 
@@ -692,7 +831,7 @@ enum status json_take_object(struct json_object *object, const char *key, enum j
     enum status status = take(object, key, need, &item, err);
     if (status == STATUS_OK && item.value && !json_is_object(item.value))
         status = fail_type(&item, "an object", err);
-    if (status == STATUS_OK) *out = item.value;
+    if (status == STATUS_OK) *out = item.missing ? object->input->lacking->empty_object : item.value;
     return status;
 }
 
@@ -705,37 +844,6 @@ bool json_has(struct json_object *object, const char *key)
 {
     const json_t *value = ask(object, key);
     return value && !json_is_null(value);
-}
-
-/* A message that grows; what does not fit is cut. */
-struct message {
-    char text[1024];
-    size_t used;
-};
-
-static void PRINTF_LIKE(2, 3) message_add(struct message *message, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(message->text + message->used, sizeof message->text - message->used, format, arguments);
-    va_end(arguments);
-    size_t room = sizeof message->text - message->used - 1;
-    if (length > 0) message->used += (size_t)length < room ? (size_t)length : room;
-}
-
-static const char *separator(size_t index, size_t count)
-{
-    return index == 0 ? "" : index + 1 == count ? " and " : ", ";
-}
-
-static void tell_missing(const struct json_missing *missing, size_t count, struct message *message)
-{
-    if (count == 0) return;
-    message_add(message, "missing key%s ", count == 1 ? "" : "s");
-    for (size_t i = 0; i < count; i++) {
-        message_add(message, "%s'%s'", separator(i, count), missing[i].key);
-        if (missing[i].hint) message_add(message, " (%s)", missing[i].hint);
-    }
 }
 
 enum { UNKNOWN_NAMED_MAX = 8 };
@@ -775,18 +883,24 @@ static void tell_unknown(const struct json_object *object, const char *const *un
 enum status json_object_close_missing(struct json_object *object, const struct json_missing *missing, size_t count,
                                       struct error *err)
 {
+    const struct lacking *lacking = object->input->lacking;
     const bool complete = object->found_count == json_object_size(object->value);
     const char *unknown[UNKNOWN_NAMED_MAX];
     size_t first = 0, unknown_count = complete ? 0 : find_unknown(object, unknown, &first);
     struct message message = {.used = 0};
-    if (count == 0 && unknown_count == 0) return STATUS_OK;
-    tell_missing(missing, count, &message);
+    if (lacking->object && lacking->object != object->value) {
+        if (unknown_count > 0) return fail_lacking(object->input, err);
+        return STATUS_OK; /* the object around it is closed later */
+    }
+    if (lacking->count + count + unknown_count == 0) return STATUS_OK;
+    tell_missing(lacking, false, missing, count, &message);
+    const bool misses = message.used > 0;
     if (unknown_count > 0) {
-        message_add(&message, "%s", count > 0 ? "; " : "");
+        message_add(&message, "%s", misses ? "; " : "");
         tell_unknown(object, unknown, unknown_count, &message);
     }
-    const struct place place = {object->value, count > 0 ? JSON_SELF : first, count > 0 ? WHAT_VALUE : WHAT_KEY};
-    return fail_place(object->input, place, message.text, err);
+    const struct place place = {object->value, misses ? JSON_SELF : first, misses ? WHAT_VALUE : WHAT_KEY};
+    return tell_lacking(object->input, place, &message, err);
 }
 
 enum status json_object_close(struct json_object *object, struct error *err)

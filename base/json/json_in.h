@@ -5,7 +5,9 @@
  * "jobs.json:12:7: ...". It searches the text for the position only when it reports an error, in one pass; valid
  * files cost nothing extra. The caller reads an object by taking its keys one by one and closing it. A key that was
  * not taken by then is unknown, and the error suggests the nearest key that was taken. A key named "_comment" is
- * allowed everywhere and is ignored.
+ * allowed everywhere and is ignored. Closing also reports all required keys that are missing, so every object with a
+ * required key must be closed. Until then a missing key has a stand-in: the least number, "", false, an empty array or
+ * object.
  *
  * The reader refuses numbers out of the given range, NaN, infinity, duplicate keys, trailing text, more than 64
  * levels and files over 1 GiB. Integers end at 2^63 - 1; an integer may also be written as 1e6. All errors are
@@ -81,9 +83,11 @@ struct json_object {
     const char *asked[JSON_KEYS_MAX];
     size_t asked_count;
     size_t found_count; /* how many of the asked keys exist */
+    bool open_ended;    /* see json_object_ignore_others() */
 };
 
-enum json_need { JSON_OPTIONAL, JSON_REQUIRED };
+/* JSON_DECIDES: required, and other keys depend on its value. When it is missing, reading ends there. */
+enum json_need { JSON_OPTIONAL, JSON_REQUIRED, JSON_DECIDES };
 
 /*
  * Begins to read an object. `value` is the root or a child from json_take_object() or json_take_array(). `what` names
@@ -96,9 +100,13 @@ MUST_CHECK enum status json_object_open_at(struct json_object *object,
                                            const struct json_input *input, const json_t *array,
                                            size_t index, const char *what, struct error *err);
 
+/* Allows other keys. The object is not closed: a missing key is an error at once. */
+void json_object_ignore_others(struct json_object *object);
+
 /*
  * Take the value under `key`. With JSON_OPTIONAL, a key that is absent or null leaves *out untouched. A value of the
- * wrong type or outside [min, max] is an error in either case.
+ * wrong type or outside [min, max] is an error in either case. With JSON_REQUIRED, an absent key is an error of
+ * json_object_close() or of the failure before it, and *out is a stand-in.
  */
 MUST_CHECK enum status json_take_u64(struct json_object *object, const char *key,
                                      enum json_need need, uint64_t min, uint64_t max,
@@ -132,6 +140,9 @@ MUST_CHECK enum status json_take_object(struct json_object *object, const char *
                                         enum json_need need, const json_t **out,
                                         struct error *err);
 
+/* Returns true for the stand-in of a missing object or array. It is empty. */
+bool json_is_stand_in(const struct json_input *input, const json_t *value);
+
 /* Accepts a key without reading its value. */
 void json_take_any(struct json_object *object, const char *key);
 
@@ -145,11 +156,11 @@ bool json_has(struct json_object *object, const char *key);
  */
 MUST_CHECK enum status json_refuse_kind(const struct json_input *input, const char *expected, struct error *err);
 
-/* Closes the object. Keys that were not asked for are an error, which names all of them. */
+/* Closes the object. Keys that were not asked for and required keys that are missing are an error, which names all. */
 MUST_CHECK enum status json_object_close(struct json_object *object, struct error *err);
 
-/* Closes the object and also checks required keys; one message names unknown and missing keys. `hint` is the name
- * that other programs give the key, or NULL. */
+/* Closes the object and names more missing keys in the same message. `hint` is the name that other programs give the
+ * key, or NULL. */
 struct json_missing {
     const char *key, *hint;
 };

@@ -15,6 +15,7 @@
 #include "base/json/json_in.h"
 #include "base/process/contain.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/bench/cli_bench.h"
 #include "cli/process/cli_child.h"
 #include "cli/ways/cli_optimal.h"
@@ -152,11 +153,13 @@ static enum status read_makespan(const char *path, double *out, struct error *er
     struct json_input *in = NULL;
     struct json_object object;
     bool stopped = false;
-    if (json_input_read(path, &in, err) == STATUS_OK &&
-        json_object_open(&object, in, json_input_root(in), "the result of a run", err) == STATUS_OK &&
-        json_take_bool(&object, "stopped", JSON_REQUIRED, &stopped, err) == STATUS_OK &&
-        json_take_double(&object, "makespan_s", JSON_REQUIRED, 0, 1e15, out, err) == STATUS_OK && stopped)
-        error_set(err, STATUS_INTERRUPTED, "the run was stopped");
+    TRY(json_input_read(path, &in, err));
+    if (json_object_open(&object, in, json_input_root(in), "the result of a run", err) == STATUS_OK) {
+        json_object_ignore_others(&object);
+        if (json_take_bool(&object, "stopped", JSON_REQUIRED, &stopped, err) == STATUS_OK &&
+            json_take_double(&object, "makespan_s", JSON_REQUIRED, 0, 1e15, out, err) == STATUS_OK && stopped)
+            error_set(err, STATUS_INTERRUPTED, "the run was stopped");
+    }
     json_input_destroy(in);
     return err->status;
 }

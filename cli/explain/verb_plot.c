@@ -9,6 +9,7 @@
 
 #include "base/json/json_in.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/common/cli_trace.h"
 #include "plots/plot.h"
@@ -188,9 +189,9 @@ static enum status read_policies(const struct json_input *in, struct policies *o
     struct json_object object;
     const json_t *array = NULL;
     size_t schema = 0;
-    if (json_object_open(&object, in, json_input_root(in), "a report of 'spillway plan --json'",
-                         err) != STATUS_OK ||
-        json_take_choice(&object, "schema", JSON_REQUIRED, schemas, ARRAY_COUNT(schemas), &schema,
+    TRY(json_object_open(&object, in, json_input_root(in), "a report of 'spillway plan --json'", err));
+    json_object_ignore_others(&object);
+    if (json_take_choice(&object, "schema", JSON_REQUIRED, schemas, ARRAY_COUNT(schemas), &schema,
                          err) != STATUS_OK ||
         json_take_array(&object, "policies", JSON_OPTIONAL, &array, err) != STATUS_OK ||
         json_take_double(&object, "lower_bound_s", JSON_OPTIONAL, 0, 1e15, &out->lower_bound_s,

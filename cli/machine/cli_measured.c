@@ -2,12 +2,15 @@
 
 #include <inttypes.h>
 
+#include "base/try.h"
+
 static enum status read_job(const struct json_input *in, const json_t *array, size_t index,
                             struct cli_measured_job *out, struct error *err)
 {
     struct json_object object;
-    if (json_object_open_at(&object, in, array, index, "a job", err) != STATUS_OK ||
-        json_take_u64(&object, "minibatches", JSON_REQUIRED, 0, INT64_MAX, &out->minibatches,
+    TRY(json_object_open_at(&object, in, array, index, "a job", err));
+    json_object_ignore_others(&object);
+    if (json_take_u64(&object, "minibatches", JSON_REQUIRED, 0, INT64_MAX, &out->minibatches,
                       err) != STATUS_OK ||
         json_take_double(&object, "tokens_per_s", JSON_REQUIRED, 0, 1e18, &out->tokens_per_s,
                          err) != STATUS_OK ||
@@ -47,10 +50,9 @@ static enum status read_streams(struct json_object *result, uint32_t count, stru
                              json_array_size(streams), count);
     for (uint32_t s = 0; s < count; s++) {
         struct json_object stream;
-        if (json_object_open_at(&stream, out->in, streams, s, "a stream", err) != STATUS_OK ||
-            json_take_double(&stream, "busy_s", JSON_REQUIRED, 0, 1e15, &out->busy_s[s], err) !=
-                STATUS_OK)
-            return err->status;
+        TRY(json_object_open_at(&stream, out->in, streams, s, "a stream", err));
+        json_object_ignore_others(&stream);
+        TRY(json_take_double(&stream, "busy_s", JSON_REQUIRED, 0, 1e15, &out->busy_s[s], err));
     }
     return STATUS_OK;
 }
@@ -60,12 +62,11 @@ static enum status read_load(struct json_object *result, struct load *out, struc
     struct json_object load;
     const json_t *value = NULL;
     if (json_take_object(result, "load", JSON_OPTIONAL, &value, err) != STATUS_OK || !value) return err->status;
-    if (json_object_open(&load, result->input, value, "a load object", err) != STATUS_OK ||
-        json_take_double(&load, "others", JSON_REQUIRED, 0, 1, &out->others, err) != STATUS_OK ||
-        json_take_double(&load, "stolen", JSON_REQUIRED, 0, 1, &out->stolen, err) != STATUS_OK ||
-        json_take_double(&load, "waited", JSON_REQUIRED, 0, 1e9, &out->waited, err) != STATUS_OK)
-        return err->status;
-    return STATUS_OK;
+    TRY(json_object_open(&load, result->input, value, "a load object", err));
+    json_object_ignore_others(&load);
+    TRY(json_take_double(&load, "others", JSON_REQUIRED, 0, 1, &out->others, err));
+    TRY(json_take_double(&load, "stolen", JSON_REQUIRED, 0, 1, &out->stolen, err));
+    return json_take_double(&load, "waited", JSON_REQUIRED, 0, 1e9, &out->waited, err);
 }
 
 enum status cli_measured_read(const char *path, const struct plan *plan, struct cli_measured *out,
@@ -75,10 +76,10 @@ enum status cli_measured_read(const char *path, const struct plan *plan, struct 
     struct json_object object;
     const json_t *jobs;
     uint64_t version;
-    if (json_input_read(path, &out->in, err) != STATUS_OK ||
-        json_object_open(&object, out->in, json_input_root(out->in), "the result of a run", err) !=
-            STATUS_OK ||
-        json_take_u64(&object, "spillway_run", JSON_REQUIRED, 1, 1, &version, err) != STATUS_OK ||
+    TRY(json_input_read(path, &out->in, err));
+    TRY(json_object_open(&object, out->in, json_input_root(out->in), "the result of a run", err));
+    json_object_ignore_others(&object);
+    if (json_take_u64(&object, "spillway_run", JSON_REQUIRED, 1, 1, &version, err) != STATUS_OK ||
         json_take_bool(&object, "stopped", JSON_REQUIRED, &out->stopped, err) != STATUS_OK ||
         json_take_double(&object, "makespan_s", JSON_REQUIRED, 0, 1e15, &out->makespan_s, err) !=
             STATUS_OK ||

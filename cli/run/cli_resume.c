@@ -22,6 +22,8 @@
 #include "planner/strategy/planner.h"
 #include "planner/swap/swap.h"
 
+#include "base/try.h"
+
 /* --- what there is --------------------------------------------------------------------------- */
 
 static enum status ask(const struct cli *cli, const char *plan_path, const char *folder,
@@ -51,8 +53,9 @@ static enum status read_job(struct cli *cli, const struct json_input *in, const 
 {
     struct json_object object;
     const char *name, *passed_over = NULL;
-    if (json_object_open_at(&object, in, array, index, "a job", err) != STATUS_OK ||
-        json_take_string(&object, "name", JSON_REQUIRED, &name, err) != STATUS_OK ||
+    TRY(json_object_open_at(&object, in, array, index, "a job", err));
+    json_object_ignore_others(&object);
+    if (json_take_string(&object, "name", JSON_REQUIRED, &name, err) != STATUS_OK ||
         json_take_u64(&object, "minibatches", JSON_REQUIRED, 0, INT64_MAX, &out->minibatches,
                       err) != STATUS_OK ||
         json_take_double(&object, "first_loss", JSON_OPTIONAL, -1e300, 1e300, &out->first_loss,
@@ -77,10 +80,10 @@ static enum status read_jobs(struct cli *cli, const char *path, const struct pla
     struct json_object object;
     const json_t *jobs;
     uint64_t version;
-    if (json_input_read(path, &out->in, err) != STATUS_OK ||
-        json_object_open(&object, out->in, json_input_root(out->in), "what was found", err) !=
-            STATUS_OK ||
-        json_take_u64(&object, "spillway_checkpoints", JSON_REQUIRED, 1, 1, &version, err) !=
+    TRY(json_input_read(path, &out->in, err));
+    TRY(json_object_open(&object, out->in, json_input_root(out->in), "what was found", err));
+    json_object_ignore_others(&object);
+    if (json_take_u64(&object, "spillway_checkpoints", JSON_REQUIRED, 1, 1, &version, err) !=
             STATUS_OK ||
         json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, err) != STATUS_OK ||
         ARENA_NEW(&out->arena, plan->jobs.count, out->jobs, err) != STATUS_OK)

@@ -17,6 +17,7 @@ static enum status put_lines(const struct json_input *in, struct json_object *de
         const char *use;
         uint64_t bytes;
         TRY(json_object_open_at(&line, in, lines, i, "a line of memory", err));
+        json_object_ignore_others(&line);
         TRY(json_take_string(&line, "for", JSON_REQUIRED, &use, err));
         TRY(json_take_u64(&line, "bytes", JSON_REQUIRED, 0, INT64_MAX, &bytes, err));
         json_out_object_begin(json, NULL, true);
@@ -35,6 +36,7 @@ static enum status put_device(const struct json_input *in, const json_t *devices
     struct json_object device;
     const char *name;
     TRY(json_object_open_at(&device, in, devices, index, "a device", err));
+    json_object_ignore_others(&device);
     TRY(json_take_string(&device, "name", JSON_REQUIRED, &name, err));
     json_out_object_begin(json, NULL, true);
     json_out_string(json, "name", name);
@@ -57,6 +59,7 @@ enum status cli_run_memory_json(const struct json_input *in, struct json_out *js
     uint64_t bytes;
     bool pinned;
     TRY(json_object_open(&result, in, json_input_root(in), "the result of a run", err));
+    json_object_ignore_others(&result);
     TRY(json_take_array(&result, "devices", JSON_OPTIONAL, &devices, err));
     json_out_array_begin(json, "devices", false);
     for (size_t i = 0; i < json_array_size(devices); i++)

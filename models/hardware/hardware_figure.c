@@ -72,7 +72,7 @@ static enum status take_figure(struct json_object *parent, const struct figure_s
 {
     const json_t *value;
     TRY(take_figure_object(parent, spec, &value, err));
-    if (!value) return STATUS_OK;
+    if (!value || json_is_stand_in(parent->input, value)) return STATUS_OK;
     struct json_object object;
     struct figure figure = {0};
     const char *unit;
@@ -81,13 +81,6 @@ static enum status take_figure(struct json_object *parent, const struct figure_s
     TRY(json_object_open(&object, parent->input, value, "a figure", err));
     TRY(json_take_double(&object, "value", JSON_REQUIRED, 0, DBL_MAX, &number, err));
     TRY(json_take_string(&object, "unit", JSON_REQUIRED, &unit, err));
-    if (!unit_factor(unit, spec->dimension, &factor))
-        return fail_unit(parent->input, value, spec->key, spec->dimension, unit, err);
-    figure.value = number * factor;
-    if (!(figure.value >= spec->min && figure.value <= spec->max))
-        return json_fail_key(parent->input, value, "value", err,
-                             "'%s' is %g in base units (expected %g to %g)", spec->key,
-                             figure.value, spec->min, spec->max);
     TRY(json_take_double(&object, "spread", JSON_OPTIONAL, 0, 100, &figure.spread, err));
     TRY(json_take_choice(&object, "kind", JSON_REQUIRED, figure_kind_names, FIGURE_KIND_COUNT,
                          &kind, err));
@@ -95,6 +88,13 @@ static enum status take_figure(struct json_object *parent, const struct figure_s
     TRY(figures_take_text(&object, "source", arena, &figure.source, err));
     TRY(figures_take_text(&object, "as_of", arena, &figure.as_of, err));
     TRY(json_object_close(&object, err));
+    if (!unit_factor(unit, spec->dimension, &factor))
+        return fail_unit(parent->input, value, spec->key, spec->dimension, unit, err);
+    figure.value = number * factor;
+    if (!(figure.value >= spec->min && figure.value <= spec->max))
+        return json_fail_key(parent->input, value, "value", err,
+                             "'%s' is %g in base units (expected %g to %g)", spec->key,
+                             figure.value, spec->min, spec->max);
     *out = figure;
     return STATUS_OK;
 }

@@ -86,9 +86,11 @@ static enum status take_result(const struct json_input *in, const json_t *array,
     struct json_object object, inner;
     const json_t *value;
     TRY(json_object_open_at(&object, in, array, index, "a result", err));
+    json_object_ignore_others(&object);
     TRY(json_take_u64(&object, "size", JSON_REQUIRED, 0, UINT64_C(1) << 50, &out->bytes, err));
     TRY(json_take_object(&object, "out_of_place", JSON_REQUIRED, &value, err));
     TRY(json_object_open(&inner, in, value, "times", err));
+    json_object_ignore_others(&inner);
     TRY(json_take_double(&inner, "time", JSON_REQUIRED, 0, 1e12, &out->time_us, err));
     TRY(json_take_double(&inner, "alg_bw", JSON_REQUIRED, 0, 1e9, &out->alg_bw, err));
     return json_take_double(&inner, "bus_bw", JSON_REQUIRED, 0, 1e9, &out->bus_bw, err);
@@ -101,6 +103,7 @@ enum status import_nccl_json(struct import *import, const struct json_input *in,
     static const size_t most = COPY_POINTS_MAX;
     struct nccl_row rows[COPY_POINTS_MAX];
     TRY(json_object_open(&root, in, json_input_root(in), "nccl-tests' report", err));
+    json_object_ignore_others(&root);
     TRY(json_take_array(&root, "results", JSON_REQUIRED, &results, err));
     TRY(json_take_array(&root, "devices", JSON_REQUIRED, &devices, err));
     size_t count = json_array_size(results), ranks = json_array_size(devices);

@@ -154,6 +154,7 @@ static enum status take_testcase(struct import *import, const struct json_input 
     struct json_object object;
     struct matrix m = {.devices = import->machine->device_count, .cells = cells};
     TRY(json_object_open_at(&object, in, cases, index, "a test case", err));
+    json_object_ignore_others(&object);
     TRY(json_take_string(&object, "name", JSON_REQUIRED, &m.name, err));
     TRY(json_take_array(&object, "bandwidth_matrix", JSON_OPTIONAL, &m.rows, err));
     if (!m.rows || !find(m.name, &m.what)) {
@@ -172,8 +173,10 @@ enum status import_nvbandwidth(struct import *import, const struct json_input *i
     size_t devices = import->machine->device_count;
     bool used = false;
     TRY(json_object_open(&root, in, json_input_root(in), "nvbandwidth's report", err));
+    json_object_ignore_others(&root);
     TRY(json_take_object(&root, "nvbandwidth", JSON_REQUIRED, &value, err));
     TRY(json_object_open(&object, in, value, "nvbandwidth's report", err));
+    json_object_ignore_others(&object);
     TRY(json_take_array(&object, "testcases", JSON_REQUIRED, &cases, err));
     if (import->machine->type_count != 1)
         return json_fail_key(in, value, "testcases", err, "the machine has devices of several types (expected one)");

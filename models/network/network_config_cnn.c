@@ -55,7 +55,7 @@ static enum status take_operation(const struct json_input *in, const json_t *arr
     size_t kind;
     TRY(json_object_open_at(&o, in, array, index, "an operation", err));
     TRY(json_take_string(&o, "layer", index == 0 ? JSON_REQUIRED : JSON_OPTIONAL, &layer, err));
-    TRY(json_take_choice(&o, "kind", JSON_REQUIRED, graph_kind_names + 1, GRAPH_KINDS - 1, &kind, err));
+    TRY(json_take_choice(&o, "kind", JSON_DECIDES, graph_kind_names + 1, GRAPH_KINDS - 1, &kind, err));
     op.kind = (uint32_t)kind + 1;
     TRY(take_from(&o, graph_newest(b), &op, err));
     if (has_channels(op.kind)) {

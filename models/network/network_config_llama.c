@@ -28,6 +28,7 @@ static enum status parse_rope(const struct json_input *in, const json_t *value, 
     size_t kind = ROPE_DEFAULT;
     double rotated = 1;
     TRY(json_object_open(&o, in, value, "an object about rotary positions", err));
+    json_object_ignore_others(&o);
     TRY(json_take_double(&o, "rope_theta", JSON_OPTIONAL, 1, theta_max, &rope->theta, err));
     /* before "rope_type" it was called "type" */
     TRY(json_take_choice(&o, json_has(&o, "rope_type") ? "rope_type" : "type", JSON_OPTIONAL,

@@ -259,10 +259,11 @@ static void bad_values_say_where_and_why(void **state)
             "6:11: 'list' is an array (expected a string)");
     REFUSED(json_take_string(&object, "null", JSON_REQUIRED, &s, &err),
             "5:11: 'null' is null (expected a string)");
-    REFUSED(json_take_string(&object, "absent", JSON_REQUIRED, &s, &err),
+    REFUSED(json_take_choice(&object, "absent", JSON_DECIDES, few, 3, &choice, &err),
             "1:1: missing key 'absent'");
-    REFUSED(json_take_string(&object, "objetc", JSON_REQUIRED, &s, &err),
+    REFUSED(json_take_choice(&object, "objetc", JSON_DECIDES, few, 3, &choice, &err),
             "1:1: missing key 'objetc' (is 'object' meant to be it?)");
+    s = "kept";
     REFUSED(json_take_choice(&object, "gr\xc3\xbc\xc3\x9f", JSON_REQUIRED, few, 3, &choice, &err),
             "4:11: unknown gr\xc3\xbc\xc3\x9f 'text' (expected adam, adamw or sgd)");
     REFUSED(json_take_quantity(&object, "bare", JSON_REQUIRED, DIMENSION_BYTES, 0, 9, &d, &err),
@@ -359,6 +360,87 @@ static void unknown_keys_are_refused(void **state)
     err = (struct error){0};
     assert_int_equal(json_object_close_missing(&object, NULL, 0, &err), STATUS_OK);
     assert_refused(json_object_close_missing(&object, missing, 1, &err), &err, "t.json:1:1: missing key 'kind'");
+    json_input_destroy(input);
+}
+
+static const char *const two[] = {"left", "right"};
+
+/* Of each kind one, none of which is there. */
+static void take_each_kind(struct json_object *object)
+{
+    struct error err = {0};
+    uint64_t u = 55;
+    uint32_t narrow = 55;
+    double d = 55, q = 55;
+    bool b = true;
+    const char *s = NULL;
+    size_t choice = 55;
+    const json_t *a = NULL, *o = NULL, *inner = NULL;
+    struct json_object child;
+    assert_int_equal(json_take_u64(object, "u", JSON_REQUIRED, 3, 9, &u, &err), STATUS_OK);
+    assert_int_equal(json_take_u32(object, "narrow", JSON_REQUIRED, 4, 9, &narrow, &err), STATUS_OK);
+    assert_int_equal(json_take_double(object, "d", JSON_REQUIRED, -DBL_MAX, -2, &d, &err), STATUS_OK);
+    assert_int_equal(json_take_quantity(object, "q", JSON_REQUIRED, DIMENSION_BYTES, 6, 9, &q, &err), STATUS_OK);
+    assert_int_equal(json_take_bool(object, "b", JSON_REQUIRED, &b, &err), STATUS_OK);
+    assert_int_equal(json_take_string(object, "s", JSON_REQUIRED, &s, &err), STATUS_OK);
+    assert_int_equal(json_take_choice(object, "choice", JSON_REQUIRED, two, 2, &choice, &err), STATUS_OK);
+    assert_int_equal(json_take_array(object, "a", JSON_REQUIRED, &a, &err), STATUS_OK);
+    assert_int_equal(json_take_object(object, "o", JSON_REQUIRED, &o, &err), STATUS_OK);
+    assert_true(u == 3 && narrow == 4 && d == -2 && q == 6 && !b && choice == 0);
+    assert_string_equal(s, "");
+    assert_true(json_is_stand_in(object->input, a) && json_is_stand_in(object->input, o));
+    assert_int_equal(json_array_size(a) + json_object_size(o), 0);
+    /* keys that are missing in a stand-in are not told */
+    assert_int_equal(json_object_open(&child, object->input, o, "a child", &err), STATUS_OK);
+    assert_int_equal(json_take_array(&child, "inner", JSON_REQUIRED, &inner, &err), STATUS_OK);
+    assert_int_equal(json_object_close(&child, &err), STATUS_OK);
+}
+
+static const char all_missing[] = "t.json:1:1: missing keys 'u', 'narrow', 'd', 'q', 'b', 's', 'choice', 'a' and 'o'";
+
+/* By closing the object, by an error of another value, and by a key that decides. Each time once: the input can be read again. */
+static void missing_keys_are_told_together(void **state)
+{
+    (void)state;
+    struct json_input *input = parsed("{\"given\": 1,\n \"narow\": 4}");
+    char message[512];
+    struct error err = {0};
+    size_t choice;
+    struct json_object object = opened(input);
+    assert_false(json_is_stand_in(input, json_input_root(input)));
+    json_take_any(&object, "given");
+    take_each_kind(&object);
+    snprintf(message, sizeof message, "%s; unknown key 'narow' (did you mean 'narrow'?)", all_missing);
+    assert_refused(json_object_close(&object, &err), &err, message);
+
+    err = (struct error){0};
+    object = opened(input);
+    take_each_kind(&object);
+    assert_refused(json_fail_key(input, object.value, "given", &err, "follows from a stand-in"), &err,
+                   "t.json:1:1: missing keys 'u', 'narrow' (is 'narow' meant to be it?), 'd', 'q', 'b', 's', 'choice', 'a' "
+                   "and 'o'");
+
+    err = (struct error){0};
+    object = opened(input);
+    assert_int_equal(json_take_choice(&object, "side", JSON_REQUIRED, two, 2, &choice, &err), STATUS_OK);
+    assert_refused(json_take_choice(&object, "kind", JSON_DECIDES, two, 2, &choice, &err), &err,
+                   "t.json:1:1: missing keys 'side' and 'kind'");
+
+    err = (struct error){0};
+    assert_refused(json_fail_key(input, object.value, "given", &err, "said once"), &err, "t.json:1:11: said once");
+    json_input_destroy(input);
+}
+
+/* An object that is not closed tells of the first missing key. */
+static void where_others_are_ignored_a_missing_key_is_told_at_once(void **state)
+{
+    (void)state;
+    struct json_input *input = parsed("{\"others\": 1}");
+    struct json_object object = opened(input);
+    struct error err = {0};
+    bool b;
+    json_object_ignore_others(&object);
+    assert_refused(json_take_bool(&object, "b", JSON_REQUIRED, &b, &err), &err, "t.json:1:1: missing key 'b'");
     json_input_destroy(input);
 }
 
@@ -618,6 +700,8 @@ int main(void)
         cmocka_unit_test(bad_values_say_where_and_why),
         cmocka_unit_test(a_long_list_of_choices_is_not_recited),
         cmocka_unit_test(unknown_keys_are_refused),
+        cmocka_unit_test(missing_keys_are_told_together),
+        cmocka_unit_test(where_others_are_ignored_a_missing_key_is_told_at_once),
         cmocka_unit_test(of_many_unknown_keys_the_first_are_named),
         cmocka_unit_test(shared_values_have_places_of_their_own),
         cmocka_unit_test(places_match_the_text),

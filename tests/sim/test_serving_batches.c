@@ -381,7 +381,7 @@ static const struct {
     const char *text, *message;
 } refused[] = {
     {HEAD "'batch': 4}]}", "test:1:167: 'batch' is a number (expected an object)"},
-    {HEAD "'batch': {}}]}", "test:1:167: missing key 'most'"},
+    {HEAD "'batch': {}}]}", "test:1:167: missing keys 'most' and 'base'"},
     {HEAD "'batch': {'most': 65, 'base': '0s'}}]}", "test:1:176: 'most' is 65 (expected 1 to 64)"},
     {HEAD "'batch': {'most': 4, 'base': '2s'}}]}", "test:1:187: 'base' is '2s' (expected 0 s to 1 s)"},
     {HEAD "'batch': {'latency': {'1': '2s'}}}]}", "test:1:185: '1' is no batch (expected 2 to 64)"},

@@ -130,7 +130,7 @@ static void bad_files_are_refused_with_their_place(void **state)
          "and as_of)"},
         {"{\"spillway_hardware\": 1, \"name\": \"m\", \"backend\": \"cuda\",\n"
          "\"host\": {\"memory\": {\"value\": 24}, \"cores\": 2}}",
-         "test:2:20: missing key 'unit'"},
+         "test:2:20: missing keys 'unit', 'kind', 'source' and 'as_of'"},
         {"{\"spillway_hardware\": 1, \"name\": \"m\", \"backend\": \"cuda\",\n"
          "\"host\": {\"memory\": " FIGURE("24", "GB/s") ", \"cores\": 2}}",
          "test:2:42: 'memory' has the unit 'GB/s' (expected that of a size such as 96MiB)"},

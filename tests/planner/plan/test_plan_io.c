@@ -193,7 +193,7 @@ static const struct fault faults[] = {
     {"\"units\"", "\"copy\": \"h2d\"", "\"copy\": \"host\"",
      "plan.json:149:18: unknown copy 'host' (expected h2d, d2h, p2p, read or write)"},
     {"\"units\"", "\"bytes\": 136", "\"byte\": 136",
-     "plan.json:149:9: missing key 'bytes' (is 'byte' meant to be it?)"},
+     "plan.json:149:9: missing key 'bytes'; unknown key 'byte' (did you mean 'bytes'?)"},
     {"\"units\"", "\"from\": [0, 0, \"r\"]", "\"from\": [99, 0, \"r\"]",
      "plan.json:149:48: buffer 99 does not exist (there are 28)"},
     {"\"units\"", "\"from\": [0, 0, \"r\"]", "\"from\": [0, \"r\"]",
