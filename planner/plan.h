@@ -39,7 +39,7 @@
  * and the one that it follows, if it does; until it ends no other job has a place or an operation there. A
  * training run that stops and goes on elsewhere is several jobs, each in a lease that follows the one before.
  *
- * Host memory of a job that is spread is its ranks': a host buffer of such a job exists once for each place of the
+ * Host memory of a parallel job is its ranks': a host buffer of such a job exists once for each place of the
  * gang, and so does what it has on storage. The host's processor and storage serve them in their turn.
  *
  * Jobs in files. Where host memory does not hold all jobs at once, a job has a *range* of it (host_ranges) and is in its
@@ -104,8 +104,8 @@
  * unit that changes a shard is in the next minibatch. Held-out minibatches and KEEPs belong to the
  * minibatch in front of them, and the last of them ends it.
  *
- * Jobs that are spread (models/job/parallel.h) train differently: their shards are the runs of layers, each
- * resident on the gang of its stage. planner/parallel/spread.h says what their units are.
+ * Parallel jobs (models/job/parallel.h) train differently: their shards are the runs of layers, each
+ * resident on the gang of its stage. planner/parallel/parallel_job.h says what their units are.
  *
  * The optimizer's place is a matter of each shard. Either the BACKWARD or LOSS that has a shard's
  * STATE on the device updates it there; or it has the PARAMETERS alone and leaves their GRADIENT,
@@ -186,15 +186,15 @@ enum plan_pass {
     PLAN_NORM,     /* computation only: squares of the shard's GRADIENT on the host, into NORMS */
     PLAN_EVALUATE, /* of held-out data: forward, of the last shard with the loss; keeps nothing */
     PLAN_KEEP,     /* host stream: the parameters into KEPT, if this evaluation was the best so far */
-    PLAN_LOAD,     /* state to the device, to stay; a computation, without work, in spread jobs alone */
+    PLAN_LOAD,     /* state to the device, to stay; a computation, without work, in parallel jobs alone */
     PLAN_STORE,    /* state back to the host; likewise the end of its life */
-    PLAN_BACKWARD_INPUT,  /* spread jobs: of a backward pass the gradient of the input ... */
+    PLAN_BACKWARD_INPUT,  /* parallel jobs: of a backward pass the gradient of the input ... */
     PLAN_BACKWARD_WEIGHT, /* ... and those of the weights */
-    PLAN_GATHER,          /* spread jobs, units of a collective: of weights, from the shares of
+    PLAN_GATHER,          /* parallel jobs, units of a collective: of weights, from the shares of
                              data-parallel ranks (from the host, where they are offloaded) ... */
     PLAN_REDUCE,          /* ... and of their gradients (and down to the host, where states are) */
-    PLAN_REFRESH,         /* spread jobs: weights that the host has updated, on the device */
-    PLAN_JOIN,            /* spread jobs: the gradients that the first and the last stage have of a tied table */
+    PLAN_REFRESH,         /* parallel jobs: weights that the host has updated, on the device */
+    PLAN_JOIN,            /* parallel jobs: the gradients that the first and the last stage have of a tied table */
     PLAN_OPEN,            /* file stream: the state of a shard to host memory, at the job's start ... */
     PLAN_CLOSE,           /* ... and its weights to a file, at the job's end */
     PLAN_PASS_COUNT
@@ -203,8 +203,8 @@ extern const char *const plan_pass_names[PLAN_PASS_COUNT];
 
 enum plan_buffer_kind {
     BUFFER_STATE,          /* parameters and optimizer moments of a shard (models/job/memory.h) */
-    BUFFER_PARAMETERS,     /* the parameters part alone, on a device, for a forward pass; in jobs that are
-                              spread whole weights, gathered for a pass; variants tell these apart */
+    BUFFER_PARAMETERS,     /* the parameters part alone, on a device, for a forward pass; in parallel
+                              jobs whole weights, gathered for a pass; variants tell these apart */
     BUFFER_TABLE,          /* the tied token table, on a device, for the head */
     BUFFER_TABLE_GRADIENT, /* its gradient from the head */
     BUFFER_BATCH,          /* what a minibatch is read from; laid out as job_batch_bytes() says */
@@ -215,7 +215,7 @@ enum plan_buffer_kind {
     BUFFER_ACTIVATIONS,    /* kept for the backward pass of the shard */
     BUFFER_GRADIENT,       /* of a shard's parameters, laid out like them; on the host of any shard
                               in its turn: variants tell those of a job apart, which are those of
-                              its shards where it clips. In jobs that are spread 0 is the sum over
+                              its shards where it clips. In parallel jobs 0 is the sum over
                               microbatches, of a share where those are split, others one microbatch's */
     BUFFER_KEPT,           /* host: the parameters of a shard at the best evaluation so far */
     BUFFER_NORMS,          /* host: a double for each tensor of the job, in their order: the sum of the
@@ -312,14 +312,14 @@ struct plan_instance {
     uint32_t layout; /* layouts[layout + i] is the slot of the unit's i-th ACQUIRE */
 };
 
-/* Devices lease_devices[first_device ...]: of jobs that are spread in the order of their ranks. Leases stand in
+/* Devices lease_devices[first_device ...]: of parallel jobs in the order of their ranks. Leases stand in
  * the order in which they have a device. */
 struct plan_lease {
     uint32_t first_device, device_count;
     uint32_t follows;      /* an earlier lease that it begins behind, whatever its devices; PLAN_NONE: none */
     double begin_s, end_s; /* expected, by the planner's clock */
     double restart_s;      /* of this, moving states here from where they were when their jobs were stopped: so long
-                              the LOAD of each stage's first run takes, of jobs that are spread; else 0 */
+                              the LOAD of each stage's first run takes, of parallel jobs; else 0 */
 };
 
 /* Host memory that a job has from its first OPEN to its last CLOSE, for all of its host buffers, each of which takes a
@@ -512,7 +512,7 @@ static inline bool plan_has_range(const struct plan *plan, uint32_t job)
     return plan->host_ranges && plan->host_ranges[job].bytes > 0;
 }
 
-/* How many there are of a buffer that is not on a device: one, of a job that is spread one for each place of its
+/* How many there are of a buffer that is not on a device: one, of a parallel job one for each place of its
  * gangs. Of a plan that may have not been checked. */
 static inline uint32_t plan_buffer_ranks(const struct plan *plan, const struct plan_buffer *buffer)
 {
@@ -544,7 +544,7 @@ static inline const uint32_t *plan_lease_devices(const struct plan *plan, uint32
     return plan->lease_devices + plan->leases[lease].first_device;
 }
 
-/* The device of rank `rank` of a job that is spread. */
+/* The device of rank `rank` of a parallel job. */
 static inline uint32_t plan_rank_device(const struct plan *plan, uint32_t job, uint32_t rank)
 {
     uint32_t at = plan->jobs.jobs[job].parallel.first_device + rank;

@@ -2,7 +2,7 @@
  * Seconds to bring states to the devices that they stay on, and back: one rule for every way of running a job.
  *
  * States are in host memory before a job's first minibatch and after its last. Those of a resident job, and of shards
- * that stay, are copied by their LOAD and STORE units. A job that is spread has LOADs and STOREs that are computations
+ * that stay, are copied by their LOAD and STORE units. A parallel job has LOADs and STOREs that are computations
  * without work; each lasts as long as the copies of its stage would, while all devices of the job copy and share the
  * links to the host. Streamed shards have no such units. With the software stack "frameworks" (enum
  * hardware_stack) none of this takes time: iterations are timed with states in place.
@@ -20,7 +20,7 @@ static inline bool plan_charges_count(const struct hardware *hardware)
     return hardware->stack == STACK_SPILLWAY;
 }
 
-/* Bytes of weights and states that each device of a stage of a spread job has from its first minibatch to its last. */
+/* Bytes of weights and states that each device of a stage of a parallel job has from its first minibatch to its last. */
 uint64_t plan_charges_bytes(const struct job *job, uint32_t stage);
 
 /* link_bytes (one entry for each link): adds what the device copies to the links of its path. */
@@ -31,7 +31,7 @@ double plan_charges_s(const struct hardware *hardware, uint32_t device, enum cop
                  const double *link_bytes);
 
 /*
- * seconds: those of the first stage of a spread job, whose devices are numbered from parallel.first_device on.
+ * seconds: those of the first stage of a parallel job, whose devices are numbered from parallel.first_device on.
  * Errors: STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status plan_charges_first_stage(struct arena *arena, const struct hardware *hardware, const struct job *job,

@@ -21,7 +21,7 @@ struct survey {
     uint32_t own_count;
     bool *has;               /* [row][host] */
     uint64_t *staged_end;    /* per device: of ranks' arenas */
-    uint64_t *end_byte;      /* per host: of the arena of jobs that are not spread */
+    uint64_t *end_byte;      /* per host: of the arena of jobs that are not parallel */
     uint64_t *range_end;     /* per host: of the highest range of a job */
     struct plan_host_use *uses;
     bool overflows;

@@ -1,8 +1,8 @@
 /*
  * What the hosts of a machine have of a plan, one for each node (models/hardware/hardware.h).
  *
- * Nothing says so in a plan: a host buffer is at the host of the device whose instances use it, and of a job that is
- * spread each rank's own at that of the rank's device. So states are used on devices of one node alone. What a
+ * Nothing says so in a plan: a host buffer is at the host of the device whose instances use it, and of a
+ * parallel job each rank's own at that of the rank's device. So states are used on devices of one node alone. What a
  * minibatch is read from, its loss, and what stages of a resident job hand on over host memory (that this
  * crosses the network between nodes is not timed) are each host's own.
  */

@@ -12,7 +12,7 @@ enum status plan_runnable(const struct plan *plan, struct error *err)
                              "(expected 'fp32', or 'bf16-weights' for weights of 16 bits)", plan->jobs.jobs[j].name);
     if (plan->gang_count > 0)
         return error_set(err, STATUS_BAD_INPUT,
-                         "the plan spreads jobs over several devices at once, which can be simulated, not run");
+                         "the plan has parallel jobs, which can be simulated, not run");
     if (hardware_host_count(&plan->hardware) > 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "the plan is for %" PRIu32 " nodes, each with a host of its own: it can be simulated, not run",

@@ -72,7 +72,7 @@ struct planner_options {
     uint32_t cuts;           /* enum planner_cuts */
     uint32_t shards;         /* cut each job into at least this many shards; 0: as few as fit */
     uint32_t last;           /* enum planner_last */
-    uint64_t *missing_bytes; /* what a device lacks, at best, where jobs that are not spread fit none; else left
+    uint64_t *missing_bytes; /* what a device lacks, at best, where jobs that are not parallel fit none; else left
                                 alone. NULL: not wanted */
     const struct swap_options *swap;    /* layers are kept, swapped or recomputed, with states on the devices
                                            (swap.h): nothing else of these options is looked at then but

@@ -396,7 +396,7 @@ static enum status print_lines(FILE *out, const struct what_if_report *report, s
     fputs("assumptions: intervals hold 90 % of what the figures' spreads allow, each moved to where 5 % and 95 % of its errors are,\n"
           "    figures independent; MFU is FLOPs of forward and backward passes over time and dense peaks of all devices, sums in fp32;\n"
           "    energy is the power of all boards at their limit times the time, without the host; a minibatch is what the jobs say,\n"
-          "    however it is spread\n"
+          "    whatever its parallelism\n"
           "not modelled: loaders of data, checkpoints, failures and restarts, start-up of machines, storage and traffic that are billed\n",
           out);
     if (lacks_bf16(report))

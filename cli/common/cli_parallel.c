@@ -34,7 +34,7 @@ enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_s
             return error_add(err, "job '%s'", job->name);
         if (!parallel_is_set(&job->parallel))
             return error_set(err, STATUS_BAD_INPUT,
-                             "option '--%s' for job '%s', which is not spread over devices (see --parallel)",
+                             "option '--%s' for job '%s', which is not a parallel job (see --parallel)",
                              given(parallel), job->name);
         if (parallel->compress && compression_parse_text(parallel->compress, job->compression, err) != STATUS_OK)
             return error_add(err, "option '--compress'");

@@ -170,14 +170,14 @@ static const char *streaming_option(const struct request *request)
     return NULL;
 }
 
-static enum status check_for_spread(const struct request *request, const struct plan *plan, struct error *err)
+static enum status check_for_parallel(const struct request *request, const struct plan *plan, struct error *err)
 {
     const char *option = streaming_option(request);
     if (request->activations > 0) option = "activations (expected --recompute)";
     bool streamed = false;
     for (uint32_t j = 0; j < plan->jobs.count; j++) streamed |= !parallel_is_set(&plan->jobs.jobs[j].parallel);
     if (streamed || !option) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "for jobs that are spread over devices there is no --%s", option);
+    return error_set(err, STATUS_BAD_INPUT, "for parallel jobs there is no --%s", option);
 }
 
 static enum status check_for_swap(const struct request *request, struct error *err)
@@ -268,7 +268,7 @@ static enum status report(struct cli *cli, const struct request *request,
         content.plans_only = asks_for(request, "optimal");
         content.best = field->best;
     }
-    if (check_for_spread(request, &candidate->plan, err) != STATUS_OK) return err->status;
+    if (check_for_parallel(request, &candidate->plan, err) != STATUS_OK) return err->status;
     if (job_set_files_declare(&candidate->plan.jobs, false, err) != STATUS_OK) return err->status;
     cli_load_warn_profile(cli, &candidate->plan.hardware);
     cli_warn_ignored(cli, &candidate->plan.jobs);

@@ -149,12 +149,12 @@ static uint32_t chosen_again(const struct parallel *p)
     return count;
 }
 
-/* Jobs that are spread over devices. */
-static enum status print_spread_jobs(struct cli *cli, const struct plan *plan, struct error *err)
+/* Parallel jobs. */
+static enum status print_parallel_jobs(struct cli *cli, const struct plan *plan, struct error *err)
 {
     struct cli_table table;
     char text[QUANTITY_TEXT_BYTES], degrees[PARALLEL_TEXT_BYTES];
-    cli_table_begin(&table, (const char *const[]){"JOB", "NETWORK", ">PARAMETERS", "OPTIMIZER", "SPREAD",
+    cli_table_begin(&table, (const char *const[]){"JOB", "NETWORK", ">PARAMETERS", "OPTIMIZER", "PARALLEL",
                                                   ">DEVICES", "SCHEDULE", ">MICROBATCHES", "RECOMPUTED", NULL});
     uint32_t shown = plan->jobs.count < CLI_ROWS_MAX ? plan->jobs.count : CLI_ROWS_MAX;
     for (uint32_t j = 0; j < shown; j++) {
@@ -196,7 +196,7 @@ static void print_batches(FILE *out, const struct plan *plan)
 static enum status print_how_jobs_run(struct cli *cli, const struct plan *plan, struct error *err)
 {
     if (plan->lease_count > 0) TRY(cli_leases_text(cli->out, plan, err));
-    else TRY((plan->gang_count > 0 ? print_spread_jobs : print_jobs)(cli, plan, err));
+    else TRY((plan->gang_count > 0 ? print_parallel_jobs : print_jobs)(cli, plan, err));
     print_batches(cli->out, plan);
     return STATUS_OK;
 }
@@ -309,7 +309,7 @@ static void print_order(FILE *out, const struct plan *plan)
     fprintf(out, ", gap %.2f %%\n", 100 * gap);
 }
 
-/* Of such jobs the planner's clock is a lower bound (planner/parallel/spread.c). */
+/* Of such jobs the planner's clock is a lower bound (planner/parallel/parallel_job.c). */
 static bool plan_offloads(const struct plan *plan)
 {
     bool any = false;

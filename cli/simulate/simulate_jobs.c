@@ -116,8 +116,8 @@ static enum status check_live_jobs(const struct job_set *jobs, struct error *err
 {
     for (uint32_t j = 0; j < jobs->count; j++)
         if (parallel_is_set(&jobs->jobs[j].parallel))
-            return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy about jobs that are streamed, and job '%s' is "
-                             "spread over devices", jobs->jobs[j].name);
+            return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy about spilled jobs, and job '%s' is parallel",
+                             jobs->jobs[j].name);
     return STATUS_OK;
 }
 

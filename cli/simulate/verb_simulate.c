@@ -293,7 +293,7 @@ static enum status check_live(const struct cli_simulate_request *request, struct
         return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy about jobs that are streamed: there is "
                          "no %s", refused);
     if (request->collectives != SIM_COLLECTIVES_CLOSED)
-        return error_set(err, STATUS_BAD_INPUT, "--collectives is for jobs that are spread: what is dispatched live has "
+        return error_set(err, STATUS_BAD_INPUT, "--collectives is for parallel jobs: what is dispatched live has "
                          "none");
     if (request->caching)
         return error_set(err, STATUS_BAD_INPUT, "option '--caching-allocator' is for plans in their own order");
@@ -336,14 +336,14 @@ static enum status check_not_live(const struct cli_simulate_request *request, st
 static enum status check_request(const struct cli_simulate_request *request, struct error *err)
 {
     const struct cli_machine *machine = &request->machine;
-    bool spread = cli_parallel_given(&request->parallel), jobs = request->subject == SIMULATE_JOBS;
+    bool parallel = cli_parallel_given(&request->parallel), jobs = request->subject == SIMULATE_JOBS;
     bool sizes = machine->devices > 0 || machine->device_memory_bytes >= 0 || machine->host_memory_bytes >= 0 ||
                  machine->storage_bytes >= 0 || machine->storage_bytes_per_s >= 0;
     if (sizes && !jobs)
         return error_set(err, STATUS_BAD_INPUT, "--devices, --device-memory, --host-memory, --storage-memory and "
                          "--storage-rate are the machine's that jobs are planned for; a plan has its own");
-    if (spread && cli_simulate_swaps(request))
-        return error_set(err, STATUS_BAD_INPUT, "jobs that are spread over devices (--parallel) keep their "
+    if (parallel && cli_simulate_swaps(request))
+        return error_set(err, STATUS_BAD_INPUT, "parallel jobs (--parallel) keep their "
                          "activations there: there is no --activations for them");
     if (request->rule != CLI_SWAP_RULE_NONE && !cli_simulate_swaps(request))
         return error_set(err, STATUS_BAD_INPUT, "option '--rule' is for --activations swap");

@@ -128,15 +128,15 @@ static enum status find_targets(struct cli_sweep_command *command, const struct 
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-/* A file in the verb's place: jobs that are spread are simulated, others planned. */
+/* A file in the verb's place: parallel jobs are simulated, others planned. */
 static const char *verb_for(char **words, size_t count, const struct sweep_grid *grid)
 {
-    bool spread = false;
-    for (size_t w = 0; w < count; w++) spread |= strncmp(words[w], "--parallel", sizeof "--parallel" - 1) == 0;
+    bool parallel = false;
+    for (size_t w = 0; w < count; w++) parallel |= strncmp(words[w], "--parallel", sizeof "--parallel" - 1) == 0;
     for (uint32_t a = 0; a < grid->axis_count; a++)
-        spread |= is_one_of(grid->axes[a].name, degrees, ARRAY_COUNT(degrees)) ||
+        parallel |= is_one_of(grid->axes[a].name, degrees, ARRAY_COUNT(degrees)) ||
                   strncmp(grid->axes[a].name, parallel_prefix, sizeof parallel_prefix - 1) == 0;
-    return spread ? "simulate" : "plan";
+    return parallel ? "simulate" : "plan";
 }
 
 enum status cli_sweep_command(char **words, size_t count, const struct sweep_grid *grid, struct arena *arena,
@@ -252,7 +252,7 @@ static enum status set_degree(struct writing *writing, const char *key, const ch
 
 static enum status add_varied(struct writing *writing, struct error *err)
 {
-    bool spread = false;
+    bool parallel = false;
     for (uint32_t a = 0; a < writing->grid->axis_count; a++) {
         const char *name = writing->command->targets[a].name;
         const char *value = sweep_grid_value(writing->grid, writing->point, a)->text;
@@ -264,14 +264,14 @@ static enum status add_varied(struct writing *writing, struct error *err)
             break;
         case SWEEP_DEGREE:
             status = set_degree(writing, name, value, err);
-            spread = true;
+            parallel = true;
             break;
         case SWEEP_SET: status = add_word(writing, err, "--set=%s=%s", name, value); break;
         case SWEEP_JOBS: break; /* in the file */
         }
         if (status != STATUS_OK) return status;
     }
-    return spread && writing->parallel[0] ? add_word(writing, err, "--parallel=%s", writing->parallel) : STATUS_OK;
+    return parallel && writing->parallel[0] ? add_word(writing, err, "--parallel=%s", writing->parallel) : STATUS_OK;
 }
 
 static enum status write_jobs(struct writing *writing, struct error *err)

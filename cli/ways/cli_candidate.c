@@ -33,7 +33,7 @@ enum status cli_source_jobs(const struct cli_source *source, struct job_set *out
 }
 
 /* In chunks of as many blocks as each job has. The minibatches stay those of the file. */
-static void spread_like(const struct parallel *parallel, struct job_set *jobs)
+static void make_parallel(const struct parallel *parallel, struct job_set *jobs)
 {
     for (uint32_t j = 0; j < jobs->count; j++) {
         struct job *job = &jobs->jobs[j];
@@ -61,7 +61,7 @@ static enum status plan_here(const struct cli_source *source, const struct plann
     enum status status = cli_source_jobs(source, &jobs, err);
     if (status == STATUS_OK) status = cli_machine_read(&source->machine, &hardware, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&source->parallel, &jobs, err);
-    if (status == STATUS_OK && source->spread) spread_like(source->spread, &jobs);
+    if (status == STATUS_OK && source->way) make_parallel(source->way, &jobs);
     if (status == STATUS_OK && source->shortened > 0) shorten(source->shortened, &jobs);
     if (status == STATUS_OK && source->order > 0) reorder(&jobs, source->order);
     if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, &reported, &out->plan, err);

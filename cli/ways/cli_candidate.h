@@ -17,7 +17,7 @@ struct cli_source {
     const struct json_input *jobs; /* borrowed; the contents of a jobs file that can be read only once; else NULL */
     struct cli_machine machine;
     struct cli_parallel parallel;
-    const struct parallel *spread; /* borrowed; parallelism of all jobs; NULL: as the jobs say */
+    const struct parallel *way; /* borrowed; parallelism of all jobs; NULL: as the jobs say */
     double shortened; /* share of their minibatches that jobs keep, at least two each; 0: all */
     uint64_t order; /* seed that shuffles the order of jobs; 0: the order of the file */
     bool contained; /* this process is a limited child, and a policy of the user plans in it */

@@ -25,14 +25,14 @@
 /*
  * Limits unless all ways are asked for: operations of all plans together (some 500 000 are planned and simulated in a
  * second); units that the search places (500 000 a second); jobs, devices and operations that Saturn plans for; devices
- * over which all jobs are spread.
+ * on which all jobs are parallel.
  */
-enum { SATURN_JOBS_MOST = 64, SATURN_DEVICES_MOST = 16, SPREAD_DEVICES_MOST = 64 };
+enum { SATURN_JOBS_MOST = 64, SATURN_DEVICES_MOST = 16, PARALLEL_DEVICES_MOST = 64 };
 static const uint64_t operations_most = 800000, placed_most = 1000000, saturn_operations_most = 3000000;
 
 /* The cost of a plan of each kind, in eighths of the streamed plan's: repetitions of resident jobs and of gangs are
  * simulated once. */
-enum { COST_STREAMED = 8, COST_RESIDENT = 4, COST_SPREAD = 1, COST_WHOLE = 8 };
+enum { COST_STREAMED = 8, COST_RESIDENT = 4, COST_PARALLEL = 1, COST_WHOLE = 8 };
 
 struct ways {
     const struct cli_source *source;
@@ -189,17 +189,17 @@ static bool keeps_needlessly_little(const struct cli_field *field, const struct 
            strcmp(way->name + length, "+recompute") == 0;
 }
 
-static enum status try_spread(struct ways *w, const struct fit_way *way, struct error *err)
+static enum status try_parallel(struct ways *w, const struct fit_way *way, struct error *err)
 {
     struct cli_source source = *w->source;
     struct planner_options options = {.seed = w->fixed.seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
-    source.spread = &way->parallel;
+    source.way = &way->parallel;
     if (w->how->runnable || keeps_needlessly_little(w->field, way)) return STATUS_OK;
-    if (!w->how->thorough && w->hardware.device_count > SPREAD_DEVICES_MOST) {
+    if (!w->how->thorough && w->hardware.device_count > PARALLEL_DEVICES_MOST) {
         cli_field_note(w->field, way->name, STATUS_OK, "there are too many devices to try it unasked ('--parallel')");
         return STATUS_OK;
     }
-    return may_try(w, way->name, COST_SPREAD) ? cli_field_try(w->field, &source, &options, way->name, err) : STATUS_OK;
+    return may_try(w, way->name, COST_PARALLEL) ? cli_field_try(w->field, &source, &options, way->name, err) : STATUS_OK;
 }
 
 static enum status try_alone(struct ways *w, const struct fit_way *way, struct error *err)
@@ -215,7 +215,7 @@ static enum status try_fit_ways(struct ways *w, struct error *err)
     if (!ways) return error_memory(err, "ways", FIT_WAYS_MAX * sizeof *ways);
     uint32_t count = fit_ways(&w->hardware, &w->jobs.jobs[0], ways);
     for (uint32_t i = 0; i < count && !err->status; i++)
-        if (parallel_is_set(&ways[i].parallel)) (void)!try_spread(w, &ways[i], err);
+        if (parallel_is_set(&ways[i].parallel)) (void)!try_parallel(w, &ways[i], err);
         else if (w->jobs.count == 1) (void)!try_alone(w, &ways[i], err); /* else policies and the search have them */
     free(ways);
     return err->status;

@@ -7,7 +7,7 @@
  *     settled     jobs that each have a device for themselves (planner/strategy/settle.h)
  *     saturn      parallelism, devices and start of each job chosen together (planner/saturn/saturn.h); also with one
  *                 device for each job, which `run` can carry out
- *     spread      every job over all devices by one of the ways of `mem` (planner/capacity/fit_ways.h): replicas, ZeRO,
+ *     parallel    every job over all devices by one of the ways of `mem` (planner/capacity/fit_ways.h): replicas, ZeRO,
  *                 pipelines, tensor groups, and states on the host; jobs on the same devices take turns by minibatches
  *     one device  for a single job, the ways of `mem` on one device or in stages
  *
@@ -33,7 +33,7 @@ struct cli_ways_options {
 /*
  * Fills `field` with all ways. On machines that can run plans (cli_runnable.h) the best plan that `run` can carry out
  * is kept. If `run` can carry out none because of the jobs themselves (such as precision bf16), the fastest plan is
- * kept, unless `runnable` is set. If only ways that spread jobs over devices have a plan, the jobs do not fit, unless
+ * kept, unless `runnable` is set. If only ways that parallel jobs over devices have a plan, the jobs do not fit, unless
  * the jobs ask for that parallelism. `field` is zeroed before, and its outcomes are sorted; the caller releases it,
  * also after an error. Errors: as planner_plan() with streamed states; STATUS_INFEASIBLE only if no other way has
  * a plan either.

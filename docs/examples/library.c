@@ -1,8 +1,8 @@
 /*
- * Spillway as a library: one step of a job on one machine, spread in several ways, each in a thread of its own.
+ * Spillway as a library: one step of a job on one machine, in several ways of parallelism, each in a thread of its own.
  *
  *     cc -std=c11 docs/examples/library.c $(pkg-config --cflags --libs spillway) -pthread -o library
- *     ./library docs/examples/spread.json '8x a100-sxm4-80gb' pp=4 pp=4,dp=2 dp=8,v=12,zero=3
+ *     ./library docs/examples/parallel.json '8x a100-sxm4-80gb' pp=4 pp=4,dp=2 dp=8,v=12,zero=3
  *
  * Nothing in the library is shared between calls: each thread has its machine, jobs, plan and error.
  */

@@ -412,7 +412,7 @@ static void call_matmul_bf16_weight(const struct call *c)
 
 /* --- all of them -------------------------------------------------------------------------------- */
 
-/* Without those of 16 bits throughout: jobs that are spread over devices are not carried out. */
+/* Without those of 16 bits throughout: parallel jobs are not carried out. */
 const struct kernel_class kernel_classes[KERNEL_COUNT] = {
     [KERNEL_MATMUL_FORWARD] = {call_matmul_forward},
     [KERNEL_MATMUL_INPUT] = {call_matmul_input},

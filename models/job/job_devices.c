@@ -30,7 +30,7 @@ enum status job_devices_read(const struct json_input *in, const json_t *owner, c
     if (count == 0 || count > DEVICES_MAX)
         return json_fail_key(in, owner, "devices", err, "%zu devices (expected 1 to %d)", count, DEVICES_MAX);
     if (parallel_is_set(p) && count != parallel_devices(p))
-        return json_fail_key(in, owner, "devices", err, "%zu device%s for a job that is spread over %" PRIu64, count,
+        return json_fail_key(in, owner, "devices", err, "%zu device%s for a job that runs on %" PRIu64, count,
                              count == 1 ? "" : "s", parallel_devices(p));
     if (p->first_device > 0)
         return json_fail_key(in, owner, "devices", err, "'devices' and a 'first_device' (expected one of them)");

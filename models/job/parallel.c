@@ -406,9 +406,9 @@ static enum status check_division(const struct parallel *p, const char *what, ui
 static enum status check_wishes(const struct job *job, struct error *err)
 {
     if (job_clips(job))
-        return error_set(err, STATUS_BAD_INPUT, "a job that is spread over devices does not clip its gradients");
+        return error_set(err, STATUS_BAD_INPUT, "a parallel job does not clip its gradients");
     if (job->evaluation.every > 0)
-        return error_set(err, STATUS_BAD_INPUT, "a job that is spread over devices has no evaluations");
+        return error_set(err, STATUS_BAD_INPUT, "a parallel job has no evaluations");
     return STATUS_OK;
 }
 

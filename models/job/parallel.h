@@ -51,9 +51,9 @@
  *
  * Swapping. With `swap`, activations leave the device too. Activations of the first runs go to the host after their
  * forward passes and return with the weights for the backward pass; activations of the last runs stay, as far as
- * memory allows (planner/parallel/spread_places.h). This needs one stage without tensor groups, with offloaded
+ * memory allows (planner/parallel/parallel_job_layout.h). This needs one stage without tensor groups, with offloaded
  * weights. With `choose`, the planner selects runs that keep only their inputs and are recomputed, as with "full"
- * recomputation (planner/parallel/spread_choose.h); the other runs swap the activations that `recompute` keeps. The
+ * recomputation (planner/parallel/parallel_job_recompute.h); the other runs swap the activations that `recompute` keeps. The
  * choice, made by the planner or given, has one letter per run: r for recomputed; s for swapped, or staying while
  * memory is left.
  *
@@ -173,11 +173,11 @@ enum { PARALLEL_SWAPPED = 's', PARALLEL_AGAIN = 'r' };
 /* How the layers are cut into runs. */
 enum parallel_partition {
     PARALLEL_EQUAL,    /* runs of equal length */
-    PARALLEL_BALANCED, /* minimises the slowest run (planner/parallel/spread_cut.h) */
+    PARALLEL_BALANCED, /* minimises the slowest run (planner/parallel/parallel_job_cut.h) */
     PARALLEL_PIPEDREAM, /* PipeDream's dynamic program: divides the given replicas of one stage among stages
                            (likewise) */
     PARALLEL_RANNC,    /* also chooses stages, replicas and microbatches, for the fastest minibatch
-                          (planner/parallel/spread_rannc.h) */
+                          (planner/parallel/parallel_job_rannc.h) */
     PARALLEL_PARTITION_COUNT
 };
 extern const char *const parallel_partition_names[PARALLEL_PARTITION_COUNT];
@@ -357,7 +357,7 @@ static inline bool parallel_has_own_pace(const struct parallel *parallel)
  * ceil(replicas from this stage on / its own replicas). For the first stage this is PipeDream's NOAM. It gives one
  * microbatch per device, which keeps all devices busy only if no microbatch waits. Microbatches do wait between
  * stages with different pass times: shapes 3-2-1, 2-3-4 and 1-2-3-2-1 take 5 / 4 of (the slowest stage's time / its
- * replicas), see tests/planner/parallel/test_spread_replicas.c, no_slack(). */
+ * replicas), see tests/planner/parallel/test_parallel_job_replicas.c, no_slack(). */
 static inline uint32_t parallel_depth(const struct parallel *parallel, uint32_t stage)
 {
     uint64_t all = parallel_replicas_before(parallel, parallel->pipeline) - parallel_replicas_before(parallel, stage);

@@ -70,7 +70,7 @@ static bool is_possible(const struct job *job, const struct parallel *parallel)
 }
 
 /* With the activations kept, and recomputed. */
-static void add_spread(struct list *list, struct parallel parallel)
+static void add_parallel(struct list *list, struct parallel parallel)
 {
     const uint32_t kept[] = {RECOMPUTE_NONE, RECOMPUTE_FULL};
     char text[PARALLEL_TEXT_BYTES];
@@ -100,17 +100,17 @@ static uint32_t blocks_of(const struct job *job)
 static void add_replicas(struct list *list, uint32_t devices)
 {
     struct parallel p = degrees(1, 1, devices);
-    add_spread(list, p);
+    add_parallel(list, p);
     p.chunks = blocks_of(list->job) < CHUNKS_MOST ? blocks_of(list->job) : CHUNKS_MOST;
-    for (p.zero = ZERO_STATES; p.zero <= ZERO_WEIGHTS; p.zero++) add_spread(list, p);
+    for (p.zero = ZERO_STATES; p.zero <= ZERO_WEIGHTS; p.zero++) add_parallel(list, p);
     if (!hardware_has_cpu(list->hardware)) return;
     for (p.offload = OFFLOAD_STATES; p.offload <= OFFLOAD_WEIGHTS; p.offload++) {
         p.zero = p.offload == OFFLOAD_STATES ? ZERO_GRADIENTS : ZERO_WEIGHTS;
-        add_spread(list, p);
+        add_parallel(list, p);
     }
     p.offload = OFFLOAD_WEIGHTS;
     p.storage = true;
-    if (hardware_has_storage(list->hardware)) add_spread(list, p);
+    if (hardware_has_storage(list->hardware)) add_parallel(list, p);
 }
 
 /* As many stages as divide the rest; replicas of what remains. */
@@ -121,7 +121,7 @@ static void add_stages(struct list *list, uint32_t tensor, uint32_t rest)
     if (tensor * pipeline == 1) return;
     struct parallel p = degrees(tensor, pipeline, rest / pipeline);
     p.sequence = parallel_divides_tokens(list->job, tensor);
-    add_spread(list, p);
+    add_parallel(list, p);
 }
 
 uint32_t fit_ways(const struct hardware *hardware, const struct job *job, struct fit_way out[FIT_WAYS_MAX])

@@ -1,6 +1,6 @@
 /*
- * The ways of fitting a training run that there are: where its states are, what is recomputed, over how many devices
- * it is spread. Each is something that `plan` or `simulate` can be asked for.
+ * The ways of fitting a training run that there are: where its states are, what is recomputed, how many devices
+ * it uses. Each is something that `plan` or `simulate` can be asked for.
  *
  * name                     on one device at a time
  * resident                 states on the device, activations of the whole network kept

@@ -121,7 +121,7 @@ static struct exchanged tensor_s(const struct view *v, const struct collective_g
     return sum;
 }
 
-/* In the order in which planner/parallel/spread_units.c has them on the stream of computations. */
+/* In the order in which planner/parallel/parallel_job_units.c has them on the stream of computations. */
 static void add_passes(const struct view *v, const struct kernels *k, const struct collective_group *group,
                        struct parallel_layers layers, struct run *out)
 {
@@ -348,8 +348,8 @@ static enum status take_scratch(struct view *v, struct arena *scratch, struct er
     return collective_finder_init(scratch, v->hardware, &v->finder, err);
 }
 
-static enum status spread_floor(const struct hardware *hardware, const struct job *job, struct what_if_floor *out,
-                                struct error *err)
+static enum status parallel_floor(const struct hardware *hardware, const struct job *job, struct what_if_floor *out,
+                                  struct error *err)
 {
     struct view v = {.hardware = hardware, .job = job, .parallel = &job->parallel};
     struct arena scratch = {0};
@@ -387,7 +387,7 @@ enum status what_if_floor(const struct hardware *hardware, const struct job *job
     own.parallel = way->fit.parallel;
     *out = (struct what_if_floor){0};
     bool single = parallel_is_alone(hardware, &own);
-    if (parallel_is_set(&own.parallel) && !single) return spread_floor(hardware, &own, out, err);
+    if (parallel_is_set(&own.parallel) && !single) return parallel_floor(hardware, &own, out, err);
     alone_floor(hardware, &own, single ? 1 : way->fit.devices, out);
     return STATUS_OK;
 }

@@ -3,7 +3,7 @@
  * memory it takes at the least. What the plan of a way, simulated with the same machine, takes is never below either, so
  * a search leaves out what cannot be the fastest without planning it.
  *
- * Spread over devices. Of each stage the first device of all, whose kernels and collectives follow each other on its
+ * Parallel jobs. Of each stage the first device of all, whose kernels and collectives follow each other on its
  * stream of computations; f and b are seconds of a run's passes over a microbatch with the collectives that are on that
  * stream, m microbatches of a replica, sends where stages meet:
  *
@@ -24,7 +24,7 @@
  * host's processor has added up and updated all ranks' shares, the link has carried all both ways (weights that come up for
  * each pass may stay where a pass back follows its own), and ranks have exchanged all gradients.
  *
- * On one device at a time, and spread over a single one (parallel_is_alone()). planner/spill/cut/bound.h, of the device or of all.
+ * On one device at a time, and parallel on a single one (parallel_is_alone()). planner/spill/cut/bound.h, of the device or of all.
  */
 #ifndef SPILLWAY_PLANNER_WHAT_IF_FLOOR_H
 #define SPILLWAY_PLANNER_WHAT_IF_FLOOR_H

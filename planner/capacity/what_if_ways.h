@@ -11,7 +11,7 @@
  *     schedule       1f1b; with stages zb-h1 and interleaved by 2 too, on machines of few devices
  *
  * Nothing of it changes what is computed: no asynchronous schedule, no compression, no other minibatch. A job that says
- * how it is spread is taken at its word.
+ * how it is parallelized is taken at its word.
  */
 #ifndef SPILLWAY_PLANNER_WHAT_IF_WAYS_H
 #define SPILLWAY_PLANNER_WHAT_IF_WAYS_H

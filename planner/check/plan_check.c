@@ -111,7 +111,7 @@ const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t v
     }
     uint32_t job = plan->shards[shard].job, kind = thing % SHARD_THINGS;
     bool steps = kind == THING_STATE || kind == THING_UPDATED_SHARES || kind == THING_WEIGHTS;
-    const char *counted = steps ? "version" : check_is_spread(c, job) ? "microbatch" : "minibatch";
+    const char *counted = steps ? "version" : check_is_parallel(c, job) ? "microbatch" : "minibatch";
     snprintf(text, PLAN_TEXT_BYTES, "%s of %.100s shard %u, %s%s %" PRIu64, shard_names[kind],
              plan->jobs.jobs[job].name, shard - plan->job_first_shard[job], held_out, counted, version);
     return text;
@@ -125,11 +125,11 @@ static enum status check_shards(struct checker *c, uint32_t job)
     const struct job *about = &plan->jobs.jobs[job];
     uint32_t first = plan->job_first_shard[job], end = plan->job_first_shard[job + 1];
     uint64_t layer = 0, layers = about->network.layer_count;
-    bool spread = parallel_is_set(&about->parallel);
+    bool parallel = parallel_is_set(&about->parallel);
     struct error own = {0};
     if (parallel_check(about, &own) != STATUS_OK)
         return check_fail(c, RULE_FORM, "%s: %s", about->name, own.text);
-    if (spread && end - first != parallel_runs(&about->parallel))
+    if (parallel && end - first != parallel_runs(&about->parallel))
         return check_fail(c, RULE_LAYERS, "%s has %u shards (expected %u runs of layers)", about->name,
                           end - first, parallel_runs(&about->parallel));
     for (uint32_t s = first; s < end; s++) {
@@ -145,7 +145,7 @@ static enum status check_shards(struct checker *c, uint32_t job)
             return check_fail(c, RULE_LAYERS,
                               "%s shard %u has %" PRIu64 " layers (expected 1 to %" PRIu64 ")",
                               about->name, s - first, shard->layer_count, layers - layer);
-        if (spread) {
+        if (parallel) {
             struct parallel_layers run = parallel_layers(about, s - first);
             if (run.first != layer || run.count != shard->layer_count || shard->inputs_only)
                 return check_fail(c, RULE_LAYERS, "%s shard %u has %" PRIu64 " layers (expected %" PRIu64 ")",
@@ -165,7 +165,7 @@ static enum status check_shards(struct checker *c, uint32_t job)
         return check_fail(c, RULE_LAYERS, "the shards of %s end at layer %" PRIu64 " of %" PRIu64,
                           about->name, layer, layers);
     bool embedding = network_layer_kind(&about->network, 0) == LAYER_EMBEDDING;
-    if (embedding && !spread && (end - first < 2 || plan->shards[first].layer_count != 1))
+    if (embedding && !parallel && (end - first < 2 || plan->shards[first].layer_count != 1))
         return check_fail(c, RULE_LAYERS, "%s has its embedding together with other layers",
                           about->name);
     return STATUS_OK;
@@ -234,7 +234,7 @@ static enum status check_jobs(struct checker *c)
                               plan->jobs.jobs[j].name);
         TRY(check_shards(c, j));
         fill_job_facts(c, j);
-        if (check_is_spread(c, j)) continue;
+        if (check_is_parallel(c, j)) continue;
         for (uint32_t s = plan->job_first_shard[j]; s < plan->job_first_shard[j + 1]; s++)
             fill_shard_facts(c, &plan->jobs.jobs[j], s);
     }
@@ -278,7 +278,7 @@ static enum status check_buffer(struct checker *c, uint32_t index)
         return check_fail(c, RULE_FORM, "%s is no buffer of %s", plan_buffer_text(c->plan, index, text),
                           b->on_device ? "a device" : "the host");
     bool of_shard = buffer_rules[b->kind].of_shard &&
-                    (b->on_device || !buffer_rules[b->kind].host_of_job || check_is_spread(c, b->job));
+                    (b->on_device || !buffer_rules[b->kind].host_of_job || check_is_parallel(c, b->job));
     if (!of_shard && b->shard != PLAN_NONE)
         return check_fail(c, RULE_FORM, "%s belongs to a shard (expected to the job)",
                           plan_buffer_text(c->plan, index, text));
@@ -288,7 +288,7 @@ static enum status check_buffer(struct checker *c, uint32_t index)
                           plan_buffer_text(c->plan, index, text), job->shard_count);
     if ((b->kind == BUFFER_STATE && !b->on_device) || b->kind == BUFFER_STORED) {
         const struct shard_facts *f = &c->shards[job->first_shard + b->shard];
-        uint64_t expected = check_is_spread(c, b->job) ? check_offloaded_bytes(c, b->job, b->shard) : f->state.bytes;
+        uint64_t expected = check_is_parallel(c, b->job) ? check_offloaded_bytes(c, b->job, b->shard) : f->state.bytes;
         if (b->bytes != expected)
             return check_fail(c, RULE_MEMORY,
                               "%s on %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
@@ -384,10 +384,10 @@ static enum status check_gang_instance(struct checker *c, const struct plan_inst
         (of_gang && instance->device != plan->gang_devices[plan->gangs[instance->gang].first]))
         return check_fail(c, RULE_FORM, "instance %u is on gang %u, device %u, peer %u (there are %u)", index,
                           instance->gang, instance->device, instance->peer, gangs);
-    if (!check_is_spread(c, plan->units[instance->unit].job))
-        return check_fail(c, RULE_FORM, "instance %u of %s is on a gang, and the job is not spread", index,
+    if (!check_is_parallel(c, plan->units[instance->unit].job))
+        return check_fail(c, RULE_FORM, "instance %u of %s is on a gang, and the job is not parallel", index,
                           plan->jobs.jobs[plan->units[instance->unit].job].name);
-    return check_spread_place(c, instance, index);
+    return check_parallel_place(c, instance, index);
 }
 
 /* Devices that exist, each once. */
@@ -431,7 +431,7 @@ static enum status check_instances(struct checker *c)
             instance->device >= plan->hardware.device_count)
             return check_fail(c, RULE_FORM, "instance %u is of unit %u on device %u", i,
                               instance->unit, instance->device);
-        if (instance->gang != PLAN_NONE || check_is_spread(c, plan->units[instance->unit].job)) {
+        if (instance->gang != PLAN_NONE || check_is_parallel(c, plan->units[instance->unit].job)) {
             TRY(check_gang_instance(c, instance, i));
         } else if (instance->peer != PLAN_NONE && (instance->peer >= plan->hardware.device_count ||
                                             !fetches(plan, &plan->units[instance->unit])))

@@ -1,4 +1,4 @@
-/* Units of jobs that are spread of which one that was looked at is like another: part of plan_check_unit.c. */
+/* Units of parallel jobs of which one that was looked at is like another: part of plan_check_unit.c. */
 #ifndef SPILLWAY_PLANNER_PLAN_CHECK_ALIKE_H
 #define SPILLWAY_PLANNER_PLAN_CHECK_ALIKE_H
 

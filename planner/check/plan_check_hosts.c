@@ -38,8 +38,8 @@ static enum status check_range(struct checker *c, uint32_t job, uint64_t used)
     if (range->offset_bytes % PLAN_HOST_ALIGNMENT != 0)
         return check_fail(c, RULE_MEMORY, "the range of %s begins at byte %" PRIu64 " of host memory, not at a multiple of %d",
                           name, range->offset_bytes, PLAN_HOST_ALIGNMENT);
-    if (check_is_spread(c, job))
-        return check_fail(c, RULE_FORM, "%s is spread and has a range of host memory", name);
+    if (check_is_parallel(c, job))
+        return check_fail(c, RULE_FORM, "%s is parallel and has a range of host memory", name);
     if (used > range->bytes)
         return check_fail(c, RULE_MEMORY, "%s has a range of %" PRIu64 " bytes of host memory, and its buffers take %" PRIu64,
                           name, range->bytes, used);

@@ -53,7 +53,7 @@ static enum status check_lease_of_job(struct checker *c, uint32_t job)
     const struct plan_lease *lease = &plan->leases[plan->job_lease[job]];
     uint64_t needed = about->parallel.first_device + parallel_devices(&about->parallel);
     if (parallel_is_set(&about->parallel) && needed > lease->device_count)
-        return check_fail(c, RULE_LEASES, "%s is spread over %" PRIu64 " devices, and its lease has %u", about->name,
+        return check_fail(c, RULE_LEASES, "%s runs on %" PRIu64 " devices, and its lease has %u", about->name,
                           needed, lease->device_count);
     return STATUS_OK;
 }
@@ -78,7 +78,7 @@ static bool has_device(const struct plan *plan, uint32_t lease, uint32_t device)
     return false;
 }
 
-/* Of gangs check_spread_place() knows the devices. */
+/* Of gangs check_parallel_place() knows the devices. */
 enum status check_lease_place(struct checker *c, const struct plan_instance *instance, uint32_t index)
 {
     const struct plan *plan = c->plan;

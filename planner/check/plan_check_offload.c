@@ -1,5 +1,5 @@
 /*
- * Jobs that are spread and offload (models/job/parallel_offload.h), the rest of planner/check/plan_check_spread.c: what ranks
+ * Parallel jobs that offload (models/job/parallel_offload.h), the rest of planner/check/plan_check_parallel.c: what ranks
  * have in host memory and on storage, and the operations that change shares there.
  *
  * Copies are followed byte by byte like all others, so what these claim is enough: a step that finds a share of the

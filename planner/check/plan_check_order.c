@@ -5,8 +5,8 @@
  * it clips, where an evaluation follows so many times evaluate 0 .. S-1, where weights are kept keep
  * 0 .. S-1; then the next minibatch. LOAD comes before its first unit and STORE behind its last, each
  * once per shard, a BATCH unit before the first unit of a minibatch; so the walk ends however often
- * segments repeat. Passes of jobs that are spread are only counted: their claims say what must have been
- * done (plan_check_spread.c).
+ * segments repeat. Passes of parallel jobs are only counted: their claims say what must have been
+ * done (plan_check_parallel.c).
  */
 #include <inttypes.h>
 
@@ -103,7 +103,7 @@ enum status check_unit_begins(struct check_walk *r)
     const struct plan_unit *unit = r->c->unit;
     uint32_t job = unit->job;
     struct job_progress *progress = &r->jobs[job];
-    if (check_is_spread(r->c, job)) return STATUS_OK;
+    if (check_is_parallel(r->c, job)) return STATUS_OK;
     uint64_t minibatches = r->plan->jobs.jobs[job].minibatches;
     bool files = unit->pass == PLAN_OPEN || unit->pass == PLAN_CLOSE;
     bool outside = files || unit->pass == PLAN_LOAD || unit->pass == PLAN_STORE || unit->pass == PLAN_BATCH;
@@ -147,7 +147,7 @@ static enum status check_loss(struct check_walk *r, uint32_t job, bool held_out)
 
 /* Whose end is a minibatch's: the last update of a run; where stages update at a pace of their own, the backward pass
  * over the first run. */
-static bool ends_spread_minibatch(const struct check_walk *r)
+static bool ends_parallel_minibatch(const struct check_walk *r)
 {
     const struct plan_unit *unit = r->c->unit;
     uint32_t first = r->c->jobs[unit->job].first_shard, runs = r->c->jobs[unit->job].shard_count;
@@ -161,21 +161,21 @@ static bool ends_spread_minibatch(const struct check_walk *r)
     return unit->pass == PLAN_UPDATE && least > r->jobs[unit->job].minibatch;
 }
 
-static enum status end_spread_unit(struct check_walk *r)
+static enum status end_parallel_unit(struct check_walk *r)
 {
     const struct plan_unit *unit = r->c->unit;
     const struct job *job = &r->plan->jobs.jobs[unit->job];
     uint32_t global = r->c->jobs[unit->job].first_shard + unit->shard;
     uint32_t turns = r->first_turn[global + 1] - r->first_turn[global];
-    struct spread_progress *progress = check_progress(r, global, check_spread_turn(r->plan, r->instance));
-    TRY(check_spread_slice(r->c, job, progress));
+    struct check_parallel_progress *progress = check_progress(r, global, check_parallel_turn(r->plan, r->instance));
+    TRY(check_parallel_slice(r->c, job, progress));
     progress->forward += unit->pass == PLAN_FORWARD;
     progress->backward += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_INPUT;
     progress->weight += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_WEIGHT;
     for (uint32_t t = 0; t < turns; t++) check_progress(r, global, t)->updates += unit->pass == PLAN_UPDATE;
     progress->gathered += unit->pass == PLAN_GATHER;
     progress->reduced += unit->pass == PLAN_REDUCE;
-    bool ends = ends_spread_minibatch(r);
+    bool ends = ends_parallel_minibatch(r);
     if (ends != unit->ends_minibatch)
         return check_fail(r->c, RULE_FORM, ends ? "does not end the minibatch"
                                                 : "ends the minibatch too early");
@@ -188,7 +188,7 @@ enum status check_unit_ends(struct check_walk *r)
     const struct plan_unit *unit = r->c->unit;
     struct job_progress *progress = &r->jobs[unit->job];
     r->c->op = NULL;
-    if (check_is_spread(r->c, unit->job)) return end_spread_unit(r);
+    if (check_is_parallel(r->c, unit->job)) return end_parallel_unit(r);
     bool last = unit->shard + 1 == r->c->jobs[unit->job].shard_count;
     if (unit->pass == PLAN_LOAD || unit->pass == PLAN_STORE || unit->pass == PLAN_BATCH || unit->pass == PLAN_OPEN ||
         unit->pass == PLAN_CLOSE)
@@ -208,9 +208,9 @@ enum status check_job_done(struct check_walk *r, uint32_t job)
     const struct job *about = &r->plan->jobs.jobs[job];
     const struct job_progress *progress = &r->jobs[job];
     uint32_t first = r->c->jobs[job].first_shard;
-    for (uint32_t s = 0; check_is_spread(r->c, job) && s < r->c->jobs[job].shard_count; s++)
+    for (uint32_t s = 0; check_is_parallel(r->c, job) && s < r->c->jobs[job].shard_count; s++)
         for (uint32_t t = 0; t < r->first_turn[first + s + 1] - r->first_turn[first + s]; t++)
-            TRY(check_spread_done(r->c, about, (struct check_rank){s, t}, check_progress(r, first + s, t)));
+            TRY(check_parallel_done(r->c, about, (struct check_rank){s, t}, check_progress(r, first + s, t)));
     if (progress->position > 0) {
         uint32_t shard, pass;
         expected_unit(r, job, &shard, &pass);

@@ -57,14 +57,14 @@ static enum status fail_claim(struct check_walk *r, uint32_t buffer, const struc
     return check_fail(r->c, RULE_TRAINING, "finds %s (expected %s)", found_text, wanted_text);
 }
 
-/* Of a job that is spread: operations of an instance mean the same versions. */
+/* Of a parallel job: operations of an instance mean the same versions. */
 static void find_versions(struct check_walk *r)
 {
     const struct checker *c = r->c;
     if (r->versions_position == c->position + 1 && r->versions_rank == r->rank) return;
-    struct check_rank rank = check_spread_rank(r->plan, r->instance, r->rank);
-    const struct spread_progress *passed = check_progress(r, c->jobs[c->unit->job].first_shard + rank.run, rank.turn);
-    r->versions = check_spread_versions(&r->plan->jobs.jobs[c->unit->job], rank, passed, c->unit->pass);
+    struct check_rank rank = check_parallel_rank(r->plan, r->instance, r->rank);
+    const struct check_parallel_progress *passed = check_progress(r, c->jobs[c->unit->job].first_shard + rank.run, rank.turn);
+    r->versions = check_parallel_versions(&r->plan->jobs.jobs[c->unit->job], rank, passed, c->unit->pass);
     r->versions_position = c->position + 1;
     r->versions_rank = r->rank;
 }
@@ -76,8 +76,8 @@ static enum status claims(struct check_walk *r)
     const struct plan_op *op = c->op;
     const struct job_progress *progress = &r->jobs[c->unit->job];
     uint64_t minibatch = progress->minibatch;
-    bool spread = check_is_spread(c, c->unit->job);
-    if (spread) find_versions(r);
+    bool parallel = check_is_parallel(c, c->unit->job);
+    if (parallel) find_versions(r);
     const struct claim_list *list = &c->claims_of[op - r->plan->ops];
     for (uint32_t i = 0; i < list->count; i++) {
         const struct claim *claim = &c->claims[list->first + i];
@@ -91,7 +91,7 @@ static enum status claims(struct check_walk *r)
                                                            : minibatch + claim->version_delta,
                                 .thing = claim->thing};
         const struct extent *found;
-        if (spread) extent.version = check_version_of(&r->versions, claim);
+        if (parallel) extent.version = check_version_of(&r->versions, claim);
         if (claim->makes && !contents_put(contents, &extent)) return check_no_memory(r);
         if (!claim->makes && !contents_hold(contents, &extent, &found))
             return fail_claim(r, access->buffer, &extent, found);
@@ -256,7 +256,7 @@ static bool keeps_state(const struct plan_buffer *buffer)
            (buffer->kind == BUFFER_STATE || buffer->kind == BUFFER_STORED);
 }
 
-/* That of a job that is spread, of each rank that is followed. */
+/* That of a parallel job, of each rank that is followed. */
 static enum status check_final_shares(struct check_walk *r, uint32_t buffer)
 {
     const struct plan_buffer *b = &r->plan->buffers[buffer];
@@ -280,7 +280,7 @@ static enum status check_final_state(struct check_walk *r, uint32_t buffer)
     const struct plan_buffer *b = &r->plan->buffers[buffer];
     uint32_t global = r->c->jobs[b->job].first_shard + b->shard;
     const struct shard_facts *f = &r->c->shards[global];
-    if (check_is_spread(r->c, b->job)) return check_final_shares(r, buffer);
+    if (check_is_parallel(r->c, b->job)) return check_final_shares(r, buffer);
     for (uint32_t part = 0; part < STATE_PARTS; part++) {
         uint64_t first = f->state.parts[part].offset_bytes;
         if (f->used_bytes[part] == 0) continue;
@@ -308,7 +308,7 @@ static enum status check_end(struct check_walk *r)
     TRY(check_nothing_lives(r));
     uint32_t states = 0, streamed = 0; /* shards whose states begin and end on the host */
     for (uint32_t j = 0; j < plan->jobs.count; j++)
-        if (!check_is_spread(r->c, j) || parallel_offloads(&plan->jobs.jobs[j].parallel))
+        if (!check_is_parallel(r->c, j) || parallel_offloads(&plan->jobs.jobs[j].parallel))
             streamed += r->c->jobs[j].shard_count;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *buffer = &plan->buffers[b];
@@ -336,7 +336,7 @@ static enum status fill_sum(struct check_walk *r, uint32_t b)
     const struct job *job = &r->plan->jobs.jobs[buffer->job];
     uint32_t global = r->c->jobs[buffer->job].first_shard + buffer->shard;
     struct extent extent = {.end = buffer->bytes, .thing = check_shard_thing(global, THING_GRADIENT_SUM)};
-    bool sum = buffer->kind == BUFFER_GRADIENT && check_is_spread(r->c, buffer->job) && parallel_sums_on_host(job);
+    bool sum = buffer->kind == BUFFER_GRADIENT && check_is_parallel(r->c, buffer->job) && parallel_sums_on_host(job);
     for (uint32_t i = 0; sum && extent.end > 0 && i < plan_buffer_ranks(r->plan, buffer); i++)
         if (!contents_put(&r->hosts[r->index_of[b] + i], &extent)) return check_no_memory(r);
     return STATUS_OK;
@@ -419,8 +419,8 @@ static enum status count_turns(struct check_walk *r)
         uint32_t turns = parallel_is_set(p) ? parallel_turns(p, parallel_place(p, run).stage) : 1;
         r->first_turn[s + 1] = r->first_turn[s] + turns;
     }
-    r->spread = alloc_zeroed(r->first_turn[plan->shard_count], sizeof *r->spread);
-    return r->spread ? STATUS_OK : check_no_memory(r);
+    r->parallel = alloc_zeroed(r->first_turn[plan->shard_count], sizeof *r->parallel);
+    return r->parallel ? STATUS_OK : check_no_memory(r);
 }
 
 /* Those that live and end, shard by shard: what is on one device lies together in its row of live_at. */
@@ -457,7 +457,7 @@ static enum status prepare(struct check_walk *r)
         bool lives = plan_buffer_lives(buffer);
         if (!lives) r->index_of[b] = r->host_count;
         if (!lives) r->host_count += plan_buffer_ranks(plan, buffer);
-        staged |= buffer->kind == BUFFER_STAGED && check_is_spread(r->c, buffer->job);
+        staged |= buffer->kind == BUFFER_STAGED && check_is_parallel(r->c, buffer->job);
     }
     TRY(number_living(r));
     r->places = plan->hardware.device_count * (staged ? 2 : 1) + 1;
@@ -492,7 +492,7 @@ static void run_release(struct check_walk *r)
     free(r->jobs);
     free(r->moved);
     free(r->segment_start);
-    free(r->spread);
+    free(r->parallel);
     free(r->holders);
     free(r->lease_states);
     free(r->under_way);

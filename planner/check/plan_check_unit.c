@@ -11,7 +11,7 @@
 #include "base/size.h"
 #include "base/try.h"
 #include "planner/check/plan_check_alike.h"
-#include "planner/check/plan_check_spread_view.h"
+#include "planner/check/plan_check_parallel_view.h"
 #include "planner/check/plan_checker.h"
 
 /* --- computations --------------------------------------------------------------------------- */
@@ -263,10 +263,10 @@ static enum status check_op(struct checker *c)
     if (op->access_count == 0 || op->access_count > CHECK_ACCESSES_MAX)
         return check_fail(c, RULE_FORM, "%u accesses (expected 1 to %d)", op->access_count,
                           CHECK_ACCESSES_MAX);
-    bool spread = check_is_spread(c, c->unit->job);
+    bool parallel = check_is_parallel(c, c->unit->job);
     if (op->kind >= OP_KIND_COUNT || !plan_has_stream(plan, op->stream) ||
-        (op->kind == OP_COLLECTIVE && !spread) ||
-        (op->kind == OP_COMPUTE && !spread && op->pass > PLAN_KEEP && op->pass != PLAN_OPEN && op->pass != PLAN_CLOSE))
+        (op->kind == OP_COLLECTIVE && !parallel) ||
+        (op->kind == OP_COMPUTE && !parallel && op->pass > PLAN_KEEP && op->pass != PLAN_OPEN && op->pass != PLAN_CLOSE))
         return check_fail(c, RULE_FORM, "kind %u on stream %u, pass %u", op->kind, op->stream,
                           op->pass);
     for (uint32_t a = 0; a < op->access_count; a++)
@@ -284,12 +284,12 @@ static enum status check_op(struct checker *c)
                 return check_fail(c, RULE_FORM, "accesses the %s twice",
                                   check_access_text(c, access, text));
     }
-    if (spread && op->after_count > 0)
-        return check_fail(c, RULE_WAITING, "an ordering in a job that is spread");
-    if (spread && op->kind == OP_COPY && op->stream != STREAM_P2P && !check_offload_copies(c))
+    if (parallel && op->after_count > 0)
+        return check_fail(c, RULE_WAITING, "an ordering in a parallel job");
+    if (parallel && op->kind == OP_COPY && op->stream != STREAM_P2P && !check_offload_copies(c))
         return check_fail(c, RULE_FORM, "a copy on the %s stream", plan_stream_names[op->stream]);
     if (op->kind == OP_COPY) return check_copy(c);
-    return spread ? check_spread_op(c) : check_compute(c);
+    return parallel ? check_parallel_op(c) : check_compute(c);
 }
 
 /* --- units ---------------------------------------------------------------------------------- */
@@ -420,7 +420,7 @@ static enum status check_unit(struct checker *c)
         return check_fail(c, RULE_FORM, "acquires %u buffers, not %u", acquires,
                           c->unit->acquire_count);
     TRY(check_all_staged(c));
-    return check_is_spread(c, c->unit->job) ? check_spread_unit(c) : check_computes(c);
+    return check_is_parallel(c, c->unit->job) ? check_parallel_unit(c) : check_computes(c);
 }
 
 /* --- units like others ---------------------------------------------------------------------- */
@@ -429,7 +429,7 @@ static enum status check_unit(struct checker *c)
 static uint32_t *known_unit(const struct checker *c)
 {
     const struct plan_unit *unit = c->unit;
-    if (unit->job >= c->plan->jobs.count || unit->pass >= PLAN_PASS_COUNT || !check_is_spread(c, unit->job) ||
+    if (unit->job >= c->plan->jobs.count || unit->pass >= PLAN_PASS_COUNT || !check_is_parallel(c, unit->job) ||
         unit->shard >= c->jobs[unit->job].shard_count)
         return NULL;
     return &c->shards[c->jobs[unit->job].first_shard + unit->shard].known_unit[unit->pass];

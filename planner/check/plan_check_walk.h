@@ -63,7 +63,7 @@ struct check_walk {
     struct job_progress *jobs;
     uint8_t *moved;           /* per shard: LOADED, STORED, FOUND */
     uint64_t *segment_start;  /* position of each segment's first instance */
-    struct spread_progress *spread; /* of jobs that are spread: per shard, and of its replicas that take turns */
+    struct check_parallel_progress *parallel; /* of parallel jobs: per shard, and of its replicas that take turns */
     uint32_t *first_turn;     /* per shard: the first such entry; shards + 1 */
     const struct plan_instance *instance;
     bool one_place;           /* of each gang the first is followed for all */
@@ -78,7 +78,7 @@ struct check_walk {
     uint32_t rank;            /* ... and the device's place in the gang */
     uint32_t own_first, own_end; /* accesses of the operation that it makes there ... */
     struct contents *contents[CHECK_ACCESSES_MAX]; /* ... and, by access, what is held there */
-    struct check_versions versions; /* that a unit of a job that is spread means: of the instance with ... */
+    struct check_versions versions; /* that a unit of a parallel job means: of the instance with ... */
     uint64_t versions_position;     /* ... this position in plan order, plus 1, ... */
     uint32_t versions_rank;         /* ... and this place of its gang */
     uint32_t segment;
@@ -100,10 +100,10 @@ MUST_CHECK enum status check_range_turn(struct check_walk *r);
 /* A buffer that is live on a device; PLAN_NONE: none is. */
 uint32_t check_live_on(const struct check_walk *r, uint32_t device);
 
-/* How far the run of a job that is spread is, on one of the replicas that take turns. */
-static inline struct spread_progress *check_progress(const struct check_walk *r, uint32_t global_shard, uint32_t turn)
+/* How far the run of a parallel job is, on one of the replicas that take turns. */
+static inline struct check_parallel_progress *check_progress(const struct check_walk *r, uint32_t global_shard, uint32_t turn)
 {
-    return &r->spread[r->first_turn[global_shard] + turn];
+    return &r->parallel[r->first_turn[global_shard] + turn];
 }
 
 /* The access acquires the next slot of the instance's layout; the buffer that it releases was live. */

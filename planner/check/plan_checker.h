@@ -1,7 +1,7 @@
 /*
  * The parts of plan_check(), which is too long for one file: tables (plan_check.c), units
- * (plan_check_unit.c), what each computation claims (plan_check_claims.c; of jobs that are spread
- * plan_check_spread.c), the walk in plan order (plan_check_run.c). Nobody else includes this.
+ * (plan_check_unit.c), what each computation claims (plan_check_claims.c; of parallel jobs
+ * plan_check_parallel.c), the walk in plan order (plan_check_run.c). Nobody else includes this.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_CHECKER_H
 #define SPILLWAY_PLANNER_PLAN_CHECKER_H
@@ -39,8 +39,8 @@ struct shard_facts {
     uint64_t gradient_bytes, gradient_used_bytes; /* of the parameters, likewise */
     uint64_t input_bytes, output_bytes, activation_bytes;
     uint64_t norm_offset, norm_bytes; /* of its tensors, within those of the job; 0, 0: as above */
-    bool spread_known;                /* of a job that is spread: the bytes of what its passes use ... */
-    uint64_t spread_bytes[11];
+    bool parallel_known;                /* of a parallel job: the bytes of what its passes use ... */
+    uint64_t parallel_bytes[11];
     bool whole_known;
     struct rank_state whole;          /* ... what its ranks have together ... */
     uint32_t right_work[PLAN_PASS_COUNT]; /* ... and, by pass, the last of plan->works that was found right for a
@@ -61,7 +61,7 @@ enum shard_thing {
     THING_GRADIENT,
     THING_ACTIVATIONS,
     THING_PARAMETER_GRADIENT,
-    THING_PARTIAL_GRADIENT, /* of a boundary, parts that a tensor group has not joined; jobs that are spread */
+    THING_PARTIAL_GRADIENT, /* of a boundary, parts that a tensor group has not joined; parallel jobs */
     THING_REDUCED_GRADIENT, /* of parameters, over all data-parallel ranks; likewise */
     THING_UPDATED_SHARES,   /* a state of which each rank has updated a share of the weights; likewise */
     THING_WEIGHTS,          /* gathered from the shares of all ranks; likewise */
@@ -71,7 +71,7 @@ enum shard_thing {
     SHARD_THINGS
 };
 
-/* What versions of jobs that are spread count, for the n-th pass over a run. Other jobs have minibatches. */
+/* What versions of parallel jobs count, for the n-th pass over a run. Other jobs have minibatches. */
 enum claim_clock {
     CLOCK_MINIBATCH,
     CLOCK_MICROBATCH, /* n */
@@ -81,7 +81,7 @@ enum claim_clock {
 };
 
 /* How often a run was passed. */
-struct spread_progress {
+struct check_parallel_progress {
     uint64_t forward, backward, weight, updates; /* backward: gradients of its input; weight: of its weights */
     uint64_t gathered, reduced;
 };
@@ -166,12 +166,12 @@ MUST_CHECK enum status check_add_claim(struct checker *c, const struct plan_acce
 /* Operands, claims and work of the current operation: forward, loss, backward or update. */
 MUST_CHECK enum status check_training_op(struct checker *c);
 
-/* Jobs that are spread: operands, claims and work of a computation or collective; what the unit as a whole
+/* Parallel jobs: operands, claims and work of a computation or collective; what the unit as a whole
  * computes and joins; where an instance runs. */
-MUST_CHECK enum status check_spread_op(struct checker *c);
-MUST_CHECK enum status check_spread_unit(struct checker *c);
-MUST_CHECK enum status check_spread_place(struct checker *c, const struct plan_instance *instance,
-                                          uint32_t index);
+MUST_CHECK enum status check_parallel_op(struct checker *c);
+MUST_CHECK enum status check_parallel_unit(struct checker *c);
+MUST_CHECK enum status check_parallel_place(struct checker *c, const struct plan_instance *instance,
+                                            uint32_t index);
 
 /* Of jobs that offload (planner/check/plan_check_offload.c): bytes of a rank's weights and states on the host or on
  * storage; may units like this one copy between devices, host and storage; is the operation one that offloaded
@@ -183,34 +183,34 @@ MUST_CHECK enum status check_offload_op(struct checker *c);
 
 /* Which of the replicas of its stage that take turns passes over its microbatch in the instance; 0 where none do, or it
  * is about all of them. */
-uint32_t check_spread_turn(const struct plan *plan, const struct plan_instance *instance);
+uint32_t check_parallel_turn(const struct plan *plan, const struct plan_instance *instance);
 /* Whose progress a place of the instance's gang shares: the run, and which of the replicas of its stage that take turns
  * it is; 0 where none do. */
 struct check_rank {
     uint32_t run, turn;
 };
-struct check_rank check_spread_rank(const struct plan *plan, const struct plan_instance *instance, uint32_t place);
+struct check_rank check_parallel_rank(const struct plan *plan, const struct plan_instance *instance, uint32_t place);
 /* The versions that claims of a unit's operations mean there now, by enum claim_clock; where `counts` is set, and the
  * claim's version_delta more. */
 struct check_versions {
     uint64_t of[CLOCK_COUNT];
     bool counts[CLOCK_COUNT];
 };
-struct check_versions check_spread_versions(const struct job *job, struct check_rank rank,
-                                            const struct spread_progress *progress, uint32_t pass);
+struct check_versions check_parallel_versions(const struct job *job, struct check_rank rank,
+                                              const struct check_parallel_progress *progress, uint32_t pass);
 static inline uint64_t check_version_of(const struct check_versions *versions, const struct claim *claim)
 {
     return versions->of[claim->clock] + (versions->counts[claim->clock] ? claim->version_delta : 0);
 }
 /* Which slice of tokens the unit's computations are about; is it that whose turn it is, in plan order? */
-uint32_t check_spread_slice_of(const struct plan *plan, const struct plan_unit *unit);
-MUST_CHECK enum status check_spread_slice(struct checker *c, const struct job *job,
-                                          const struct spread_progress *progress);
+uint32_t check_parallel_slice_of(const struct plan *plan, const struct plan_unit *unit);
+MUST_CHECK enum status check_parallel_slice(struct checker *c, const struct job *job,
+                                            const struct check_parallel_progress *progress);
 /* Were all passes of the run done at the end? */
-MUST_CHECK enum status check_spread_done(struct checker *c, const struct job *job, struct check_rank rank,
-                                         const struct spread_progress *progress);
+MUST_CHECK enum status check_parallel_done(struct checker *c, const struct job *job, struct check_rank rank,
+                                           const struct check_parallel_progress *progress);
 
-static inline bool check_is_spread(const struct checker *c, uint32_t job)
+static inline bool check_is_parallel(const struct checker *c, uint32_t job)
 {
     return parallel_is_set(&c->plan->jobs.jobs[job].parallel);
 }

@@ -26,7 +26,7 @@ enum saturn_way {
     SATURN_PIPELINE,
     SATURN_TENSOR,
     SATURN_STREAMED,
-    SATURN_AS_GIVEN, /* the job says itself how it is spread */
+    SATURN_AS_GIVEN, /* the job says itself how it is parallelized */
     SATURN_WAYS
 };
 extern const char *const saturn_way_names[SATURN_WAYS]; /* "one-device", "data", ... */

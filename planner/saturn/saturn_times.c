@@ -151,7 +151,7 @@ enum status saturn_times_find(const struct saturn_machine *machine, const struct
         TRY(like < j ? take_over(&g, like, j) : time_job(&g, j, &why));
         if (out->count > before) continue;
         return error_set(err, STATUS_INFEASIBLE, "job '%s' fits on no node of the machine in any way: %s",
-                         jobs->jobs[j].name, why.text[0] ? why.text : "no node has as many devices as it is spread over");
+                         jobs->jobs[j].name, why.text[0] ? why.text : "no node has as many devices as it needs");
     }
     return STATUS_OK;
 }

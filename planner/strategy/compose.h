@@ -1,9 +1,9 @@
 /*
  * Plans of parts of the jobs on parts of the machine, made into one plan.
  *
- * Each part was planned for itself, as though its devices were all that there are: jobs that are spread by
- * planner/parallel/spread.h, streamed ones by a policy. Here its buffers, units and slots are taken over under the numbers
- * that its jobs and devices have in the whole, and its devices become a lease (planner/plan.h). Parts that share
+ * Each part was planned for itself, as though its devices were all that there are: parallel jobs by
+ * planner/parallel/parallel_job.h, streamed ones by a policy. Here its buffers, units and slots are taken over under the
+ * numbers that its jobs and devices have in the whole, and its devices become a lease (planner/plan.h). Parts that share
  * devices follow each other; others run side by side.
  *
  * Plan order. The host's streams, batches and its processor, are everybody's and run in plan order, so instances

@@ -4,7 +4,7 @@
 #include "base/size.h"
 #include "base/try.h"
 #include "planner/check/plan_check.h"
-#include "planner/parallel/spread.h"
+#include "planner/parallel/parallel_job.h"
 #include "planner/plan_hosts.h"
 #include "planner/policy/policies.h"
 #include "planner/strategy/streamed.h"
@@ -32,12 +32,12 @@ static enum status refuse_wishes(const struct job_set *jobs, struct error *err)
     for (uint32_t j = 0; j < jobs->count; j++) {
         if (jobs->jobs[j].gradients != PRECISION_FP32)
             return error_set(err, STATUS_BAD_INPUT,
-                             "job '%s' has gradients of %s and is not spread over devices (see --parallel)",
+                             "job '%s' has gradients of %s and is not a parallel job (see --parallel)",
                              jobs->jobs[j].name, precision_names[jobs->jobs[j].gradients]);
         for (uint32_t i = 0; i < COMPRESSED_COUNT; i++)
             if (compression_is_set(&jobs->jobs[j].compression[i]))
                 return error_set(err, STATUS_BAD_INPUT,
-                                 "job '%s' has a compression of %s and is not spread over devices (see --parallel)",
+                                 "job '%s' has a compression of %s and is not a parallel job (see --parallel)",
                                  jobs->jobs[j].name, compressed_names[i]);
     }
     return STATUS_OK;
@@ -47,7 +47,7 @@ static enum status refuse_wishes(const struct job_set *jobs, struct error *err)
 static enum status keep_alone(struct job_set *jobs, struct planner_options *options, struct error *err)
 {
     if (options->policy)
-        return error_set(err, STATUS_BAD_INPUT, "policy '%s' for jobs that are spread over devices (they have none)",
+        return error_set(err, STATUS_BAD_INPUT, "policy '%s' for parallel jobs (they have none)",
                          options->policy);
     for (uint32_t j = 0; j < jobs->count; j++) jobs->jobs[j].parallel = (struct parallel){0};
     options->policy = policy_model_parallel.name;
@@ -67,7 +67,7 @@ static enum status plan_parallel(struct hardware *hardware, struct job_set *jobs
     }
     if (!status && options->policy)
         status = error_set(err, STATUS_BAD_INPUT,
-                           "policy '%s' for jobs that are spread over devices (they have none)", options->policy);
+                           "policy '%s' for parallel jobs (they have none)", options->policy);
     if (status) {
         job_set_release(jobs);
         hardware_release(hardware);
@@ -75,7 +75,7 @@ static enum status plan_parallel(struct hardware *hardware, struct job_set *jobs
     }
     status = plan_builder_create(hardware, jobs, &builder, err);
     if (!status) plan_builder_plan(builder)->seed = options->seed;
-    if (!status) status = spread_plan(builder, err);
+    if (!status) status = parallel_job_plan(builder, err);
     if (!status) status = plan_builder_finish(builder, out, err);
     if (!status) status = plan_host_fits(out, err);
     if (!status && plan_check(out, err)) status = error_add(err, "the planner made a plan that is wrong");

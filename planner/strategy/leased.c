@@ -23,7 +23,7 @@ struct group {
     struct part part;
     uint32_t *jobs; /* what part.jobs is */
     uint32_t job_count; /* that are there already */
-    bool spread;
+    bool parallel;
     struct plan plan;
     double begin_s;
 };
@@ -47,13 +47,13 @@ struct leasing {
 bool leased_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options)
 {
     (void)options;
-    uint32_t spread = 0;
+    uint32_t parallel = 0;
     for (uint32_t j = 0; j < jobs->count; j++) {
         if (jobs->jobs[j].devices) return true;
         if (hardware->device_count > 1 && parallel_is_alone(hardware, &jobs->jobs[j])) return true;
-        spread += parallel_is_set(&jobs->jobs[j].parallel);
+        parallel += parallel_is_set(&jobs->jobs[j].parallel);
     }
-    return spread > 0 && spread < jobs->count;
+    return parallel > 0 && parallel < jobs->count;
 }
 
 /* --- devices -------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static enum status check_devices(struct leasing *g, const struct job *job)
     if (!names_devices(job)) return STATUS_OK;
     if (!job->devices && job->parallel.first_device + devices_of(job) > have)
         return error_set(g->err, STATUS_BAD_INPUT,
-                         "job '%s' is spread over devices %" PRIu32 " to %" PRIu64 ", and machine '%s' has %" PRIu32,
+                         "job '%s' runs on devices %" PRIu32 " to %" PRIu64 ", and machine '%s' has %" PRIu32,
                          job->name, job->parallel.first_device, job->parallel.first_device + devices_of(job) - 1,
                          g->hardware->name, have);
     for (uint32_t i = 0; i < devices_of(job); i++)
@@ -115,14 +115,14 @@ static bool same_devices(const struct part *part, const uint32_t *devices, uint3
     return part->device_count == count && memcmp(part->devices, devices, count * sizeof *devices) == 0;
 }
 
-/* The last group with one of these devices, if a job that is not spread can join it. */
+/* The last group with one of these devices, if a job that is not parallel can join it. */
 static struct group *group_to_join(struct leasing *g, const uint32_t *devices, uint32_t count)
 {
     uint32_t last = 0;
     for (uint32_t i = 0; i < count; i++) last = max_u32(last, g->last_of[devices[i]]);
     if (last == 0) return NULL;
     struct group *group = &g->groups[last - 1];
-    return !group->spread && same_devices(&group->part, devices, count) ? group : NULL;
+    return !group->parallel && same_devices(&group->part, devices, count) ? group : NULL;
 }
 
 /* In the order in which it names them; borrowed, or the arena's. */
@@ -141,14 +141,14 @@ static enum status devices_for(struct leasing *g, const struct job *job, const u
 static enum status find_group(struct leasing *g, uint32_t j)
 {
     const struct job *job = &g->jobs->jobs[j];
-    bool spread = parallel_is_set(&job->parallel);
+    bool parallel = parallel_is_set(&job->parallel);
     const uint32_t *devices;
     uint32_t count;
     TRY(devices_for(g, job, &devices, &count));
-    struct group *group = spread ? NULL : group_to_join(g, devices, count);
+    struct group *group = parallel ? NULL : group_to_join(g, devices, count);
     if (!group) {
         group = &g->groups[g->count++];
-        group->spread = spread;
+        group->parallel = parallel;
         group->part = (struct part){.devices = devices, .device_count = count};
         for (uint32_t i = 0; i < count; i++) g->last_of[devices[i]] = g->count;
     }
@@ -187,14 +187,14 @@ static enum status make_groups(struct leasing *g)
 
 /* --- plans ---------------------------------------------------------------------------------- */
 
-/* Devices of jobs that are not spread, each once. */
+/* Devices of jobs that are not parallel, each once. */
 static enum status busy_devices(struct leasing *g, uint32_t *busy)
 {
     uint32_t *has_jobs;
     TRY(ARENA_NEW(&g->arena, g->hardware->device_count, has_jobs, g->err));
     *busy = 0;
     for (uint32_t i = 0; i < g->count; i++)
-        for (uint32_t d = 0; !g->groups[i].spread && d < g->groups[i].part.device_count; d++) {
+        for (uint32_t d = 0; !g->groups[i].parallel && d < g->groups[i].part.device_count; d++) {
             uint32_t *has = &has_jobs[g->groups[i].part.devices[d]];
             *busy += *has == 0;
             *has = 1;
@@ -207,7 +207,7 @@ static enum status plan_group(const struct leasing *g, struct group *group, cons
 {
     const struct planner_options plain = {.seed = g->options->seed, .activations = PLANNER_AUTO,
                                           .optimizer = PLANNER_AUTO};
-    if (group->spread)
+    if (group->parallel)
         return part_plan(g->hardware, g->jobs->jobs, &group->part, NULL, host_bytes, &plain, &group->plan, g->err);
     return settle_part(g->hardware, g->jobs->jobs, &group->part, company, host_bytes, g->options, &group->plan, g->err);
 }
@@ -222,7 +222,7 @@ static enum status plan_groups(struct leasing *g)
     for (uint32_t i = 0; i < g->count; i++) {
         struct group *group = &g->groups[i];
         double left = part_hosts_left(&g->hosts, &group->part);
-        if (turns && !group->spread) left /= g->count - i; /* each has its share, in which its jobs take turns */
+        if (turns && !group->parallel) left /= g->count - i; /* each has its share, in which its jobs take turns */
         TRY(plan_group(g, group, &company, left));
         TRY(part_hosts_take(&g->hosts, &group->plan, g->err));
         for (uint32_t d = 0; d < group->part.device_count; d++)

@@ -26,8 +26,8 @@ MUST_CHECK enum status part_hosts_take(struct part_hosts *hosts, const struct pl
 
 /*
  * Jobs and machine borrow names, networks and links from `from` and `all`, which must live longer. Jobs that name
- * devices name none here, and those that are spread begin at the part's first device: its devices are the answer.
- * `how` (NULL: as the job says): how the part's jobs are spread. Devices keep their hosts, whose memory is what is left
+ * devices name none here, and parallel ones begin at the part's first device: its devices are the answer.
+ * `how` (NULL: as the job says): the parallelism of the part's jobs. Devices keep their hosts, whose memory is what is left
  * of it.
  * Errors: those of planner_plan(), which numbers devices as the part does; the message says so.
  */

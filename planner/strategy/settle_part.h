@@ -21,7 +21,7 @@ enum { SETTLE_WAYS_MAX = 4 };
 size_t settle_ways(const struct job *jobs, const struct part *part, const struct policy *ways[SETTLE_WAYS_MAX]);
 
 /*
- * As part_plan() of a part whose jobs are not spread; of one device, in one of these ways, if the options leave that
+ * As part_plan() of a part whose jobs are not parallel; of one device, in one of these ways, if the options leave that
  * open. `company` is that of the whole machine.
  */
 MUST_CHECK enum status settle_part(const struct hardware *all, const struct job *from, const struct part *part,

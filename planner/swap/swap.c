@@ -95,7 +95,7 @@ static enum status choose_job(struct planning *g, uint32_t index)
     uint32_t device = 0;
     uint8_t *choices;
     if (parallel_is_set(&job->parallel))
-        return error_set(g->err, STATUS_BAD_INPUT, "job '%s' is spread over devices, and its activations stay there",
+        return error_set(g->err, STATUS_BAD_INPUT, "job '%s' is parallel, and its activations stay there",
                          job->name);
     for (uint32_t d = 1; d < g->plan->hardware.device_count; d++)
         if (g->free_s[d] < g->free_s[device]) device = d;

@@ -1,6 +1,6 @@
 /*
  * See plan_parts.h. What a buffer holds follows from its kind, and of states and workspaces from the tables by which they
- * are laid out (models/job/memory.h; models/job/parallel_memory.h for jobs that are spread). Padding counts with what it pads:
+ * are laid out (models/job/memory.h; models/job/parallel_memory.h for parallel jobs). Padding counts with what it pads:
  * a state's with its weights, a workspace's with the rest of it.
  *
  * Cost: O(accesses of all instances of one repetition).
@@ -68,7 +68,7 @@ static struct holds state_alone(const struct job *job, const struct plan_shard *
 }
 
 /* On a device or the host's share; `weights`: in one with the states. */
-static struct holds state_spread(const struct job *job, const struct plan_shard *shard, const struct plan_buffer *b)
+static struct holds state_parallel(const struct job *job, const struct plan_shard *shard, const struct plan_buffer *b)
 {
     struct parallel_layers layers = {shard->first_layer, shard->layer_count};
     struct rank_state have = b->on_device ? parallel_state(job, layers) : parallel_host_state(job, layers);
@@ -134,7 +134,7 @@ static struct holds held_by(const struct plan *plan, const struct plan_buffer *b
     switch ((enum plan_buffer_kind)b->kind) {
     case BUFFER_STATE:
     case BUFFER_STORED:
-        return parallel_is_set(&job->parallel) ? state_spread(job, shard_of(plan, b), b)
+        return parallel_is_set(&job->parallel) ? state_parallel(job, shard_of(plan, b), b)
                                                : state_alone(job, shard_of(plan, b), b->bytes);
     case BUFFER_PARAMETERS:
     case BUFFER_KEPT: return all_of(PART_WEIGHTS, b->bytes);

@@ -20,7 +20,7 @@ enum plan_part {
     PART_GRADIENTS,   /* of parameters */
     PART_TABLES,      /* a tied embedding's table of words, and its gradient, for the head */
     PART_ACTIVATIONS, /* kept, or made again for a backward pass */
-    PART_LOGITS,      /* of jobs that are spread: those that are kept are among the activations */
+    PART_LOGITS,      /* of parallel jobs: those that are kept are among the activations */
     PART_BOUNDARIES,  /* between shards, and their gradients; batch and loss */
     PART_WORKSPACE,   /* the rest of what a computation needs */
     PART_STAGED,      /* in host memory, on the way from storage or to it */

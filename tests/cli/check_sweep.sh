@@ -58,15 +58,15 @@ if [[ $code = 130 ]]; then
 fi
 
 # Refused points are lines; where all are, that is an error.
-spillway sweep "$source/docs/examples/spread.json" --hw '4x a100-sxm4-80gb' --vary tp=1,2 --vary pp=1,2 -o refused.csv >refused.txt
+spillway sweep "$source/docs/examples/parallel.json" --hw '4x a100-sxm4-80gb' --vary tp=1,2 --vary pp=1,2 -o refused.csv >refused.txt
 check "25 heads do not go on two ranks" grep -q '^2,1,refused,,,,' refused.csv
 code=0
-spillway sweep "$source/docs/examples/spread.json" --hw '4x a100-sxm4-80gb' --vary tp=2,4 -o none.csv >none.txt 2>&1 || code=$?
+spillway sweep "$source/docs/examples/parallel.json" --hw '4x a100-sxm4-80gb' --vary tp=2,4 -o none.csv >none.txt 2>&1 || code=$?
 check "no point makes sense (found $code)" test "$code" = 2
 check "nothing is written then" test ! -e none.csv -a ! -e none.csv.part
 
 # A fault of a point's own jobs file is told of the user's, whose lines these are not.
-cp "$source/docs/examples/spread.json" mine.json
+cp "$source/docs/examples/parallel.json" mine.json
 code=0
 spillway sweep mine.json --hw '4x a100-sxm4-80gb' --vary jobs.sequence=0 >zero.txt 2>&1 || code=$?
 check "no sequence of no tokens (found $code)" test "$code" = 2
@@ -77,15 +77,15 @@ cat >figure.json <<END
 {"spillway_figure": 1, "id": "mine", "paper": {"title": "T", "authors": "A", "version": "v1", "id": "none"},
  "figure": "Fig. 1", "title": "a plan", "kind": "bars", "quantity": {"name": "time", "unit": "s"},
  "columns": ["case", "machine"], "label": ["case"], "rows": [["first", "4x a100-sxm4-80gb"]],
- "files": {"spread.json": "$source/docs/examples/spread.json"},
- "runs": {"plan": ["simulate", "spread.json", "--hw", "{machine}", "--parallel", "pp=2", "--json"]},
+ "files": {"parallel.json": "$source/docs/examples/parallel.json"},
+ "runs": {"plan": ["simulate", "parallel.json", "--hw", "{machine}", "--parallel", "pp=2", "--json"]},
  "series": [{"name": "time", "simulated": "plan.makespan_s"}]}
 END
 spillway sweep repro run figure.json --vary matmul.efficiency=0.25,0.5 --vary machine='2x a100-sxm4-40gb,2x a100-sxm4-80gb' \
     -f 'rows[first].points[time].simulated' -o figure.csv >figure.txt
 check "four points of a figure" test "$(grep -c ',done,' figure.csv)" = 4
 for machine in '2x a100-sxm4-40gb' '2x a100-sxm4-80gb'; do
-    makespan=$(spillway simulate "$source/docs/examples/spread.json" --hw "$machine" --parallel pp=2 --matmul-efficiency 0.25 --json |
+    makespan=$(spillway simulate "$source/docs/examples/parallel.json" --hw "$machine" --parallel pp=2 --matmul-efficiency 0.25 --json |
                sed -n 's/^  "makespan_s": \([0-9.e-]*\),$/\1/p')
     check "what a figure says of $machine is what its run says ($makespan)" grep -q "^0.25,$machine,done,${makespan:-none}," figure.csv
 done

@@ -158,8 +158,8 @@ static void compare_saturn(const struct random_case *c, const struct cli_field *
 }
 
 /* As --parallel has it. */
-static void compare_spread(const struct random_case *c, const struct cli_field *kept, bool runs_here,
-                           const struct planner_options *asked, struct counts *n)
+static void compare_parallel(const struct random_case *c, const struct cli_field *kept, bool runs_here,
+                             const struct planner_options *asked, struct counts *n)
 {
     struct fit_way ways[FIT_WAYS_MAX];
     struct hardware hardware = {0};
@@ -216,7 +216,7 @@ static void nothing_is_faster(void **state)
             if (runs_here && plan_runnable(&kept->kept.plan, &why) != STATUS_OK) fail_msg("%s", why.text);
             compare_policies(&c, kept, runs_here, &options, &n);
             compare_saturn(&c, kept, runs_here, &options, &n);
-            compare_spread(&c, kept, runs_here, &options, &n);
+            compare_parallel(&c, kept, runs_here, &options, &n);
             for (size_t i = 1; i < kept->count; i++) /* ranked */
                 assert_true(kept->outcomes[i].kind > kept->outcomes[i - 1].kind ||
                             kept->outcomes[i].makespan_s >= kept->outcomes[i - 1].makespan_s ||
@@ -303,7 +303,7 @@ static void mem_says_what_plan_takes(void **state)
                 assert_string_equal(planned.way, "resident");
                 assert_true(planned.other_s <= 1.001 * taken_s);
             }
-            compare_spread(&c, taken, cli_runs_here(&taken->kept.plan.hardware), &options, &n);
+            compare_parallel(&c, taken, cli_runs_here(&taken->kept.plan.hardware), &options, &n);
         }
         release(taken);
         end(&c);

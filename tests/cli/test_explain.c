@@ -19,7 +19,7 @@
 #include "planner/check/plan_io.h"
 #include "sim/replay.h"
 #include "tests/support/planner/support_planner.h"
-#include "tests/support/planner/support_spread.h"
+#include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/sim/support_sim.h"
 #include "tests/support/support_seed.h"
 
@@ -202,7 +202,7 @@ static void shares_add_up(void **state)
         struct explain_path path;
         struct error err = {0};
         double by_kind[STREAM_KIND_COUNT] = {0}, streams_s = 0, jobs_s = 0;
-        test_spread_or_spilled(random_u64(seed, c), c % 2 == 1, &plan);
+        test_parallel_or_spilled(random_u64(seed, c), c % 2 == 1, &plan);
         sim_test_simulate(&plan, &outcome);
         find_path(&plan, &outcome.trace, &arena, &path);
         for (uint32_t s = 0; s < path.stream_count; s++) {
@@ -256,7 +256,7 @@ static void causes_are_found(void **state)
         struct error err = {0};
         struct sim_replay_change change = sim_replay_unchanged();
         bool copies = c % 2 == 0;
-        test_spread_or_spilled(random_u64(seed, c), false, &plan);
+        test_parallel_or_spilled(random_u64(seed, c), false, &plan);
         sim_test_simulate(&plan, &predicted);
         if (copies) change.scale[STREAM_H2D] = change.scale[STREAM_D2H] = 2.385;
         else change.slow = slow;
@@ -355,7 +355,7 @@ static void memory(void **state)
 {
     (void)state;
     struct plan plan;
-    test_spread_or_spilled(2385, false, &plan);
+    test_parallel_or_spilled(2385, false, &plan);
     struct explain_purchase purchase = twice_the_memory(&plan);
     SIM_ASSERT_CLOSE(purchase.figure, 500000);
     assert_true(purchase.before_s > 0 && purchase.after_s > 0);
@@ -385,7 +385,7 @@ static void memory_of_settled(void **state)
     if (planner_plan(&hardware, &jobs, &options, &plan, &err)) fail_msg("%s", err.text);
     assert_int_equal(plan.lease_count, 2);
     struct explain_purchase purchase = twice_the_memory(&plan);
-    SIM_ASSERT_CLOSE(purchase.before_s, test_spread_simulate(&plan, false).makespan_s);
+    SIM_ASSERT_CLOSE(purchase.before_s, test_parallel_simulate(&plan, false).makespan_s);
     SIM_ASSERT_CLOSE(purchase.after_s, purchase.before_s);
     plan_release(&plan);
 }

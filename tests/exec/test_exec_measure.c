@@ -137,7 +137,7 @@ static void check_profile(const struct hardware *hardware, const struct compute_
             continue;
         }
         if (kernel_wide(kernel) != kernel || kernel == KERNEL_COLLECTIVE) {
-            assert_int_equal(rate->point_count, 0); /* of jobs that are spread, which nobody carries out */
+            assert_int_equal(rate->point_count, 0); /* of parallel jobs, which nobody carries out */
             continue;
         }
         assert_true(rate->point_count >= 2);

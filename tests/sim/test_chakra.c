@@ -16,7 +16,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "tests/support/planner/support_planner.h"
-#include "tests/support/planner/support_spread.h"
+#include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/sim/support_chakra.h"
 #include "tests/support/support_seed.h"
 
@@ -155,7 +155,7 @@ static void integer_types(void **state)
 static struct hardware machine(uint32_t devices)
 {
     struct hardware hardware;
-    test_spread_machine(&hardware, devices, 3e9, 2e-6); /* and 1e10 bytes/s from and to the host */
+    test_parallel_machine(&hardware, devices, 3e9, 2e-6); /* and 1e10 bytes/s from and to the host */
     return hardware;
 }
 
@@ -186,20 +186,20 @@ static void one_rank(void **state)
         {NODE, .id = 5, .type = CHAKRA_COMP, .duration_micros = 4, .is_cpu_op = true, .ctrl_deps = first, .ctrl_count = 1},
         {NODE, .id = 6, .type = CHAKRA_METADATA, .duration_micros = 1000},
         {NODE, .id = 7, .type = CHAKRA_COLLECTIVE, .duration_micros = 2, .is_cpu_op = true}}; /* the call of one */
-    test_spread_near(alone_s(computations, 1), 7e-6);
-    test_spread_near(alone_s(computations, 2), 14e-6);
-    test_spread_near(alone_s(computations, 3), 21e-6);
-    test_spread_near(alone_s(computations, 4), 21e-6);
-    test_spread_near(alone_s(computations, 6), 24e-6);
-    test_spread_near(alone_s(computations, 7), 26e-6);
+    test_parallel_near(alone_s(computations, 1), 7e-6);
+    test_parallel_near(alone_s(computations, 2), 14e-6);
+    test_parallel_near(alone_s(computations, 3), 21e-6);
+    test_parallel_near(alone_s(computations, 4), 21e-6);
+    test_parallel_near(alone_s(computations, 6), 24e-6);
+    test_parallel_near(alone_s(computations, 7), 26e-6);
     const struct chakra_node copies[] = {
         {NODE, .id = 1, .type = CHAKRA_MEM_LOAD, .tensor_size = 40000},
         {NODE, .id = 2, .type = CHAKRA_MEM_STORE, .tensor_size = 40000},
         {NODE, .id = 3, .type = CHAKRA_MEM_LOAD, .tensor_size = 20000},
         {NODE, .id = 4, .type = CHAKRA_MEM_LOAD}};
-    test_spread_near(alone_s(copies, 1), 4e-6);
-    test_spread_near(alone_s(copies, 2), 4e-6);
-    test_spread_near(alone_s(copies, 4), 6e-6);
+    test_parallel_near(alone_s(copies, 1), 4e-6);
+    test_parallel_near(alone_s(copies, 2), 4e-6);
+    test_parallel_near(alone_s(copies, 4), 6e-6);
 }
 
 /* 3e9 FLOPs at the highest of three peaks, 2e12 FLOP/s. */
@@ -213,7 +213,7 @@ static void operations_over_peak(void **state)
     const struct chakra_node node = {NODE, .id = 1, .type = CHAKRA_COMP, .num_ops = 3000000000};
     test_chakra_begin();
     test_chakra_write(0, &node, 1);
-    test_spread_near(test_chakra_makespan(&hardware), 1.5e-3);
+    test_parallel_near(test_chakra_makespan(&hardware), 1.5e-3);
     hardware.types[0].peak_fp32.value = hardware.types[0].peak_bf16.value = hardware.types[0].peak_tf32.value = 0;
     assert_non_null(strstr(test_chakra_complaint(&hardware), ".0.et: byte 9: node 1 has no duration, and the peak of device 0"));
     test_chakra_end();
@@ -240,7 +240,7 @@ static void collectives(void **state)
             test_chakra_write(r, nodes, ARRAY_COUNT(nodes));
         }
         double reduce_s = 2 * (n - 1) * (step_s + 6e7 / n / rate), gather_s = (n - 1) * (step_s + 1.2e6 / rate);
-        test_spread_near(test_chakra_makespan(&hardware), 5e-6 + reduce_s + gather_s);
+        test_parallel_near(test_chakra_makespan(&hardware), 5e-6 + reduce_s + gather_s);
         test_chakra_end();
         hardware_release(&hardware);
     }
@@ -266,7 +266,7 @@ static void messages(void **state)
              .comm_size = 9000000}};
         test_chakra_write(r, r < 2 ? from : to, 2);
     }
-    test_spread_near(test_chakra_makespan(&hardware), 100e-6 + 2 * once_s);
+    test_parallel_near(test_chakra_makespan(&hardware), 100e-6 + 2 * once_s);
     test_chakra_end();
     hardware_release(&hardware);
 }
@@ -286,7 +286,7 @@ static struct test_layer some_layer(void *context, uint32_t job, uint32_t layer)
 
 /* Pipelines, tensor and data parallel, sharded states. Sizes are multiples of 512, so shares of up to four
  * ranks are whole, and the traces say all that the plan does: the makespan is the same. */
-static void spread_plans(void **state)
+static void parallel_plans(void **state)
 {
     (void)state;
     static const struct parallel shapes[] = {
@@ -304,12 +304,12 @@ static void spread_plans(void **state)
         struct plan plan = {0};
         uint64_t key = random_u64(seed, c);
         struct parallel shape = shapes[c % ARRAY_COUNT(shapes)];
-        test_spread_machine(&hardware, shape.tensor * shape.pipeline * shape.data, 5e9, 1e-6);
+        test_parallel_machine(&hardware, shape.tensor * shape.pipeline * shape.data, 5e9, 1e-6);
         test_profile_jobs(&jobs, 1, parallel_runs(&shape), 2, some_layer, &key);
         jobs.jobs[0].microbatches = 3 * shape.pipeline * shape.data;
         jobs.jobs[0].parallel = shape;
-        test_spread_plan(&hardware, &jobs, &plan);
-        double plan_s = test_spread_simulate(&plan, true).makespan_s, back_s = test_chakra_there_and_back(&plan);
+        test_parallel_plan(&hardware, &jobs, &plan);
+        double plan_s = test_parallel_simulate(&plan, true).makespan_s, back_s = test_chakra_there_and_back(&plan);
         if (!(fabs(plan_s - back_s) <= 1e-9 * plan_s)) fail_msg("case %u: %.17g s, and back %.17g s", c, plan_s, back_s);
         plan_release(&plan);
     }
@@ -325,9 +325,9 @@ static void spilled_plans(void **state)
         struct plan plan = {0};
         test_hardware(&hardware, devices, 2 << 20, 2e9);
         test_gpt_jobs(&jobs, 3, 4, 64, 257, 3);
-        test_spread_plan(&hardware, &jobs, &plan);
-        double plan_s = test_spread_simulate(&plan, true).makespan_s;
-        test_spread_near(test_chakra_there_and_back(&plan), plan_s);
+        test_parallel_plan(&hardware, &jobs, &plan);
+        double plan_s = test_parallel_simulate(&plan, true).makespan_s;
+        test_parallel_near(test_chakra_there_and_back(&plan), plan_s);
         plan_release(&plan);
     }
 }
@@ -452,7 +452,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes),          cmocka_unit_test(fields),        cmocka_unit_test(integer_types),
         cmocka_unit_test(one_rank),       cmocka_unit_test(operations_over_peak), cmocka_unit_test(collectives),
-        cmocka_unit_test(messages),       cmocka_unit_test(spread_plans),  cmocka_unit_test(spilled_plans),
+        cmocka_unit_test(messages),       cmocka_unit_test(parallel_plans),  cmocka_unit_test(spilled_plans),
         cmocka_unit_test(refused),        cmocka_unit_test(refused_together), cmocka_unit_test(broken_bytes),
     };
     return cmocka_run_group_tests_name("sim/chakra_*.h", tests, NULL, NULL);

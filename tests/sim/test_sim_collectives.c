@@ -15,7 +15,7 @@
 #include "models/cost/cost.h"
 #include "planner/check/plan_check.h"
 #include "tests/support/planner/support_planner.h"
-#include "tests/support/planner/support_spread.h"
+#include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/sim/support_sim.h"
 #include "tests/support/support_plain.h"
 #include "tests/support/support_seed.h"
@@ -423,7 +423,7 @@ static void rings_meet_at_random(void **state)
 /* --- whole plans ----------------------------------------------------------------------------- */
 
 /* A GPT-2 over tensor, pipeline and data-parallel ranks. */
-static void spread_plan_of(const char *name, struct parallel parallel, struct plan *out)
+static void parallel_plan_of(const char *name, struct parallel parallel, struct plan *out)
 {
     struct hardware hardware;
     struct job_set jobs;
@@ -434,7 +434,7 @@ static void spread_plan_of(const char *name, struct parallel parallel, struct pl
     jobs.jobs[0].microbatches = 4 * parallel.data;
     parallel.chunks = 1;
     jobs.jobs[0].parallel = parallel;
-    test_spread_plan(&hardware, &jobs, out);
+    test_parallel_plan(&hardware, &jobs, out);
 }
 
 /* Devices stand for others however collectives are timed: all ranks of a stage for each other, but where a node has
@@ -456,7 +456,7 @@ static void folding(void **state)
     };
     for (size_t c = 0; c < ARRAY_COUNT(cases); c++) {
         struct plan plan;
-        spread_plan_of(cases[c].name, cases[c].parallel, &plan);
+        parallel_plan_of(cases[c].name, cases[c].parallel, &plan);
         struct outcome closed = simulate(&plan, SIM_COLLECTIVES_CLOSED);
         struct outcome chosen = simulate(&plan, SIM_COLLECTIVES_AUTO);
         struct outcome flows = simulate(&plan, SIM_COLLECTIVES_FLOWS);
@@ -472,10 +472,10 @@ static void folding(void **state)
 }
 
 /* With flows the trace is a good one, whatever the plan, and every time it is the same. */
-static void random_spread_jobs(void **state)
+static void random_parallel_jobs(void **state)
 {
     (void)state;
-    uint64_t seed = support_seed("spread jobs with flows");
+    uint64_t seed = support_seed("parallel jobs with flows");
     uint32_t met = 0;
     for (uint32_t c = 0; c < 24; c++) {
         struct sim_test_random random = {.key = random_mix(seed) + c};
@@ -487,7 +487,7 @@ static void random_spread_jobs(void **state)
                                     .zero = sim_test_below(&random, 4),
                                     .schedule = PIPELINE_1F1B,
                                     .collective = sim_test_below(&random, PARALLEL_ALGORITHM_COUNT)};
-        spread_plan_of(sim_test_below(&random, 2) ? "8x p3dn.24xlarge" : "8x dgx-a100-80gb", parallel, &plan);
+        parallel_plan_of(sim_test_below(&random, 2) ? "8x p3dn.24xlarge" : "8x dgx-a100-80gb", parallel, &plan);
         struct outcome chosen = simulate(&plan, SIM_COLLECTIVES_AUTO);
         struct sim_result result = {0};
         struct trace trace = {0};
@@ -515,7 +515,7 @@ int main(void)
         cmocka_unit_test(a_computation_beside_a_collective),
         cmocka_unit_test(rings_meet_at_random),
         cmocka_unit_test(folding),
-        cmocka_unit_test(random_spread_jobs),
+        cmocka_unit_test(random_parallel_jobs),
     };
     return cmocka_run_group_tests_name("sim/network/collective_flow.h", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * Devices that others stand for (label: fast): colourings against a simple search; random spread jobs on clusters,
+ * Devices that others stand for (label: fast): colourings against a simple search; random parallel jobs on clusters,
  * some with slow devices, some with devices for themselves, some with collectives as flows, folded and not, to the
  * last bit of everything that is told; how many are folded where that can be counted.
  */
@@ -20,7 +20,7 @@
 #include "sim/sim.h"
 #include "sim/symmetry/colouring.h"
 #include "tests/support/planner/support_planner.h"
-#include "tests/support/planner/support_spread.h"
+#include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/support_seed.h"
 
 enum { NODES_MAX = 40, EDGES_MAX = 120, JOBS_MAX_HERE = 3 };
@@ -284,7 +284,7 @@ static struct parallel random_parallel(uint64_t key, uint32_t devices)
 }
 
 /* One job on the first devices, or several that name theirs. */
-static bool random_spread_plan(uint64_t key, struct plan *out)
+static bool random_parallel_plan(uint64_t key, struct plan *out)
 {
     struct hardware hardware = {0};
     struct job_set jobs;
@@ -335,7 +335,7 @@ static void folded_as_whole(void **state)
         uint64_t key = random_u64(seed, c);
         struct plan plan = {0};
         double slow[64];
-        if (!random_spread_plan(key, &plan)) continue;
+        if (!random_parallel_plan(key, &plan)) continue;
         struct sim_options options = {.slow = random_slow(key, plan.hardware.device_count, slow),
                                       .collectives = (enum sim_collectives_by)random_below(key, 310, 3),
                                       .demand_first = random_below(key, 311, 4) == 0};
@@ -363,7 +363,7 @@ static void make(const char *machine, struct parallel parallel, struct plan *out
     parallel.chunks = 1;
     parallel.schedule = PIPELINE_1F1B;
     jobs.jobs[0].parallel = parallel;
-    test_spread_plan(&hardware, &jobs, out);
+    test_parallel_plan(&hardware, &jobs, out);
 }
 
 /* Of a stage of T x D devices one is slow: there are that one, the rest of its tensor group, of its data-parallel
@@ -405,7 +405,7 @@ static void devices_of_two_jobs(void **state)
             jobs.jobs[j].devices = named[j];
             jobs.jobs[j].device_count = 8;
         }
-        test_spread_plan(&hardware, &jobs, &plan);
+        test_parallel_plan(&hardware, &jobs, &plan);
         assert_int_equal(plan.lease_count, 2);
         assert_int_equal(compare(&plan, (struct sim_options){.slow = NULL}), shared == 0 ? 14 : 16 - shared - 3);
         plan_release(&plan);

@@ -17,7 +17,7 @@
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_random_family.h"
-#include "tests/support/planner/support_spread.h"
+#include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/sim/support_sim.h"
 #include "tests/support/support_seed.h"
 
@@ -99,13 +99,13 @@ static void random_pipeline(uint64_t key, uint32_t minibatches, struct plan *out
     struct job_set jobs;
     struct test_random_layers layers = {.key = key, .copy_weight = 1};
     uint32_t stages = 2 + (uint32_t)random_below(key, 1, 3), chunks = 1 + (uint32_t)random_below(key, 2, 2);
-    test_spread_machine(&hardware, 2 * stages, 1e9, 1e-6);
+    test_parallel_machine(&hardware, 2 * stages, 1e9, 1e-6);
     test_profile_jobs(&jobs, 1, 2 * stages * chunks, minibatches, test_random_layer, &layers);
     jobs.jobs[0].microbatches = 2 * stages * (24 + random_below(key, 3, 9));
     jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = stages, .data = 2, .chunks = chunks,
                                               .zero = (uint32_t)random_below(key, 4, 2),
                                               .schedule = chunks > 1 ? PIPELINE_INTERLEAVED : PIPELINE_1F1B};
-    test_spread_plan(&hardware, &jobs, out);
+    test_parallel_plan(&hardware, &jobs, out);
 }
 
 static void pipelines(void **state)
@@ -148,7 +148,7 @@ static void a_first_operation_that_waits(void **state)
     struct hardware hardware;
     struct plan plan;
     (void)state;
-    test_spread_machine(&hardware, 2, 1e9, 0);
+    test_parallel_machine(&hardware, 2, 1e9, 0);
     struct plan_builder *builder = sim_test_builder(&hardware, 1);
     plan_builder_plan(builder)->jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 2, .chunks = 1};
     uint32_t gang = plan_builder_gang(builder, extents, devices), slot = plan_builder_slot(builder, 0, BYTES);

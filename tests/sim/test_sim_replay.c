@@ -15,7 +15,7 @@
 #include "planner/walk/plan_walk.h"
 #include "sim/replay.h"
 #include "tests/support/planner/support_planner.h"
-#include "tests/support/planner/support_spread.h"
+#include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/sim/support_sim.h"
 #include "tests/support/support_seed.h"
 
@@ -54,7 +54,7 @@ static void test_unchanged(void **state)
         struct sim_test_outcome recorded;
         struct trace out;
         struct sim_replay result;
-        test_spread_or_spilled(random_u64(seed, c), c % 2 == 1, &plan);
+        test_parallel_or_spilled(random_u64(seed, c), c % 2 == 1, &plan);
         sim_test_simulate(&plan, &recorded);
         replay(&plan, &recorded.trace, &none, &out, &result);
         SIM_ASSERT_CLOSE(result.makespan_s, recorded.result.makespan_s);
@@ -94,8 +94,8 @@ static void test_two_roads(void **state)
         struct sim_test_outcome recorded;
         uint64_t key = random_u64(seed, c);
         const double slow[DEVICES] = {1, 2.385};
-        test_spread_or_spilled(key, false, &plan);
-        test_spread_or_spilled(key, false, &again);
+        test_parallel_or_spilled(key, false, &plan);
+        test_parallel_or_spilled(key, false, &again);
         sim_test_simulate(&plan, &recorded);
         struct sim_replay_change change = sim_replay_unchanged();
         change.slow = slow;
@@ -123,8 +123,8 @@ static void test_collectives(void **state)
     struct plan plan, again;
     struct sim_test_outcome recorded;
     uint64_t seed = support_seed("replay_collectives");
-    test_spread_or_spilled(seed, true, &plan);
-    test_spread_or_spilled(seed, true, &again);
+    test_parallel_or_spilled(seed, true, &plan);
+    test_parallel_or_spilled(seed, true, &again);
     for (uint32_t l = 0; l < plan.hardware.link_count; l++) {
         plan.hardware.links[l].latency.value = again.hardware.links[l].latency.value = 0;
         again.hardware.links[l].bandwidth.value *= 2;
@@ -178,7 +178,7 @@ static void test_gaps(void **state)
         struct sim_test_outcome recorded;
         struct trace out;
         struct sim_replay result;
-        test_spread_or_spilled(random_u64(seed, c), false, &plan);
+        test_parallel_or_spilled(random_u64(seed, c), false, &plan);
         sim_test_simulate(&plan, &recorded);
         double undisturbed_s = recorded.result.makespan_s, sum_s = make_late(&plan, &recorded.trace, random_u64(seed, c));
         struct sim_replay_change change = sim_replay_unchanged();
@@ -257,7 +257,7 @@ static void test_refused(void **state)
         struct trace out = {0};
         struct sim_replay result;
         struct error err = {0};
-        test_spread_or_spilled(5, false, &plan);
+        test_parallel_or_spilled(5, false, &plan);
         sim_test_simulate(&plan, &recorded);
         cases[i].damage(&recorded.trace);
         assert_int_equal(sim_replay_run(&plan, &recorded.trace, &none, &out, &result, &err), STATUS_BAD_INPUT);

@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 #include "tests/support/planner/support_planner.h"
-#include "tests/support/planner/support_spread.h"
+#include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/sim/support_sim.h"
 #include "tests/support/support_seed.h"
 
@@ -86,15 +86,15 @@ static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
                                .parameter_bytes = context ? *(uint64_t *)context : 0};
 }
 
-static void spread_plan_of(struct parallel parallel, uint32_t microbatches, uint64_t bytes, struct plan *plan)
+static void parallel_plan_of(struct parallel parallel, uint32_t microbatches, uint64_t bytes, struct plan *plan)
 {
     struct hardware hardware;
     struct job_set jobs;
-    test_spread_machine(&hardware, parallel.pipeline * parallel.data, bytes > 0 ? 1e9 : 1e12, bytes > 0 ? 1e-6 : 0);
+    test_parallel_machine(&hardware, parallel.pipeline * parallel.data, bytes > 0 ? 1e9 : 1e12, bytes > 0 ? 1e-6 : 0);
     test_profile_jobs(&jobs, 1, parallel_runs(&parallel), 1, layer_of, bytes > 0 ? &bytes : NULL);
     jobs.jobs[0].microbatches = microbatches;
     jobs.jobs[0].parallel = parallel;
-    test_spread_plan(&hardware, &jobs, plan);
+    test_parallel_plan(&hardware, &jobs, plan);
 }
 
 /* A last stage that is slow never waits once it has begun: (P - 1) (f + b) + m s (f + b). */
@@ -108,15 +108,16 @@ static void test_slow_stage(void **state)
             struct plan plan = {0};
             struct parallel p = {.tensor = 1, .pipeline = stages, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B};
             double slow[STAGES_MAX];
-            spread_plan_of(p, m, 0, &plan);
+            parallel_plan_of(p, m, 0, &plan);
             for (uint32_t s = 0; s < stages; s++) slow[s] = s + 1 == stages ? 2.385 : 1;
             SIM_ASSERT_CLOSE(makespan_s(&plan, &(struct sim_options){.slow = slow}),
                              (stages - 1) * both_s + m * 2.385 * both_s);
             for (uint32_t s = 0; s < stages; s++) slow[s] = 0.5 + 3 * random_unit(seed, drawn++);
-            struct test_spread_stage of[STAGES_MAX];
+            struct test_parallel_stage of[STAGES_MAX];
             for (uint32_t s = 0; s < stages; s++)
-                of[s] = (struct test_spread_stage){slow[s] * FORWARD_NS * 1e-9, slow[s] * BACKWARD_NS * 1e-9, 0};
-            SIM_ASSERT_CLOSE(makespan_s(&plan, &(struct sim_options){.slow = slow}), test_spread_1f1b_s(of, stages, m, false));
+                of[s] = (struct test_parallel_stage){slow[s] * FORWARD_NS * 1e-9, slow[s] * BACKWARD_NS * 1e-9, 0};
+            SIM_ASSERT_CLOSE(makespan_s(&plan, &(struct sim_options){.slow = slow}),
+                             test_parallel_1f1b_s(of, stages, m, false));
             plan_release(&plan);
         }
 }
@@ -132,7 +133,7 @@ static void test_barrier(void **state)
     for (uint32_t d = 2; d <= 6; d++) {
         struct plan plan = {0};
         double slow[6] = {1.5, 1, 1, 1, 1, 1};
-        spread_plan_of((struct parallel){.tensor = 1, .pipeline = 1, .data = d, .chunks = 1}, 3 * d, bytes, &plan);
+        parallel_plan_of((struct parallel){.tensor = 1, .pipeline = 1, .data = d, .chunks = 1}, 3 * d, bytes, &plan);
         double ring_s = 2 * (d - 1) * (2 * 1e-6 + (double)bytes / d / 1e9);
         slow[d - 1] = 2.385;
         SIM_ASSERT_CLOSE(makespan_s(&plan, &(struct sim_options){.slow = slow}),
@@ -153,7 +154,7 @@ static void test_folding(void **state)
                 struct parallel p = {
                     .tensor = 1, .pipeline = stages, .data = data, .chunks = 1, .schedule = PIPELINE_1F1B};
                 double slow[9];
-                spread_plan_of(p, 4 * data, 500000, &plan);
+                parallel_plan_of(p, 4 * data, 500000, &plan);
                 for (uint32_t d = 0; d < stages * data; d++)
                     slow[d] = 1 + random_unit(seed, alike ? drawn + d / data : drawn + d);
                 drawn += 9;

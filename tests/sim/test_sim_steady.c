@@ -15,7 +15,7 @@
 #include "base/size.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_random_plan.h"
-#include "tests/support/planner/support_spread.h"
+#include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/sim/support_sim.h"
 #include "tests/support/support_seed.h"
 
@@ -122,7 +122,7 @@ static void random_plans(void **state)
     assert_true(most > rounds / 4);
 }
 
-static bool random_spread_plan(uint64_t key, struct plan *out)
+static bool random_parallel_plan(uint64_t key, struct plan *out)
 {
     static const char *const machines[] = {"2x dgx-a100-80gb", "4x p3dn.24xlarge", "2x dgx-a100-80gb + 1x p3dn.24xlarge"};
     static const uint32_t schedules[] = {PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_INTERLEAVED, PIPELINE_ZB_H1};
@@ -153,7 +153,7 @@ static void random_jobs(void **state)
     for (uint32_t c = 0; c < 24; c++) {
         uint64_t key = random_u64(seed, c);
         struct plan plan = {0};
-        if (!random_spread_plan(key, &plan)) continue;
+        if (!random_parallel_plan(key, &plan)) continue;
         struct sim_options options = {.collectives = (enum sim_collectives_by)random_below(key, 10, 3)};
         struct sim_test_outcome folded, whole;
         plans++;

@@ -41,7 +41,7 @@ output=$(LD_LIBRARY_PATH=$(pkg-config --variable=libdir spillway) "$scratch/main
 
 "${CC:-cc}" -std=c11 -Wall -Wextra -Werror -pthread -o "$scratch/library" "$source/docs/examples/library.c" "${flags[@]}"
 ways=(pp=4 dp=4,v=12 pp=4 dp=4,v=12 pp=3 dp=4,v=12,zero=3)
-output=$(LD_LIBRARY_PATH=$(pkg-config --variable=libdir spillway) "$scratch/library" "$source/docs/examples/spread.json" \
+output=$(LD_LIBRARY_PATH=$(pkg-config --variable=libdir spillway) "$scratch/library" "$source/docs/examples/parallel.json" \
     '4x a100-sxm4-80gb' "${ways[@]}")
 [[ $(sort -u <<<"$output" | wc -l) == 4 && $(wc -l <<<"$output") == 6 ]] ||
     { echo "threads printed"; echo "$output"; exit 1; }

@@ -13,9 +13,10 @@
  * its chunks and back, one microbatch after the other.
  *
  * The passes of a run go through its microbatches in order. Synchronous all: every microbatch of a minibatch
- * is computed with the weights as the minibatch before left them. Those that are not are planner/parallel/spread_async.h's,
- * slices of sequences planner/parallel/spread_slices.h's, replicas that take turns planner/parallel/pipeline/pipeline_turns.h's, and buckets, over which
- * a stage's passes go one behind the other, planner/parallel/pipeline/pipeline_buckets.h's.
+ * is computed with the weights as the minibatch before left them. Those that are not are
+ * planner/parallel/parallel_job_async.h's, slices of sequences planner/parallel/parallel_job_slices.h's, replicas that take
+ * turns planner/parallel/pipeline/pipeline_turns.h's, and buckets, over which a stage's passes go one behind the other,
+ * planner/parallel/pipeline/pipeline_buckets.h's.
  *
  * Sources: GPipe, arXiv 1811.06965; PipeDream-Flush, arXiv 2006.09503; interleaving, arXiv 2104.04473;
  * zero bubble, arXiv 2401.10241.

@@ -4,7 +4,7 @@
  *
  *     2 buckets   stage 0  F0 F2 B0 F4 ...     becomes   F0' F0" F2' F2" B0" B0' F4' F4" ...
  *
- * Asynchronous schedules do the same in their ticks (planner/parallel/spread_async.h).
+ * Asynchronous schedules do the same in their ticks (planner/parallel/parallel_job_async.h).
  */
 #ifndef SPILLWAY_PLANNER_PIPELINE_BUCKETS_H
 #define SPILLWAY_PLANNER_PIPELINE_BUCKETS_H

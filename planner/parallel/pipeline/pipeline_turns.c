@@ -6,7 +6,7 @@
  *                                             replica 1   F1 F3 B1 B3
  *                                    stage 1              F0 B0 F1 B1 F2 B2 F3 B3 F4 B4
  *
- * There is always one that can start: in the ticks of planner/parallel/spread_async.c each replica does these steps in this order,
+ * There is always one that can start: in the ticks of planner/parallel/parallel_job_async.c each replica does these steps in this order,
  * and all that is left out behind the last microbatch.
  *
  * A step changes what can be next on its own replica and on those of the stages in front and behind that have the same

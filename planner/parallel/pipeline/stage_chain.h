@@ -39,7 +39,7 @@ MUST_CHECK enum status stage_chain_parse(struct arena *arena, const char *name, 
 MUST_CHECK enum status stage_chain_network(struct arena *arena, const struct stage_chain *chain, double scale,
                                            struct network *out, struct error *err);
 
-/* The layers of a job's network, a microbatch on that device of the machine; of a job that is spread with its tensor
+/* The layers of a job's network, a microbatch on that device of the machine; of a parallel job with its tensor
  * parallelism, without the collectives, and with what ZeRO leaves of states.
  * Errors: STATUS_LIMIT; STATUS_NO_MEMORY. */
 MUST_CHECK enum status stage_chain_of_job(struct arena *arena, const struct job *job, const struct hardware *hardware,

@@ -3,12 +3,12 @@
  *
  *   area    all computation, each layer at the speed of the fastest device for it, spread evenly over the
  *           devices, and by the faster of the ways that there are of listing its kernels: that of jobs that
- *           compute on one device at a time, whose logits are made in pieces, and those of jobs that are
- *           spread, whose tensor groups pad the words and whose optimizers step in one kernel.
+ *           compute on one device at a time, whose logits are made in pieces, and those of
+ *           parallel jobs, whose tensor groups pad the words and whose optimizers step in one kernel.
  *           Recomputation is not counted: another plan might not need it. What the host's
  *           processor may do (optimizers, embeddings) is shared so that all end together.
- *   chain   a job's minibatches follow each other: the longest job alone, on one device at a time. A job that is
- *           spread can be sooner.
+ *   chain   a job's minibatches follow each other: the longest job alone, on one device at a time. A
+ *           parallel job can be sooner.
  *   link    (where states are in host memory first, planner/plan_charges.h) every state must reach a device once and come back once; where the processor may update,
  *           only the parameters and as many gradients. And a job whose state exceeds
  *           all device memory together must, in each minibatch after the first, fetch at least the
@@ -298,9 +298,9 @@ static void add_parts(struct parts *sum, struct parts part, double times)
 
 /* --- computation in any plan ------------------------------------------------------------------ */
 
-/* The kernels of a pass over a layer of a job that is spread, of all microbatches; `padded`: words are a multiple of 8. */
-static double spread_s(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer,
-                       enum parallel_pass pass, bool padded)
+/* The kernels of a pass over a layer of a parallel job, of all microbatches; `padded`: words are a multiple of 8. */
+static double parallel_pass_s(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer,
+                              enum parallel_pass pass, bool padded)
 {
     enum { PADDED_TO = 8 };
     struct work_item items[PARALLEL_WORK_MAX];
@@ -312,12 +312,12 @@ static double spread_s(const struct hardware *hw, uint32_t device, const struct 
     return (double)job->microbatches * cost_device_s(hw, device, items, count);
 }
 
-static double spread_passes_s(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer)
+static double parallel_passes_s(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer)
 {
     double best = HUGE_VAL;
     for (int padded = 0; padded < 2; padded++)
-        best = min_s(best, spread_s(hw, device, job, layer, PARALLEL_FORWARD, padded) +
-                               spread_s(hw, device, job, layer, PARALLEL_BACKWARD, padded));
+        best = min_s(best, parallel_pass_s(hw, device, job, layer, PARALLEL_FORWARD, padded) +
+                               parallel_pass_s(hw, device, job, layer, PARALLEL_BACKWARD, padded));
     return best;
 }
 
@@ -344,7 +344,7 @@ static double passes_of_type(const struct hardware *hw, uint32_t device, const s
 {
     double own = own_passes_s(hw, device, job, layer);
     *update_s += pass_s(hw, device, job, layer, PLAN_UPDATE, 0);
-    return job_clips(job) ? own : min_s(own, spread_passes_s(hw, device, job, layer));
+    return job_clips(job) ? own : min_s(own, parallel_passes_s(hw, device, job, layer));
 }
 
 /* Parts of a minibatch in any plan: each layer on the type, and by the list of kernels, that is the fastest. */
@@ -379,7 +379,7 @@ static struct parts least_parts(const struct hardware *hw, const struct job *job
     return parts;
 }
 
-/* All of a job in any plan; held-out minibatches, which jobs that are spread do not have, on the fastest type for them. */
+/* All of a job in any plan; held-out minibatches, which parallel jobs do not have, on the fastest type for them. */
 static struct parts least_job_parts(const struct hardware *hw, const struct job *job, bool cpu)
 {
     bool movable = cpu && job_can_use_cpu(job);

@@ -1,7 +1,6 @@
 /*
  * Lower bounds on the makespan of any plan for these jobs on this machine, whatever its shards,
- * policy and layout, under the durations of models/cost/cost.h. All but the chain's hold for jobs that are spread over
- * devices as well.
+ * policy and layout, under the durations of models/cost/cost.h. All but the chain's hold for parallel jobs as well.
  */
 #ifndef SPILLWAY_PLANNER_BOUND_H
 #define SPILLWAY_PLANNER_BOUND_H
@@ -10,7 +9,7 @@
 
 struct bound {
     double seconds; /* of plans that compute each job on one device at a time */
-    double any_s;   /* of every plan, those of jobs that are spread over devices among them; at most `seconds` */
+    double any_s;   /* of every plan, those of parallel jobs among them; at most `seconds` */
     uint32_t kind;  /* enum plan_bound_kind, of `seconds`; only BOUND_CHAIN may be above any_s */
     char text[256];
 };

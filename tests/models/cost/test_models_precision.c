@@ -74,7 +74,7 @@ static struct job random_job(struct dice *dice)
     n.vocabulary = 1000 + roll(dice, 200000);
     n.blocks = 1 + roll(dice, 30);
     n.layer_count = n.blocks + 2;
-    struct job job = support_spread(n, 1 + roll(dice, 16), 1 << roll(dice, 3), 1);
+    struct job job = support_parallel_job(n, 1 + roll(dice, 16), 1 << roll(dice, 3), 1);
     job.sequence = 1 + roll(dice, 512);
     job.parallel.recompute = (uint32_t)roll(dice, RECOMPUTE_COUNT);
     return job;
@@ -108,7 +108,7 @@ static void small_jobs_take_their_dispatches(void **state)
 {
     (void)state;
     struct hardware h;
-    struct job job = support_spread(support_preset("gpt2"), 1, 1, 1);
+    struct job job = support_parallel_job(support_preset("gpt2"), 1, 1, 1);
     find("a100-sxm4-80gb", &h);
     const struct kernel_model *model = &h.types[0].kernel_model;
     job.sequence = 2;
@@ -126,7 +126,7 @@ static void small_jobs_take_their_dispatches(void **state)
 static void check_stacks(const char *name, uint32_t precision, bool differ)
 {
     struct hardware h;
-    struct job job = support_spread(support_preset("gpt2"), 2, 1, 1);
+    struct job job = support_parallel_job(support_preset("gpt2"), 2, 1, 1);
     struct work_item items[PARALLEL_WORK_MAX];
     find(name, &h);
     job.precision = precision;

@@ -72,7 +72,7 @@ static void groups_have_norms_and_tables_several_times(void **state)
     for (int shape = 0; shape < SUPPORT_GPT_COUNT; shape++)
         for (uint32_t pipeline = 1; pipeline <= 8; pipeline *= 2) {
             struct support_gpt g = support_gpts[shape];
-            struct job job = support_spread(support_gpt(g), 1, 8, pipeline);
+            struct job job = support_parallel_job(support_gpt(g), 1, 8, pipeline);
             uint64_t sum = 0, h = g.width, l = g.blocks;
             for (uint32_t run = 0; run < parallel_runs(&job.parallel); run++)
                 sum += 8 * parallel_parameters(&job, parallel_layers(&job, run));
@@ -87,7 +87,7 @@ static void groups_have_norms_and_tables_several_times(void **state)
 static void a_table_is_copied_to_another_stage_only(void **state)
 {
     (void)state;
-    struct job job = support_spread(support_gpt(support_gpts[SUPPORT_GPT_22B]), 1, 2, 4);
+    struct job job = support_parallel_job(support_gpt(support_gpts[SUPPORT_GPT_22B]), 1, 2, 4);
     struct parallel_layers last = parallel_layers(&job, 3);
     uint64_t with = parallel_parameters(&job, last);
     job.parallel.schedule = PIPELINE_ZB_V;
@@ -106,7 +106,7 @@ static void a_table_is_copied_to_another_stage_only(void **state)
 static void words_are_rounded_up(void **state)
 {
     (void)state;
-    struct job job = support_spread(support_preset("gpt2"), 1, 4, 1);
+    struct job job = support_parallel_job(support_preset("gpt2"), 1, 4, 1);
     struct parallel_layers embedding = {0, 1};
     assert_int_equal(parallel_parameters(&job, embedding), (12568 + 1024) * 768);
 }
@@ -114,7 +114,7 @@ static void words_are_rounded_up(void **state)
 static void updates_are_of_shares(void **state)
 {
     (void)state;
-    struct job job = support_spread(support_gpt(support_gpts[SUPPORT_GPT_22B]), 1, 8, 1);
+    struct job job = support_parallel_job(support_gpt(support_gpts[SUPPORT_GPT_22B]), 1, 8, 1);
     struct parallel_layers block = one_block();
     /* 12 h^2 / 8 + (3 h + 4 h) / 8 + 6 h */
     uint64_t h = 6144, all = 12 * h * h / 8 + 7 * h / 8 + 6 * h;
@@ -136,7 +136,7 @@ static void updates_are_of_shares(void **state)
 static void kept_by_hand(void **state)
 {
     (void)state;
-    struct job job = support_spread(support_preset("gpt2"), 2, 2, 1);
+    struct job job = support_parallel_job(support_preset("gpt2"), 2, 2, 1);
     struct parallel_layers head = {13, 1}, two = {11, 2}, start = {0, 2};
     uint64_t rows = 192 * 768;
     job.sequence = 96;
@@ -159,7 +159,7 @@ static void kept_by_hand(void **state)
 static void llama_by_hand(void **state)
 {
     (void)state;
-    struct job job = support_spread(support_preset("llama-2-7b"), 3, 4, 1);
+    struct job job = support_parallel_job(support_preset("llama-2-7b"), 3, 4, 1);
     struct parallel_layers head = {33, 1};
     job.sequence = 64;
     job.parallel.recompute = RECOMPUTE_SELECTIVE;
@@ -179,7 +179,7 @@ static void llama_by_hand(void **state)
 static void workspaces_by_hand(void **state)
 {
     (void)state;
-    struct job job = support_spread(support_preset("gpt2"), 2, 2, 1);
+    struct job job = support_parallel_job(support_preset("gpt2"), 2, 2, 1);
     struct parallel_layers embedding = {0, 1}, head = {13, 1};
     uint64_t rows = 192 * 768;
     job.sequence = 96;
@@ -202,7 +202,7 @@ static void workspaces_by_hand(void **state)
 static void stages_are_made_again_whole(void **state)
 {
     (void)state;
-    struct job job = support_spread(support_preset("gpt2"), 2, 2, 1);
+    struct job job = support_parallel_job(support_preset("gpt2"), 2, 2, 1);
     struct parallel_layers start = {0, 3}, end = {11, 3};
     uint64_t rows = 192 * 768, scores = 192 * 6 * 96, logits = 192 * 25136;
     uint64_t block = 4 * (3 * rows + 2 * rows + 4 * rows + scores);
@@ -224,7 +224,7 @@ static void profiles_keep_what_they_say(void **state)
     static const struct layer_profile layers[] = {{40, 1000, 70, 11, 23}, {80, 3000, 90, 13, 29},
                                                   {120, 2000, 50, 17, 31}};
     struct network n = {.family = NETWORK_PROFILE, .layer_count = 3, .profile = layers};
-    struct job job = support_spread(n, 1, 1, 1);
+    struct job job = support_parallel_job(n, 1, 1, 1);
     struct parallel_layers all = {0, 3}, last = {2, 1};
     job.sequence = 1;
     assert_int_equal(parallel_kept_bytes(&job, all, false), 6000);
@@ -256,7 +256,7 @@ static struct job random_job(struct dice *dice)
 {
     static const char *const names[] = {"gpt2", "gpt2-xl", "llama-2-7b", "bert-large", "vit-base"};
     struct network n = support_preset(names[roll(dice, ARRAY_COUNT(names))]);
-    struct job job = support_spread(n, 1 + roll(dice, 5), 1, 1 + (uint32_t)roll(dice, 6));
+    struct job job = support_parallel_job(n, 1 + roll(dice, 5), 1, 1 + (uint32_t)roll(dice, 6));
     job.sequence = 64 * (1 + roll(dice, 4));
     job.precision = (uint32_t)roll(dice, PRECISION_COUNT);
     job.parallel.recompute = (uint32_t)roll(dice, RECOMPUTE_STAGE); /* what stages keep again is no sum over layers */

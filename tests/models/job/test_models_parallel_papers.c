@@ -105,7 +105,7 @@ static void parameters_are_those_of_megatron(void **state)
                 {SUPPORT_GPT_530B, 529.6}};
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct support_gpt g = support_gpts[rows[i].shape];
-        struct job job = support_spread(support_gpt(g), 1, 1, 1);
+        struct job job = support_parallel_job(support_gpt(g), 1, 1, 1);
         uint64_t found = parallel_parameters(&job, support_all_layers(&job)) - 2 * g.width;
         double l = (double)g.blocks, h = (double)g.width, v = 51200, s = 2048;
         double formula = 12 * l * h * h * (1 + 13 / (12 * h) + (v + s) / (12 * l * h));
@@ -145,7 +145,7 @@ static void flops_are_those_of_megatron(void **state)
         for (int causal = 0; causal < 2; causal++) {
             struct support_gpt g = support_gpts[rows[i].shape];
             struct job job =
-                support_spread(support_gpt(g), rows[i].microbatch, rows[i].tensor, rows[i].pipeline);
+                support_parallel_job(support_gpt(g), rows[i].microbatch, rows[i].tensor, rows[i].pipeline);
             job.parallel.recompute = RECOMPUTE_FULL;
             job.network.causal = causal;
             double b = (double)rows[i].microbatch, s = 2048, v = 51200, l = (double)g.blocks,
@@ -168,7 +168,7 @@ static void days_are_those_of_megatron(void **state)
                 {SUPPORT_GPT_530B, 1120, 167, 80}, {SUPPORT_GPT_530B, 2240, 159, 42}};
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct support_gpt g = support_gpts[rows[i].shape];
-        struct job job = support_spread(support_gpt(g), 1, 8, 1);
+        struct job job = support_parallel_job(support_gpt(g), 1, 8, 1);
         job.parallel.recompute = RECOMPUTE_FULL;
         double seconds = step_flops(&job) / 2048 * 300e9 / (rows[i].gpus * rows[i].tflops * 1e12);
         check_within(g.name, seconds / 86400, rows[i].days, 1);
@@ -195,7 +195,7 @@ static void volumes_are_those_of_the_papers(void **state)
         for (uint32_t tensor = 2; tensor <= 8; tensor *= 2)
             for (int sequence = 0; sequence < 2; sequence++) {
                 struct support_gpt g = support_gpts[shape];
-                struct job job = support_spread(support_gpt(g), 3, tensor, 1);
+                struct job job = support_parallel_job(support_gpt(g), 3, tensor, 1);
                 struct collective_level level = {.members = tensor, .bytes_per_s = 1e9};
                 struct collective_group group = collective_flat(level);
                 double sent = 0, bshe = 3 * 2048.0 * (double)g.width * 2, t = tensor;
@@ -229,7 +229,7 @@ static void blocks_keep_what_korthikanti_counts(void **state)
         struct support_gpt g = support_gpts[shapes[i]];
         double b = 3, s = 2048, h = (double)g.width, a = (double)g.heads, sbh = s * b * h;
         for (uint32_t tensor = 1; tensor <= 8; tensor *= 2) {
-            struct job job = support_spread(support_gpt(g), 3, tensor, 1);
+            struct job job = support_parallel_job(support_gpt(g), 3, tensor, 1);
             struct parallel *p = &job.parallel;
             double t = tensor;
             const struct {
@@ -274,7 +274,7 @@ static void first_stages_need_what_figure_1_shows(void **state)
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct support_gpt g = support_gpts[rows[i].shape];
-        struct job job = support_spread(support_gpt(g), rows[i].microbatch, 8, 1);
+        struct job job = support_parallel_job(support_gpt(g), rows[i].microbatch, 8, 1);
         double p = rows[i].pipeline, layers = (double)g.blocks;
         if (rows[i].chunks > 1) layers *= 1 + (p - 1) / (p * rows[i].chunks);
         check_within(g.name, layers * block_and_input(&job, true) / gib, rows[i].none, 0.0051);
@@ -303,7 +303,7 @@ static void shares_are_those_of_figure_7(void **state)
                 {SUPPORT_GPT_1T, 58.31, 62.04, 20.27, 9.42}};
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct support_gpt g = support_gpts[rows[i].shape];
-        struct job job = support_spread(support_gpt(g), 1, 8, 1);
+        struct job job = support_parallel_job(support_gpt(g), 1, 8, 1);
         struct parallel *p = &job.parallel;
         double base = block_and_input(&job, true) / 100;
         p->sequence = true;
@@ -317,7 +317,7 @@ static void shares_are_those_of_figure_7(void **state)
     }
     for (int gpt3 = 0; gpt3 < 2; gpt3++) {
         struct support_gpt g = support_gpts[gpt3 ? SUPPORT_GPT_175B : SUPPORT_GPT_530B];
-        struct job job = support_spread(support_gpt(g), 1, 1, 1);
+        struct job job = support_parallel_job(support_gpt(g), 1, 1, 1);
         double all = block_and_input(&job, true);
         job.parallel.recompute = RECOMPUTE_SELECTIVE;
         check_within(g.name, 100 * (1 - block_and_input(&job, true) / all), gpt3 ? 70 : 65, 0.5);
@@ -329,7 +329,7 @@ static void ends_keep_what_korthikanti_counts(void **state)
 {
     (void)state;
     struct support_gpt g = support_gpts[SUPPORT_GPT_22B];
-    struct job job = support_spread(support_gpt(g), 4, 8, 1);
+    struct job job = support_parallel_job(support_gpt(g), 4, 8, 1);
     job.parallel.sequence = true;
     double sbh = 2048.0 * 4 * 6144, v = 51200, h = 6144, t = 8;
     double blocks = 48 * block_and_input(&job, true);
@@ -353,7 +353,7 @@ static void flops_are_those_of_korthikanti(void **state)
     } rows[] = {{SUPPORT_GPT_22B, 1, 8, 4, 1.10, 41.5}, {SUPPORT_GPT_175B, 8, 64, 64, 13.75, 51.4}};
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct support_gpt g = support_gpts[rows[i].shape];
-        struct job job = support_spread(support_gpt(g), 4, 8, rows[i].pipeline);
+        struct job job = support_parallel_job(support_gpt(g), 4, 8, rows[i].pipeline);
         double b = 4, s = 2048, v = 51200, l = (double)g.blocks, h = (double)g.width;
         double formula = 72 * b * l * s * h * h * (1 + s / (6 * h) + v / (12 * h * l));
         double model = step_flops(&job);

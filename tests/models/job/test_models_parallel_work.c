@@ -83,7 +83,7 @@ static void check_items(const struct job *job, struct parallel_layers layers, en
 static void kernels_of_gpt2_by_hand(void **state)
 {
     (void)state;
-    struct job job = support_spread(support_preset("gpt2"), 2, 2, 1);
+    struct job job = support_parallel_job(support_preset("gpt2"), 2, 2, 1);
     job.sequence = 96;
     job.parallel.sequence = true;
     static const struct work_item forward[] = {
@@ -154,7 +154,7 @@ static void kernels_of_gpt2_by_hand(void **state)
 static void kernels_of_llama_by_hand(void **state)
 {
     (void)state;
-    struct job job = support_spread(support_preset("llama-2-7b"), 3, 4, 1);
+    struct job job = support_parallel_job(support_preset("llama-2-7b"), 3, 4, 1);
     job.sequence = 64;
     job.precision = PRECISION_FP32;
     static const struct work_item forward[] = {
@@ -171,7 +171,7 @@ static void kernels_of_llama_by_hand(void **state)
 static void updates_are_of_what_the_device_has(void **state)
 {
     (void)state;
-    struct job job = support_spread(support_gpt(support_gpts[SUPPORT_GPT_22B]), 1, 8, 4);
+    struct job job = support_parallel_job(support_gpt(support_gpts[SUPPORT_GPT_22B]), 1, 8, 4);
     struct parallel_layers last = parallel_layers(&job, 3); /* 12 blocks, the norm, a copy of the table */
     uint64_t h = 6144, all = 12 * (12 * h * h / 8 + 7 * h / 8 + 6 * h) + 2 * h + 6400 * h;
     const struct work_item adamw[] = {{KERNEL_ADAMW, 1, all, 1, 0}};
@@ -196,7 +196,7 @@ static void profiles_have_durations(void **state)
     (void)state;
     static const struct layer_profile layers[] = {{40, 1000, 70, 11, 23}, {80, 3000, 90, 13, 30}};
     struct network n = {.family = NETWORK_PROFILE, .layer_count = 2, .profile = layers};
-    struct job job = support_spread(n, 1, 1, 1);
+    struct job job = support_parallel_job(n, 1, 1, 1);
     struct parallel_layers both = {0, 2};
     static const struct work_item forward[] = {{KERNEL_FIXED, 1, 24, 0, 0}},
                                   backward[] = {{KERNEL_FIXED, 1, 53, 0, 0}},
@@ -250,7 +250,7 @@ static void check_exchange(const struct job *job, struct parallel_layers layers,
 static void exchanges_by_hand(void **state)
 {
     (void)state;
-    struct job job = support_spread(support_preset("gpt2"), 2, 2, 1);
+    struct job job = support_parallel_job(support_preset("gpt2"), 2, 2, 1);
     struct parallel_layers blocks = {2, 5}, embedding = {0, 1}, head = {13, 1};
     job.sequence = 96;
     const uint64_t rows = 294912;
@@ -281,7 +281,7 @@ static void exchanges_by_hand(void **state)
 static void exchanges_of_sequences_by_hand(void **state)
 {
     (void)state;
-    struct job job = support_spread(support_preset("gpt2"), 2, 2, 1);
+    struct job job = support_parallel_job(support_preset("gpt2"), 2, 2, 1);
     struct parallel_layers blocks = {2, 5}, embedding = {0, 1}, head = {13, 1};
     job.sequence = 96;
     job.parallel.sequence = true;
@@ -340,7 +340,7 @@ static struct job random_job(struct dice *dice)
 {
     static const char *const names[] = {"gpt2", "gpt2-medium", "llama-2-7b", "bert-large", "vit-base"};
     struct network n = support_preset(names[roll(dice, ARRAY_COUNT(names))]);
-    struct job job = support_spread(n, 1 + roll(dice, 5), 1, 1 + (uint32_t)roll(dice, 6));
+    struct job job = support_parallel_job(n, 1 + roll(dice, 5), 1, 1 + (uint32_t)roll(dice, 6));
     job.sequence = 64 * (1 + roll(dice, 4));
     job.precision = (uint32_t)roll(dice, PRECISION_COUNT);
     job.parallel.recompute = (uint32_t)roll(dice, RECOMPUTE_COUNT);
@@ -469,7 +469,7 @@ static void devices_share_the_work(void **state)
 }
 
 /* Two roads: alone and in fp32, a device does what models/network/network.h has for one device; a block of a
- * bf16 job that is spread has the FLOPs of one that is not. */
+ * bf16 parallel job has the FLOPs of one that is not. */
 static void one_device_does_it_all(void **state)
 {
     (void)state;

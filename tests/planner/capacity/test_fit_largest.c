@@ -180,7 +180,7 @@ static void gradients_are_refused(void **state)
     make_machine(&hardware);
     make_job(&jobs, halves);
     assert_int_equal(planner_plan(&hardware, &jobs, &options, &plan, &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "job 'job-1' has gradients of bf16 and is not spread over devices (see --parallel)");
+    assert_string_equal(err.text, "job 'job-1' has gradients of bf16 and is not a parallel job (see --parallel)");
     make_job(&jobs, ", \"gradients\": \"bf16\"");
     struct job job = jobs.jobs[0];
     err = (struct error){0};

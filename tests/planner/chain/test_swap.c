@@ -17,7 +17,7 @@
 #include "planner/chain/chain_random.h"
 #include "planner/swap/swap_choose.h"
 #include "tests/support/planner/support_planner.h"
-#include "tests/support/planner/support_spread.h"
+#include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/support_seed.h"
 
 static const uint64_t MB = 256 * 4000;
@@ -41,7 +41,7 @@ static double simulate(struct hardware *hardware, struct job_set *jobs, uint32_t
     struct error err = {0};
     uint64_t memory = hardware->devices[0].memory_bytes;
     if (plan_swapped(hardware, jobs, way, &plan, &report, &err)) fail_msg("%s", err.text);
-    struct test_spread_outcome simulated = test_spread_simulate(&plan, false);
+    struct test_parallel_outcome simulated = test_parallel_simulate(&plan, false);
     assert_true(simulated.peak_bytes <= memory);
     assert_true(simulated.makespan_s >= plan.lower_bound_s * (1 - 1e-9));
     if (outcome) *outcome = report.jobs[0];
@@ -88,7 +88,7 @@ static void hidden(void **state)
         for (uint64_t n = 1; n < 5; n++) {
             struct swap_outcome outcome;
             double makespan_s = simulate_profile(&p, n, ways[w], &outcome);
-            test_spread_near(makespan_s, (double)n * p.count * 10e-3);
+            test_parallel_near(makespan_s, (double)n * p.count * 10e-3);
             assert_true(outcome.counts[CHAIN_SWAP] >= p.count / 2);
             assert_int_equal(outcome.counts[CHAIN_RECOMPUTE], 0);
         }
@@ -105,11 +105,11 @@ static void waiting(void **state)
                                   {.activation_bytes = 10 * MB, .forward_ns = 5000000, .backward_ns = 8000000}};
     struct profile p = {layers, 3, 22 * MB, 2e3 * (double)MB};
     struct swap_outcome outcome;
-    for (uint64_t n = 1; n < 4; n++) test_spread_near(simulate_profile(&p, n, SWAP_BEST, &outcome), (double)n * 34e-3);
+    for (uint64_t n = 1; n < 4; n++) test_parallel_near(simulate_profile(&p, n, SWAP_BEST, &outcome), (double)n * 34e-3);
     assert_true(outcome.minibatch_s >= 34e-3 * (1 - 1e-9) && outcome.minibatch_s < 34e-3 * (1 + 1e-5));
     assert_true(outcome.counts[CHAIN_SWAP] > 0 && outcome.counts[CHAIN_RECOMPUTE] == 0);
     /* without a way around: each layer but the last once more */
-    test_spread_near(simulate_profile(&p, 2, CHAIN_RULE_RECOMPUTE, NULL), 2 * 40e-3);
+    test_parallel_near(simulate_profile(&p, 2, CHAIN_RULE_RECOMPUTE, NULL), 2 * 40e-3);
 }
 
 /* --- promises -------------------------------------------------------------------------------- */
@@ -192,7 +192,7 @@ static void networks(void **state)
             enum status status = plan_swapped(&hardware, &jobs, SWAP_BEST, &plan, &report, &err);
             fits = status == STATUS_OK;
             if (!fits) assert_int_equal(status, STATUS_INFEASIBLE);
-            if (fits) makespan_s[n] = test_spread_simulate(&plan, false).makespan_s;
+            if (fits) makespan_s[n] = test_parallel_simulate(&plan, false).makespan_s;
             if (fits) outcome = report.jobs[0];
             swap_report_release(&report);
             plan_release(&plan);
@@ -232,7 +232,7 @@ static void in_turn(void **state)
     assert_int_equal(report.jobs[0].device, 0);
     assert_int_equal(report.jobs[1].device, 1);
     assert_int_equal(report.jobs[2].device, 0);
-    test_spread_near(test_spread_simulate(&plan, false).makespan_s, 2 * 4 * p.count * 10e-3);
+    test_parallel_near(test_parallel_simulate(&plan, false).makespan_s, 2 * 4 * p.count * 10e-3);
     swap_report_release(&report);
     plan_release(&plan);
 }
@@ -333,13 +333,13 @@ static void never_freed(struct plan *plan)
 static void broken(void **state)
 {
     (void)state;
-    static const struct test_spread_damage cases[] = {
+    static const struct test_parallel_damage cases[] = {
         {half_out, 0, "copies from the activations"},
         {half_in, 0, "reads what was never written of the activations"},
         {same_place, 0, "overlaps the"},
         {never_freed, 0, "overlaps the activations of job-0 shard 0"},
     };
-    test_spread_broken(cases, ARRAY_COUNT(cases), make_swapped);
+    test_parallel_broken(cases, ARRAY_COUNT(cases), make_swapped);
 }
 
 /* --- what cannot be planned ------------------------------------------------------------------ */

@@ -15,7 +15,7 @@
 #include "planner/parallel/pipeline/stage_cuts.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/planner/support_planner.h"
-#include "tests/support/planner/support_spread.h"
+#include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/support_seed.h"
 
 enum { LAYERS = 9, STAGES = 4 };
@@ -134,7 +134,7 @@ static void replicas_are_kept(void **state)
     for (size_t c = 0; c < ARRAY_COUNT(partitions); c++) {
         double end_s[2];
         for (uint32_t i = 0; i < 2; i++) {
-            test_spread_machine(&hardware, 3, 1e9, 0);
+            test_parallel_machine(&hardware, 3, 1e9, 0);
             test_profile_jobs(&jobs, 1, LAYERS, i == 0 ? 30 : 60, layer_of, layers);
             jobs.jobs[0].microbatches = 1;
             jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1,
@@ -146,7 +146,7 @@ static void replicas_are_kept(void **state)
             assert_int_equal(p->replicas[0], 1);
             assert_int_equal(p->replicas[1], 2);
             assert_int_equal(p->cut_lengths[0], 1);
-            end_s[i] = test_spread_simulate(&plan, false).makespan_s;
+            end_s[i] = test_parallel_simulate(&plan, false).makespan_s;
             plan_release(&plan);
         }
         if (fabs((end_s[1] - end_s[0]) / 30 - 14) > 1e-6) fail_msg("%.17g", (end_s[1] - end_s[0]) / 30);

@@ -310,7 +310,7 @@ static void of_a_job(void **state)
     struct error err = {0};
     struct stage_chain chain;
     struct hardware hardware;
-    struct job job = support_spread(support_preset("gpt2"), 2, 1, 1);
+    struct job job = support_parallel_job(support_preset("gpt2"), 2, 1, 1);
     uint64_t weights = 0;
     test_hardware(&hardware, 1, UINT64_C(1) << 40, 1e10);
     if (stage_chain_of_job(&arena, &job, &hardware, 0, &chain, &err)) fail_msg("%s", err.text);

@@ -22,7 +22,7 @@
 #include "plots/plot.h"
 #include "plots/plot_view.h"
 #include "sim/sim.h"
-#include "tests/support/planner/support_spread.h"
+#include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/support_models.h"
 #include "tests/support/support_seed.h"
 
@@ -105,7 +105,7 @@ static void stages(void **state)
     simulate(&plan, &done);
     assert_int_equal(done.trace.more_hosts, 1);
     for (uint32_t h = 0; h < 2; h++)
-        test_spread_near(done.result.streams[plan_host_stream(&plan, h, STREAM_CPU)].busy_s, steps_s(&plan, h, 8));
+        test_parallel_near(done.result.streams[plan_host_stream(&plan, h, STREAM_CPU)].busy_s, steps_s(&plan, h, 8));
     assert_string_equal(done.trace.streams[plan_host_stream(&plan, 1, STREAM_CPU)].name, "host1 cpu");
     assert_string_equal(done.trace.places[trace_host_place(&done.trace, 1)].name, "host1");
 
@@ -173,8 +173,8 @@ static void uneven_replicas(void **state)
     simulate(&plan, &done);
     double first = done.result.streams[plan_host_stream(&plan, 0, STREAM_CPU)].busy_s;
     double second = done.result.streams[plan_host_stream(&plan, 1, STREAM_CPU)].busy_s;
-    test_spread_near(first, steps_s(&plan, 0, 8));
-    test_spread_near(second, steps_s(&plan, 0, 4));
+    test_parallel_near(first, steps_s(&plan, 0, 8));
+    test_parallel_near(second, steps_s(&plan, 0, 4));
     forget(&done);
     plan_release(&plan);
 }
@@ -228,7 +228,7 @@ static void as_alone(void **state)
         simulate(&many, &together);
         simulate(&alone, &by_itself);
         for (uint32_t n = 0; n < nodes; n++) {
-            test_spread_near(together.trace.jobs[n].end_s, by_itself.result.makespan_s);
+            test_parallel_near(together.trace.jobs[n].end_s, by_itself.result.makespan_s);
             assert_true(together.trace.places[trace_host_place(&together.trace, n)].peak_bytes ==
                         by_itself.trace.places[0].peak_bytes);
         }
@@ -252,7 +252,7 @@ static void folded(void **state)
                  JOB_HEAD "\"microbatch\": 1, \"microbatches\": 16, \"minibatches\": 2, \"parallel\": {\"tensor\": 2, "
                           "\"pipeline\": 2, \"data\": 8, \"zero\": 3, %s}}]}", offloads[i]);
         make_plan("4x p3.16xlarge", text, &plan);
-        double all_s = test_spread_simulate(&plan, true).makespan_s, some_s = test_spread_simulate(&plan, false).makespan_s;
+        double all_s = test_parallel_simulate(&plan, true).makespan_s, some_s = test_parallel_simulate(&plan, false).makespan_s;
         assert_memory_equal(&all_s, &some_s, sizeof all_s);
         plan_release(&plan);
     }

@@ -20,7 +20,7 @@
 #include "planner/strategy/part.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
-#include "tests/support/planner/support_spread.h"
+#include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/support_seed.h"
 
 enum { LAYERS = 6, DEVICES = 4 };
@@ -88,7 +88,7 @@ static void classes(void **state)
     struct hardware hardware;
     struct saturn_machine machine = {0};
     struct error err = {0};
-    test_spread_machine(&hardware, 5, 1e12, 0);
+    test_parallel_machine(&hardware, 5, 1e12, 0);
     hardware.devices[1].memory_bytes /= 2;
     hardware.devices[3].memory_bytes /= 2;
     if (saturn_machine_find(&hardware, &machine, &err)) fail_msg("%s", err.text);
@@ -161,7 +161,7 @@ static void few_minibatches_say_it_all(void **state)
         struct saturn_machine machine = {0};
         struct saturn_times times = {0};
         struct error err = {0};
-        test_spread_machine(&hardware, DEVICES, 2e10, 1e-6);
+        test_parallel_machine(&hardware, DEVICES, 2e10, 1e-6);
         make_jobs(&jobs, 2, random_u64(seed, round), 23);
         if (saturn_machine_find(&hardware, &machine, &err) ||
             saturn_times_find(&machine, &jobs, &options, false, &clock, &times, &err))
@@ -198,7 +198,7 @@ static void timed_once(void **state)
         uint32_t calls = 0;
         const struct saturn_clock clock = {.time = simulated_s, .context = &calls};
         const struct saturn_options how = {.streamed = &options, .clock = &clock};
-        test_spread_machine(&hardware, DEVICES, 2e10, 1e-6);
+        test_parallel_machine(&hardware, DEVICES, 2e10, 1e-6);
         make_jobs(&jobs, many ? 5 : 1, 11, 9);
         for (uint32_t j = 1; j < jobs.count; j++) {
             jobs.jobs[j].network = jobs.jobs[0].network;
@@ -233,7 +233,7 @@ static void plans_end_as_scheduled(void **state)
         struct saturn_report report = {0};
         struct error err = {0};
         double seconds, least_s = HUGE_VAL;
-        test_spread_machine(&hardware, DEVICES, 2e10, 1e-6);
+        test_parallel_machine(&hardware, DEVICES, 2e10, 1e-6);
         make_jobs(&jobs, 3 + round % 4, random_u64(seed, round), 23);
         for (uint32_t j = 0; j < jobs.count; j++) jobs.jobs[j].minibatches += random_below(seed, j, 40);
         if (saturn_plan(&hardware, &jobs, &how, &report, &plan, &err) ||
@@ -355,7 +355,7 @@ static void planned_anew(void **state)
         struct error err = {0};
         const struct sim_options plain = {.record_spans = false};
         uint32_t count = 3 + round % 4;
-        test_spread_machine(&hardware, DEVICES, 2e10, 1e-6);
+        test_parallel_machine(&hardware, DEVICES, 2e10, 1e-6);
         make_jobs(&jobs, count, random_u64(seed, round), 60);
         for (uint32_t j = 0; j < count; j++) {
             jobs.jobs[j].parallel = (struct parallel){0};
@@ -385,7 +385,7 @@ static void refused(void **state)
     static const char *const messages[] = {
         "job 'job-0' fits on no node of the machine in any way: ",
         "job 'job-1' names devices, which policy 'saturn' chooses",
-        "job 'job-1' fits on no node of the machine in any way: no node has as many devices as it is spread over",
+        "job 'job-1' fits on no node of the machine in any way: no node has as many devices as it needs",
     };
     for (uint32_t which = 0; which < ARRAY_COUNT(messages); which++) {
         struct hardware hardware;
@@ -397,7 +397,7 @@ static void refused(void **state)
         const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
         const struct saturn_clock clock = {.time = simulated_s};
         const struct saturn_options how = {.streamed = &options, .clock = &clock};
-        test_spread_machine(&hardware, DEVICES, 2e10, 1e-6);
+        test_parallel_machine(&hardware, DEVICES, 2e10, 1e-6);
         make_jobs(&jobs, 2, 7, 3);
         for (uint32_t d = 0; d < DEVICES && which == 0; d++) hardware.devices[d].memory_bytes = 1 << 16;
         if (which == 1) {

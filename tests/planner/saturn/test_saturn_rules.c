@@ -17,7 +17,7 @@
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_spase.h"
-#include "tests/support/planner/support_spread.h"
+#include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/support_seed.h"
 
 /* --- Optimus's rule, planned anew ------------------------------------------------------------- */
@@ -127,7 +127,7 @@ static void plan_by(enum saturn_rule rule, double interval_s, struct plan *plan,
     struct hardware hardware;
     struct job_set jobs;
     struct error err = {0};
-    test_spread_machine(&hardware, DEVICES, 1e12, 0);
+    test_parallel_machine(&hardware, DEVICES, 1e12, 0);
     test_profile_jobs(&jobs, JOBS, LAYERS, MINIBATCHES, equal_layer, NULL);
     for (uint32_t j = 0; j < jobs.count; j++) jobs.jobs[j].microbatches = MICROBATCHES;
     *report = (struct saturn_report){0};

@@ -1,7 +1,7 @@
 /*
  * "No plan can beat" (planner/spill/cut/bound.h): of random jobs on random machines every plan that there is takes at least the bound
  * that the default plan is printed with, when it is simulated. Plans are those of all policies, with each place of the
- * optimizer; of saturn and the rules that it is compared with; and jobs spread over devices in the ways that
+ * optimizer; of saturn and the rules that it is compared with; and parallel jobs in the ways that
  * planner/capacity/what_if_ways.h has. The chain's bound is of plans that compute each job on one device at a time, and is held
  * against these only.
  */
@@ -28,7 +28,7 @@
 static const double rounding = 1 - 1e-9;
 
 struct counts {
-    uint32_t plans, spread, refused, chains;
+    uint32_t plans, parallel, refused, chains;
     double tightest; /* bound of every plan over makespan, at most */
 };
 
@@ -99,18 +99,18 @@ static void check(const struct sample *sample, const struct bound *bound, const 
 {
     double seconds;
     struct error err = {0};
-    bool spread = plan->gang_count > 0;
+    bool parallel = plan->gang_count > 0;
     if (sim_seconds(NULL, plan, &seconds, &err) != STATUS_OK) fail_msg("%s, %s: %s", sample->text, name, err.text);
     if (seconds < rounding * bound->any_s)
         fail_msg("%s, %s: %.9g s, and %.9g s is the bound of every plan (%s)", sample->text, name, seconds, bound->any_s,
                  bound->text);
-    if (!spread && seconds < rounding * bound->seconds)
+    if (!parallel && seconds < rounding * bound->seconds)
         fail_msg("%s, %s: %.9g s, and %.9g s is the bound (%s)", sample->text, name, seconds, bound->seconds, bound->text);
     if (seconds < rounding * plan->lower_bound_s)
         fail_msg("%s, %s: %.9g s, and its own bound is %.9g s", sample->text, name, seconds, plan->lower_bound_s);
     counts->plans++;
-    counts->spread += spread;
-    counts->chains += spread && seconds < bound->seconds;
+    counts->parallel += parallel;
+    counts->chains += parallel && seconds < bound->seconds;
     if (bound->any_s / seconds > counts->tightest) counts->tightest = bound->any_s / seconds;
 }
 
@@ -166,8 +166,8 @@ static void policies_of(uint64_t key, uint32_t job_count, bool saturn, struct co
 
 static void print(const char *name, const struct counts *counts)
 {
-    print_message("%s: %u plans, %u of jobs that are spread, %u refused; %u below the chain's bound, which is not theirs; "
-                  "the bound is up to %.4f of a makespan\n", name, counts->plans, counts->spread, counts->refused,
+    print_message("%s: %u plans, %u of parallel jobs, %u refused; %u below the chain's bound, which is not theirs; "
+                  "the bound is up to %.4f of a makespan\n", name, counts->plans, counts->parallel, counts->refused,
                   counts->chains, counts->tightest);
     assert_true(counts->plans > 100 && counts->tightest > 0.5);
 }
@@ -211,7 +211,7 @@ static void of_ways(void **state)
         release(&sample);
     }
     print("ways", &counts);
-    assert_true(counts.spread > 50);
+    assert_true(counts.parallel > 50);
 }
 
 int main(void)

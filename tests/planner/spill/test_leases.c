@@ -23,7 +23,7 @@
 #include "planner/strategy/part.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
-#include "tests/support/planner/support_spread.h"
+#include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/support_seed.h"
 
 enum { LAYERS = 4, DEVICES = 5, JOBS = 7 };
@@ -37,7 +37,7 @@ static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
                                .activation_bytes = 640, .boundary_bytes = 1280, .parameter_bytes = 5000000};
 }
 
-static struct parallel spread_as(uint32_t pipeline, uint32_t data)
+static struct parallel parallel_as(uint32_t pipeline, uint32_t data)
 {
     return (struct parallel){.tensor = 1, .pipeline = pipeline, .data = data, .chunks = 1,
                              .schedule = PIPELINE_1F1B, .prefetch = 1};
@@ -46,7 +46,7 @@ static struct parallel spread_as(uint32_t pipeline, uint32_t data)
 /* States, or weights too, on the host; each rank brings its share over a link of its own. */
 static struct parallel offloaded_as(uint32_t offload, uint32_t data, bool delayed)
 {
-    struct parallel p = spread_as(1, data);
+    struct parallel p = parallel_as(1, data);
     p.chunks = LAYERS;
     p.offload = offload;
     p.zero = offload == OFFLOAD_WEIGHTS ? 3 : 2;
@@ -57,7 +57,7 @@ static struct parallel offloaded_as(uint32_t offload, uint32_t data, bool delaye
 /* Stages with so many replicas, 0 ends them. */
 static struct parallel replicated_as(const uint32_t replicas[3])
 {
-    struct parallel p = spread_as(0, 1);
+    struct parallel p = parallel_as(0, 1);
     p.schedule = PIPELINE_PIPEDREAM;
     while (p.pipeline < 3 && replicas[p.pipeline] > 0) {
         p.replicas[p.pipeline] = replicas[p.pipeline];
@@ -91,8 +91,8 @@ static struct parallel way_to_run(uint32_t way, uint32_t size, bool turned)
     static const uint32_t other[][3] = {{1, 0, 0}, {1, 1, 0}, {1, 3, 0}, {3, 1, 0}};
     uint32_t row = size < 4 ? size - 1 : turned ? 3 : 2;
     switch (way) {
-    case 0: return spread_as(size, 1);
-    case 1: return spread_as(1, size);
+    case 0: return parallel_as(size, 1);
+    case 1: return parallel_as(1, size);
     case 3: return offloaded_as(OFFLOAD_STATES, size, false);
     case 4: return offloaded_as(OFFLOAD_WEIGHTS, size, false);
     case 5: return offloaded_as(OFFLOAD_STATES, size, true);
@@ -128,9 +128,9 @@ static void random_jobs(struct job_set *jobs, uint32_t ways, uint64_t seed)
 static void plan_jobs(struct job_set *jobs, struct plan *plan)
 {
     struct hardware hardware;
-    test_spread_machine(&hardware, DEVICES, 1e12, 0);
+    test_parallel_machine(&hardware, DEVICES, 1e12, 0);
     hardware.host_bandwidth = (struct figure){.value = 1e11, .kind = FIGURE_ASSUMED, .source = "a test", .as_of = "2026-11"};
-    test_spread_plan(&hardware, jobs, plan);
+    test_parallel_plan(&hardware, jobs, plan);
 }
 
 static void simulate(const struct plan *plan, struct trace *trace, bool no_fold)
@@ -228,9 +228,9 @@ static void make_four(struct plan *out, uint32_t variant)
     struct job_set jobs;
     *out = (struct plan){0};
     test_profile_jobs(&jobs, 4, LAYERS, 5, layer_of, NULL);
-    name_devices(&jobs, 0, spread_as(2, 1), (const uint32_t[]){0, 1}, 2);
-    name_devices(&jobs, 1, spread_as(1, 2), (const uint32_t[]){3, 2}, 2);
-    name_devices(&jobs, 2, spread_as(2, 1), (const uint32_t[]){1, 2}, 2);
+    name_devices(&jobs, 0, parallel_as(2, 1), (const uint32_t[]){0, 1}, 2);
+    name_devices(&jobs, 1, parallel_as(1, 2), (const uint32_t[]){3, 2}, 2);
+    name_devices(&jobs, 2, parallel_as(2, 1), (const uint32_t[]){1, 2}, 2);
     name_devices(&jobs, 3, (struct parallel){0}, (const uint32_t[]){0}, 1);
     jobs.jobs[1].minibatches = 50;
     plan_jobs(&jobs, out);
@@ -259,7 +259,7 @@ static void devices_that_are_left(void **state)
         struct job_set jobs;
         struct plan plan = {0};
         test_profile_jobs(&jobs, 3, DEVICES, 5, layer_of, NULL);
-        jobs.jobs[1].parallel = spread_as(width, 1);
+        jobs.jobs[1].parallel = parallel_as(width, 1);
         jobs.jobs[1].microbatches = 4;
         plan_jobs(&jobs, &plan);
         assert_int_equal(plan.lease_count, 2);
@@ -288,7 +288,7 @@ static void round_trip(void **state)
     const char *text = json_out_text(out, &length);
     if (plan_parse("leases", text, length, &again, &err)) fail_msg("%s", err.text);
     assert_int_equal(plan_fingerprint(&plan), plan_fingerprint(&again));
-    for (uint32_t l = 0; l < plan.lease_count; l++) test_spread_near(again.leases[l].end_s, plan.leases[l].end_s);
+    for (uint32_t l = 0; l < plan.lease_count; l++) test_parallel_near(again.leases[l].end_s, plan.leases[l].end_s);
     json_out_destroy(out);
     plan_release(&again);
     plan_release(&plan);
@@ -315,7 +315,7 @@ static void exchange(struct plan *plan, uint32_t shard)
         if (unit->job == 0 && unit->shard == shard && unit->pass == PLAN_STORE) last = i;
         if (unit->job == 3 && i < first) first = i;
     }
-    test_spread_swap(&plan->instances[last], &plan->instances[first]);
+    test_parallel_swap(&plan->instances[last], &plan->instances[first]);
 }
 static void state_stays(struct plan *plan) { exchange(plan, 0); }
 static void goes_on(struct plan *plan) { exchange(plan, 1); }
@@ -338,12 +338,12 @@ static void follows_late(struct plan *plan)
 static void broken(void **state)
 {
     (void)state;
-    const struct test_spread_damage cases[] = {
+    const struct test_parallel_damage cases[] = {
         {no_lease, 0, "leases: job-2 is in none of the 4 leases"},
         {twice, 0, "lease 0 has device 0 twice"},
         {no_device, 0, "lease 0 has device 5, which does not exist"},
         {no_devices, 0, "lease 0 is of 0 devices that do not exist"},
-        {too_few, 0, "is spread over 2 devices, and its lease has 1"},
+        {too_few, 0, "runs on 2 devices, and its lease has 1"},
         {follows_itself, 0, "lease 1 follows lease 1 (expected one in front of it)"},
         {backwards, 0, "leases: lease 1 is expected from"},
         {other_ranks, 0, "is not on the devices of stage 0"},
@@ -353,7 +353,7 @@ static void broken(void **state)
         {renumbered, 0, "leases: lease 0 takes device 1 behind lease 2 (expected in their order)"},
         {follows_late, 0, "leases: lease 3 begins in front of lease 2, which it follows"},
     };
-    test_spread_broken(cases, ARRAY_COUNT(cases), make_four);
+    test_parallel_broken(cases, ARRAY_COUNT(cases), make_four);
 }
 
 /* --- what cannot be asked -------------------------------------------------------------------- */
@@ -376,9 +376,9 @@ static void refused(void **state)
         struct plan plan = {0};
         struct error err = {0};
         const struct planner_options options = {.regions = 0};
-        test_spread_machine(&hardware, DEVICES, 1e12, 0);
+        test_parallel_machine(&hardware, DEVICES, 1e12, 0);
         test_profile_jobs(&jobs, 2, LAYERS, 5, layer_of, NULL);
-        name_devices(&jobs, 1, spread_as(2, 1), (const uint32_t[]){1, cases[i].device}, 2);
+        name_devices(&jobs, 1, parallel_as(2, 1), (const uint32_t[]){1, cases[i].device}, 2);
         if (cases[i].memory_bytes > 0) hardware.devices[3].memory_bytes = cases[i].memory_bytes;
         assert_int_equal(planner_plan(&hardware, &jobs, &options, &plan, &err), cases[i].status);
         if (!strstr(err.text, cases[i].message)) fail_msg("'%s' does not say '%s'", err.text, cases[i].message);
@@ -396,7 +396,7 @@ static void no_memory(void **state)
         struct plan plan = {0};
         struct error err = {0};
         const struct planner_options options = {.regions = 0};
-        test_spread_machine(&hardware, DEVICES, 1e12, 0);
+        test_parallel_machine(&hardware, DEVICES, 1e12, 0);
         random_jobs(&jobs, USUAL_WAYS, 12);
         alloc_test_fail_at(n);
         enum status status = planner_plan(&hardware, &jobs, &options, &plan, &err);

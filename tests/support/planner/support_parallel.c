@@ -20,9 +20,9 @@ struct network support_gpt(struct support_gpt shape)
                             .positions = 2048, .tied_head = true, .causal = false, .biases = true};
 }
 
-struct job support_spread(struct network network, uint64_t microbatch, uint32_t tensor, uint32_t pipeline)
+struct job support_parallel_job(struct network network, uint64_t microbatch, uint32_t tensor, uint32_t pipeline)
 {
-    return (struct job){.name = "spread", .network = network, .microbatch = microbatch, .microbatches = 1,
+    return (struct job){.name = "parallel", .network = network, .microbatch = microbatch, .microbatches = 1,
                         .minibatches = 1, .sequence = network.positions, .precision = PRECISION_BF16,
                         .optimizer = {.kind = OPTIMIZER_ADAMW},
                         .parallel = {.tensor = tensor, .pipeline = pipeline, .data = 1, .chunks = 1,

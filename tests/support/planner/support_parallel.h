@@ -1,4 +1,4 @@
-/* What tests of spread jobs share: networks of published shapes and jobs that spread them. */
+/* What tests of parallel jobs share: networks of published shapes and jobs that run them in parallel. */
 #ifndef SPILLWAY_TESTS_SUPPORT_PARALLEL_H
 #define SPILLWAY_TESTS_SUPPORT_PARALLEL_H
 
@@ -19,7 +19,7 @@ enum { SUPPORT_GPT_1700M, SUPPORT_GPT_7500M, SUPPORT_GPT_22B, SUPPORT_GPT_39B, S
 extern const struct support_gpt support_gpts[SUPPORT_GPT_COUNT];
 
 /* One microbatch of `microbatch` samples, AdamW, bf16, on tensor * pipeline devices. */
-struct job support_spread(struct network network, uint64_t microbatch, uint32_t tensor, uint32_t pipeline);
+struct job support_parallel_job(struct network network, uint64_t microbatch, uint32_t tensor, uint32_t pipeline);
 
 /* All layers of a job. */
 struct parallel_layers support_all_layers(const struct job *job);

@@ -13,7 +13,7 @@
 #include "planner/swap/swap.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_random_plan.h"
-#include "tests/support/planner/support_spread.h"
+#include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/sim/support_sim.h"
 
 const char *const random_family_names[RANDOM_FAMILY_COUNT] = {
@@ -148,12 +148,12 @@ static bool make_swapped(uint64_t key, struct plan *out)
 
 /* --- several devices at a time --------------------------------------------------------------- */
 
-static bool spread(uint64_t key, struct job_set *jobs, struct plan *out)
+static bool plan_parallel(uint64_t key, struct job_set *jobs, struct plan *out)
 {
     struct hardware hardware;
     const struct planner_options options = {.regions = 0};
-    test_spread_machine(&hardware, (uint32_t)parallel_devices(&jobs->jobs[0].parallel),
-                        1e9 * draw(key, 1, 1, 50), 1e-6 * draw(key, 2, 0, 9));
+    test_parallel_machine(&hardware, (uint32_t)parallel_devices(&jobs->jobs[0].parallel),
+                          1e9 * draw(key, 1, 1, 50), 1e-6 * draw(key, 2, 0, 9));
     hardware.host_bandwidth.value = 4e10;
     for (uint32_t d = 0; d < hardware.device_count && jobs->jobs[0].parallel.swap; d++)
         hardware.devices[d].memory_bytes = 200000 + random_below(key, 40, 800000);
@@ -168,7 +168,7 @@ static void minibatches_of(uint64_t key, const struct parallel *p, struct job *j
 }
 
 /* Of layers known by a profile alone. */
-static bool spread_profile(uint64_t key, struct parallel *p, struct plan *out)
+static bool parallel_profile(uint64_t key, struct parallel *p, struct plan *out)
 {
     struct job_set jobs;
     if (p->schedule == PIPELINE_INTERLEAVED) p->chunks = draw(key, 11, 2, 3);
@@ -180,7 +180,7 @@ static bool spread_profile(uint64_t key, struct parallel *p, struct plan *out)
     bool in_two = p->schedule >= PIPELINE_ZB_H1 && p->schedule <= PIPELINE_ZB_V;
     if (!in_two && draw(key, 14, 0, 3) == 0)
         jobs.jobs[0].compression[COMPRESSED_ACTIVATIONS] = (struct compression){draw(key, 15, 2, 9), 3e9, 5e9, 0};
-    return spread(key, &jobs, out);
+    return plan_parallel(key, &jobs, out);
 }
 
 static bool make_replicas(uint64_t key, struct plan *out)
@@ -192,7 +192,7 @@ static bool make_replicas(uint64_t key, struct plan *out)
         p.chunks = draw(key, 4, 1, 6);
         p.swap = draw(key, 8, 0, 1);
     }
-    return spread_profile(key, &p, out);
+    return parallel_profile(key, &p, out);
 }
 
 static bool make_pipelined(uint64_t key, struct plan *out)
@@ -203,7 +203,7 @@ static bool make_pipelined(uint64_t key, struct plan *out)
                          .schedule = schedules[draw(key, 5, 0, ARRAY_COUNT(schedules) - 1)],
                          .recompute = draw(key, 7, 0, RECOMPUTE_COUNT - 1),
                          .zero = draw(key, 8, 0, 3), .prefetch = draw(key, 6, 0, 2)};
-    return spread_profile(key, &p, out);
+    return parallel_profile(key, &p, out);
 }
 
 static bool make_stale(uint64_t key, struct plan *out)
@@ -211,7 +211,7 @@ static bool make_stale(uint64_t key, struct plan *out)
     struct parallel p = {.tensor = 1, .pipeline = draw(key, 3, 1, 4), .data = draw(key, 4, 1, 2), .chunks = 1,
                          .schedule = draw(key, 5, 0, 1) ? PIPELINE_PIPEDREAM : PIPELINE_2BW,
                          .recompute = draw(key, 7, 0, RECOMPUTE_COUNT - 1)};
-    return spread_profile(key, &p, out);
+    return parallel_profile(key, &p, out);
 }
 
 /* Of GPT-2's blocks. */
@@ -229,7 +229,7 @@ static bool make_tensor(uint64_t key, struct plan *out)
     test_gpt_jobs(&jobs, 1, p.pipeline, 16, 64, 1);
     jobs.jobs[0].precision = draw(key, 11, 0, 1) ? PRECISION_BF16 : PRECISION_FP32;
     minibatches_of(key, &p, &jobs.jobs[0]);
-    return spread(key, &jobs, out);
+    return plan_parallel(key, &jobs, out);
 }
 
 bool random_family_plan(enum random_family family, uint64_t key, struct plan *out)

@@ -1,0 +1,450 @@
+/*
+ * Parallel jobs (planner/parallel/parallel_job.h): what each operation of their units finds and leaves, claims and computes.
+ *
+ * What a pass must find and leave is a row of a table; versions are those of plan_checker.h's clocks: the n-th
+ * pass over a run is about microbatch n of the whole training, and finds weights that were updated n / m
+ * times, m microbatches to a minibatch on each replica. So a schedule that uses weights too early or too
+ * late is found, and one that leaves a microbatch out of a gradient.
+ *
+ *     gradient, m = 4       passes add   1 2 3 4     reduced 4     update finds 4, leaves 4
+ *                                        5 6 7 8     reduced 8     ...
+ *
+ * What tensor groups have computed is a sum of parts until a collective has joined them: an *unfinished*
+ * boundary, or gradient of one. The last such collective of a unit finishes it.
+ *
+ * Data-parallel ranks go by what ZeRO's level splits. Where states alone or nothing are, a REDUCE makes a
+ * reduced gradient of a minibatch's sum, once. Where gradients are, a pass makes a gradient of its microbatch
+ * alone, and a REDUCE adds it to the reduced share that the UPDATE wants to hold all of them:
+ *
+ *     passes make   1    2    3    4         REDUCE finds n and a share of n - 1, leaves one of n
+ *     share         1    2    3    4         UPDATE finds 4
+ *
+ * Where the first and the last stage share a table, a JOIN finds the gradients of both ends, reduced where there are
+ * replicas, and leaves them joined; their UPDATEs want them so.
+ *
+ * Whole weights are those of the state; where ranks update shares of them, after the all-gather behind that;
+ * where they are split, in the PARAMETERS that a GATHER made for this pass.
+ *
+ * What is offloaded is planner/check/plan_check_offload.c's.
+ *
+ * Asynchronous schedules have the weights in PARAMETERS too, a buffer for each version that is there. The n-th
+ * passes, forward and back, both claim the version of max(n / m - staleness, 0) updates, which is one and the same
+ * and as stale as the schedule says; an UPDATE claims the newest and makes the next:
+ *
+ *     pipedream, 2 stages behind   passes claim   0 0 0 1 2 3     UPDATE finds 0, makes 1, ...
+ *
+ * Where replicas of a stage take turns, each has its own count of passes: the k-th of replica d of r is about microbatch
+ * k r + d of the job, and a boundary that holds another was fetched from the wrong one. What they add up claims as many
+ * microbatches on each, and versions are of the stage's own updates.
+ *
+ * A pass over a slice of tokens (terapipe) says in its computation which one, and is checked as a pass over a
+ * microbatch of that slice; the order (plan_check_parallel_order.c) has slices forward in turn and back from the end.
+ * On a stage all of them are on one stream, so a slice finds the keys and values of those in front of it.
+ *
+ * Boundaries that are scattered arrive as the part of each rank, which stands at the front of its buffer; an all-gather
+ * finds that and leaves the whole.
+ *
+ * A backward pass in one unit that has collectives to hide has three computations. Its workspace holds the
+ * gradient of the boundary in between.
+ *
+ * Operands: plan_check_parallel_view.c. What units have in all: plan_check_parallel_unit.c. Where they run and how passes are
+ * counted: plan_check_parallel_order.c.
+ *
+ * Cost: units once; the order as all others (plan_check_run.c).
+ */
+#include <assert.h>
+#include <inttypes.h>
+
+#include "base/size.h"
+#include "base/try.h"
+#include "models/job/parallel_offload.h"
+#include "models/job/parallel_work.h"
+#include "planner/check/plan_check_parallel_view.h"
+#include "planner/plan_gang.h"
+
+/* What a computation does with its operands. */
+enum use { USE_NONE, USE_READ, USE_MAKE, USE_CHANGE };
+#define R USE_READ
+#define W USE_MAKE
+#define RW USE_CHANGE
+static const uint8_t uses[PLAN_PASS_COUNT][OPERANDS] = {
+    /*                        state gradient in out activations out' in' workspace */
+    [PLAN_LOAD]            = {W,  W,  0, 0, 0, 0, 0, 0},
+    [PLAN_STORE]           = {R,  R,  0, 0, 0, 0, 0, 0},
+    [PLAN_FORWARD]         = {R,  0,  R, W, W, 0, 0, W},
+    [PLAN_BACKWARD]        = {R,  RW, R, 0, R, R, W, W},
+    [PLAN_BACKWARD_INPUT]  = {R,  0,  R, 0, R, R, W, W},
+    [PLAN_BACKWARD_WEIGHT] = {0,  RW, R, 0, R, R, 0, W},
+    [PLAN_UPDATE]          = {RW, RW, 0, 0, 0, 0, 0, 0},
+    [PLAN_REDUCE]          = {0,  RW, 0, 0, 0, 0, 0, 0}, /* of compressed gradients */
+};
+/* Of a backward unit with three computations. */
+static const uint8_t first_of_three[OPERANDS] = {R, 0, R, 0, R, R, 0, W};
+static const uint8_t second_of_three[OPERANDS] = {0, RW, R, 0, R, R, 0, 0};
+static const uint8_t third_of_three[OPERANDS] = {0, 0, 0, 0, 0, 0, W, R};
+#undef R
+#undef W
+#undef RW
+
+/* --- operands ------------------------------------------------------------------------------- */
+
+/* Is the unit a backward pass with three computations, and which of them is this one (1 to 3)? */
+static uint32_t part_of_three(const struct checker *c, const struct check_parallel_view *v)
+{
+    const struct plan_op *ops = &c->plan->ops[v->unit->first_op];
+    uint32_t count = 0, own = 0;
+    if (v->unit->pass != PLAN_BACKWARD) return 0;
+    for (uint32_t o = 0; o < v->unit->op_count; o++) {
+        if (ops[o].kind != OP_COMPUTE || check_holds_place(c, o)) continue;
+        count++;
+        if (&ops[o] == v->op) own = count;
+    }
+    return count == 3 ? own : 0;
+}
+
+/* Is the unit about passes over the layers, which know no shares? */
+static bool passes(const struct check_parallel_view *v)
+{
+    return v->unit->pass != PLAN_LOAD && v->unit->pass != PLAN_STORE && v->unit->pass != PLAN_UPDATE;
+}
+
+static enum use use_of(const struct check_parallel_view *v, enum operand operand)
+{
+    static const uint8_t *const threes[] = {first_of_three, second_of_three, third_of_three};
+    const uint8_t *own = v->part > 0 ? threes[v->part - 1] : uses[v->op->pass];
+    bool apart = (v->gathers || v->versions > 0) && passes(v), scatters = v->scatters && passes(v);
+    bool many = v->versions > 1 && v->unit->pass == PLAN_UPDATE;
+    switch (operand) {
+    case OPERAND_STATE: return apart ? USE_NONE : own[OPERAND_STATE];
+    case OPERAND_WEIGHTS: return many ? USE_READ : apart || v->versions > 0 ? own[OPERAND_STATE] : USE_NONE;
+    case OPERAND_NEXT_WEIGHTS: return many ? USE_MAKE : USE_NONE;
+    case OPERAND_GRADIENT: return scatters ? USE_NONE : own[OPERAND_GRADIENT];
+    case OPERAND_WHOLE_GRADIENT: return scatters && own[OPERAND_GRADIENT] ? USE_MAKE : USE_NONE;
+    default: return own[operand];
+    }
+}
+
+/* --- claims --------------------------------------------------------------------------------- */
+
+struct meaning {
+    uint32_t thing; /* NOTHING: it is not followed */
+    enum claim_clock clock;
+};
+#define NOTHING UINT32_MAX
+
+/* What an operand holds in front of the operation (found) or behind it. */
+static struct meaning meaning_of(const struct check_parallel_view *v, enum operand operand, bool found, uint32_t part)
+{
+    const struct parallel *p = &v->job->parallel;
+    bool parts = p->tensor > 1, update = v->op->pass == PLAN_UPDATE;
+    uint32_t own = v->global, next = own + 1;
+    switch (operand) {
+    case OPERAND_STATE: {
+        bool shares = update && !found && !v->gathers && parallel_splits(p, ZERO_STATES);
+        return (struct meaning){check_shard_thing(own, shares ? THING_UPDATED_SHARES : THING_STATE), CLOCK_STEP};
+    }
+    case OPERAND_WEIGHTS:
+    case OPERAND_NEXT_WEIGHTS: {
+        bool copied = p->offload == OFFLOAD_WEIGHTS && !parallel_splits(p, ZERO_WEIGHTS); /* nothing gathered */
+        return (struct meaning){check_shard_thing(own, copied ? THING_STATE : THING_WEIGHTS), CLOCK_STEP};
+    }
+    case OPERAND_GRADIENT: {
+        if (v->op->pass == PLAN_REDUCE && !found)
+            return (struct meaning){check_shard_thing(own, THING_ENCODED_GRADIENT), CLOCK_SUM};
+        bool reduced = v->scatters || (update && found && v->ranks > 1);
+        if (update && found && parallel_joins_run(v->job, v->run))
+            return (struct meaning){check_shard_thing(own, THING_JOINED_GRADIENT), CLOCK_SUM};
+        return (struct meaning){
+            check_shard_thing(own, reduced ? THING_REDUCED_GRADIENT : THING_PARAMETER_GRADIENT), CLOCK_SUM};
+    }
+    case OPERAND_WHOLE_GRADIENT:
+        return (struct meaning){check_shard_thing(own, THING_PARAMETER_GRADIENT), CLOCK_MICROBATCH};
+    case OPERAND_INPUT: return (struct meaning){check_shard_thing(own, THING_BOUNDARY), CLOCK_MICROBATCH};
+    case OPERAND_OUTPUT:
+        return (struct meaning){check_shard_thing(next, parts ? THING_PARTIAL : THING_BOUNDARY), CLOCK_MICROBATCH};
+    case OPERAND_ACTIVATIONS:
+        return (struct meaning){check_shard_thing(own, THING_ACTIVATIONS), CLOCK_MICROBATCH};
+    case OPERAND_OUTPUT_GRADIENT:
+        return (struct meaning){check_shard_thing(next, THING_GRADIENT), CLOCK_MICROBATCH};
+    case OPERAND_INPUT_GRADIENT: {
+        bool whole = !parts || part == 3;
+        return (struct meaning){check_shard_thing(own, whole ? THING_GRADIENT : THING_PARTIAL_GRADIENT),
+                                CLOCK_MICROBATCH};
+    }
+    case OPERAND_WORKSPACE:
+        if (part == 1) return (struct meaning){check_shard_thing(own, THING_PARTIAL_GRADIENT), CLOCK_MICROBATCH};
+        if (part == 3) return (struct meaning){check_shard_thing(own, THING_GRADIENT), CLOCK_MICROBATCH};
+        return (struct meaning){NOTHING, CLOCK_MINIBATCH};
+    default: return (struct meaning){NOTHING, CLOCK_MINIBATCH};
+    }
+}
+
+static enum status add_claim(struct checker *c, const struct plan_access *access, struct meaning meaning,
+                             bool makes, uint64_t bytes, uint32_t delta)
+{
+    if (meaning.thing == NOTHING) return STATUS_OK;
+    return check_add_claim(c, access,
+                           (struct claim){.thing = meaning.thing, .clock = meaning.clock, .makes = makes,
+                                          .version_delta = delta, .bytes = bytes});
+}
+
+/* Finds and leaves. A sum has one microbatch more behind a pass, a state one step more behind an update; the
+ * states that LOAD makes are those before the first. */
+static enum status claim_operand(struct checker *c, const struct check_parallel_view *v, enum operand operand,
+                                 const struct plan_access *access, enum use use)
+{
+    uint32_t part = v->part, delta = 0;
+    uint64_t bytes = check_operand_bytes(c, v, operand);
+    bool update = v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_REDUCE; /* adds no microbatch to a sum */
+    bool steps = operand == OPERAND_STATE || operand == OPERAND_WEIGHTS;
+    if (use == USE_CHANGE && (steps || !update)) delta = 1;
+    if (operand == OPERAND_NEXT_WEIGHTS) delta = 1;
+    if (use != USE_MAKE) TRY(add_claim(c, access, meaning_of(v, operand, true, part), false, bytes, 0));
+    if (use != USE_READ) TRY(add_claim(c, access, meaning_of(v, operand, false, part), true, bytes, delta));
+    return STATUS_OK;
+}
+
+/* --- computations --------------------------------------------------------------------------- */
+
+/* Whether the work is right depends on the run of layers and the pass alone, but for slices and the third of three
+ * computations, which has none: then it is found right once. */
+static bool is_right_work(const struct checker *c, const struct check_parallel_view *v)
+{
+    return v->part != 3 && v->op->work != PLAN_NONE && v->job->parallel.slices <= 1 &&
+           c->shards[v->global].right_work[v->op->pass] == v->op->work + 1;
+}
+
+static enum status check_work(struct checker *c, const struct check_parallel_view *v)
+{
+    if (is_right_work(c, v)) return STATUS_OK;
+    static const int passes[PLAN_PASS_COUNT] = {
+        [PLAN_FORWARD] = PARALLEL_FORWARD + 1,        [PLAN_BACKWARD] = PARALLEL_BACKWARD + 1,
+        [PLAN_BACKWARD_INPUT] = PARALLEL_INPUT + 1,   [PLAN_BACKWARD_WEIGHT] = PARALLEL_WEIGHT + 1,
+        [PLAN_UPDATE] = PARALLEL_UPDATE + 1,          [PLAN_REDUCE] = PARALLEL_SUM + 1,
+    };
+    const struct plan *plan = c->plan;
+    struct work_item wanted[PARALLEL_WORK_MAX];
+    enum parallel_pass pass = (enum parallel_pass)(passes[v->op->pass] - 1);
+    if (v->op->pass == PLAN_REDUCE && !parallel_offloads(&v->job->parallel)) pass = PARALLEL_ENCODE;
+    bool idle = !passes[v->op->pass] || v->part == 3;
+    uint32_t count = idle ? 0 : parallel_work(v->slice, v->layers, pass, wanted);
+    const struct plan_work *work = v->op->work == PLAN_NONE ? NULL : &plan->works[v->op->work];
+    if (count != (work ? work->item_count : 0))
+        return check_fail(c, RULE_WORK, "has %u kernels (expected %u)", work ? work->item_count : 0, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct work_item *a = &plan->items[work->first_item + i], *b = &wanted[i];
+        if (a->kernel != b->kernel || a->count != b->count || a->m != b->m || a->n != b->n || a->k != b->k)
+            return check_fail(c, RULE_WORK,
+                              "kernel %u is %u %s of %" PRIu64 " x %" PRIu64 " x %" PRIu64 " (expected %u %s of %"
+                              PRIu64 " x %" PRIu64 " x %" PRIu64 ")",
+                              i, a->count, kernel_names[a->kernel], a->m, a->n, a->k, b->count,
+                              kernel_names[b->kernel], b->m, b->n, b->k);
+    }
+    if (v->part != 3) c->shards[v->global].right_work[v->op->pass] = v->op->work + 1;
+    return STATUS_OK;
+}
+
+static enum status check_pass(struct checker *c, const struct check_parallel_view *v)
+{
+    uint32_t part = v->part, pass = v->op->pass, own = v->unit->pass;
+    static const uint32_t three[] = {PLAN_BACKWARD_INPUT, PLAN_BACKWARD_WEIGHT, PLAN_BACKWARD};
+    uint32_t wanted = part > 0 ? three[part - 1] : own;
+    if (v->op->stream != STREAM_COMPUTE)
+        return check_fail(c, RULE_FORM, "a computation on the %s stream", plan_stream_names[v->op->stream]);
+    if (pass != wanted)
+        return check_fail(c, RULE_FORM, "a %s in a unit that is about %s", plan_pass_names[pass],
+                          plan_pass_names[own]);
+    if (v->op->row_count != 0 || v->op->first_row != 0)
+        return check_fail(c, RULE_FORM, "a slice of a run of layers");
+    if (v->op->slice >= (passes(v) ? parallel_slices(&v->job->parallel) : 1) ||
+        v->op->slice != check_parallel_slice_of(c->plan, v->unit))
+        return check_fail(c, RULE_FORM, "slice %u in a unit that is about slice %u of %u", v->op->slice,
+                          check_parallel_slice_of(c->plan, v->unit), parallel_slices(&v->job->parallel));
+    return STATUS_OK;
+}
+
+static enum status check_compute(struct checker *c, const struct check_parallel_view *v)
+{
+    const struct plan_access *found[OPERANDS] = {NULL};
+    enum use wanted[OPERANDS];
+    TRY(check_pass(c, v));
+    for (enum operand o = 0; o < OPERANDS; o++) wanted[o] = use_of(v, o);
+    for (uint32_t a = 0; a < v->op->access_count; a++) {
+        const struct plan_access *access = &c->plan->accesses[v->op->first_access + a];
+        const struct plan_buffer *b = check_buffer_of(c, access);
+        enum operand operand = check_operand_of(v, b);
+        char text[PLAN_TEXT_BYTES];
+        uint32_t flags = access->flags & (ACCESS_READ | ACCESS_WRITE);
+        if (operand == OPERAND_WEIGHTS && wanted[OPERAND_NEXT_WEIGHTS] && flags == ACCESS_WRITE)
+            operand = OPERAND_NEXT_WEIGHTS;
+        static const uint32_t expected[] = {0, ACCESS_READ, ACCESS_WRITE, ACCESS_READ | ACCESS_WRITE};
+        if (operand == OPERANDS || !b->on_device || !wanted[operand] || found[operand] || access->offset_bytes)
+            return check_fail(c, RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
+        if (flags != expected[wanted[operand]])
+            return check_fail(c, RULE_FORM, "%s the %s", flags == ACCESS_READ ? "only reads" : "writes",
+                              check_access_text(c, access, text));
+        if (b->bytes < check_operand_bytes(c, v, operand))
+            return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+                              check_access_text(c, access, text), b->bytes, check_operand_bytes(c, v, operand));
+        found[operand] = access;
+    }
+    for (uint32_t o = 0; o < OPERANDS; o++) {
+        if (!wanted[o] || !check_operand_exists(v, (enum operand)o)) continue;
+        if (!found[o]) return check_fail(c, RULE_FORM, "lacks the %s", check_operand_names[o]);
+        TRY(claim_operand(c, v, (enum operand)o, found[o], wanted[o]));
+    }
+    return check_work(c, v);
+}
+
+/* --- collectives ---------------------------------------------------------------------------- */
+
+static bool is_last_on(const struct checker *c, const struct check_parallel_view *v)
+{
+    const struct plan *plan = c->plan;
+    uint32_t buffer = plan->accesses[v->op->first_access].buffer;
+    for (const struct plan_op *op = v->op + 1; op < plan->ops + v->unit->first_op + v->unit->op_count; op++)
+        if (op->kind == OP_COLLECTIVE && op->axes == v->op->axes &&
+            plan->accesses[op->first_access].buffer == buffer)
+            return false;
+    return true;
+}
+
+/* Data-parallel ranks, in place: gradients of a minibatch, or weights that each has updated a share of. */
+static enum status claim_shared(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access,
+                                enum operand operand)
+{
+    bool gradient = operand == OPERAND_GRADIENT;
+    enum claim_clock clock = gradient ? CLOCK_SUM : CLOCK_STEP;
+    uint32_t delta = gradient ? 0 : 1;
+    bool encoded = compression_is_set(&v->job->compression[COMPRESSED_GRADIENTS]);
+    uint32_t sum = encoded ? THING_ENCODED_GRADIENT : THING_PARAMETER_GRADIENT;
+    uint32_t found = check_shard_thing(v->global, gradient ? (enum shard_thing)sum : THING_UPDATED_SHARES);
+    uint32_t left = check_shard_thing(v->global, gradient ? THING_REDUCED_GRADIENT : THING_STATE);
+    uint64_t bytes = check_operand_bytes(c, v, operand);
+    TRY(add_claim(c, access, (struct meaning){found, clock}, false, bytes, delta));
+    return add_claim(c, access, (struct meaning){left, clock}, true, bytes, delta);
+}
+
+/* Data-parallel ranks, from shares to whole weights or from a whole gradient to shares. */
+static enum status claim_moved(struct checker *c, const struct check_parallel_view *v, const struct plan_access *ends,
+                               enum operand from, enum operand to)
+{
+    bool gathers = to == OPERAND_WEIGHTS;
+    TRY(add_claim(c, &ends[0], meaning_of(v, from, true, 0), false, check_operand_bytes(c, v, from), 0));
+    if (!gathers) TRY(add_claim(c, &ends[1], meaning_of(v, to, true, 0), false, check_operand_bytes(c, v, to), 0));
+    return add_claim(c, &ends[1], meaning_of(v, to, false, 0), true, check_operand_bytes(c, v, to), gathers ? 0 : 1);
+}
+
+/* Members of tensor groups: what an operand holds, and what the last collective on it leaves. */
+static enum status claim_joined(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access,
+                                enum operand operand)
+{
+    uint32_t own = v->global, found = NOTHING, left = NOTHING;
+    enum claim_clock clock = CLOCK_MICROBATCH;
+    if (operand == OPERAND_OUTPUT) {
+        found = check_shard_thing(own + 1, THING_PARTIAL);
+        left = check_shard_thing(own + 1, THING_BOUNDARY);
+    } else if (operand == OPERAND_INPUT_GRADIENT || (operand == OPERAND_WORKSPACE && v->unit->pass == PLAN_BACKWARD)) {
+        found = check_shard_thing(own, THING_PARTIAL_GRADIENT);
+        left = check_shard_thing(own, THING_GRADIENT);
+    }
+    uint64_t bytes = check_operand_bytes(c, v, operand), part = bytes;
+    if (v->job->parallel.scatter && (operand == OPERAND_INPUT || operand == OPERAND_OUTPUT_GRADIENT)) {
+        bool boundary = operand == OPERAND_INPUT;
+        found = left = check_shard_thing(boundary ? own : own + 1, boundary ? THING_BOUNDARY : THING_GRADIENT);
+        part = bytes / v->job->parallel.tensor;
+    }
+    TRY(add_claim(c, access, (struct meaning){found, clock}, false, part, 0));
+    return is_last_on(c, v) ? add_claim(c, access, (struct meaning){left, clock}, true, bytes, 0) : STATUS_OK;
+}
+
+/* The access of a collective to an operand. */
+static enum status check_joined(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access,
+                                enum operand operand, uint32_t wanted)
+{
+    const struct plan_buffer *b = check_buffer_of(c, access);
+    char text[PLAN_TEXT_BYTES];
+    if ((access->flags & (ACCESS_READ | ACCESS_WRITE)) != wanted || operand == OPERANDS ||
+        check_operand_of(v, b) != operand || !b->on_device || access->offset_bytes != 0)
+        return check_fail(c, RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
+    if (b->bytes < check_operand_bytes(c, v, operand))
+        return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+                          check_access_text(c, access, text), b->bytes, check_operand_bytes(c, v, operand));
+    return STATUS_OK;
+}
+
+/* From one operand to another. */
+static enum status check_moved(struct checker *c, const struct check_parallel_view *v, enum operand from, enum operand to)
+{
+    const struct plan_access *ends = &c->plan->accesses[v->op->first_access];
+    uint32_t change = to == OPERAND_WEIGHTS ? ACCESS_WRITE : ACCESS_READ | ACCESS_WRITE;
+    if (v->op->access_count != 2)
+        return check_fail(c, RULE_FORM, "a %s with %u ends", plan_pass_names[v->unit->pass], v->op->access_count);
+    TRY(check_joined(c, v, &ends[0], from, ACCESS_READ));
+    TRY(check_joined(c, v, &ends[1], to, change));
+    return claim_moved(c, v, ends, from, to);
+}
+
+/* First and last stage: the gradients of the runs with the table's two ends, each on its own. */
+static enum status check_ends(struct checker *c, const struct check_parallel_view *v)
+{
+    const struct plan_op *op = v->op;
+    const struct plan_access *accesses = &c->plan->accesses[op->first_access];
+    char text[PLAN_TEXT_BYTES];
+    if (op->access_count != 2 || op->stream != STREAM_DATA || v->unit->pass != PLAN_JOIN)
+        return check_fail(c, RULE_FORM, "a collective over the ends on %u buffers, in a %s on the %s stream",
+                          op->access_count, plan_pass_names[v->unit->pass], plan_stream_names[op->stream]);
+    for (uint32_t end = 0; end < 2; end++) {
+        uint32_t run = end == 0 ? 0 : v->runs - 1, global = v->global - v->run + run;
+        const struct plan_buffer *b = check_buffer_of(c, &accesses[end]);
+        uint64_t bytes = parallel_state(v->job, parallel_layers(v->job, run)).gradient_bytes;
+        if (accesses[end].flags != (ACCESS_READ | ACCESS_WRITE) || b->kind != BUFFER_GRADIENT || b->shard != run ||
+            b->variant != 0 || !b->on_device || accesses[end].offset_bytes != 0 || b->bytes < bytes)
+            return check_fail(c, RULE_FORM, "a collective over the ends on the %s",
+                              check_access_text(c, &accesses[end], text));
+        uint32_t ranks = parallel_replicas(&v->job->parallel, end == 0 ? 0 : v->job->parallel.pipeline - 1);
+        uint32_t found = ranks > 1 ? THING_REDUCED_GRADIENT : THING_PARAMETER_GRADIENT;
+        struct meaning of = {check_shard_thing(global, (enum shard_thing)found), CLOCK_SUM};
+        struct meaning joined = {check_shard_thing(global, THING_JOINED_GRADIENT), CLOCK_SUM};
+        TRY(add_claim(c, &accesses[end], of, false, bytes, 0));
+        TRY(add_claim(c, &accesses[end], joined, true, bytes, 0));
+    }
+    return STATUS_OK;
+}
+
+static enum status check_collective(struct checker *c, const struct check_parallel_view *v)
+{
+    const struct plan_op *op = v->op;
+    const struct plan_access *access = &c->plan->accesses[op->first_access];
+    enum operand operand = check_operand_of(v, check_buffer_of(c, access));
+    bool data = op->axes == 1u << AXIS_DATA;
+    bool stream = op->stream == STREAM_COMPUTE || op->stream == STREAM_GROUP || op->stream == STREAM_DATA;
+    if (op->axes != 1u << AXIS_TENSOR && op->axes != 1u << AXIS_DATA && op->axes != 1u << AXIS_ENDS)
+        return check_fail(c, RULE_FORM, "a collective over axes 0x%x", op->axes);
+    if (op->collective >= COLLECTIVE_KIND_COUNT || op->rounds == 0 || op->bytes == 0 || !stream)
+        return check_fail(c, RULE_FORM, "%u collectives of kind %u and %" PRIu64 " bytes on the %s stream",
+                          op->rounds, op->collective, op->bytes, plan_stream_names[op->stream]);
+    if (op->axes == 1u << AXIS_ENDS) return check_ends(c, v);
+    if (data && v->unit->pass == PLAN_GATHER) return check_moved(c, v, OPERAND_STATE, OPERAND_WEIGHTS);
+    if (data && v->unit->pass == PLAN_REDUCE && v->scatters)
+        return check_moved(c, v, OPERAND_WHOLE_GRADIENT, OPERAND_GRADIENT);
+    TRY(check_joined(c, v, access, operand, ACCESS_READ | ACCESS_WRITE));
+    if (op->access_count != 1) return check_fail(c, RULE_FORM, "a collective on %u buffers", op->access_count);
+    bool shared = operand == OPERAND_GRADIENT || operand == OPERAND_STATE;
+    return data && shared ? claim_shared(c, v, access, operand) : claim_joined(c, v, access, operand);
+}
+
+enum status check_parallel_op(struct checker *c)
+{
+    struct job room;
+    struct check_parallel_view v = check_parallel_view(c, &room);
+    v.part = part_of_three(c, &v);
+    if (v.op->pass >= PLAN_PASS_COUNT) return check_fail(c, RULE_FORM, "pass %u", v.op->pass);
+    if (check_is_offload_op(c)) {
+        TRY(check_offload_op(c));
+        return v.op->kind == OP_COMPUTE ? check_work(c, &v) : STATUS_OK;
+    }
+    if (v.op->kind == OP_COLLECTIVE) return check_collective(c, &v);
+    uint32_t index = (uint32_t)(v.op - &c->plan->ops[v.unit->first_op]);
+    return check_holds_place(c, index) ? STATUS_OK : check_compute(c, &v);
+}

@@ -1,0 +1,204 @@
+/*
+ * Parallel jobs, the rest of planner/check/plan_check_parallel.c: where their units run, which version of a thing
+ * a pass means, and whether all passes were done.
+ */
+#include <inttypes.h>
+
+#include "models/job/parallel_memory.h"
+#include "models/job/parallel_offload.h"
+#include "planner/check/plan_checker.h"
+
+/* --- where units run ------------------------------------------------------------------------ */
+
+/* Are these the stage's replicas [first, first + count), device by device? */
+static bool is_of_stage(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t stage, uint32_t first,
+                        uint32_t count)
+{
+    const struct parallel *p = &c->plan->jobs.jobs[job].parallel;
+    const struct plan_gang *gang = &c->plan->gangs[gang_index];
+    uint32_t begin = p->tensor * ((uint32_t)parallel_replicas_before(p, stage) + first);
+    if (gang->extents[AXIS_TENSOR] != p->tensor || gang->extents[AXIS_DATA] != count || gang->extents[AXIS_ENDS] != 1)
+        return false;
+    for (uint32_t i = 0; i < p->tensor * count; i++)
+        if (c->plan->gang_devices[gang->first + i] != plan_rank_device(c->plan, job, begin + i)) return false;
+    return true;
+}
+
+/* Is the gang the stage's; of passes where its replicas take turns, that of one of them? */
+static bool is_stage(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t stage, bool passes)
+{
+    const struct parallel *p = &c->plan->jobs.jobs[job].parallel;
+    if (!passes || parallel_turns(p, stage) == 1)
+        return is_of_stage(c, job, gang_index, stage, 0, parallel_replicas(p, stage));
+    for (uint32_t d = 0; d < parallel_turns(p, stage); d++)
+        if (is_of_stage(c, job, gang_index, stage, d, 1)) return true;
+    return false;
+}
+
+/* The same of the run's stage, which has few gangs and many instances. */
+static bool is_on_stage_of(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t run, bool passes)
+{
+    uint32_t *right = &c->shards[c->plan->job_first_shard[job] + run].right_gang[passes];
+    if (*right == gang_index + 1) return true;
+    uint32_t stage = parallel_place(&c->plan->jobs.jobs[job].parallel, run).stage;
+    if (!is_stage(c, job, gang_index, stage, passes)) return false;
+    *right = gang_index + 1;
+    return true;
+}
+
+/* Is the gang the job's first stage, and behind that its last, in groups that have a part of both? */
+static bool is_ends(const struct checker *c, uint32_t job, uint32_t gang_index)
+{
+    const struct parallel *p = &c->plan->jobs.jobs[job].parallel;
+    const struct plan_gang *gang = &c->plan->gangs[gang_index];
+    uint32_t first = p->tensor * parallel_replicas(p, 0), last = p->tensor * parallel_replicas(p, p->pipeline - 1);
+    uint32_t begin = p->tensor * (uint32_t)parallel_replicas_before(p, p->pipeline - 1); /* of the last */
+    uint32_t groups = parallel_joined_groups(p);
+    if (gang->extents[AXIS_TENSOR] != p->tensor || gang->extents[AXIS_DATA] != groups ||
+        plan_gang_size(gang) != first + last)
+        return false;
+    for (uint32_t i = 0; i < first + last; i++)
+        if (c->plan->gang_devices[gang->first + i] != plan_rank_device(c->plan, job, i < first ? i : begin + i - first))
+            return false;
+    return true;
+}
+
+static bool is_pass(uint32_t pass)
+{
+    return pass == PLAN_FORWARD || pass == PLAN_BACKWARD;
+}
+
+uint32_t check_parallel_turn(const struct plan *plan, const struct plan_instance *instance)
+{
+    const struct plan_unit *unit = &plan->units[instance->unit];
+    const struct parallel *p = &plan->jobs.jobs[unit->job].parallel;
+    uint32_t stage = parallel_place(p, unit->shard).stage;
+    if (!is_pass(unit->pass) || parallel_turns(p, stage) == 1) return 0;
+    uint32_t turn = 0, begin = p->tensor * (uint32_t)parallel_replicas_before(p, stage);
+    while (plan_rank_device(plan, unit->job, begin + p->tensor * turn) != instance->device) turn++; /* is_stage() */
+    return turn;
+}
+
+struct check_rank check_parallel_rank(const struct plan *plan, const struct plan_instance *instance, uint32_t place)
+{
+    const struct plan_unit *unit = &plan->units[instance->unit];
+    const struct parallel *p = &plan->jobs.jobs[unit->job].parallel;
+    uint32_t replica = place / p->tensor, first = parallel_replicas(p, 0);
+    struct check_rank rank = {.run = unit->shard};
+    if (unit->pass == PLAN_JOIN && replica >= first) {
+        rank.run = parallel_runs(p) - 1;
+        replica -= first;
+    }
+    if (is_pass(unit->pass)) rank.turn = check_parallel_turn(plan, instance);
+    else if (parallel_turns(p, parallel_place(p, rank.run).stage) > 1) rank.turn = replica;
+    return rank;
+}
+
+/* The run that the unit fetches from; PLAN_NONE: it fetches nothing. */
+static uint32_t peer_run(const struct checker *c, const struct plan_unit *unit)
+{
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+        if (c->plan->ops[o].stream == STREAM_P2P)
+            return unit->pass == PLAN_FORWARD ? unit->shard - 1 : unit->shard + 1;
+    return PLAN_NONE;
+}
+
+enum status check_parallel_place(struct checker *c, const struct plan_instance *instance, uint32_t index)
+{
+    const struct plan_unit *unit = &c->plan->units[instance->unit];
+    const struct job *job = &c->plan->jobs.jobs[unit->job];
+    const struct parallel *p = &job->parallel;
+    uint32_t stage = parallel_place(p, unit->shard).stage, from = peer_run(c, unit);
+    if (unit->pass == PLAN_JOIN) {
+        if (instance->gang != PLAN_NONE && instance->peer == PLAN_NONE && is_ends(c, unit->job, instance->gang))
+            return STATUS_OK;
+        return check_fail(c, RULE_FORM, "instance %u of %s is not on the devices of the first and the last stage", index,
+                          job->name);
+    }
+    if (instance->gang == PLAN_NONE || !is_on_stage_of(c, unit->job, instance->gang, unit->shard, is_pass(unit->pass)))
+        return check_fail(c, RULE_FORM, "instance %u of %s shard %u is not on the devices of stage %u", index,
+                          job->name, unit->shard, stage);
+    if ((from == PLAN_NONE) != (instance->peer == PLAN_NONE))
+        return check_fail(c, RULE_FORM, "instance %u of %s shard %u %s", index, job->name, unit->shard,
+                          from == PLAN_NONE ? "has a peer, but its unit copies nothing between devices"
+                                            : "copies between devices and has no peer");
+    if (from == PLAN_NONE) return STATUS_OK;
+    if (from >= parallel_runs(p) || !is_on_stage_of(c, unit->job, instance->peer, from, true))
+        return check_fail(c, RULE_FORM, "instance %u of %s shard %u copies from devices that are not of the %s stage",
+                          index, job->name, unit->shard, unit->pass == PLAN_FORWARD ? "previous" : "next");
+    return STATUS_OK;
+}
+
+/* --- order ---------------------------------------------------------------------------------- */
+
+/* The microbatch that a pass is about which has n in front of it on this replica, m to a minibatch. */
+static uint64_t microbatch_of(const struct job *job, struct check_rank rank, uint32_t pass, uint64_t n, uint64_t m)
+{
+    uint32_t slices = parallel_slices(&job->parallel), stage = parallel_place(&job->parallel, rank.run).stage;
+    uint32_t turns = parallel_turns(&job->parallel, stage);
+    n = n - n % slices + parallel_slice_of_pass(&job->parallel, n, pass != PLAN_FORWARD);
+    if (turns == 1) return n;
+    if (parallel_has_own_pace(&job->parallel)) return n * turns + rank.turn;
+    return n / m * job->microbatches + n % m * turns + rank.turn;
+}
+
+struct check_versions check_parallel_versions(const struct job *job, struct check_rank rank,
+                                              const struct check_parallel_progress *progress, uint32_t pass)
+{
+    uint32_t slices = parallel_slices(&job->parallel), stage = parallel_place(&job->parallel, rank.run).stage;
+    uint64_t m = parallel_microbatches_in_turn(job, stage, rank.turn) * slices;
+    uint64_t stale = parallel_staleness(&job->parallel, rank.run);
+    uint64_t n = pass == PLAN_FORWARD           ? progress->forward
+                 : pass == PLAN_BACKWARD_WEIGHT ? progress->weight
+                                                : progress->backward;
+    bool resident = pass == PLAN_LOAD || pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_GATHER ||
+                    pass == PLAN_REFRESH;
+    bool microbatches = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_offloads(&job->parallel);
+    bool adds = pass == PLAN_REDUCE && microbatches; /* to a share */
+    bool whole = !adds && (pass == PLAN_UPDATE || pass == PLAN_REDUCE || pass == PLAN_JOIN);
+    uint64_t before = pass == PLAN_REDUCE ? progress->reduced : pass == PLAN_UPDATE ? progress->updates * m : n;
+    struct check_versions versions = {.counts = {[CLOCK_STEP] = true, [CLOCK_SUM] = !whole}};
+    versions.of[CLOCK_STEP] = resident ? progress->updates : n / m > stale ? n / m - stale : 0;
+    versions.of[CLOCK_SUM] = adds       ? progress->reduced
+                             : whole    ? (progress->updates + 1) * m
+                             : resident ? progress->updates * m
+                                        : n;
+    versions.of[CLOCK_MICROBATCH] = versions.of[CLOCK_MINIBATCH] = microbatch_of(job, rank, pass, before, m);
+    return versions;
+}
+
+uint32_t check_parallel_slice_of(const struct plan *plan, const struct plan_unit *unit)
+{
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+        if (plan->ops[o].kind == OP_COMPUTE) return plan->ops[o].slice;
+    return 0;
+}
+
+enum status check_parallel_slice(struct checker *c, const struct job *job, const struct check_parallel_progress *progress)
+{
+    uint32_t pass = c->unit->pass, found = check_parallel_slice_of(c->plan, c->unit);
+    bool forward = pass == PLAN_FORWARD, back = pass == PLAN_BACKWARD;
+    if ((!forward && !back) || job->parallel.slices <= 1) return STATUS_OK;
+    uint32_t wanted = parallel_slice_of_pass(&job->parallel, forward ? progress->forward : progress->backward, back);
+    if (found == wanted) return STATUS_OK;
+    return check_fail(c, RULE_TRAINING, "passes over slice %u (expected slice %u)", found, wanted);
+}
+
+enum status check_parallel_done(struct checker *c, const struct job *job, struct check_rank rank,
+                                const struct check_parallel_progress *progress)
+{
+    uint32_t run = rank.run, stage = parallel_place(&job->parallel, run).stage;
+    uint64_t updates = parallel_updates(job, stage);
+    uint64_t wanted = updates * parallel_microbatches_in_turn(job, stage, rank.turn) * parallel_slices(&job->parallel);
+    struct rank_state whole = parallel_whole_state(job, parallel_layers(job, run));
+    bool gathers = parallel_fetches_weights(&job->parallel) && whole.weight_bytes > 0;
+    if (progress->forward != wanted || progress->backward != wanted || progress->weight != wanted ||
+        progress->updates != updates)
+        return check_fail(c, RULE_TRAINING,
+                          "%s shard %u has %" PRIu64 " forward and %" PRIu64 " backward passes and %" PRIu64
+                          " updates (expected %" PRIu64 ", %" PRIu64 ", %" PRIu64 ")",
+                          job->name, run, progress->forward, progress->weight, progress->updates, wanted, wanted, updates);
+    if (progress->gathered == (gathers ? 2 * wanted : 0)) return STATUS_OK;
+    return check_fail(c, RULE_TRAINING, "the weights of %s shard %u are gathered %" PRIu64 " times (expected %" PRIu64
+                      ")", job->name, run, progress->gathered, gathers ? 2 * wanted : 0);
+}

@@ -1,0 +1,140 @@
+/*
+ * Has a unit of a parallel job as many computations, copies and collectives as its pass asks for, of as many
+ * bytes?
+ */
+#include <inttypes.h>
+
+#include "base/try.h"
+#include "models/job/parallel_offload.h"
+#include "models/job/parallel_work.h"
+#include "planner/check/plan_check_parallel_view.h"
+
+/* Are the unit's collectives along an axis as many rounds of the same bytes as the job asks for? */
+static uint64_t sum_collectives(const struct checker *c, uint32_t axis, uint32_t kind, uint64_t bytes)
+{
+    uint64_t rounds = 0;
+    for (uint32_t o = 0; o < c->unit->op_count; o++) {
+        const struct plan_op *op = &c->plan->ops[c->unit->first_op + o];
+        if (op->kind == OP_COLLECTIVE && op->axes == 1u << axis && op->collective == kind && op->bytes == bytes)
+            rounds += op->rounds;
+    }
+    return rounds;
+}
+
+struct wanted_collectives {
+    struct parallel_collective of[2 * PARALLEL_COLLECTIVES_MAX];
+    uint32_t count;
+};
+
+static void want(struct wanted_collectives *wanted, uint32_t kind, uint32_t count, uint64_t bytes)
+{
+    if (count == 0 || bytes == 0) return;
+    for (uint32_t i = 0; i < wanted->count; i++)
+        if (wanted->of[i].kind == kind && wanted->of[i].bytes == bytes) {
+            wanted->of[i].count += count;
+            return;
+        }
+    wanted->of[wanted->count++] = (struct parallel_collective){.kind = kind, .count = count, .bytes = bytes};
+}
+
+static void want_pass(const struct check_parallel_view *v, enum parallel_pass pass, struct wanted_collectives *wanted)
+{
+    struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
+    uint32_t count = parallel_collectives(v->slice, v->layers, pass, list);
+    for (uint32_t i = 0; i < count; i++) want(wanted, list[i].kind, list[i].count, list[i].bytes);
+}
+
+/* What the unit fetches from another stage: all of it, or a rank's part, whose whole is gathered. */
+static enum status check_fetched(struct checker *c, const struct check_parallel_view *v, struct wanted_collectives *wanted)
+{
+    const struct parallel *p = &v->job->parallel;
+    bool forward = v->unit->pass == PLAN_FORWARD;
+    bool back = v->unit->pass == PLAN_BACKWARD || v->unit->pass == PLAN_BACKWARD_INPUT;
+    enum operand operand = forward ? OPERAND_INPUT : OPERAND_OUTPUT_GRADIENT;
+    uint32_t from = forward ? v->run - 1 : v->run + 1;
+    if ((!forward && !back) || !check_operand_exists(v, operand)) return STATUS_OK;
+    if (parallel_place(p, from).stage == parallel_place(p, v->run).stage) return STATUS_OK;
+    uint64_t whole = check_operand_bytes(c, v, operand), part = whole / (p->scatter ? p->tensor : 1);
+    for (uint32_t o = 0; o < v->unit->op_count; o++) {
+        const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
+        if (op->kind == OP_COPY && op->bytes != part)
+            return check_fail(c, RULE_WORK, "fetches %" PRIu64 " bytes of the %s (expected %" PRIu64 ")", op->bytes,
+                              check_operand_names[operand], part);
+    }
+    if (p->scatter) want(wanted, COLLECTIVE_ALL_GATHER, 1, whole);
+    return STATUS_OK;
+}
+
+static enum status check_axis(struct checker *c, uint32_t axis, const struct wanted_collectives *wanted)
+{
+    uint64_t all = 0, found = 0;
+    for (uint32_t o = 0; o < c->unit->op_count; o++) {
+        const struct plan_op *op = &c->plan->ops[c->unit->first_op + o];
+        if (op->kind == OP_COLLECTIVE && op->axes == 1u << axis) all += op->rounds;
+    }
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        const struct parallel_collective *w = &wanted->of[i];
+        uint64_t rounds = sum_collectives(c, axis, w->kind, w->bytes);
+        if (rounds != w->count)
+            return check_fail(c, RULE_WORK,
+                              "%" PRIu64 " times %s of %" PRIu64 " bytes over the %s group (expected %u)", rounds,
+                              collective_kind_names[w->kind], w->bytes, plan_axis_names[axis], w->count);
+        found += rounds;
+    }
+    if (found == all) return STATUS_OK;
+    return check_fail(c, RULE_WORK, "%" PRIu64 " collectives over the %s group (expected %" PRIu64 ")", all,
+                      plan_axis_names[axis], found);
+}
+
+enum status check_parallel_unit(struct checker *c)
+{
+    struct wanted_collectives tensor = {0}, data = {0}, ends = {0};
+    struct job room;
+    struct check_parallel_view v = check_parallel_view(c, &room);
+    bool shares = parallel_splits(&v.job->parallel, ZERO_STATES), offloads = parallel_offloads(&v.job->parallel);
+    bool joins = parallel_joins_on_hosts(&v.job->parallel);
+    bool moves = v.unit->pass == PLAN_GATHER || v.unit->pass == PLAN_REDUCE || v.unit->pass == PLAN_REFRESH ||
+                 v.unit->pass == PLAN_JOIN;
+    bool encodes = compression_is_set(&v.job->compression[COMPRESSED_GRADIENTS]);
+    bool sums = v.unit->pass == PLAN_REDUCE && (parallel_sums_on_host(v.job) || encodes);
+    uint32_t computes = 0, expected = moves && !sums ? 0 : 1;
+    for (uint32_t o = 0; o < v.unit->op_count; o++)
+        computes += c->plan->ops[v.unit->first_op + o].kind == OP_COMPUTE &&
+                    !check_holds_place(c, o);
+    if (computes != expected && !(computes == 3 && v.unit->pass == PLAN_BACKWARD))
+        return check_fail(c, RULE_TRAINING, "computes its pass %u times (expected %u)", computes, expected);
+    switch (v.unit->pass) {
+    case PLAN_FORWARD: want_pass(&v, PARALLEL_FORWARD, &tensor); break;
+    case PLAN_BACKWARD:
+        want_pass(&v, PARALLEL_INPUT, &tensor);
+        want_pass(&v, PARALLEL_WEIGHT, &tensor);
+        break;
+    case PLAN_BACKWARD_INPUT: want_pass(&v, PARALLEL_INPUT, &tensor); break;
+    case PLAN_BACKWARD_WEIGHT: want_pass(&v, PARALLEL_WEIGHT, &tensor); break;
+    case PLAN_GATHER: want(&data, COLLECTIVE_ALL_GATHER, v.gathers && shares, v.whole.weight_bytes); break;
+    case PLAN_REDUCE:
+        want(&data, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, v.ranks > 1 && !joins,
+             parallel_reduced_bytes(v.job, v.layers));
+        break;
+    case PLAN_UPDATE:
+        want_pass(&v, PARALLEL_UPDATE, &tensor);
+        want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers && !offloads, v.whole.weight_bytes);
+        want(&data, COLLECTIVE_ALL_REDUCE, joins, v.whole.gradient_bytes);
+        break;
+    case PLAN_REFRESH:
+        if (v.job->parallel.offload != OFFLOAD_STATES)
+            return check_fail(c, RULE_FORM, "weights that stay are refreshed where states are offloaded alone");
+        want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers, v.whole.weight_bytes);
+        break;
+    case PLAN_JOIN:
+        want(&ends, COLLECTIVE_ALL_REDUCE, parallel_joins_run(v.job, v.run) && v.run == 0, parallel_joined_bytes(v.job));
+        break;
+    case PLAN_LOAD:
+    case PLAN_STORE: break;
+    default: return check_fail(c, RULE_FORM, "a parallel job has no such unit");
+    }
+    TRY(check_fetched(c, &v, &tensor));
+    TRY(check_axis(c, AXIS_TENSOR, &tensor));
+    TRY(check_axis(c, AXIS_DATA, &data));
+    return check_axis(c, AXIS_ENDS, &ends);
+}

@@ -1,0 +1,117 @@
+/* See plan_check_parallel_view.h. */
+#include "planner/check/plan_check_parallel_view.h"
+
+#include <assert.h>
+
+#include "base/size.h"
+#include "models/job/parallel_offload.h"
+#include "models/job/parallel_work.h"
+
+const char *const check_operand_names[OPERANDS] = {
+    "state", "gradient", "boundary", "boundary of the next", "activations", "gradient of the next boundary",
+    "gradient of the boundary", "workspace", "gathered weights", "gradient of the microbatch",
+    "next version of the weights"};
+
+/* The slice that a unit says it is about; more than there are: nothing of it is looked at. */
+static uint32_t slice_of(const struct checker *c)
+{
+    uint32_t slice = check_parallel_slice_of(c->plan, c->unit);
+    return slice < parallel_slices(&c->plan->jobs.jobs[c->unit->job].parallel) ? slice : 0;
+}
+
+static struct rank_state whole_of(const struct job *job, struct parallel_layers layers, struct shard_facts *facts)
+{
+    if (!facts->whole_known) facts->whole = parallel_whole_state(job, layers);
+    facts->whole_known = true;
+    return facts->whole;
+}
+
+struct check_parallel_view check_parallel_view(const struct checker *c, struct job *room)
+{
+    const struct job *job = &c->plan->jobs.jobs[c->unit->job];
+    struct parallel_layers layers = parallel_layers(job, c->unit->shard);
+    uint32_t global = c->plan->job_first_shard[c->unit->job] + c->unit->shard;
+    struct rank_state whole = whole_of(job, layers, &c->shards[global]);
+    bool asynchronous = pipeline_is_asynchronous(job->parallel.schedule);
+    bool apart = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_offloads(&job->parallel);
+    return (struct check_parallel_view){
+        .unit = c->unit,
+        .op = c->op,
+        .job = job,
+        .slice = parallel_slice_in(job, slice_of(c), room),
+        .layers = layers,
+        .run = c->unit->shard,
+        .runs = parallel_runs(&job->parallel),
+        .global = global,
+        .ranks = parallel_replicas(&job->parallel, parallel_place(&job->parallel, c->unit->shard).stage),
+        .whole = whole,
+        .versions = asynchronous ? parallel_staleness(&job->parallel, c->unit->shard) + 1 : 0,
+        .gathers = parallel_fetches_weights(&job->parallel) && whole.weight_bytes > 0,
+        .scatters = apart && whole.gradient_bytes > 0,
+        .drains = parallel_offloads(&job->parallel)};
+}
+
+bool check_holds_place(const struct checker *c, uint32_t index)
+{
+    const struct plan *plan = c->plan;
+    const struct plan_op *op = &plan->ops[c->unit->first_op + index], *copy = op + 1;
+    if (!plan->jobs.jobs[c->unit->job].parallel.blocking || index + 1 >= c->unit->op_count) return false;
+    if (op->kind != OP_COMPUTE || op->stream != STREAM_COMPUTE || op->pass != c->unit->pass || op->work != PLAN_NONE ||
+        op->access_count != 1 || copy->stream != STREAM_P2P || copy->access_count != 2)
+        return false;
+    if (!check_in_table(op->first_access, 1, plan->access_count) || !check_in_table(copy->first_access, 2, plan->access_count))
+        return false;
+    const struct plan_access *place = &plan->accesses[op->first_access], *to = &plan->accesses[copy->first_access + 1];
+    return place->flags == (ACCESS_WRITE | ACCESS_ACQUIRE) && place->buffer == to->buffer;
+}
+
+bool check_operand_exists(const struct check_parallel_view *v, enum operand operand)
+{
+    if (operand == OPERAND_INPUT || operand == OPERAND_INPUT_GRADIENT) return v->run > 0;
+    if (operand == OPERAND_OUTPUT || operand == OPERAND_OUTPUT_GRADIENT) return v->run + 1 < v->runs;
+    if (operand == OPERAND_GRADIENT) return !v->drains;
+    return true;
+}
+
+enum operand check_operand_of(const struct check_parallel_view *v, const struct plan_buffer *b)
+{
+    bool own = b->shard == v->run, next = b->shard == v->run + 1;
+    switch (b->kind) {
+    case BUFFER_STATE: return own ? OPERAND_STATE : OPERANDS;
+    case BUFFER_PARAMETERS: return own ? OPERAND_WEIGHTS : OPERANDS;
+    case BUFFER_GRADIENT: return !own ? OPERANDS : b->variant == 0 ? OPERAND_GRADIENT : OPERAND_WHOLE_GRADIENT;
+    case BUFFER_ACTIVATIONS: return own ? OPERAND_ACTIVATIONS : OPERANDS;
+    case BUFFER_WORKSPACE: return own ? OPERAND_WORKSPACE : OPERANDS;
+    case BUFFER_BOUNDARY: return own ? OPERAND_INPUT : next ? OPERAND_OUTPUT : OPERANDS;
+    case BUFFER_BOUNDARY_GRADIENT:
+        return own ? OPERAND_INPUT_GRADIENT : next ? OPERAND_OUTPUT_GRADIENT : OPERANDS;
+    default: return OPERANDS;
+    }
+}
+
+/* A boundary in front of the first run or behind the last has none. */
+static void find_bytes(const struct check_parallel_view *v, uint64_t bytes[OPERANDS])
+{
+    struct rank_state state = parallel_state(v->job, v->layers);
+    uint64_t first = v->layers.first, last = first + v->layers.count - 1;
+    bytes[OPERAND_STATE] = (v->versions > 0 ? 0 : state.weight_bytes) + state.state_bytes;
+    bytes[OPERAND_GRADIENT] = state.gradient_bytes;
+    bytes[OPERAND_WEIGHTS] = bytes[OPERAND_NEXT_WEIGHTS] = v->versions > 0 ? state.weight_bytes
+                                                                          : v->whole.weight_bytes;
+    bytes[OPERAND_WHOLE_GRADIENT] = v->whole.gradient_bytes;
+    bytes[OPERAND_ACTIVATIONS] = parallel_kept_bytes(v->slice, v->layers, false);
+    bytes[OPERAND_WORKSPACE] = parallel_workspace_bytes(v->slice, v->layers);
+    if (v->run > 0)
+        bytes[OPERAND_INPUT] = bytes[OPERAND_INPUT_GRADIENT] = parallel_boundary_bytes(v->slice, first - 1);
+    if (v->run + 1 < v->runs)
+        bytes[OPERAND_OUTPUT] = bytes[OPERAND_OUTPUT_GRADIENT] = parallel_boundary_bytes(v->slice, last);
+}
+
+uint64_t check_operand_bytes(const struct checker *c, const struct check_parallel_view *v, enum operand operand)
+{
+    struct shard_facts *facts = &c->shards[v->global];
+    static_assert(OPERANDS <= ARRAY_COUNT(facts->parallel_bytes), "room for each");
+    if (!facts->parallel_known || v->job->parallel.slices > 1) find_bytes(v, facts->parallel_bytes);
+    facts->parallel_known = true;
+    return facts->parallel_bytes[operand];
+}

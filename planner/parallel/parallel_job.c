@@ -1,0 +1,355 @@
+/*
+ * One minibatch of each job, repeated.
+ *
+ * The order of the passes is planner/parallel/pipeline/pipeline.h's, of slices planner/parallel/parallel_job_slices.h's. Behind each pass over a run come, of its stage,
+ *
+ *     the gather for the pass that is `prefetch` + 1 ahead, into the slot that this one has freed
+ *     the reduction of the gradient that it made; or of the minibatch's, behind the last one
+ *     behind the stage's last pass the updates of all its runs, in the order in which gradients were complete
+ *
+ * Streams take what stands in this order: a gather in front of a reduction is not kept waiting by it, and an
+ * update in front of a pass would keep that waiting for a reduction. So
+ *
+ *     compute  B3 ------ B2 ------ B1 ------ B0 ------        U3 U2 U1 U0
+ *     data        G1 R3 --- G0 R2 ---     R1 ---    R0 ---                  (ZeRO-3: G gathers, R reduces)
+ *
+ * States that are offloaded (models/job/parallel_offload.h): a run's gradient goes down behind each backward pass and
+ * its update follows the last at once, on the host's processor; its weights come up behind the stage's last pass, since on the
+ * stream of the data group they would stand in front of reductions otherwise. Delayed, they come up a minibatch later,
+ * behind the run's last backward pass, when nobody needs the old ones any more:
+ *
+ *     compute  F B3 B2 B1 B0         F B3 B2 B1 B0 ...       compute  F B3 B2 B1 B0 F B3 B2 B1 B0 ...
+ *     down         G3 G2 G1 G0             G3 ...            down         G3 G2 G1 G0   G3 ...
+ *     cpu            U3 U2 U1 U0             U3 ...          cpu            U3 U2 U1 U0   U3 ... (delayed)
+ *     up                 W3 W2 W1 W0                         up                         W3 W2 ...
+ *
+ * Several jobs: a minibatch of each in turn, as long as each has some. Behind these come those whose minibatches
+ * overlap (planner/parallel/parallel_job_async.h), one after the other; on devices of their own they run at the same time.
+ */
+#include "planner/parallel/parallel_job.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/extreme.h"
+#include "base/text/quantity.h"
+#include "planner/parallel/parallel_job_async.h"
+#include "planner/parallel/parallel_job_recompute.h"
+#include "planner/parallel/parallel_job_cut.h"
+#include "planner/parallel/parallel_job_offload.h"
+#include "planner/parallel/parallel_job_layout.h"
+#include "planner/parallel/parallel_job_rannc.h"
+#include "planner/parallel/parallel_job_slices.h"
+#include "planner/parallel/parallel_job_units.h"
+#include "planner/plan_charges.h"
+
+/* --- a minibatch ---------------------------------------------------------------------------- */
+
+static void gather_next(struct parallel_job *s, struct parallel_job_stage *stage)
+{
+    uint64_t step = stage->next_gathering;
+    if (step == s->order.count) return;
+    stage->next_gathering = s->gathering_behind[step];
+    parallel_job_emit_gather(s, &s->order.steps[step]);
+}
+
+static void begin_minibatch(struct parallel_job *s)
+{
+    s->completed_count = 0;
+    s->ends_left = s->joined_bytes > 0 ? 2 : 0;
+    for (uint32_t r = 0; r < s->runs; r++) {
+        s->of[r].passes_left = s->microbatches;
+        s->of[r].updated = false;
+    }
+    for (uint32_t i = 0; i < s->parallel->pipeline; i++) {
+        struct parallel_job_stage *stage = &s->stages[i];
+        stage->steps_left = stage->steps;
+        stage->weights.taken = stage->weights.given = 0;
+        stage->gradients.taken = stage->gradients.given = 0;
+        stage->staged_weights.taken = stage->staged_states.taken = 0;
+        stage->next_gathering = stage->first_gathering;
+        for (uint32_t slot = 0; slot < stage->weights.slots; slot++) gather_next(s, stage);
+    }
+}
+
+/* A pass that leaves a gradient of run r. */
+static void follow_gradient(struct parallel_job *s, uint32_t r)
+{
+    struct parallel_job_run *run = &s->of[r];
+    bool complete = --run->passes_left == 0;
+    if (run->scatters || (complete && run->joins)) parallel_job_emit_reduce(s, r);
+    if (!complete) return;
+    s->completed[s->completed_count++] = r;
+    if (run->tied && --s->ends_left == 0) parallel_job_emit_join(s);
+    if (!parallel_offloads(s->parallel)) return;
+    if (s->refreshes) parallel_job_emit_refresh(s, r);
+    parallel_job_emit_update(s, r, s->completed_count == s->runs);
+}
+
+/* Behind the last pass of a stage: its updates; or of those that the host has made already, what they have made. */
+static void finish_run(struct parallel_job *s, uint32_t r, bool ends_minibatch)
+{
+    if (!parallel_offloads(s->parallel)) parallel_job_emit_update(s, r, ends_minibatch);
+    else if (s->parallel->offload == OFFLOAD_STATES && !s->parallel->delayed) parallel_job_emit_refresh(s, r);
+}
+
+/* Has the run's stage passed for the last time, and has it the gradient that it updates with? */
+static bool may_finish(const struct parallel_job *s, uint32_t r)
+{
+    const struct parallel_job_run *run = &s->of[r];
+    return !run->updated && s->stages[run->stage].steps_left == 0 && !(run->tied && s->ends_left > 0);
+}
+
+static void emit_minibatch(struct parallel_job *s)
+{
+    uint32_t updates = 0;
+    begin_minibatch(s);
+    for (uint64_t i = 0; i < s->order.count; i++) {
+        const struct pipeline_step *step = &s->order.steps[i];
+        struct parallel_job_run *run = &s->of[step->run];
+        struct parallel_job_stage *stage = &s->stages[run->stage];
+        parallel_job_acquire(s, step);
+        parallel_job_emit_pass(s, step);
+        parallel_job_release(s, step);
+        if (run->gathers && parallel_job_uses_weights(step->pass)) gather_next(s, stage);
+        if (parallel_job_makes_gradient(step->pass)) follow_gradient(s, step->run);
+        if (--stage->steps_left > 0) continue;
+        for (uint32_t c = 0; c < s->completed_count; c++) {
+            if (!may_finish(s, s->completed[c])) continue;
+            s->of[s->completed[c]].updated = true;
+            finish_run(s, s->completed[c], ++updates == s->runs);
+        }
+    }
+}
+
+/* --- jobs ----------------------------------------------------------------------------------- */
+
+static uint32_t add_gang(const struct parallel_job *s, uint32_t tensor, uint32_t data, const uint32_t *devices)
+{
+    uint32_t extents[AXIS_COUNT] = {[AXIS_TENSOR] = tensor, [AXIS_DATA] = data, [AXIS_ENDS] = 1};
+    return plan_builder_gang(s->builder, extents, devices);
+}
+
+/* Of the stages that sum a tied table's gradients; `devices`: of all stages, whose last ones are moved. */
+static void add_ends(struct parallel_job *s, uint32_t *devices)
+{
+    const struct parallel *p = s->parallel;
+    uint32_t first = parallel_replicas(p, 0), last = parallel_replicas(p, p->pipeline - 1);
+    uint32_t groups = parallel_joined_groups(p);
+    uint32_t extents[AXIS_COUNT] = {[AXIS_TENSOR] = p->tensor, [AXIS_DATA] = groups,
+                                    [AXIS_ENDS] = (first + last) / groups};
+    if (s->joined_bytes == 0) return;
+    memmove(devices + p->tensor * first, devices + p->tensor * parallel_replicas_before(p, p->pipeline - 1),
+            p->tensor * last * sizeof *devices);
+    s->ends_gang = plan_builder_gang(s->builder, extents, devices);
+}
+
+/* Of each stage; where its replicas take turns, of each of these behind it. */
+static enum status make_gangs(struct parallel_job *s, struct error *err)
+{
+    const struct parallel *p = s->parallel;
+    uint64_t end = p->first_device + parallel_devices(p);
+    if (end > s->plan->hardware.device_count)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "job '%s' runs on devices %" PRIu32 " to %" PRIu64 ", and machine '%s' has %" PRIu32,
+                         s->job->name, p->first_device, end - 1, s->plan->hardware.name,
+                         s->plan->hardware.device_count);
+    uint32_t *devices = alloc_zeroed(parallel_devices(p), sizeof *devices);
+    if (!devices) return error_memory(err, "the devices of a job", parallel_devices(p) * sizeof *devices);
+    for (uint32_t i = 0; i < parallel_devices(p); i++) devices[i] = p->first_device + i;
+    for (uint32_t i = 0; i < p->pipeline; i++) {
+        struct parallel_job_stage *stage = &s->stages[i];
+        const uint32_t *first = devices + p->tensor * parallel_replicas_before(p, i);
+        stage->gang = stage->first_turn = add_gang(s, p->tensor, parallel_replicas(p, i), first);
+        stage->turns = parallel_turns(p, i);
+        for (uint32_t d = 0; stage->turns > 1 && d < stage->turns; d++) {
+            uint32_t gang = add_gang(s, p->tensor, 1, first + d * p->tensor);
+            if (d == 0) stage->first_turn = gang;
+        }
+    }
+    add_ends(s, devices);
+    free(devices);
+    if (s->plan->gang_count == 0) return error_memory(err, "the gangs of a job", p->pipeline * sizeof(struct plan_gang));
+    return STATUS_OK;
+}
+
+/* Everything but instances. job: the plan's, in which what is left to the planner is decided. */
+static enum status prepare(struct parallel_job *s, struct job *job, struct arena *arena, struct error *err)
+{
+    s->job = job;
+    s->parallel = &s->job->parallel;
+    s->runs = parallel_runs(s->parallel);
+    s->microbatches = (uint32_t)(s->job->microbatches / s->parallel->data) * parallel_slices(s->parallel);
+    enum status status = ARENA_NEW(arena, s->runs, s->of, err);
+    if (!status) status = ARENA_NEW(arena, s->parallel->pipeline, s->stages, err);
+    if (!status) status = ARENA_NEW(arena, s->runs, s->completed, err);
+    if (status) return status;
+    s->joined_bytes = parallel_joined_bytes(s->job);
+    bool asynchronous = pipeline_is_asynchronous(s->parallel->schedule);
+    bool sliced = s->parallel->schedule == PIPELINE_TERAPIPE;
+    status = parallel_job_offload_check(&s->plan->hardware, s->job, err);
+    if (!status) status = make_gangs(s, err);
+    bool undecided = s->parallel->choose && s->parallel->chosen == 0;
+    if (!status && undecided) status = parallel_job_choose_recompute(s, job, err);
+    if (asynchronous) s->microbatches = parallel_job_async_tick(s);
+    if (!status) status = parallel_job_times_make(arena, &s->plan->hardware, s->job, &s->times, err);
+    if (!status) status = plan_charges_first_stage(arena, &s->plan->hardware, s->job, &s->in_s, &s->out_s, err);
+    if (!status && sliced) status = parallel_job_slices_order(s, arena, err);
+    if (!status && !asynchronous && !sliced)
+        status = pipeline_order(arena, s->parallel, s->microbatches, s->times.runs, &s->order, err);
+    if (!status) status = parallel_job_size(s, arena, err);
+    if (status) return status;
+    for (uint32_t r = 0; r < s->runs; r++)
+        plan_builder_shard(s->builder, s->index, s->of[r].layers.first, s->of[r].layers.count, false);
+    return parallel_job_lay_out(s, err);
+}
+
+static bool is_asynchronous(const struct parallel_job *s)
+{
+    return pipeline_is_asynchronous(s->parallel->schedule);
+}
+
+/* Has it more minibatches, one behind the other? */
+static bool has_more(const struct parallel_job *s, uint64_t done)
+{
+    return !is_asynchronous(s) && s->job->minibatches > done;
+}
+
+/* A job's minibatches are alike up to this one; with delayed updates the first is another. */
+static uint64_t segment_end(const struct parallel_job *s, uint64_t done)
+{
+    return s->parallel->delayed && done == 0 ? 1 : s->job->minibatches;
+}
+
+/* A minibatch of each job that has some left, and again, in segments of as many as all have. */
+static void emit_minibatches(struct parallel_job *all, uint32_t count, struct plan_builder *builder)
+{
+    uint64_t done = 0, next;
+    do {
+        next = UINT64_MAX;
+        for (uint32_t j = 0; j < count; j++)
+            if (has_more(&all[j], done)) next = min_u64(next, segment_end(&all[j], done));
+        if (next == UINT64_MAX) return;
+        for (uint32_t j = 0; j < count; j++) {
+            all[j].refreshes = all[j].parallel->delayed && done > 0;
+            if (has_more(&all[j], done)) emit_minibatch(&all[j]);
+        }
+        plan_builder_segment(builder, (uint32_t)(next - done));
+        done = next;
+    } while (true);
+}
+
+static bool share_devices(const struct parallel *a, const struct parallel *b)
+{
+    return a->first_device < b->first_device + parallel_devices(b) &&
+           b->first_device < a->first_device + parallel_devices(a);
+}
+
+static void stack_stage(struct parallel_job *s, const struct parallel_job_stage *below)
+{
+    s->base_bytes = max_u64(s->base_bytes, below->end);
+    s->staged_base_bytes = max_u64(s->staged_base_bytes, below->staged_end);
+}
+
+/* Behind the memory of other jobs on the same devices. */
+static void stack_jobs(struct parallel_job *all, uint32_t index)
+{
+    struct parallel_job *s = &all[index];
+    for (uint32_t j = 0; j < index; j++) {
+        if (!share_devices(&all[j].job->parallel, &s->job->parallel)) continue;
+        for (uint32_t stage = 0; stage < all[j].parallel->pipeline; stage++)
+            stack_stage(s, &all[j].stages[stage]);
+    }
+}
+
+/*
+ * Of a minibatch. Where states or weights are on hosts, passes, copies and steps of different runs go beside each other
+ * and wait for each other as memory and links have it: whatever takes longest alone is a lower bound, and no more is
+ * known here.
+ */
+static double minibatch_s(const struct parallel_job *s)
+{
+    if (parallel_offloads(s->parallel)) return max_s(s->order.end_s, s->times.lane_s);
+    return max_s(s->order.end_s, s->times.exchange_s) + s->times.update_s;
+}
+
+/* Jobs on the same devices take turns. */
+static void estimate_end(struct parallel_job *all, uint32_t index)
+{
+    struct parallel_job *s = &all[index];
+    double begin_s = 0;
+    for (uint32_t j = 0; j < index; j++)
+        if (share_devices(&all[j].job->parallel, &s->job->parallel) && all[j].estimated_end_s > begin_s)
+            begin_s = all[j].estimated_end_s;
+    s->estimated_end_s = begin_s + s->in_s + s->out_s +
+                         (is_asynchronous(s) ? parallel_job_async_estimate_s(s) : (double)s->job->minibatches * minibatch_s(s));
+}
+
+/* What the last update has made comes up, and states and gradients end. */
+static void end_job(struct parallel_job *s)
+{
+    for (uint32_t r = s->runs; s->parallel->delayed && r-- > 0;) parallel_job_emit_refresh(s, r);
+    for (uint32_t r = 0; r < s->runs; r++) parallel_job_emit_resident(s, r, false);
+}
+
+static enum status describe(struct plan *plan, const struct parallel_job *all, uint32_t count, struct error *err)
+{
+    double bound_s = 0, estimate_s = 0;
+    const struct parallel_job *longest = all;
+    char text[256], seconds[QUANTITY_TEXT_BYTES];
+    for (uint32_t j = 0; j < count; j++) {
+        double minibatches = (double)all[j].job->minibatches;
+        double end_s = all[j].estimated_end_s;
+        if (end_s > estimate_s) estimate_s = end_s;
+        if (minibatches * all[j].times.compute_s <= bound_s) continue;
+        bound_s = minibatches * all[j].times.compute_s;
+        longest = &all[j];
+    }
+    plan->estimated_makespan_s = estimate_s > bound_s ? estimate_s : bound_s;
+    plan->lower_bound_s = bound_s;
+    plan->bound_kind = BOUND_AREA;
+    snprintf(text, sizeof text, "with this parallelism, the devices of stage %" PRIu32 " of %.100s compute for %s",
+             longest->times.busiest, longest->job->name,
+             quantity_text(bound_s, DIMENSION_SECONDS, seconds));
+    enum status status = arena_string(&plan->arena, text, &plan->bound_text, err);
+    return status ? status : arena_string(&plan->arena, "parallel", &plan->policy, err);
+}
+
+enum status parallel_job_plan(struct plan_builder *builder, struct error *err)
+{
+    struct plan *plan = plan_builder_plan(builder);
+    struct arena scratch = {0};
+    uint32_t count = plan->jobs.count;
+    struct parallel_job *all;
+    enum status status = ARENA_NEW(&scratch, count, all, err);
+    for (uint32_t j = 0; j < count && !status; j++) {
+        all[j] = (struct parallel_job){.builder = builder, .plan = plan, .index = j,
+                                       .job = &plan->jobs.jobs[j]};
+        stack_jobs(all, j);
+        plan->job_activations[j] = ACTIVATIONS_KEEP;
+        struct parallel *parallel = &plan->jobs.jobs[j].parallel;
+        bool rannc = parallel->partition == PARALLEL_RANNC;
+        if (parallel->partition != PARALLEL_EQUAL && parallel->cuts == 0)
+            status = (rannc ? parallel_job_rannc_choose : parallel_job_cut_choose)(&plan->hardware, &plan->jobs.jobs[j], err);
+        if (!status && parallel->schedule == PIPELINE_TERAPIPE && parallel->slices == 0)
+            status = parallel_job_slices_choose(&plan->hardware, &plan->jobs.jobs[j], err);
+        if (!status) status = prepare(&all[j], &plan->jobs.jobs[j], &scratch, err);
+        if (!status) estimate_end(all, j);
+    }
+    if (!status) {
+        for (uint32_t j = 0; j < count; j++)
+            for (uint32_t r = 0; r < all[j].runs; r++) parallel_job_emit_resident(&all[j], r, true);
+        plan_builder_segment(builder, 1);
+        emit_minibatches(all, count, builder);
+        for (uint32_t j = 0; j < count; j++)
+            if (is_asynchronous(&all[j])) parallel_job_async_emit(&all[j]);
+        for (uint32_t j = 0; j < count; j++) end_job(&all[j]);
+        plan_builder_segment(builder, 1);
+        status = describe(plan, all, count, err);
+    }
+    arena_release(&scratch);
+    return status;
+}

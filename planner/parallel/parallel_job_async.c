@@ -1,0 +1,270 @@
+/*
+ * One forward, one backward, without a flush. In *tick* n stage p of P passes forward over microbatch n, if there
+ * is one, and back over n - (P - 1 - p); N microbatches take N + P - 1 ticks:
+ *
+ *     P = 3    tick   0    1     2      3      4     ...  N - 1 |  N      N + 1
+ *     stage 0         F0   F1    F2 B0  F3 B1  F4 B2      ...   |  B N-2  B N-1
+ *     stage 1         F0   F1 B0 F2 B1  F3 B2  F4 B3            |  B N-1
+ *     stage 2         F0 B0 F1 B1 F2 B2 F3 B3  F4 B4            |
+ *
+ * A forward pass needs the one of the stage in front in the same tick, a backward pass the one of the stage behind
+ * in the tick before: so this is an order in which everything comes behind what it needs. Stage by stage it is that
+ * of 1F1B with P - 1 - p forward passes to begin with. No stage keeps more than P - p microbatches, and the slowest
+ * is never idle once the pipeline is full: every cycle of waiting leads up some stages and down again over as many
+ * ticks, so it is no longer than its slowest stage's.
+ *
+ * Stages with replicas that take turns (models/job/parallel.h). Then a tick is a microbatch of the whole job. Stage p, with
+ * r(p) replicas that have n(p) microbatches under way each, passes forward over microbatch n in tick n + S(p) and back in
+ * tick n + S(p) + L(p), L(p) = (n(p) - 1) r(p), which is P - 1 - p where all have one:
+ *
+ *     replicas 1-2   tick        0    1    2     3     4           replicas 2-1   0    1    2       3
+ *     stage 0                    F0   F1   F2 B0 F3 B1 F4 B2       stage 0, 0     F0        F2 B0
+ *     stage 1, replica 0         F0 B0     F2 B2       F4 B4                1          F1           F3 B1
+ *              replica 1              F1 B1      F3 B3             stage 1                  F0 B0   F1 B1
+ *
+ * n(p) = ceil(replicas from p on / r(p)) gives L(p) > L(p + 1), and S(p) <= S(p + 1) with S(p) + L(p) not below
+ * S(p + 1) + L(p + 1) is an order where what is needed comes first: in a tick forward passes in the order of stages, then
+ * backward passes from the last stage on. In this order a boundary waits S(p + 1) - S(p) ticks on the replica that made
+ * it, and its gradient what is left of L(p) - L(p + 1): all of these are given to the side that has more replicas to
+ * keep them. Streams see the same order either way.
+ *
+ * An update joins all replicas of a stage, and those that passed back over the earlier microbatches of its round wait for
+ * those that pass over the later ones. That is hidden as long as the stages behind have microbatches left meanwhile.
+ *
+ * Updates. Behind the last backward pass of a minibatch (of pipedream each) over a run the gradients of data-parallel ranks
+ * are added up, those of a stage's buckets beside the passes back over the ones in front. The update comes when it must: in
+ * front of the stage's next backward pass, which adds to the gradient again, but with pipedream in front of the next
+ * forward pass, which wants the new version. So with 2bw a forward pass hides a part of that exchange.
+ *
+ * Buckets. A stage passes over its runs one behind the other, in the same tick.
+ *
+ * Versions. The microbatches of a stage's update u, its *round*, read version max(u - staleness, 0); the update reads
+ * version u and makes u + 1, in the slot that they have just left, or in place where there is one slot. A version ends
+ * with the last pass that reads it, or, where none is left to, with the update.
+ *
+ * Repetition. Slots and variants are taken in turn, so ticks repeat: with r(p) times the places on a replica of each
+ * kind of thing, versions being as many as activations, or with 2bw two for every other minibatch. The period is the
+ * least common multiple of all. What lies between the first ticks and the end is
+ * stored once; where that is not twice as long, everything is written out.
+ *
+ * Source: PipeDream, Narayanan et al., SOSP 2019, sections 3.2 and 3.3; arXiv 2006.09503, section 3.
+ */
+#include "planner/parallel/parallel_job_async.h"
+
+#include <assert.h>
+
+#include "base/extreme.h"
+#include "planner/parallel/parallel_job_units.h"
+
+struct ticks {
+    struct parallel_job *s;
+    uint64_t microbatches; /* that are written down: those between are repetitions */
+};
+
+/* --- rounds --------------------------------------------------------------------------------- */
+
+uint32_t parallel_job_async_tick(struct parallel_job *s)
+{
+    for (uint32_t p = 0; p < s->parallel->pipeline; p++) {
+        struct parallel_job_stage *own = &s->stages[p], *front = own - 1;
+        own->lag = (parallel_depth(s->parallel, p) - 1) * own->turns;
+        own->start = p > 0 ? front->start + (front->turns > own->turns ? front->lag - own->lag : 0) : 0;
+    }
+    return s->stages[0].lag + 1;
+}
+
+/* Microbatches of an update of the stage, of all replicas that take turns. */
+static uint64_t round_of(const struct parallel_job *s, uint32_t stage)
+{
+    return parallel_microbatches(s->job, stage) * s->stages[stage].turns;
+}
+
+/* Of its runs the first; those of a stage are [first_run(stage), first_run(stage + 1)). */
+static uint32_t first_run(const struct parallel_job *s, uint32_t stage)
+{
+    return stage * parallel_buckets(s->parallel);
+}
+
+/* Of the whole training; of ranks that go in step each counts once. */
+static uint64_t all_microbatches(const struct parallel_job *s)
+{
+    return s->job->minibatches * (s->job->microbatches / s->parallel->data);
+}
+
+/* --- versions ------------------------------------------------------------------------------- */
+
+/* The last round that reads the version; false: none does. */
+static bool last_reader(const struct ticks *t, uint32_t r, uint64_t version, uint64_t *out)
+{
+    uint64_t reader = version + t->s->of[r].versions - 1, last = t->microbatches / round_of(t->s, t->s->of[r].stage) - 1;
+    if (reader > last && version > 0) return false;
+    *out = reader < last ? reader : last;
+    return true;
+}
+
+static void read_for_pass(struct ticks *t, uint32_t r, uint64_t microbatch, bool backward)
+{
+    struct parallel_job_run *run = &t->s->of[r];
+    uint64_t size = round_of(t->s, run->stage), round = microbatch / size, staleness = run->versions - 1, last;
+    run->version = round > staleness ? round - staleness : 0;
+    bool ends_round = backward && microbatch % size >= size - t->s->stages[run->stage].turns; /* of this replica */
+    run->version_ends = ends_round && last_reader(t, r, run->version, &last) && last == round && run->version < round;
+}
+
+/* A minibatch ends with the first stage's; where that has another pace, with its last pass. */
+static void update(struct ticks *t, uint32_t r, uint64_t round)
+{
+    struct parallel_job_run *run = &t->s->of[r];
+    uint64_t last;
+    run->version = round;
+    run->version_ends = run->versions > 1 && (!last_reader(t, r, round, &last) || last == round);
+    parallel_job_emit_update(t->s, r, r == 0 && !parallel_has_own_pace(t->s->parallel));
+}
+
+/* In the order in which their gradients were complete. */
+static void update_stage(struct ticks *t, uint32_t stage, uint64_t round)
+{
+    for (uint32_t r = first_run(t->s, stage + 1); r-- > first_run(t->s, stage);) update(t, r, round);
+}
+
+/* --- ticks ---------------------------------------------------------------------------------- */
+
+static struct pipeline_step step_of(const struct ticks *t, uint32_t pass, uint32_t r, uint64_t microbatch)
+{
+    return (struct pipeline_step){.pass = pass, .run = r, .microbatch = (uint32_t)(microbatch % t->s->microbatches)};
+}
+
+static void forward_over(struct ticks *t, uint32_t r, uint64_t microbatch)
+{
+    struct parallel_job *s = t->s;
+    struct pipeline_step step = step_of(t, PIPELINE_FORWARD, r, microbatch);
+    s->turn = microbatch;
+    read_for_pass(t, r, microbatch, false);
+    parallel_job_take_turn(s, r, PARALLEL_JOB_ACTIVATIONS, step.microbatch);
+    if (r + 1 < s->runs) parallel_job_take_turn(s, r + 1, PARALLEL_JOB_BOUNDARY, step.microbatch);
+    parallel_job_emit_pass(s, &step);
+}
+
+static void backward_over(struct ticks *t, uint32_t r, uint64_t microbatch)
+{
+    struct parallel_job *s = t->s;
+    struct pipeline_step step = step_of(t, PIPELINE_BACKWARD, r, microbatch);
+    s->turn = microbatch;
+    read_for_pass(t, r, microbatch, true);
+    if (r > 0) parallel_job_take_turn(s, r, PARALLEL_JOB_GRADIENT, step.microbatch);
+    parallel_job_emit_pass(s, &step);
+}
+
+static void forward(struct ticks *t, uint32_t stage, uint64_t microbatch)
+{
+    for (uint32_t r = first_run(t->s, stage); r < first_run(t->s, stage + 1); r++) forward_over(t, r, microbatch);
+}
+
+static void backward(struct ticks *t, uint32_t stage, uint64_t microbatch)
+{
+    struct parallel_job *s = t->s;
+    uint64_t size = round_of(s, stage), round = microbatch / size;
+    bool lagging = s->parallel->schedule == PIPELINE_2BW, complete = microbatch % size == size - 1;
+    if (lagging && microbatch % size == 0 && round > 0) update_stage(t, stage, round - 1);
+    for (uint32_t r = first_run(s, stage + 1); r-- > first_run(s, stage);) {
+        backward_over(t, r, microbatch);
+        if (complete && s->of[r].joins) parallel_job_emit_reduce(s, r);
+    }
+    if (complete && (!lagging || microbatch + 1 == t->microbatches)) update_stage(t, stage, round);
+}
+
+static void emit_ticks(struct ticks *t, uint64_t first, uint64_t end)
+{
+    const struct parallel_job *s = t->s;
+    for (uint64_t n = first; n < end; n++) {
+        for (uint32_t p = 0; p < s->parallel->pipeline; p++)
+            if (n >= s->stages[p].start && n - s->stages[p].start < t->microbatches)
+                forward(t, p, n - s->stages[p].start);
+        for (uint32_t p = s->parallel->pipeline; p-- > 0;) {
+            uint64_t back = s->stages[p].start + s->stages[p].lag;
+            if (n >= back && n - back < t->microbatches) backward(t, p, n - back);
+        }
+    }
+}
+
+/* --- a training ----------------------------------------------------------------------------- */
+
+/* The least common multiple; `most` and above: of no interest. */
+static uint64_t common_multiple(uint64_t a, uint64_t b, uint64_t most)
+{
+    uint64_t x = a, y = b;
+    while (y > 0) {
+        uint64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return a / x >= most / b ? most : a / x * b;
+}
+
+static uint64_t period_of(const struct parallel_job *s, uint64_t most)
+{
+    uint64_t period = s->parallel->schedule == PIPELINE_2BW ? 2 * round_of(s, 0) : 1;
+    for (uint32_t r = 0; r < s->runs; r++)
+        for (uint32_t i = 0; i < PARALLEL_JOB_THINGS; i++) {
+            const struct parallel_job_pool *pool = &s->of[r].pools[i];
+            if (pool->made > 0)
+                period = common_multiple(period, (uint64_t)parallel_job_stage_of(s, r)->turns * pool->made, most);
+            if (pool->front > 0)
+                period = common_multiple(period, (uint64_t)parallel_job_stage_of(s, r - 1)->turns * pool->front, most);
+        }
+    return period;
+}
+
+void parallel_job_async_emit(struct parallel_job *s)
+{
+    uint64_t all = all_microbatches(s), fill = 0, tail = 0;
+    /* until all stages pass back over rounds that read no longer the first version; the last round of ticks sees the
+     * end come */
+    for (uint32_t p = 0; p < s->parallel->pipeline; p++) {
+        const struct parallel_job_stage *stage = &s->stages[p];
+        uint64_t size = round_of(s, p), stale = parallel_staleness(s->parallel, first_run(s, p));
+        fill = max_u64(fill, stale * size + stage->start + stage->lag + 1);
+        tail = max_u64(tail, size);
+    }
+    uint64_t period = period_of(s, all), repeats = 1;
+    if (all > fill + tail + period) repeats = (all - fill - tail) / period;
+    uint64_t written = all - (repeats - 1) * period;
+    struct ticks t = {.s = s, .microbatches = written};
+    for (uint32_t p = 0; p < s->parallel->pipeline; p++) assert(written % round_of(s, p) == 0);
+    if (repeats > 1) {
+        emit_ticks(&t, 0, fill);
+        plan_builder_segment(s->builder, 1);
+        emit_ticks(&t, fill, fill + period);
+        plan_builder_segment(s->builder, (uint32_t)repeats);
+    }
+    emit_ticks(&t, repeats > 1 ? fill + period : 0, written + s->stages[0].lag);
+    plan_builder_segment(s->builder, 1);
+    for (uint32_t r = 0; r < s->runs; r++) s->of[r].version = written / round_of(s, s->of[r].stage); /* what is stored */
+}
+
+/* What a stage that blocks waits for in a tick: boundaries from the one in front, gradients from the one behind. */
+static double held_s(const struct parallel_job *s, uint32_t stage)
+{
+    double seconds = 0;
+    if (!s->parallel->blocking) return 0;
+    if (stage > 0) seconds += s->times.runs[first_run(s, stage) - 1].send_s;
+    if (stage + 1 < s->parallel->pipeline) seconds += s->times.runs[first_run(s, stage + 1) - 1].send_s;
+    return seconds;
+}
+
+double parallel_job_async_estimate_s(const struct parallel_job *s)
+{
+    double fill_s = 0, slowest_s = 0;
+    for (uint32_t p = 0; p < s->parallel->pipeline; p++) {
+        double stage_s = 0;
+        for (uint32_t r = first_run(s, p); r < first_run(s, p + 1); r++) {
+            const struct pipeline_times *times = &s->times.runs[r];
+            stage_s += times->pass_s[PIPELINE_FORWARD] + times->pass_s[PIPELINE_BACKWARD];
+            fill_s += 2 * times->send_s;
+        }
+        fill_s += stage_s;
+        slowest_s = max_s(slowest_s, (stage_s + held_s(s, p)) / s->stages[p].turns);
+    }
+    return fill_s + (double)(all_microbatches(s) - 1) * slowest_s +
+           (double)parallel_updates(s->job, 0) * s->times.update_s;
+}

@@ -1,0 +1,471 @@
+/*
+ * The order of a minibatch is walked once without making anything, to count variants. Every minibatch gives
+ * back all that it takes, so each is like the first.
+ *
+ * Rings. A pass frees its slot of weights when it has computed, and the gather for the pass `prefetch` ahead
+ * takes that one: `prefetch` + 1 slots, all in use. A gradient is made while the one before it is reduced: two.
+ * What comes from storage is read while the one before it goes on: two.
+ */
+#include "planner/parallel/parallel_job_layout.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/extreme.h"
+#include "base/size.h"
+#include "base/text/quantity.h"
+#include "base/try.h"
+#include "models/job/parallel_memory.h"
+
+enum { GRADIENT_SLOTS = 2, STAGED_SLOTS = 2 };
+
+/* --- sizes ---------------------------------------------------------------------------------- */
+
+/* A slice's things have room for those of any. */
+static void size_run(struct parallel_job *s, uint32_t r)
+{
+    struct parallel_job_run *run = &s->of[r];
+    run->layers = parallel_layers(s->job, r);
+    run->stage = parallel_place(s->parallel, r).stage;
+    struct rank_state state = parallel_state(s->job, run->layers);
+    struct rank_state whole = parallel_whole_state(s->job, run->layers);
+    run->state_bytes = state.weight_bytes + state.state_bytes;
+    run->gradient_bytes = state.gradient_bytes;
+    run->whole_weight_bytes = whole.weight_bytes;
+    run->whole_gradient_bytes = whole.gradient_bytes;
+    run->host = parallel_host_state(s->job, run->layers);
+    run->gathers = parallel_fetches_weights(s->parallel) && whole.weight_bytes > 0;
+    run->scatters = (parallel_splits(s->parallel, ZERO_GRADIENTS) || parallel_offloads(s->parallel)) &&
+                    whole.gradient_bytes > 0;
+    run->tied = parallel_joins_run(s->job, r);
+    run->joins = parallel_replicas(s->parallel, run->stage) > 1 && whole.gradient_bytes > 0;
+    if (pipeline_is_asynchronous(s->parallel->schedule)) {
+        run->versions = parallel_staleness(s->parallel, r) + 1;
+        run->version_bytes = state.weight_bytes;
+        run->state_bytes = state.state_bytes;
+    }
+    for (uint32_t slice = 0; slice < parallel_slices(s->parallel); slice++) {
+        struct job job = parallel_slice(s->job, slice);
+        run->workspace_bytes = max_u64(run->workspace_bytes, parallel_workspace_bytes(&job, run->layers));
+        uint64_t kept = parallel_kept_bytes(&job, run->layers, false);
+        run->pools[PARALLEL_JOB_ACTIVATIONS].bytes = max_u64(run->pools[PARALLEL_JOB_ACTIVATIONS].bytes, kept);
+        if (r == 0) continue;
+        uint64_t boundary = parallel_boundary_bytes(&job, run->layers.first - 1);
+        run->pools[PARALLEL_JOB_BOUNDARY].bytes = max_u64(run->pools[PARALLEL_JOB_BOUNDARY].bytes, boundary);
+        run->pools[PARALLEL_JOB_GRADIENT].bytes = run->pools[PARALLEL_JOB_BOUNDARY].bytes;
+    }
+}
+
+uint64_t parallel_job_range_bytes(uint64_t bytes)
+{
+    return size_align(bytes > 0 ? bytes : 1, MEMORY_ALIGNMENT);
+}
+
+/* A ring's slots for one more pass over a run with so many bytes; never more than `most`. */
+static void widen(struct parallel_job_ring *ring, uint64_t bytes, uint32_t most)
+{
+    if (parallel_job_range_bytes(bytes) > ring->bytes) ring->bytes = parallel_job_range_bytes(bytes);
+    if (ring->slots < most) ring->slots++;
+}
+
+/* Links each step to the next of its stage that gathers, and counts what rings hold. */
+static enum status size_rings(struct parallel_job *s, struct arena *arena, struct error *err)
+{
+    uint64_t none = s->order.count;
+    enum status status = ARENA_NEW(arena, s->order.count, s->gathering_behind, err);
+    if (status) return status;
+    for (uint32_t stage = 0; stage < s->parallel->pipeline; stage++) s->stages[stage].first_gathering = none;
+    for (uint64_t i = s->order.count; i-- > 0;) {
+        const struct pipeline_step *step = &s->order.steps[i];
+        const struct parallel_job_run *run = &s->of[step->run];
+        struct parallel_job_stage *stage = &s->stages[run->stage];
+        stage->steps++;
+        s->gathering_behind[i] = stage->first_gathering;
+        if (run->scatters && parallel_job_makes_gradient(step->pass))
+            widen(&stage->gradients, run->whole_gradient_bytes, GRADIENT_SLOTS);
+        if (!run->gathers || !parallel_job_uses_weights(step->pass)) continue;
+        widen(&stage->weights, run->whole_weight_bytes, s->parallel->prefetch + 1);
+        stage->first_gathering = i;
+    }
+    return STATUS_OK;
+}
+
+static enum status make_pools(struct parallel_job *s, struct arena *arena, struct error *err)
+{
+    size_t cells = (size_t)s->runs * PARALLEL_JOB_THINGS * s->microbatches;
+    size_t passes = (size_t)PIPELINE_PASSES * s->microbatches;
+    uint32_t *next;
+    struct parallel_job_variant *variants;
+    struct parallel_job_cached_pass *emitted;
+    TRY(ARENA_NEW(arena, 2 * cells, next, err));
+    TRY(ARENA_NEW(arena, cells, variants, err));
+    TRY(ARENA_NEW(arena, s->runs * passes, emitted, err));
+    for (uint32_t r = 0; r < s->runs; r++) s->of[r].emitted = emitted + r * passes;
+    for (uint32_t r = 0; r < s->runs; r++)
+        for (uint32_t t = 0; t < PARALLEL_JOB_THINGS; t++, next += 2 * s->microbatches, variants += s->microbatches) {
+            struct parallel_job_pool *pool = &s->of[r].pools[t];
+            pool->variant_of = next;
+            pool->free = next + s->microbatches;
+            pool->variants = variants;
+            pool->variant_room = s->microbatches;
+        }
+    return STATUS_OK;
+}
+
+enum status parallel_job_size(struct parallel_job *s, struct arena *arena, struct error *err)
+{
+    for (uint32_t r = 0; r < s->runs; r++) size_run(s, r);
+    enum status status = make_pools(s, arena, err);
+    return status ? status : size_rings(s, arena, err);
+}
+
+/* --- variants ------------------------------------------------------------------------------- */
+
+enum { WORD_BITS = 32 };
+
+static void take_variant(struct parallel_job_pool *pool, uint32_t microbatch)
+{
+    uint32_t word = 0;
+    if (pool->free_count == 0) {
+        pool->variant_of[microbatch] = pool->made++;
+        return;
+    }
+    while (pool->free[word] == 0) word++;
+    pool->variant_of[microbatch] = word * WORD_BITS + (uint32_t)__builtin_ctz(pool->free[word]);
+    pool->free[word] &= pool->free[word] - 1;
+    pool->free_count--;
+}
+
+static void give_variant_back(struct parallel_job_pool *pool, uint32_t microbatch)
+{
+    uint32_t variant = pool->variant_of[microbatch];
+    pool->free[variant / WORD_BITS] |= UINT32_C(1) << variant % WORD_BITS;
+    pool->free_count++;
+}
+
+void parallel_job_take_turn(struct parallel_job *s, uint32_t r, enum parallel_job_thing thing, uint32_t in_table)
+{
+    struct parallel_job_pool *pool = &s->of[r].pools[thing];
+    if (pool->made == 0) return;
+    pool->variant_of[in_table] = (uint32_t)(s->turn / parallel_job_stage_of(s, r)->turns % pool->made);
+    if (pool->front == 0) return;
+    uint32_t place_in_front = (uint32_t)(s->turn / parallel_job_stage_of(s, r - 1)->turns % pool->front);
+    pool->variant_of[in_table] = pool->variant_of[in_table] * pool->front + place_in_front;
+}
+
+static void take(struct parallel_job *s, uint32_t r, enum parallel_job_thing thing, uint32_t microbatch)
+{
+    if (s->parallel->replicated > 0) parallel_job_take_turn(s, r, thing, microbatch);
+    else take_variant(&s->of[r].pools[thing], microbatch);
+}
+
+void parallel_job_acquire(struct parallel_job *s, const struct pipeline_step *step)
+{
+    uint32_t r = step->run, n = step->microbatch;
+    s->turn = n;
+    if (step->pass == PIPELINE_FORWARD) {
+        take(s, r, PARALLEL_JOB_ACTIVATIONS, n);
+        if (r + 1 < s->runs) take(s, r + 1, PARALLEL_JOB_BOUNDARY, n);
+    } else if (step->pass != PIPELINE_WEIGHT && r > 0) {
+        take(s, r, PARALLEL_JOB_GRADIENT, n);
+    }
+}
+
+void parallel_job_release(struct parallel_job *s, const struct pipeline_step *step)
+{
+    uint32_t r = step->run, n = step->microbatch;
+    if (!parallel_job_makes_gradient(step->pass) || s->parallel->replicated > 0) return;
+    give_variant_back(&s->of[r].pools[PARALLEL_JOB_ACTIVATIONS], n);
+    if (r > 0) give_variant_back(&s->of[r].pools[PARALLEL_JOB_BOUNDARY], n);
+    if (r + 1 < s->runs) give_variant_back(&s->of[r + 1].pools[PARALLEL_JOB_GRADIENT], n);
+}
+
+static void count_variants(struct parallel_job *s)
+{
+    for (uint64_t i = 0; i < s->order.count; i++) {
+        parallel_job_acquire(s, &s->order.steps[i]);
+        parallel_job_release(s, &s->order.steps[i]);
+    }
+    for (uint32_t r = 0; r < s->runs; r++)
+        for (uint32_t t = 0; t < PARALLEL_JOB_THINGS; t++) assert(s->of[r].pools[t].free_count == s->of[r].pools[t].made);
+}
+
+/* Is the boundary of the run between two of its stage? */
+static bool stays_on_stage(const struct parallel_job *s, uint32_t r)
+{
+    return r > 0 && s->of[r - 1].stage == s->of[r].stage;
+}
+
+/* Of what is made on one stage and used `ticks` later on another: how many each replica has made by then. */
+static uint32_t waiting(uint32_t ticks, const struct parallel_job_stage *stage)
+{
+    return ticks / stage->turns + 1;
+}
+
+static void count_passed_on(const struct parallel_job *s, uint32_t r, enum parallel_job_thing thing, uint32_t own,
+                            uint32_t front)
+{
+    struct parallel_job_pool *pool = &s->of[r].pools[thing];
+    bool same = own == front && parallel_job_stage_of(s, r)->turns == parallel_job_stage_of(s, r - 1)->turns;
+    pool->made = own;
+    pool->front = same ? 0 : front;
+}
+
+/*
+ * Asynchronous schedules: a replica keeps parallel_depth() microbatches. The boundary of one more is fetched while it
+ * passes back over the oldest; a gradient is fetched while the one before it is used. Both wait where they were made;
+ * one gradient more for a replica that is behind, where stages have their own numbers of these. Between buckets of a stage
+ * nothing is fetched, and a gradient is used by the next pass.
+ */
+static void count_under_way(struct parallel_job *s)
+{
+    for (uint32_t r = 0; r < s->runs; r++) {
+        uint32_t stage = s->of[r].stage, kept = parallel_depth(s->parallel, stage);
+        const struct parallel_job_stage *own = &s->stages[stage], *front = own - 1;
+        s->of[r].pools[PARALLEL_JOB_ACTIVATIONS].made = kept;
+        if (r == 0) continue;
+        if (stays_on_stage(s, r)) {
+            s->of[r].pools[PARALLEL_JOB_BOUNDARY].made = kept;
+            s->of[r].pools[PARALLEL_JOB_GRADIENT].made = 1;
+            continue;
+        }
+        uint32_t boundaries = waiting(own->start - front->start, front);
+        uint32_t gradients = waiting(front->start + front->lag - own->start - own->lag, own);
+        count_passed_on(s, r, PARALLEL_JOB_BOUNDARY, kept + 1, max_u32(boundaries, parallel_depth(s->parallel, stage - 1)));
+        count_passed_on(s, r, PARALLEL_JOB_GRADIENT, max_u32(gradients, 2) + (own->turns != front->turns), 2);
+    }
+}
+
+/* Which passes a thing of a run is there between. */
+static const struct {
+    uint32_t made_by, used_by;     /* enum pipeline_pass */
+    uint32_t made_ahead, used_ahead; /* 1: on the run in front */
+} lives[PARALLEL_JOB_THINGS] = {
+    [PARALLEL_JOB_ACTIVATIONS] = {PIPELINE_FORWARD, PIPELINE_BACKWARD, 0, 0},
+    [PARALLEL_JOB_BOUNDARY] = {PIPELINE_FORWARD, PIPELINE_BACKWARD, 1, 0},
+    [PARALLEL_JOB_GRADIENT] = {PIPELINE_BACKWARD, PIPELINE_BACKWARD, 0, 1},
+};
+
+/* Of a minibatch whose microbatches `turns` replicas take in turn, each from the oldest that it still has to the newest:
+ * the most places that one needs. Scratch: `used`, a flag for each microbatch; `oldest`, a number for each replica. */
+static uint32_t count_places(const struct parallel_job *s, uint32_t r, enum parallel_job_thing thing, uint32_t turns,
+                             uint32_t *used, uint32_t *oldest)
+{
+    uint32_t most = 0;
+    memset(used, 0, s->microbatches * sizeof *used);
+    for (uint32_t d = 0; d < turns; d++) oldest[d] = d;
+    for (uint64_t i = 0; i < s->order.count; i++) {
+        const struct pipeline_step *step = &s->order.steps[i];
+        uint32_t n = step->microbatch, d = n % turns;
+        if (step->pass == lives[thing].made_by && step->run == r - lives[thing].made_ahead && n >= oldest[d])
+            most = max_u32(most, (n - oldest[d]) / turns + 1);
+        if (step->pass != lives[thing].used_by || step->run != r - lives[thing].used_ahead) continue;
+        used[n] = 1;
+        while (oldest[d] < s->microbatches && used[oldest[d]]) oldest[d] += turns;
+    }
+    return most;
+}
+
+/* Synchronous schedules where stages take turns. */
+static void count_in_turn(struct parallel_job *s)
+{
+    for (uint32_t r = 0; r < s->runs; r++)
+        for (uint32_t t = 0; t < PARALLEL_JOB_THINGS; t++) {
+            struct parallel_job_pool *pool = &s->of[r].pools[t]; /* its tables are not in use yet */
+            if (r == 0 && t != PARALLEL_JOB_ACTIVATIONS) continue;
+            uint32_t own = count_places(s, r, t, parallel_job_stage_of(s, r)->turns, pool->variant_of, pool->free);
+            pool->made = own;
+            if (t == PARALLEL_JOB_ACTIVATIONS) continue;
+            uint32_t front = count_places(s, r, t, parallel_job_stage_of(s, r - 1)->turns, pool->variant_of, pool->free);
+            count_passed_on(s, r, t, own, front);
+        }
+}
+
+/* --- places --------------------------------------------------------------------------------- */
+
+static uint64_t reserve(struct parallel_job_stage *stage, uint64_t bytes)
+{
+    uint64_t offset = stage->end;
+    stage->end += bytes;
+    return offset;
+}
+
+/* Of the devices of a stage. */
+static uint64_t least_memory(const struct parallel_job *s, const struct parallel_job_stage *stage)
+{
+    const struct plan_gang *gang = &s->plan->gangs[stage->gang];
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < plan_gang_size(gang); i++)
+        least = min_u64(least, s->plan->hardware.devices[s->plan->gang_devices[gang->first + i]].memory_bytes);
+    return least;
+}
+
+static void place_ring(struct parallel_job_stage *stage, struct parallel_job_ring *ring)
+{
+    ring->offset = reserve(stage, ring->slots * ring->bytes);
+}
+
+/* In an arena of host memory that each rank has for itself. */
+static void place_staged(struct parallel_job *s, uint32_t index)
+{
+    struct parallel_job_stage *stage = &s->stages[index];
+    struct parallel_job_ring *weights = &stage->staged_weights, *states = &stage->staged_states;
+    stage->staged_end = s->staged_base_bytes;
+    if (!s->parallel->storage) return;
+    for (uint32_t r = 0; r < s->runs; r++) {
+        const struct rank_state *host = &s->of[r].host;
+        if (s->of[r].stage != index) continue;
+        weights->bytes = max_u64(weights->bytes, parallel_job_range_bytes(host->weight_bytes));
+        states->bytes = max_u64(states->bytes, parallel_job_range_bytes(host->weight_bytes + host->state_bytes));
+    }
+    weights->slots = states->slots = STAGED_SLOTS;
+    weights->offset = stage->staged_end;
+    states->offset = weights->offset + weights->slots * weights->bytes;
+    stage->staged_end = states->offset + states->slots * states->bytes;
+}
+
+/* Runs that take turns in places for activations. Those that keep nothing do not, nor those that are computed again, nor
+ * the last one if it is larger than all others, which the head of a network makes it: it stays in any case. */
+static uint32_t find_turns(struct parallel_job *s, uint32_t *turns, uint64_t *each)
+{
+    uint32_t count = 0, last = s->runs - 1;
+    *each = 1;
+    for (uint32_t r = 0; r < s->runs; r++) {
+        uint64_t bytes = s->of[r].pools[PARALLEL_JOB_ACTIVATIONS].bytes, range = parallel_job_range_bytes(bytes);
+        bool again = s->parallel->chosen > 0 && s->parallel->choices[r] == PARALLEL_AGAIN;
+        if (bytes == 0 || again || (r == last && range > *each)) continue;
+        *each = max_u64(*each, range);
+        turns[count++] = r;
+    }
+    return count;
+}
+
+/* As many places as fit; at least those that come back ahead of their passes, whose places others have had.
+ * s->completed is scratch here. */
+static void place_swapped(struct parallel_job *s, struct parallel_job_stage *stage)
+{
+    uint32_t *turns = s->completed;
+    uint64_t each, have = least_memory(s, stage);
+    uint32_t count = find_turns(s, turns, &each), least = min_u32(count, s->parallel->prefetch + 1), t = 0;
+    for (uint32_t r = 0; r < s->runs; r++) {
+        struct parallel_job_pool *pool = &s->of[r].pools[PARALLEL_JOB_ACTIVATIONS];
+        if (t < count && turns[t] == r) t++;
+        else pool->offset[0] = reserve(stage, parallel_job_range_bytes(pool->bytes));
+    }
+    uint64_t fit = have > stage->end ? (have - stage->end) / each : 0;
+    uint32_t places = fit < least ? least : fit < count ? (uint32_t)fit : count;
+    uint64_t offset = reserve(stage, places * each);
+    for (t = 0; t < count; t++) {
+        s->of[turns[t]].pools[PARALLEL_JOB_ACTIVATIONS].offset[0] = offset + t % places * each;
+        s->of[turns[t]].swaps = t + places < count;
+    }
+}
+
+/*
+ * Of one stage with several runs, each boundary's gradient is made by the pass that uses up the one behind it: two places
+ * that they take in turn do for all. So it is where passes back over a microbatch follow each other run by run, as over
+ * buckets; where some of these gradients wait (backward passes in two, say) each run has places of its own.
+ */
+static bool gradients_alternate(const struct parallel_job *s)
+{
+    uint32_t live[2] = {0, 0};
+    if (parallel_buckets(s->parallel) > 1) return true;
+    if (s->parallel->pipeline > 1) return false;
+    for (uint64_t i = 0; i < s->order.count; i++) {
+        const struct pipeline_step *step = &s->order.steps[i];
+        uint32_t r = step->run;
+        if (step->pass != PIPELINE_FORWARD && step->pass != PIPELINE_WEIGHT && r > 0 && live[r % 2]++ > 0) return false;
+        if (parallel_job_makes_gradient(step->pass) && r + 1 < s->runs) live[(r + 1) % 2]--;
+    }
+    return true;
+}
+
+static void place_alternating(struct parallel_job *s, uint32_t index)
+{
+    uint64_t each = 0;
+    uint32_t places = 0;
+    for (uint32_t r = 1; r < s->runs; r++) {
+        if (s->of[r].stage != index || !stays_on_stage(s, r)) continue;
+        each = max_u64(each, parallel_job_range_bytes(s->of[r].pools[PARALLEL_JOB_GRADIENT].bytes));
+        places = min_u32(places + 1, 2);
+    }
+    uint64_t offset = reserve(&s->stages[index], places * each);
+    for (uint32_t r = 1; r < s->runs; r++)
+        if (s->of[r].stage == index && stays_on_stage(s, r))
+            s->of[r].pools[PARALLEL_JOB_GRADIENT].offset[0] = offset + r % places * each;
+}
+
+static void place_stage(struct parallel_job *s, uint32_t index)
+{
+    bool alternate = gradients_alternate(s);
+    struct parallel_job_stage *stage = &s->stages[index];
+    uint64_t workspace = 0;
+    stage->end = s->base_bytes;
+    for (uint32_t r = 0; r < s->runs; r++) {
+        struct parallel_job_run *run = &s->of[r];
+        if (run->stage != index) continue;
+        run->state_offset = reserve(stage, parallel_job_range_bytes(run->state_bytes));
+        run->gradient_offset = reserve(stage, parallel_job_range_bytes(run->gradient_bytes));
+        run->version_offset = reserve(stage, run->versions * parallel_job_range_bytes(run->version_bytes));
+        if (run->workspace_bytes > workspace) workspace = run->workspace_bytes;
+    }
+    stage->workspace_offset = reserve(stage, parallel_job_range_bytes(workspace));
+    place_ring(stage, &stage->weights);
+    place_ring(stage, &stage->gradients);
+    for (uint32_t r = 0; r < s->runs; r++)
+        for (uint32_t t = 0; t < PARALLEL_JOB_THINGS; t++) {
+            struct parallel_job_pool *pool = &s->of[r].pools[t];
+            uint64_t each = parallel_job_range_bytes(pool->bytes);
+            bool own = s->of[r].stage == index, swapped = s->parallel->swap && t == PARALLEL_JOB_ACTIVATIONS;
+            if (alternate && t == PARALLEL_JOB_GRADIENT && stays_on_stage(s, r)) continue;
+            if (own && !swapped) pool->offset[0] = reserve(stage, pool->made * each);
+            if (!own && t != PARALLEL_JOB_ACTIVATIONS && r > 0 && s->of[r - 1].stage == index)
+                pool->offset[1] = reserve(stage, (pool->front > 0 ? pool->front : pool->made) * each);
+        }
+    if (alternate) place_alternating(s, index);
+    if (s->parallel->swap) place_swapped(s, stage);
+}
+
+static enum status check_memory(const struct parallel_job *s, uint32_t index, struct error *err)
+{
+    const struct parallel_job_stage *stage = &s->stages[index];
+    const struct plan_gang *gang = &s->plan->gangs[stage->gang];
+    for (uint32_t i = 0; i < plan_gang_size(gang); i++) {
+        uint32_t device = s->plan->gang_devices[gang->first + i];
+        uint64_t have = s->plan->hardware.devices[device].memory_bytes;
+        char need_text[QUANTITY_TEXT_BYTES], have_text[QUANTITY_TEXT_BYTES];
+        if (stage->end <= have) continue;
+        return error_set(err, STATUS_INFEASIBLE,
+                         "job '%s' needs %s on each device of stage %" PRIu32 ", and device %" PRIu32
+                         " has %s (%" PRIu64 " bytes missing)",
+                         s->job->name, quantity_text((double)stage->end, DIMENSION_BYTES, need_text), index, device,
+                         quantity_text((double)have, DIMENSION_BYTES, have_text), stage->end - have);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_swapped(const struct parallel_job *s, struct error *err)
+{
+    for (uint32_t r = 0; r < s->runs; r++)
+        if (s->of[r].swaps && !s->of[r].gathers)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "job '%s' swaps the activations of run %" PRIu32
+                             ", which has no weights (expected some: they come back together)",
+                             s->job->name, r);
+    return STATUS_OK;
+}
+
+enum status parallel_job_lay_out(struct parallel_job *s, struct error *err)
+{
+    if (pipeline_is_asynchronous(s->parallel->schedule)) count_under_way(s);
+    else if (s->parallel->replicated > 0) count_in_turn(s);
+    else count_variants(s);
+    for (uint32_t stage = 0; stage < s->parallel->pipeline; stage++) {
+        place_stage(s, stage);
+        place_staged(s, stage);
+        enum status status = check_memory(s, stage, err);
+        if (status) return status;
+    }
+    return check_swapped(s, err);
+}

@@ -1,0 +1,321 @@
+/* See parallel_job_recompute.h. */
+#include "planner/parallel/parallel_job_recompute.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/extreme.h"
+#include "base/try.h"
+#include "models/cost/cost.h"
+
+enum { GRADIENT_SLOTS = 2, RUNS_MAX = PARALLEL_CUTS_MAX, STEPS_MAX = 2 * RUNS_MAX };
+
+static bool is_again(const char *choices, uint32_t r) { return choices[r] == PARALLEL_AGAIN; }
+
+/* --- places ----------------------------------------------------------------------------------- */
+
+/* Runs that take turns in places, in order, and how many places there are. */
+struct turns {
+    uint32_t of[RUNS_MAX]; /* a run's; RUNS_MAX: it takes none */
+    uint32_t runs[RUNS_MAX];
+    uint32_t count, places;
+};
+
+/* Like planner/parallel/parallel_job_layout.c: the last run stays where it is larger than all others. */
+static bool find_places(const struct choose_problem *p, const char *choices, struct turns *out)
+{
+    uint64_t each = 1, own = 0, work = 0;
+    out->count = 0;
+    for (uint32_t r = 0; r < p->count; r++) {
+        bool again = is_again(choices, r);
+        uint64_t kept = p->runs[r].kept_bytes[again], range = parallel_job_range_bytes(kept);
+        work = max_u64(work, p->runs[r].work_bytes[again]);
+        out->of[r] = RUNS_MAX;
+        if (kept == 0 || again || (r + 1 == p->count && range > each)) {
+            own += range;
+            continue;
+        }
+        each = max_u64(each, range);
+        out->of[r] = out->count;
+        out->runs[out->count++] = r;
+    }
+    uint64_t taken = own + parallel_job_range_bytes(work), fit = p->have_bytes > taken ? (p->have_bytes - taken) / each : 0;
+    out->places = fit < out->count ? (uint32_t)fit : out->count;
+    return p->have_bytes >= taken && out->places >= min_u32(out->count, p->slots);
+}
+
+/* --- the clock -------------------------------------------------------------------------------- */
+
+struct clock {
+    const struct choose_problem *problem;
+    const char *choices;
+    struct turns turns;
+    double compute_s, up_s, down_s;            /* when each stream is free */
+    double passed_s[STEPS_MAX], ready_s[STEPS_MAX]; /* of each step: it has computed; what it fetches is there */
+    double out_s[RUNS_MAX], back_s[RUNS_MAX];  /* of each run: its activations have left; its backward pass has ended */
+    double drained_s[RUNS_MAX];                /* of each backward pass in order: its gradient is down */
+    uint32_t fetching[STEPS_MAX], fetching_count, fetched; /* steps with weights, in order; how many were begun */
+};
+
+static uint32_t run_of(const struct clock *c, uint32_t step)
+{
+    uint32_t count = c->problem->count;
+    return step < count ? step : 2 * count - 1 - step;
+}
+
+static bool leaves(const struct clock *c, uint32_t r)
+{
+    return c->turns.of[r] < c->turns.count && c->turns.of[r] + c->turns.places < c->turns.count;
+}
+
+/* Weights for the next step that has some, and what left of its run's activations. */
+static void fetch_next(struct clock *c)
+{
+    if (c->fetched == c->fetching_count) return;
+    uint32_t at = c->fetched++, step = c->fetching[at], r = run_of(c, step);
+    const struct choose_run *run = &c->problem->runs[r];
+    if (at >= c->problem->slots) c->up_s = fmax(c->up_s, c->passed_s[c->fetching[at - c->problem->slots]]);
+    c->up_s += run->weights_s;
+    if (step >= c->problem->count && leaves(c, r)) {
+        uint32_t user = c->turns.runs[c->turns.of[r] + c->turns.places]; /* of the place, before it comes back */
+        c->up_s = fmax(c->up_s, fmax(c->out_s[r], c->back_s[user])) + run->copy_s[COPY_H2D];
+    }
+    c->ready_s[step] = c->up_s;
+}
+
+static void pass_forward(struct clock *c, uint32_t step)
+{
+    const struct choose_run *run = &c->problem->runs[step];
+    uint32_t turn = c->turns.of[step];
+    double begin_s = fmax(c->compute_s, c->ready_s[step]);
+    if (turn < c->turns.count && turn >= c->turns.places)
+        begin_s = fmax(begin_s, c->out_s[c->turns.runs[turn - c->turns.places]]);
+    c->compute_s = c->passed_s[step] = begin_s + run->forward_s;
+    if (leaves(c, step)) c->out_s[step] = c->down_s = fmax(c->down_s, c->compute_s) + run->copy_s[COPY_D2H];
+}
+
+static void pass_back(struct clock *c, uint32_t step)
+{
+    uint32_t r = run_of(c, step), at = step - c->problem->count;
+    const struct choose_run *run = &c->problem->runs[r];
+    double begin_s = fmax(c->compute_s, c->ready_s[step]);
+    if (at >= GRADIENT_SLOTS) begin_s = fmax(begin_s, c->drained_s[at - GRADIENT_SLOTS]);
+    c->compute_s = c->passed_s[step] = c->back_s[r] = begin_s + run->backward_s[is_again(c->choices, r)];
+    c->down_s = c->drained_s[at] = fmax(c->down_s, c->compute_s) + run->down_s;
+}
+
+double choose_clock_s(const struct choose_problem *problem, const char *choices, bool *fits)
+{
+    struct clock c = {.problem = problem, .choices = choices};
+    uint32_t steps = 2 * problem->count;
+    assert(problem->count <= RUNS_MAX && problem->slots > 0);
+    *fits = find_places(problem, choices, &c.turns);
+    for (uint32_t r = 0; r < problem->count && *fits; r++) *fits = problem->runs[r].gathers || !leaves(&c, r);
+    if (!*fits) return 0;
+    for (uint32_t step = 0; step < steps; step++)
+        if (problem->runs[run_of(&c, step)].gathers) c.fetching[c.fetching_count++] = step;
+    for (uint32_t slot = 0; slot < problem->slots; slot++) fetch_next(&c);
+    for (uint32_t step = 0; step < steps; step++) {
+        if (step < problem->count) pass_forward(&c, step);
+        else pass_back(&c, step);
+        if (problem->runs[run_of(&c, step)].gathers) fetch_next(&c);
+    }
+    return fmax(c.compute_s, c.down_s);
+}
+
+/* --- the search ------------------------------------------------------------------------------- */
+
+struct search {
+    const struct choose_problem *problem;
+    uint32_t may[RUNS_MAX], may_count; /* runs that have something to compute again */
+    char best[RUNS_MAX];
+    double best_s;
+    bool any;
+};
+
+/* Kept, if it is shorter than all before. */
+static bool try_choices(struct search *s, const char *choices)
+{
+    bool fits;
+    double seconds = choose_clock_s(s->problem, choices, &fits);
+    if (!fits || (s->any && seconds >= s->best_s)) return false;
+    memcpy(s->best, choices, s->problem->count);
+    s->best_s = seconds;
+    return s->any = true;
+}
+
+static void try_all(struct search *s)
+{
+    char choices[RUNS_MAX];
+    memset(choices, PARALLEL_SWAPPED, sizeof choices);
+    for (uint32_t set = 0; set < UINT32_C(1) << s->may_count; set++) {
+        for (uint32_t i = 0; i < s->may_count; i++)
+            choices[s->may[i]] = set >> i & 1 ? PARALLEL_AGAIN : PARALLEL_SWAPPED;
+        try_choices(s, choices);
+    }
+}
+
+/* Of the runs that may be: the first k, the last k, every k-th, and all but every k-th. */
+enum { FAMILIES = 4 };
+static void try_family(struct search *s, uint32_t family)
+{
+    for (uint32_t k = 0; k <= s->may_count; k++) {
+        char choices[RUNS_MAX];
+        memset(choices, PARALLEL_SWAPPED, sizeof choices);
+        for (uint32_t i = 0; i < s->may_count; i++) {
+            bool kth = k > 0 && i % k == 0;
+            const bool again[FAMILIES] = {i < k, i + k >= s->may_count, kth, !kth};
+            if (again[family]) choices[s->may[i]] = PARALLEL_AGAIN;
+        }
+        try_choices(s, choices);
+    }
+}
+
+static void change(char *choice)
+{
+    *choice = *choice == PARALLEL_AGAIN ? PARALLEL_SWAPPED : PARALLEL_AGAIN;
+}
+
+/* One run, or (`pairs`) two. The first change that helps. */
+static bool better(struct search *s, bool pairs)
+{
+    char choices[RUNS_MAX];
+    memcpy(choices, s->best, sizeof choices);
+    for (uint32_t i = 0; i < s->may_count; i++) {
+        change(&choices[s->may[i]]);
+        if (!pairs && try_choices(s, choices)) return true;
+        for (uint32_t j = 0; pairs && j < i; j++) {
+            change(&choices[s->may[j]]);
+            if (try_choices(s, choices)) return true;
+            change(&choices[s->may[j]]);
+        }
+        change(&choices[s->may[i]]);
+    }
+    return false;
+}
+
+/* From the best of each family. */
+static void search_all(struct search *s)
+{
+    for (uint32_t family = 0; family < FAMILIES; family++) {
+        struct search own = *s;
+        own.any = false;
+        try_family(&own, family);
+        while (own.any && (better(&own, false) || better(&own, true))) {}
+        if (own.any) try_choices(s, own.best);
+    }
+}
+
+bool choose_best(const struct choose_problem *problem, char *choices, double *best_s, bool *exact)
+{
+    struct search s = {.problem = problem};
+    for (uint32_t r = 0; r < problem->count; r++)
+        if (problem->runs[r].kept_bytes[1] < problem->runs[r].kept_bytes[0]) s.may[s.may_count++] = r;
+    *exact = s.may_count <= CHOOSE_EXACT;
+    if (*exact) try_all(&s);
+    else search_all(&s);
+    if (!s.any) return false;
+    memcpy(choices, s.best, problem->count);
+    *best_s = s.best_s;
+    return true;
+}
+
+/* --- the job ---------------------------------------------------------------------------------- */
+
+/* All ranks of the job that cross a link share it. */
+static double shared_copy_s(const struct parallel_job *s, enum copy_direction direction, uint64_t bytes)
+{
+    const struct hardware *hardware = &s->plan->hardware;
+    uint32_t first = s->parallel->first_device, ranks = (uint32_t)parallel_devices(s->parallel);
+    const struct hardware_device *device = &hardware->devices[first];
+    double rate = cost_copy_bandwidth(hardware, first, direction), alone = rate;
+    if (bytes == 0) return 0;
+    for (uint32_t l = 0; l < device->path_count; l++) {
+        uint32_t users = 0;
+        for (uint32_t d = first; d < first + ranks; d++)
+            for (uint32_t i = 0; i < hardware->devices[d].path_count; i++)
+                users += hardware->devices[d].path[i] == device->path[l];
+        rate = fmin(rate, hardware->links[device->path[l]].bandwidth.value / users);
+    }
+    return cost_copy_s(hardware, first, direction, bytes) + (double)bytes * (1 / rate - 1 / alone);
+}
+
+/* The job as if all runs were chosen alike: times, sizes, and where its memory ends. */
+static enum status measure(const struct parallel_job *s, struct job *job, uint32_t choice, struct arena *arena,
+                           struct parallel_job *out, struct error *err)
+{
+    struct error unfit = {0};
+    *out = *s;
+    out->job = job;
+    out->parallel = &job->parallel;
+    memset(job->parallel.choices, (int)choice, s->runs);
+    job->parallel.chosen = s->runs;
+    TRY(ARENA_NEW(arena, s->runs, out->of, err));
+    TRY(ARENA_NEW(arena, 1, out->stages, err));
+    TRY(ARENA_NEW(arena, s->runs, out->completed, err));
+    out->stages[0] = s->stages[0];
+    TRY(parallel_job_times_make(arena, &s->plan->hardware, job, &out->times, err));
+    TRY(pipeline_order(arena, &job->parallel, out->microbatches, out->times.runs, &out->order, err));
+    TRY(parallel_job_size(out, arena, err));
+    enum status placed = parallel_job_lay_out(out, &unfit); /* the clock says what fits, and what may leave */
+    assert(placed == STATUS_OK || placed == STATUS_INFEASIBLE || placed == STATUS_BAD_INPUT);
+    return STATUS_OK;
+}
+
+/* What is not activations or workspace. All runs that are computed again have places of their own. */
+static uint64_t fixed_bytes(const struct parallel_job *again)
+{
+    uint64_t bytes = again->stages[0].end, work = 0;
+    for (uint32_t r = 0; r < again->runs; r++) {
+        bytes -= parallel_job_range_bytes(again->of[r].pools[PARALLEL_JOB_ACTIVATIONS].bytes);
+        work = max_u64(work, again->of[r].workspace_bytes);
+    }
+    return bytes - parallel_job_range_bytes(work);
+}
+
+static struct choose_run run_like(const struct parallel_job *s, const struct parallel_job *const of[2], uint32_t r)
+{
+    struct choose_run run = {.forward_s = of[0]->times.runs[r].pass_s[PIPELINE_FORWARD],
+                             .gathers = of[0]->of[r].gathers};
+    for (int again = 0; again < 2; again++) {
+        const struct parallel_job_run *like = &of[again]->of[r];
+        run.backward_s[again] = of[again]->times.runs[r].pass_s[PIPELINE_BACKWARD];
+        run.kept_bytes[again] = like->pools[PARALLEL_JOB_ACTIVATIONS].bytes;
+        run.work_bytes[again] = like->workspace_bytes;
+    }
+    run.weights_s = shared_copy_s(s, COPY_H2D, of[0]->of[r].host.weight_bytes);
+    run.down_s = shared_copy_s(s, COPY_D2H, of[0]->of[r].host.gradient_bytes);
+    run.copy_s[COPY_H2D] = shared_copy_s(s, COPY_H2D, run.kept_bytes[0]);
+    run.copy_s[COPY_D2H] = shared_copy_s(s, COPY_D2H, run.kept_bytes[0]);
+    return run;
+}
+
+static enum status choose(struct parallel_job *s, struct job *job, struct arena *arena, struct error *err)
+{
+    struct job alike[2] = {*job, *job};
+    struct parallel_job of[2];
+    double best_s;
+    bool exact;
+    TRY(measure(s, &alike[0], PARALLEL_SWAPPED, arena, &of[0], err));
+    TRY(measure(s, &alike[1], PARALLEL_AGAIN, arena, &of[1], err));
+    uint64_t have = hardware_least_memory(&s->plan->hardware, s->parallel->first_device, parallel_devices(s->parallel));
+    uint64_t fixed = fixed_bytes(&of[1]);
+    struct choose_problem problem = {.count = s->runs, .slots = s->parallel->prefetch + 1,
+                                     .have_bytes = have > fixed ? have - fixed : 0};
+    TRY(ARENA_NEW(arena, s->runs, problem.runs, err));
+    for (uint32_t r = 0; r < s->runs; r++)
+        problem.runs[r] = run_like(s, (const struct parallel_job *const[]){&of[0], &of[1]}, r);
+    if (!choose_best(&problem, job->parallel.choices, &best_s, &exact))
+        memset(job->parallel.choices, PARALLEL_SWAPPED, s->runs);
+    job->parallel.chosen = s->runs;
+    return STATUS_OK;
+}
+
+enum status parallel_job_choose_recompute(struct parallel_job *s, struct job *job, struct error *err)
+{
+    struct arena scratch = {0};
+    enum status status = choose(s, job, &scratch, err);
+    arena_release(&scratch);
+    return status;
+}

@@ -1,0 +1,198 @@
+/*
+ * Behind the last forward pass the last stage passes back at once, and so does each stage in front of it: with stages
+ * that take equally long a minibatch of M microbatches ends after
+ *
+ *     M sum of (f + b) + (K - 1)(max f + max b)
+ *
+ * for slices of f and b seconds, which is what planner/parallel/pipeline/slice_partition.h makes small, with t = f + b. To these belong the
+ * collectives of a tensor group that passes wait for: each slice has as many as a whole sequence, and their latency does
+ * not shrink with it. Boundaries and their gradients go from stage to stage beside other slices' passes, but what is passed
+ * on last, or first, nobody hides: they belong to the K - 1 hops. All devices of a stage send at once.
+ *
+ * Gradients of boundaries have as many variants as live at once in this order. Each stage comes a microbatch of slices
+ * behind the one that it gets them from: so a short slice behind a long one need not wait for a place until the long one
+ * has been used, and there is one more, into which a gradient is made while the one in front is sent.
+ */
+#include "planner/parallel/parallel_job_slices.h"
+
+#include "base/extreme.h"
+#include "base/try.h"
+#include "models/cost/collective_group.h"
+#include "models/cost/cost.h"
+#include "planner/parallel/pipeline/slice_partition.h"
+
+struct costs {
+    const struct hardware *hardware;
+    struct job job; /* with one or two slices: what is in front, and the one to time */
+    struct collective_group group; /* a tensor group of the first stage, which stands for all */
+    double send_latency_s, send_s_per_byte; /* to the next stage, the most that any two have; 0: no links */
+};
+
+static double work_s(const struct costs *c, const struct job *slice, struct parallel_layers layers,
+                     enum parallel_pass pass)
+{
+    struct work_item items[PARALLEL_WORK_MAX];
+    uint32_t count = parallel_work(slice, layers, pass, items);
+    return cost_work_s(c->hardware, c->job.parallel.first_device, items, count, NULL);
+}
+
+/* Of these a pass waits for those that `hidden_s` of computation does not hide. */
+static double collectives_s(const struct costs *c, const struct job *slice, struct parallel_layers layers,
+                            enum parallel_pass pass, double hidden_s)
+{
+    struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
+    enum collective_algorithm algorithm = parallel_algorithm(&slice->parallel);
+    uint32_t count = parallel_collectives(slice, layers, pass, list);
+    double exposed_s = 0, beside_s = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i].bytes > 0)
+            *(list[i].overlaps ? &beside_s : &exposed_s) +=
+                list[i].count * collective_seconds(list[i].kind, algorithm, &c->group, list[i].bytes);
+    return exposed_s + max_s(0, beside_s - hidden_s);
+}
+
+/* Forward and back. What weights' gradients gather is for sequence parallelism, which goes with no slices. */
+static double both_s(const struct costs *c, const struct job *slice, struct parallel_layers layers)
+{
+    double work = work_s(c, slice, layers, PARALLEL_FORWARD) + work_s(c, slice, layers, PARALLEL_BACKWARD);
+    if (c->group.inner.members == 0) return work; /* no tensor group, or no links */
+    return work + collectives_s(c, slice, layers, PARALLEL_FORWARD, 0) +
+           collectives_s(c, slice, layers, PARALLEL_INPUT, work_s(c, slice, layers, PARALLEL_WEIGHT));
+}
+
+/* A boundary to the next stage and a gradient back. */
+static double both_ways_s(void *context, uint32_t begin, uint32_t end)
+{
+    const struct costs *c = context;
+    const struct parallel *p = &c->job.parallel;
+    uint64_t bytes = parallel_sent_bytes(&c->job, parallel_layers(&c->job, 0).count - 1);
+    double share = (double)(end - begin) / (double)c->job.sequence;
+    double gather_s = 0;
+    if (p->scatter && c->group.inner.members > 0)
+        gather_s = collective_seconds(COLLECTIVE_ALL_GATHER, parallel_algorithm(p), &c->group,
+                                      (uint64_t)(share * (double)bytes * p->tensor));
+    return 2 * (c->send_latency_s + share * (double)bytes * c->send_s_per_byte + gather_s);
+}
+
+/* Of stages only the first, the second and the last differ. Where stages block, what they fetch takes its turn. */
+static double slowest_s(void *context, uint32_t begin, uint32_t end)
+{
+    struct costs *c = context;
+    struct parallel *p = &c->job.parallel;
+    uint32_t last = p->pipeline - 1, middle = p->pipeline > 2 ? 1 : 0;
+    const uint32_t runs[] = {0, middle, last};
+    uint32_t tokens = (uint32_t)c->job.sequence, parts = 0, own;
+    if (begin > 0) p->slice_tokens[parts++] = begin;
+    own = parts;
+    p->slice_tokens[parts++] = end - begin;
+    if (end < tokens) p->slice_tokens[parts++] = tokens - end;
+    p->slices = parts;
+    struct job slice = parallel_slice(&c->job, own);
+    double most_s = 1e-12; /* a time is above 0 */
+    for (uint32_t i = 0; i < 3; i++) {
+        struct parallel_layers layers = parallel_layers(&slice, runs[i]);
+        double one_s = both_s(c, &slice, layers);
+        if (one_s > most_s) most_s = one_s;
+    }
+    return most_s + (p->blocking ? both_ways_s(c, begin, end) : 0);
+}
+
+/* How many times the copies between stages `stage` and the next cross the lane at once. */
+static uint32_t copies_across(const struct costs *c, uint32_t stage, uint32_t lane)
+{
+    uint32_t size = c->job.parallel.tensor * c->job.parallel.data, first = c->job.parallel.first_device + stage * size;
+    uint32_t count = 0;
+    for (uint32_t d = first; d < first + size; d++) {
+        struct p2p_route route = hardware_p2p_route(c->hardware, d, d + size);
+        for (uint32_t i = 0; i < route.up_count + route.down_count; i++)
+            count += hardware_route_lane(c->hardware, &route, i) == lane;
+    }
+    return count;
+}
+
+static void find_sends(struct costs *c)
+{
+    const struct parallel *p = &c->job.parallel;
+    uint32_t size = p->tensor * p->data;
+    for (uint32_t stage = 0; stage + 1 < p->pipeline; stage++) {
+        uint32_t from = p->first_device + stage * size;
+        for (uint32_t d = from; d < from + size; d++)
+            if (!hardware_reaches(c->hardware, d, d + size)) return;
+        struct p2p_route route = hardware_p2p_route(c->hardware, from, from + size);
+        c->send_latency_s = max_s(c->send_latency_s, cost_p2p_latency_s(c->hardware, from, from + size));
+        for (uint32_t i = 0; i < route.up_count + route.down_count; i++) {
+            uint32_t copies = copies_across(c, stage, hardware_route_lane(c->hardware, &route, i));
+            c->send_s_per_byte = max_s(c->send_s_per_byte, copies / c->hardware->links[route.links[i]].bandwidth.value);
+        }
+    }
+}
+
+/* While the stage's other groups communicate as well. A machine that lacks links or devices is refused later. */
+static enum status find_group(struct costs *c, struct arena *arena, struct error *err)
+{
+    const struct parallel *p = &c->job.parallel;
+    uint32_t count = p->tensor * p->data, lacking[2];
+    struct collective_finder finder;
+    struct collective_group *groups;
+    uint32_t *devices;
+    if (p->tensor == 1 || p->first_device + count > c->hardware->device_count) return STATUS_OK;
+    TRY(ARENA_NEW(arena, count, devices, err));
+    TRY(ARENA_NEW(arena, p->data, groups, err));
+    TRY(collective_finder_init(arena, c->hardware, &finder, err));
+    for (uint32_t i = 0; i < count; i++) devices[i] = p->first_device + i;
+    if (collective_groups_find(&finder, devices, p->tensor, p->data, groups, lacking)) c->group = *groups;
+    return STATUS_OK;
+}
+
+enum status parallel_job_slices_choose(const struct hardware *hardware, struct job *job, struct error *err)
+{
+    struct costs costs = {.hardware = hardware, .job = *job};
+    struct arena arena = {0};
+    struct slice_partition found = {0};
+    uint32_t tokens = (uint32_t)job->sequence, least = (tokens + PARALLEL_SLICES_MAX - 1) / PARALLEL_SLICES_MAX;
+    const struct slice_request request = {.tokens = tokens, .granularity = least > 8 ? least : 8,
+                                          .stages = job->parallel.pipeline,
+                                          .repeats = job->microbatches / job->parallel.data,
+                                          .seconds = slowest_s, .sends = job->parallel.blocking ? NULL : both_ways_s,
+                                          .context = &costs};
+    enum status status = find_group(&costs, &arena, err);
+    if (job->parallel.first_device + parallel_devices(&job->parallel) <= hardware->device_count) find_sends(&costs);
+    if (!status) status = slice_partition_find(&request, &found, err);
+    arena_release(&arena);
+    if (status) return status;
+    job->parallel.slices = found.count;
+    for (uint32_t i = 0; i < found.count; i++) job->parallel.slice_tokens[i] = found.tokens[i];
+    return STATUS_OK;
+}
+
+enum status parallel_job_slices_order(struct parallel_job *s, struct arena *arena, struct error *err)
+{
+    uint32_t slices = parallel_slices(s->parallel), count = 0;
+    double slowest_s = 0, sent_s = 0;
+    struct pipeline_order order = {.count = 2 * (uint64_t)s->runs * s->microbatches};
+    if (order.count > PIPELINE_STEPS_MAX)
+        return error_set(err, STATUS_LIMIT, "too many passes of slices (limit is %d)", PIPELINE_STEPS_MAX);
+    enum status status = ARENA_NEW(arena, order.count, order.steps, err);
+    if (status) return status;
+    for (uint32_t n = 0; n < s->microbatches; n++)
+        for (uint32_t r = 0; r < s->runs; r++)
+            order.steps[count++] = (struct pipeline_step){.pass = PIPELINE_FORWARD, .run = r, .microbatch = n};
+    for (uint64_t wave = 0; wave < s->microbatches + (uint64_t)slices * (s->runs - 1); wave++)
+        for (uint32_t r = s->runs; r-- > 0;) {
+            uint64_t behind = (uint64_t)slices * (s->runs - 1 - r);
+            if (wave < behind || wave - behind >= s->microbatches) continue;
+            uint32_t n = (uint32_t)(wave - behind);
+            order.steps[count++] = (struct pipeline_step){.pass = PIPELINE_BACKWARD, .run = r,
+                                                          .microbatch = n - n % slices + slices - 1 - n % slices};
+        }
+    for (uint32_t r = 0; r < s->runs; r++) {
+        double one_s = s->times.runs[r].pass_s[PIPELINE_FORWARD] + s->times.runs[r].pass_s[PIPELINE_BACKWARD];
+        slowest_s = max_s(slowest_s, one_s);
+        sent_s = max_s(sent_s, 2 * s->times.runs[r].send_s);
+    }
+    /* of what is sent there and back, a stage that blocks waits for each slice's; else for the K - 1 hops' */
+    order.end_s = (s->microbatches + s->runs - 1) * slowest_s +
+                  ((s->parallel->blocking ? s->microbatches - 1 : 0) + s->runs - 1) * sent_s;
+    s->order = order;
+    return STATUS_OK;
+}

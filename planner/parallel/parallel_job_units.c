@@ -1,0 +1,631 @@
+/*
+ * A unit is put together on the side, with the slots of what it acquires in the order of its accesses, which
+ * is the order of the instance's layout.
+ */
+#include "planner/parallel/parallel_job_units.h"
+
+#include <assert.h>
+
+#include "base/size.h"
+#include "models/job/parallel_memory.h"
+#include "models/job/parallel_offload.h"
+#include "models/job/parallel_work.h"
+#include "planner/parallel/parallel_job_cache.h"
+
+static const uint32_t thing_buffers[PARALLEL_JOB_THINGS] = {BUFFER_ACTIVATIONS, BUFFER_BOUNDARY,
+                                                            BUFFER_BOUNDARY_GRADIENT};
+
+enum {
+    CHANGE = ACCESS_READ | ACCESS_WRITE,
+    MAKE = ACCESS_WRITE | ACCESS_ACQUIRE,
+    LAST = ACCESS_READ | ACCESS_RELEASE
+};
+
+/* The unit at hand. */
+struct unit {
+    struct parallel_job *s;
+    struct parallel_job_run *run;
+    struct parallel_job_stage *stage;
+    const struct job *job; /* or a slice of it ... */
+    uint32_t slice;        /* ... which is it */
+    enum plan_pass pass;
+    uint32_t r, gang;      /* the run; on whose devices */
+    uint32_t peer;         /* the gang it fetches from, or PLAN_NONE */
+    uint32_t slots[16];
+    uint32_t slot_count;
+};
+
+/* A list of accesses of one operation. */
+struct accesses {
+    struct plan_access of[12];
+    uint32_t count;
+};
+
+static struct unit begin_unit(struct parallel_job *s, uint32_t r, enum plan_pass pass, bool ends_minibatch)
+{
+    plan_builder_unit_begin(s->builder, s->index, r, pass, ends_minibatch);
+    struct parallel_job_stage *stage = &s->stages[s->of[r].stage];
+    return (struct unit){.s = s, .run = &s->of[r], .stage = stage, .job = s->job, .pass = pass, .r = r,
+                         .gang = stage->gang, .peer = PLAN_NONE};
+}
+
+/* Those of a stage that pass over the microbatch at hand. */
+static uint32_t gang_in_turn(const struct parallel_job *s, const struct parallel_job_stage *stage)
+{
+    return stage->first_turn + (uint32_t)(s->turn % stage->turns);
+}
+
+/* A pass over microbatch n, or the slice that is the n-th. */
+static struct unit begin_pass(struct parallel_job *s, uint32_t r, enum plan_pass pass, uint32_t n)
+{
+    bool ends_minibatch = parallel_has_own_pace(s->parallel) && pass == PLAN_BACKWARD && r == 0;
+    struct unit u = begin_unit(s, r, pass, ends_minibatch);
+    u.gang = gang_in_turn(s, u.stage);
+    u.slice = n % parallel_slices(s->parallel);
+    u.job = parallel_slice_in(s->job, u.slice, &s->sliced);
+    return u;
+}
+
+static void end_unit(struct unit *u)
+{
+    struct plan_builder *builder = u->s->builder;
+    plan_builder_gang_instance(builder, plan_builder_unit_end(builder), u->gang, u->slots, u->slot_count);
+    if (u->peer != PLAN_NONE) plan_builder_peer(builder, u->peer);
+}
+
+/* --- accesses ------------------------------------------------------------------------------- */
+
+static uint32_t buffer(const struct unit *u, uint32_t kind, uint32_t run, uint32_t variant, uint64_t bytes)
+{
+    struct plan_buffer b = {.kind = kind, .job = u->s->index, .shard = run, .variant = variant, .on_device = true,
+                            .bytes = bytes};
+    return plan_builder_buffer(u->s->builder, &b);
+}
+
+/* Each rank's own, in host memory or on storage. */
+static uint32_t host_buffer(const struct unit *u, uint32_t kind, uint32_t variant, uint64_t bytes)
+{
+    struct plan_buffer b = {.kind = kind, .job = u->s->index, .shard = u->r, .variant = variant, .bytes = bytes};
+    return plan_builder_buffer(u->s->builder, &b);
+}
+
+static void add_access(struct accesses *a, uint32_t buffer_index, uint32_t flags)
+{
+    assert(a->count < ARRAY_COUNT(a->of));
+    a->of[a->count++] = (struct plan_access){.buffer = buffer_index, .flags = flags};
+}
+
+static void add_slot(struct unit *u, uint32_t slot)
+{
+    assert(u->slot_count < ARRAY_COUNT(u->slots));
+    u->slots[u->slot_count++] = slot;
+}
+
+/* An access whose slot, if it acquires one, is `bytes` at `offset`. */
+static void add_placed(struct unit *u, struct accesses *a, uint32_t buffer_index, uint32_t flags, uint64_t offset,
+                       uint64_t bytes)
+{
+    add_access(a, buffer_index, flags);
+    if (!(flags & ACCESS_ACQUIRE)) return;
+    add_slot(u, plan_builder_slot(u->s->builder, offset, parallel_job_range_bytes(bytes)));
+}
+
+static void access_state(struct unit *u, struct accesses *a, uint32_t flags)
+{
+    uint64_t bytes = u->run->state_bytes;
+    add_placed(u, a, buffer(u, BUFFER_STATE, u->r, 0, bytes), flags, u->run->state_offset, bytes);
+}
+
+static void access_gradient(struct unit *u, struct accesses *a, uint32_t flags)
+{
+    uint64_t bytes = u->run->gradient_bytes;
+    add_placed(u, a, buffer(u, BUFFER_GRADIENT, u->r, 0, bytes), flags, u->run->gradient_offset, bytes);
+}
+
+/* A run's whole weights or gradient in slot `turn` of a ring. */
+static void access_ring(struct unit *u, struct accesses *a, uint32_t kind, const struct parallel_job_ring *ring,
+                        uint32_t turn, uint64_t bytes, uint32_t flags)
+{
+    uint32_t slot = turn % ring->slots, variant = slot + (kind == BUFFER_GRADIENT ? 1 : 0);
+    add_placed(u, a, buffer(u, kind, u->r, variant, bytes), flags, ring->offset + slot * ring->bytes, bytes);
+}
+
+/* Version `version` of a run's weights. */
+static void access_version(struct unit *u, struct accesses *a, uint64_t version, uint32_t flags)
+{
+    const struct parallel_job_run *run = u->run;
+    uint32_t slot = (uint32_t)(version % run->versions);
+    uint64_t offset = run->version_offset + slot * parallel_job_range_bytes(run->version_bytes);
+    add_placed(u, a, buffer(u, BUFFER_PARAMETERS, u->r, slot, run->version_bytes), flags, offset, run->version_bytes);
+}
+
+/* The weights that a pass multiplies by, as long as it does. */
+static void access_weights(struct unit *u, struct accesses *a)
+{
+    struct parallel_job_ring *ring = &u->stage->weights;
+    if (u->run->versions > 0)
+        access_version(u, a, u->run->version, ACCESS_READ | (u->run->version_ends ? ACCESS_RELEASE : 0));
+    else if (u->run->gathers)
+        access_ring(u, a, BUFFER_PARAMETERS, ring, ring->given++, u->run->whole_weight_bytes, LAST);
+    else
+        access_state(u, a, ACCESS_READ);
+}
+
+/* The gradient that a pass makes or adds to. */
+static void access_sum(struct unit *u, struct accesses *a)
+{
+    struct parallel_job_ring *ring = &u->stage->gradients;
+    if (u->run->scatters)
+        access_ring(u, a, BUFFER_GRADIENT, ring, ring->taken++, u->run->whole_gradient_bytes, MAKE);
+    else if (!parallel_offloads(u->s->parallel))
+        access_gradient(u, a, CHANGE);
+}
+
+/* Weights and states of the rank's share, where they are kept. */
+static uint32_t shares(const struct unit *u)
+{
+    const struct rank_state *host = &u->run->host;
+    return host_buffer(u, u->s->parallel->storage ? BUFFER_STORED : BUFFER_STATE, 0,
+                       host->weight_bytes + host->state_bytes);
+}
+
+/* The next of a ring in host memory: variant 0 has weights alone, 1 all. */
+static void access_staged(struct unit *u, struct accesses *a, struct parallel_job_ring *ring, uint32_t variant,
+                          uint64_t bytes, uint32_t flags)
+{
+    if (flags & ACCESS_ACQUIRE) ring->taken++;
+    uint32_t slot = (ring->taken - 1) % ring->slots;
+    add_placed(u, a, host_buffer(u, BUFFER_STAGED, variant, bytes), flags, ring->offset + slot * ring->bytes, bytes);
+}
+
+static void access_workspace(struct unit *u, struct accesses *a, uint32_t flags)
+{
+    uint64_t bytes = u->run->workspace_bytes;
+    add_placed(u, a, buffer(u, BUFFER_WORKSPACE, u->r, 0, bytes), flags, u->stage->workspace_offset, bytes);
+}
+
+/* A thing of run r; nothing where there is none: no boundary enters run 0 or leaves the last. */
+static void access_thing(struct unit *u, struct accesses *a, enum parallel_job_thing thing, uint32_t r,
+                         uint32_t microbatch, uint32_t flags)
+{
+    struct parallel_job *s = u->s;
+    if (r == s->runs || (r == 0 && thing != PARALLEL_JOB_ACTIVATIONS)) return;
+    struct parallel_job_pool *pool = &s->of[r].pools[thing];
+    uint32_t variant = pool->variant_of[microbatch], place = variant;
+    bool in_front = s->of[r].stage != u->run->stage;
+    struct parallel_job_variant unknown = {0}, *known = variant < pool->variant_room ? &pool->variants[variant] : &unknown;
+    if (known->buffer == 0) known->buffer = 1 + buffer(u, thing_buffers[thing], r, variant, pool->bytes);
+    add_access(a, known->buffer - 1, flags);
+    if (!(flags & ACCESS_ACQUIRE)) return;
+    if (pool->front > 0) place = in_front ? variant % pool->front : variant / pool->front;
+    uint64_t range = parallel_job_range_bytes(pool->bytes), offset = pool->offset[in_front] + place * range;
+    uint32_t *slot = &known->slots[in_front];
+    if (*slot == 0) *slot = 1 + plan_builder_slot(s->builder, offset, range);
+    add_slot(u, *slot - 1);
+}
+
+/* What a backward pass reads of the microbatch, for the last time or not. */
+static void access_inputs(struct unit *u, struct accesses *a, uint32_t n, uint32_t release)
+{
+    access_thing(u, a, PARALLEL_JOB_BOUNDARY, u->r, n, ACCESS_READ | release);
+    access_thing(u, a, PARALLEL_JOB_ACTIVATIONS, u->r, n, ACCESS_READ | release);
+    access_thing(u, a, PARALLEL_JOB_GRADIENT, u->r + 1, n, ACCESS_READ | release);
+}
+
+/* --- operations ----------------------------------------------------------------------------- */
+
+static void add_compute(struct unit *u, enum plan_pass pass, uint32_t work, const struct accesses *a)
+{
+    struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_COMPUTE, .pass = (uint8_t)pass, .work = work,
+                         .slice = u->slice};
+    plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
+}
+
+static uint32_t work_of(const struct unit *u, enum parallel_pass pass)
+{
+    struct parallel_job_work *known = &u->run->works[pass];
+    bool sliced = u->s->parallel->slices > 1;
+    if (known->known && !sliced) return known->work;
+    struct work_item items[PARALLEL_WORK_MAX];
+    uint32_t count = parallel_work(u->job, u->run->layers, pass, items);
+    *known = (struct parallel_job_work){true, count > 0 ? plan_builder_work(u->s->builder, items, count) : PLAN_NONE};
+    return known->work;
+}
+
+static void add_collective(struct unit *u, enum collective_kind kind, enum plan_axis axis, uint32_t stream,
+                           uint32_t rounds, uint64_t bytes, const struct accesses *a)
+{
+    struct plan_op op = {.kind = OP_COLLECTIVE, .stream = (uint8_t)stream, .collective = (uint8_t)kind,
+                         .axes = (uint8_t)(1u << axis), .rounds = rounds, .bytes = bytes, .work = PLAN_NONE};
+    plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
+}
+
+static void add_in_data_group(struct unit *u, enum collective_kind kind, uint64_t bytes, const struct accesses *a)
+{
+    add_collective(u, kind, AXIS_DATA, STREAM_DATA, 1, bytes, a);
+}
+
+static const struct parallel_job_exchange *exchange_of(const struct unit *u, enum parallel_pass pass)
+{
+    struct parallel_job_exchange *known = &u->run->exchanges[pass];
+    bool sliced = u->s->parallel->slices > 1;
+    if (!known->known || sliced) known->count = parallel_collectives(u->job, u->run->layers, pass, known->list);
+    known->known = true;
+    return known;
+}
+
+/* Those of the tensor group that overlap, or those that do not, changing a buffer in place. */
+static void add_tensor_collectives(struct unit *u, enum parallel_pass pass, bool overlapping, uint32_t stream,
+                                   uint32_t on)
+{
+    const struct parallel_job_exchange *exchange = exchange_of(u, pass);
+    struct accesses a = {0};
+    add_access(&a, on, CHANGE);
+    for (uint32_t i = 0; i < exchange->count; i++) {
+        const struct parallel_collective *c = &exchange->list[i];
+        if (c->overlaps == overlapping && c->bytes > 0)
+            add_collective(u, c->kind, AXIS_TENSOR, stream, c->count, c->bytes, &a);
+    }
+}
+
+/* The place of what is fetched, in turn with the passes: so these are over when it comes, and the next waits for it. */
+static void hold_place(struct unit *u, enum parallel_job_thing thing, uint32_t r, uint32_t microbatch)
+{
+    struct accesses held = {0};
+    access_thing(u, &held, thing, r, microbatch, MAKE);
+    add_compute(u, u->pass, PLAN_NONE, &held);
+}
+
+/* Fetch what comes from another stage, and gather its parts where each rank has one; `from`: the run on it. */
+static void add_fetch(struct unit *u, enum parallel_job_thing thing, uint32_t r, uint32_t microbatch, uint32_t from)
+{
+    struct accesses a = {0};
+    const struct parallel_job *s = u->s;
+    bool blocking = s->parallel->blocking;
+    if (from >= s->runs || s->of[from].stage == u->run->stage) return;
+    if (blocking) hold_place(u, thing, r, microbatch);
+    access_thing(u, &a, thing, r, microbatch, LAST);
+    access_thing(u, &a, thing, r, microbatch, blocking ? ACCESS_WRITE : MAKE);
+    uint64_t layer = s->of[r].layers.first - 1;
+    struct plan_op op = {.kind = OP_COPY, .stream = STREAM_P2P, .work = PLAN_NONE,
+                         .bytes = parallel_sent_bytes(u->job, layer)};
+    plan_builder_op(s->builder, &op, a.of, a.count, NULL, 0);
+    if (s->parallel->scatter) {
+        struct accesses whole = {0};
+        add_access(&whole, a.of[1].buffer, CHANGE);
+        add_collective(u, COLLECTIVE_ALL_GATHER, AXIS_TENSOR, STREAM_GROUP, 1, parallel_boundary_bytes(u->job, layer),
+                       &whole);
+    }
+    u->peer = gang_in_turn(s, &s->stages[s->of[from].stage]);
+}
+
+static void add_copy(struct unit *u, enum plan_stream_kind stream, uint64_t bytes, const struct accesses *a)
+{
+    struct plan_op op = {.kind = OP_COPY, .stream = (uint8_t)stream, .work = PLAN_NONE, .bytes = bytes};
+    plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
+}
+
+/* From storage into host memory. */
+static void add_read(struct unit *u, struct parallel_job_ring *ring, uint32_t variant, uint64_t bytes)
+{
+    struct accesses a = {0};
+    add_access(&a, shares(u), ACCESS_READ);
+    access_staged(u, &a, ring, variant, bytes, MAKE);
+    add_copy(u, STREAM_READ, bytes, &a);
+}
+
+/* The source of a copy of the rank's weights up to its device. */
+static void access_raised(struct unit *u, struct accesses *a)
+{
+    uint64_t bytes = u->run->host.weight_bytes;
+    if (!u->s->parallel->storage) {
+        add_access(a, shares(u), ACCESS_READ);
+        return;
+    }
+    add_read(u, &u->stage->staged_weights, 0, bytes);
+    access_staged(u, a, &u->stage->staged_weights, 0, bytes, LAST);
+}
+
+/* --- passes --------------------------------------------------------------------------------- */
+
+/* To the rank's host, and its place is free; back into that place. */
+static void add_swap_out(struct unit *u, uint32_t n)
+{
+    struct accesses a = {0};
+    uint64_t bytes = u->run->pools[PARALLEL_JOB_ACTIVATIONS].bytes;
+    if (!u->run->swaps) return;
+    access_thing(u, &a, PARALLEL_JOB_ACTIVATIONS, u->r, n, LAST);
+    add_access(&a, host_buffer(u, BUFFER_ACTIVATIONS, 0, bytes), ACCESS_WRITE);
+    add_copy(u, STREAM_D2H, bytes, &a);
+}
+
+static void add_swap_in(struct unit *u, uint32_t n)
+{
+    struct accesses a = {0};
+    uint64_t bytes = u->run->pools[PARALLEL_JOB_ACTIVATIONS].bytes;
+    if (!u->run->swaps) return;
+    add_access(&a, host_buffer(u, BUFFER_ACTIVATIONS, 0, bytes), ACCESS_READ);
+    access_thing(u, &a, PARALLEL_JOB_ACTIVATIONS, u->r, n, MAKE);
+    add_copy(u, STREAM_H2D, bytes, &a);
+}
+
+static void emit_forward(struct parallel_job *s, uint32_t r, uint32_t n)
+{
+    struct unit u = begin_pass(s, r, PLAN_FORWARD, n);
+    struct accesses a = {0};
+    add_fetch(&u, PARALLEL_JOB_BOUNDARY, r, n, r - 1);
+    access_weights(&u, &a);
+    access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r, n, ACCESS_READ);
+    access_thing(&u, &a, PARALLEL_JOB_ACTIVATIONS, r, n, MAKE);
+    access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r + 1, n, MAKE);
+    uint32_t output = a.of[a.count - 1].buffer; /* activations, where no boundary leaves */
+    access_workspace(&u, &a, MAKE | ACCESS_RELEASE);
+    add_compute(&u, PLAN_FORWARD, work_of(&u, PARALLEL_FORWARD), &a);
+    add_tensor_collectives(&u, PARALLEL_FORWARD, false, STREAM_COMPUTE, output);
+    add_tensor_collectives(&u, PARALLEL_FORWARD, true, STREAM_GROUP, output);
+    add_swap_out(&u, n);
+    end_unit(&u);
+}
+
+static void emit_backward_in_one(struct unit *u, uint32_t n)
+{
+    struct accesses a = {0};
+    access_weights(u, &a);
+    access_inputs(u, &a, n, ACCESS_RELEASE);
+    access_sum(u, &a);
+    access_thing(u, &a, PARALLEL_JOB_GRADIENT, u->r, n, MAKE);
+    access_workspace(u, &a, MAKE | ACCESS_RELEASE);
+    add_compute(u, PLAN_BACKWARD, work_of(u, PARALLEL_BACKWARD), &a);
+}
+
+/* With collectives beside the second computation. */
+static void emit_backward_in_three(struct unit *u, uint32_t n)
+{
+    struct accesses input = {0}, weight = {0}, output = {0};
+    uint32_t scratch = buffer(u, BUFFER_WORKSPACE, u->r, 0, u->run->workspace_bytes);
+    access_weights(u, &input);
+    access_inputs(u, &input, n, 0);
+    access_workspace(u, &input, MAKE);
+    add_compute(u, PLAN_BACKWARD_INPUT, work_of(u, PARALLEL_INPUT), &input);
+    add_tensor_collectives(u, PARALLEL_INPUT, false, STREAM_COMPUTE, scratch);
+    add_tensor_collectives(u, PARALLEL_WEIGHT, false, STREAM_COMPUTE, scratch);
+    add_tensor_collectives(u, PARALLEL_INPUT, true, STREAM_GROUP, scratch);
+    add_tensor_collectives(u, PARALLEL_WEIGHT, true, STREAM_GROUP, scratch);
+    access_inputs(u, &weight, n, ACCESS_RELEASE);
+    access_sum(u, &weight);
+    add_compute(u, PLAN_BACKWARD_WEIGHT, work_of(u, PARALLEL_WEIGHT), &weight);
+    access_workspace(u, &output, LAST);
+    access_thing(u, &output, PARALLEL_JOB_GRADIENT, u->r, n, MAKE);
+    add_compute(u, PLAN_BACKWARD, PLAN_NONE, &output);
+}
+
+static void emit_backward(struct parallel_job *s, uint32_t r, uint32_t n)
+{
+    struct unit u = begin_pass(s, r, PLAN_BACKWARD, n);
+    add_fetch(&u, PARALLEL_JOB_GRADIENT, r + 1, n, r + 1);
+    (s->parallel->tensor == 1 ? emit_backward_in_one : emit_backward_in_three)(&u, n);
+    end_unit(&u);
+}
+
+static void emit_input(struct parallel_job *s, uint32_t r, uint32_t n)
+{
+    struct unit u = begin_pass(s, r, PLAN_BACKWARD_INPUT, n);
+    struct accesses a = {0};
+    add_fetch(&u, PARALLEL_JOB_GRADIENT, r + 1, n, r + 1);
+    access_weights(&u, &a);
+    access_inputs(&u, &a, n, 0);
+    uint32_t output = a.of[r > 0 ? 2 : 1].buffer; /* activations, where no gradient leaves */
+    access_thing(&u, &a, PARALLEL_JOB_GRADIENT, r, n, MAKE);
+    if (r > 0) output = a.of[a.count - 1].buffer;
+    access_workspace(&u, &a, MAKE | ACCESS_RELEASE);
+    add_compute(&u, PLAN_BACKWARD_INPUT, work_of(&u, PARALLEL_INPUT), &a);
+    add_tensor_collectives(&u, PARALLEL_INPUT, false, STREAM_COMPUTE, output);
+    add_tensor_collectives(&u, PARALLEL_INPUT, true, STREAM_GROUP, output);
+    end_unit(&u);
+}
+
+/* Its collectives gather what was kept of the forward pass. */
+static void emit_weight(struct parallel_job *s, uint32_t r, uint32_t n)
+{
+    struct unit u = begin_pass(s, r, PLAN_BACKWARD_WEIGHT, n);
+    struct accesses a = {0};
+    access_inputs(&u, &a, n, ACCESS_RELEASE);
+    uint32_t kept = a.of[r > 0 ? 1 : 0].buffer;
+    add_tensor_collectives(&u, PARALLEL_WEIGHT, false, STREAM_COMPUTE, kept);
+    add_tensor_collectives(&u, PARALLEL_WEIGHT, true, STREAM_COMPUTE, kept);
+    access_sum(&u, &a);
+    access_workspace(&u, &a, MAKE | ACCESS_RELEASE);
+    add_compute(&u, PLAN_BACKWARD_WEIGHT, work_of(&u, PARALLEL_WEIGHT), &a);
+    end_unit(&u);
+}
+
+void parallel_job_emit_pass(struct parallel_job *s, const struct pipeline_step *step)
+{
+    static void (*const emits[PIPELINE_PASSES])(struct parallel_job *s, uint32_t r, uint32_t n) = {
+        [PIPELINE_FORWARD] = emit_forward,
+        [PIPELINE_BACKWARD] = emit_backward,
+        [PIPELINE_INPUT] = emit_input,
+        [PIPELINE_WEIGHT] = emit_weight,
+    };
+    if (parallel_job_repeat_pass(s, step)) return;
+    emits[step->pass](s, step->run, step->microbatch);
+    parallel_job_cache_pass(s, step);
+}
+
+/* --- what data-parallel ranks exchange ------------------------------------------------------ */
+
+/* From the host, and from the other ranks' devices where each has brought a share. */
+static void emit_raise(struct parallel_job *s, const struct pipeline_step *step)
+{
+    struct unit u = begin_unit(s, step->run, PLAN_GATHER, false);
+    struct accesses up = {0}, whole = {0};
+    struct parallel_job_ring *ring = &u.stage->weights;
+    uint32_t turn = ring->taken++;
+    uint64_t bytes = u.run->whole_weight_bytes;
+    access_raised(&u, &up);
+    access_ring(&u, &up, BUFFER_PARAMETERS, ring, turn, bytes, MAKE);
+    add_copy(&u, STREAM_H2D, u.run->host.weight_bytes, &up);
+    access_ring(&u, &whole, BUFFER_PARAMETERS, ring, turn, bytes, CHANGE);
+    if (parallel_splits(s->parallel, ZERO_WEIGHTS)) add_in_data_group(&u, COLLECTIVE_ALL_GATHER, bytes, &whole);
+    if (step->pass != PIPELINE_FORWARD) add_swap_in(&u, step->microbatch);
+    end_unit(&u);
+}
+
+void parallel_job_emit_gather(struct parallel_job *s, const struct pipeline_step *step)
+{
+    if (s->parallel->offload == OFFLOAD_WEIGHTS) {
+        emit_raise(s, step);
+        return;
+    }
+    struct unit u = begin_unit(s, step->run, PLAN_GATHER, false);
+    struct accesses a = {0};
+    uint64_t bytes = u.run->whole_weight_bytes;
+    access_state(&u, &a, ACCESS_READ);
+    access_ring(&u, &a, BUFFER_PARAMETERS, &u.stage->weights, u.stage->weights.taken++, bytes, MAKE);
+    add_in_data_group(&u, COLLECTIVE_ALL_GATHER, bytes, &a);
+    end_unit(&u);
+}
+
+/* Those of the host's processor. */
+static void add_step(struct unit *u, enum plan_pass pass, enum parallel_pass work, const struct accesses *a)
+{
+    struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_CPU, .pass = (uint8_t)pass, .work = work_of(u, work)};
+    plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
+}
+
+/* A gradient's share to the host, and its place is free; there it is the minibatch's, or one of several. */
+static void emit_drain(struct parallel_job *s, uint32_t r)
+{
+    struct unit u = begin_unit(s, r, PLAN_REDUCE, false);
+    struct accesses reduced = {0}, down = {0}, sum = {0};
+    struct parallel_job_ring *ring = &u.stage->gradients;
+    uint32_t turn = ring->given++;
+    bool sums = parallel_sums_on_host(s->job);
+    uint64_t bytes = u.run->whole_gradient_bytes, share = u.run->host.gradient_bytes;
+    access_ring(&u, &reduced, BUFFER_GRADIENT, ring, turn, bytes, CHANGE);
+    if (u.run->joins && parallel_splits(s->parallel, ZERO_GRADIENTS))
+        add_in_data_group(&u, COLLECTIVE_REDUCE_SCATTER, bytes, &reduced);
+    access_ring(&u, &down, BUFFER_GRADIENT, ring, turn, bytes, LAST);
+    add_access(&down, host_buffer(&u, BUFFER_GRADIENT, sums, share), ACCESS_WRITE);
+    add_copy(&u, STREAM_D2H, share, &down);
+    if (sums) {
+        uint64_t sum_bytes = parallel_host_sum_bytes(s->job, u.run->layers);
+        add_access(&sum, host_buffer(&u, BUFFER_GRADIENT, 0, sum_bytes), CHANGE);
+        add_access(&sum, host_buffer(&u, BUFFER_GRADIENT, 1, share), ACCESS_READ);
+        add_step(&u, PLAN_REDUCE, PARALLEL_SUM, &sum);
+    }
+    end_unit(&u);
+}
+
+void parallel_job_emit_reduce(struct parallel_job *s, uint32_t r)
+{
+    if (parallel_offloads(s->parallel)) {
+        emit_drain(s, r);
+        return;
+    }
+    struct unit u = begin_unit(s, r, PLAN_REDUCE, false);
+    struct accesses a = {0};
+    struct parallel_job_ring *ring = &u.stage->gradients;
+    uint64_t bytes = u.run->whole_gradient_bytes;
+    if (u.run->scatters) access_ring(&u, &a, BUFFER_GRADIENT, ring, ring->given++, bytes, LAST);
+    access_gradient(&u, &a, CHANGE);
+    bool shares = parallel_splits(s->parallel, ZERO_STATES);
+    if (compression_is_set(&s->job->compression[COMPRESSED_GRADIENTS])) {
+        add_compute(&u, PLAN_REDUCE, work_of(&u, PARALLEL_ENCODE), &a);
+        bytes = parallel_reduced_bytes(s->job, u.run->layers);
+    }
+    add_in_data_group(&u, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, bytes, &a);
+    end_unit(&u);
+}
+
+void parallel_job_emit_join(struct parallel_job *s)
+{
+    struct unit u = begin_unit(s, 0, PLAN_JOIN, false);
+    struct accesses a = {0};
+    uint32_t last = s->runs - 1;
+    u.gang = s->ends_gang;
+    add_access(&a, buffer(&u, BUFFER_GRADIENT, 0, 0, s->of[0].gradient_bytes), CHANGE);
+    add_access(&a, buffer(&u, BUFFER_GRADIENT, last, 0, s->of[last].gradient_bytes), CHANGE);
+    add_collective(&u, COLLECTIVE_ALL_REDUCE, AXIS_ENDS, STREAM_DATA, 1, s->joined_bytes, &a);
+    end_unit(&u);
+}
+
+/* On the host: the sum of the ranks', where each has it whole; what is stored is read, and written back. */
+static void emit_host_update(struct parallel_job *s, uint32_t r, bool ends_minibatch)
+{
+    struct unit u = begin_unit(s, r, PLAN_UPDATE, ends_minibatch);
+    struct accesses step = {0}, back = {0}, joined = {0};
+    const struct rank_state *host = &u.run->host;
+    struct parallel_job_ring *ring = &u.stage->staged_states;
+    uint64_t bytes = host->weight_bytes + host->state_bytes;
+    uint32_t gradient = host_buffer(&u, BUFFER_GRADIENT, 0, parallel_host_gradient_bytes(s->job, u.run->layers));
+    bool stored = s->parallel->storage;
+    add_access(&joined, gradient, CHANGE);
+    if (u.run->joins && parallel_joins_on_hosts(s->parallel))
+        add_in_data_group(&u, COLLECTIVE_ALL_REDUCE, host->gradient_bytes, &joined);
+    if (stored) {
+        add_read(&u, ring, 1, bytes);
+        access_staged(&u, &step, ring, 1, bytes, CHANGE);
+    } else {
+        add_access(&step, shares(&u), CHANGE);
+    }
+    add_access(&step, gradient, ACCESS_READ);
+    add_step(&u, PLAN_UPDATE, PARALLEL_UPDATE, &step);
+    if (stored) {
+        access_staged(&u, &back, ring, 1, bytes, LAST);
+        add_access(&back, shares(&u), ACCESS_WRITE);
+        add_copy(&u, STREAM_WRITE, bytes, &back);
+    }
+    end_unit(&u);
+}
+
+void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r)
+{
+    if (s->of[r].whole_weight_bytes == 0) return;
+    struct unit u = begin_unit(s, r, PLAN_REFRESH, false);
+    struct accesses up = {0}, whole = {0};
+    access_raised(&u, &up);
+    access_state(&u, &up, ACCESS_WRITE);
+    add_copy(&u, STREAM_H2D, u.run->host.weight_bytes, &up);
+    access_state(&u, &whole, CHANGE);
+    if (u.run->joins && !u.run->gathers)
+        add_in_data_group(&u, COLLECTIVE_ALL_GATHER, u.run->whole_weight_bytes, &whole);
+    end_unit(&u);
+}
+
+/* With shares of states and whole weights, these are gathered behind it. */
+void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_minibatch)
+{
+    if (parallel_offloads(s->parallel)) {
+        emit_host_update(s, r, ends_minibatch);
+        return;
+    }
+    struct unit u = begin_unit(s, r, PLAN_UPDATE, ends_minibatch);
+    struct accesses a = {0}, state = {0};
+    access_state(&u, &a, CHANGE);
+    access_gradient(&u, &a, CHANGE);
+    if (u.run->versions == 1) {
+        access_version(&u, &a, u.run->version, CHANGE);
+    } else if (u.run->versions > 1) {
+        access_version(&u, &a, u.run->version, ACCESS_READ | (u.run->version_ends ? ACCESS_RELEASE : 0));
+        access_version(&u, &a, u.run->version + 1, MAKE);
+    }
+    add_tensor_collectives(&u, PARALLEL_UPDATE, false, STREAM_COMPUTE, a.of[1].buffer);
+    add_tensor_collectives(&u, PARALLEL_UPDATE, true, STREAM_COMPUTE, a.of[1].buffer);
+    add_compute(&u, PLAN_UPDATE, work_of(&u, PARALLEL_UPDATE), &a);
+    access_state(&u, &state, CHANGE);
+    if (parallel_splits(s->parallel, ZERO_STATES) && !u.run->gathers && u.run->whole_weight_bytes > 0)
+        add_in_data_group(&u, COLLECTIVE_ALL_GATHER, u.run->whole_weight_bytes, &state);
+    end_unit(&u);
+}
+
+void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load)
+{
+    struct unit u = begin_unit(s, r, load ? PLAN_LOAD : PLAN_STORE, false);
+    struct accesses a = {0};
+    access_state(&u, &a, load ? MAKE : LAST);
+    if (!parallel_offloads(s->parallel)) access_gradient(&u, &a, load ? MAKE : LAST);
+    if (u.run->versions > 0) access_version(&u, &a, u.run->version, load ? MAKE : LAST);
+    add_compute(&u, load ? PLAN_LOAD : PLAN_STORE, PLAN_NONE, &a);
+    end_unit(&u);
+}

@@ -1,0 +1,191 @@
+/*
+ * Compression of activations (label: fast), kept or swapped: makespans by a closed form and by a network whose layers are
+ * as slow and keep as little, bytes, broken plans, jobs that are refused. What is sent: test_parallel_job_compression.c.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "models/job/parallel_memory.h"
+#include "tests/support/planner/support_parallel.h"
+#include "tests/support/planner/support_planner.h"
+#include "tests/support/planner/support_parallel_plan.h"
+
+/* Seconds of a pass over a run, of a copy of its activations as they are, of encoding and decoding these. */
+struct runs {
+    uint32_t replicas, runs, slots, minibatches; /* slots: places for activations; 0: all stay */
+    double forward_s, backward_s, copy_s, encode_s, decode_s, ratio;
+};
+static const double link_rate = 1e9;
+
+static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
+{
+    (void)job, (void)layer;
+    return *(const struct test_layer *)context;
+}
+
+/* spelled: codecs in the layers' times, and few activations; no compression is asked for. */
+static void make_runs(const struct runs *s, bool spelled, struct plan *out)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    double bytes = s->copy_s * link_rate, kept = ceil(bytes / s->ratio);
+    struct test_layer layer = {.forward_ns = (uint64_t)llround(1e9 * (s->forward_s + (spelled ? s->encode_s : 0))),
+                               .backward_ns = (uint64_t)llround(1e9 * (s->backward_s + (spelled ? s->decode_s : 0))),
+                               .activation_bytes = (uint64_t)(spelled ? kept : bytes), .parameter_bytes = 64};
+    test_parallel_machine(&hardware, s->replicas, 1e10, 0);
+    hardware.host_bandwidth = (struct figure){.value = 1e10, .kind = FIGURE_ASSUMED, .source = "a test",
+                                              .as_of = "2026-11"};
+    for (uint32_t d = 0; d < s->replicas; d++) hardware.links[d].bandwidth.value = link_rate;
+    for (uint32_t d = 0; d < s->replicas && s->slots > 0; d++)
+        hardware.devices[d].memory_bytes = s->slots * (uint64_t)kept + (spelled ? 0 : (uint64_t)bytes) + 50000;
+    test_profile_jobs(&jobs, 1, s->runs, s->minibatches, layer_of, &layer);
+    jobs.jobs[0].microbatches = s->replicas;
+    if (!spelled)
+        jobs.jobs[0].compression[COMPRESSED_ACTIVATIONS] = (struct compression){s->ratio, bytes / s->encode_s,
+                                                                                bytes / s->decode_s, 0};
+    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = s->replicas, .chunks = s->runs,
+                                              .schedule = PIPELINE_1F1B, .prefetch = 1,
+                                              .offload = OFFLOAD_WEIGHTS, .swap = s->slots > 0};
+    *out = (struct plan){0};
+    test_parallel_plan(&hardware, &jobs, out);
+}
+
+static double runs_s(const struct runs *s, bool spelled)
+{
+    struct plan plan;
+    make_runs(s, spelled, &plan);
+    double makespan_s = test_parallel_simulate(&plan, true).makespan_s;
+    plan_release(&plan);
+    return makespan_s;
+}
+
+static const struct runs usual = {.replicas = 1, .minibatches = 2, .forward_s = 2e-3, .backward_s = 5e-3, .copy_s = 4e-3,
+                                  .encode_s = 3e-4, .decode_s = 7e-4, .ratio = 8};
+
+static void near_to(double found, double expected)
+{
+    if (!(fabs(found - expected) <= 1e-4 * expected)) fail_msg("%.9g (expected %.9g)", found, expected);
+}
+
+/* Where all stay: each run encodes once and decodes once. */
+static void kept(void **state)
+{
+    (void)state;
+    for (uint32_t v = 1; v <= 4; v++) {
+        struct runs s = usual;
+        s.runs = v;
+        double run_s = s.forward_s + s.encode_s + s.decode_s + s.backward_s;
+        near_to(runs_s(&s, false), s.minibatches * v * run_s);
+    }
+}
+
+/* The same network with codecs written into its layers, with links that bind and that do not. */
+static void two_roads(void **state)
+{
+    (void)state;
+    static const double copies_s[] = {4e-3, 23e-3, 80e-3};
+    for (uint32_t d = 1; d <= 2; d++)
+        for (uint32_t slots = 2; slots <= 4; slots++)
+            for (size_t c = 0; c < ARRAY_COUNT(copies_s); c++) {
+                struct runs s = usual;
+                s.replicas = d;
+                s.runs = 7;
+                s.slots = slots;
+                s.copy_s = copies_s[c];
+                test_parallel_near(runs_s(&s, false), runs_s(&s, true));
+            }
+}
+
+/* Sending seven eighths less pays where the link is slow, and costs where it is not. */
+static void worth(void **state)
+{
+    (void)state;
+    struct runs s = usual, plain = usual;
+    s.runs = plain.runs = 8;
+    s.slots = plain.slots = 2;
+    s.copy_s = plain.copy_s = 20e-3;
+    plain.ratio = 1;
+    plain.encode_s = plain.decode_s = 1e-12;
+    assert_true(runs_s(&s, false) < 0.5 * runs_s(&plain, false));
+    s.copy_s = plain.copy_s = 1e-4;
+    assert_true(runs_s(&s, false) > runs_s(&plain, false));
+}
+
+/* A third, rounded up, lives between the passes of a run; all of it beside that while it passes. */
+static void bytes(void **state)
+{
+    (void)state;
+    struct job_set jobs;
+    test_gpt_jobs(&jobs, 1, 6, 64, 256, 1);
+    struct job *job = &jobs.jobs[0];
+    job->parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 1, .chunks = 3, .schedule = PIPELINE_1F1B};
+    for (uint32_t r = 0; r < 3; r++) {
+        struct parallel_layers layers = parallel_layers(job, r);
+        uint64_t plain = parallel_kept_bytes(job, layers, false), workspace = parallel_workspace_bytes(job, layers);
+        assert_true(plain > 0);
+        struct job encoded = *job;
+        encoded.compression[COMPRESSED_ACTIVATIONS] = (struct compression){3, 1e9, 1e9, 0};
+        assert_int_equal(parallel_kept_bytes(&encoded, layers, false), (plain + 2) / 3);
+        assert_int_equal(parallel_plain_kept_bytes(&encoded, layers, false), plain);
+        assert_int_equal(parallel_workspace_bytes(&encoded, layers), workspace + plain);
+    }
+    job_set_release(&jobs);
+}
+
+/* --- broken plans, refused jobs --------------------------------------------------------------- */
+
+static void whole_plan(struct plan *out, uint32_t variant)
+{
+    struct runs s = usual;
+    (void)variant;
+    s.runs = 5;
+    s.slots = 2;
+    make_runs(&s, false, out);
+}
+
+static struct compression *of(struct plan *p) { return &p->jobs.jobs[0].compression[COMPRESSED_ACTIVATIONS]; }
+static void break_ratio(struct plan *p) { of(p)->ratio = 2; }
+static void break_rate(struct plan *p) { of(p)->encode_bytes_per_s *= 2; }
+static void break_none(struct plan *p) { of(p)->ratio = 0; }
+static void break_copy(struct plan *p) { test_parallel_op(p, PLAN_FORWARD, 0, OP_COPY)->bytes /= 2; }
+
+static void broken(void **state)
+{
+    (void)state;
+    static const struct test_parallel_damage cases[] = {
+        {break_ratio, 0, "memory: the activations of job-0 shard 0 has 500000 bytes (expected 2000000)"},
+        {break_rate, 0, "work: kernel 0 is 1 fixed of 2300000 x 0 x 0 (expected 1 fixed of 2150000 x 0 x 0)"},
+        {break_none, 0, "memory: the activations of job-0 shard 0 has 500000 bytes (expected 4000000)"},
+        {break_copy, 0, "lifetimes: copies from the activations of job-0 shard 0 what was never written"},
+    };
+    test_parallel_broken(cases, ARRAY_COUNT(cases), whole_plan);
+}
+
+static void refused(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct job job = {.microbatches = 4, .network = {.family = NETWORK_PROFILE, .layer_count = 4}};
+    job.compression[COMPRESSED_ACTIVATIONS] = (struct compression){2, 1e9, 1e9, 0};
+    assert_int_equal(parallel_parse_text("pp=2", &job.parallel, &err), STATUS_OK);
+    assert_int_equal(parallel_check(&job, &err), STATUS_OK);
+    job.parallel.schedule = PIPELINE_ZB_H1;
+    assert_int_equal(parallel_check(&job, &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "'compression' of activations with schedule 'zb-h1' (expected one whose backward passes "
+                                  "are whole)");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kept),  cmocka_unit_test(two_roads), cmocka_unit_test(worth),
+        cmocka_unit_test(bytes), cmocka_unit_test(broken),    cmocka_unit_test(refused),
+    };
+    return cmocka_run_group_tests_name("parallel_job_encoded", tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+/* See support_parallel_plan.h. */
+#include "tests/support/planner/support_parallel_plan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "planner/check/plan_check.h"
+#include "sim/sim.h"
+#include "tests/support/planner/support_planner.h"
+
+void test_parallel_machine(struct hardware *out, uint32_t devices, double rate, double latency_s)
+{
+    struct error err = {0};
+    test_hardware(out, devices, UINT64_C(1) << 40, 1e10);
+    const struct hardware_options options = {.p2p_bytes_per_s = rate};
+    if (hardware_adjust(out, &options, &err)) fail_msg("%s", err.text);
+    for (uint32_t l = devices; l < out->link_count; l++) out->links[l].latency.value = latency_s;
+    out->stack = STACK_FRAMEWORKS; /* states are in place: closed forms are of passes */
+}
+
+void test_parallel_plan(struct hardware *hardware, struct job_set *jobs, struct plan *out)
+{
+    struct error err = {0};
+    const struct planner_options options = {.regions = 0};
+    hardware->stack = STACK_FRAMEWORKS;
+    if (planner_plan(hardware, jobs, &options, out, &err)) fail_msg("%s", err.text);
+}
+
+struct test_parallel_outcome test_parallel_simulate(const struct plan *plan, bool no_fold)
+{
+    struct sim_result result = {0};
+    struct trace trace = {0};
+    struct error err = {0};
+    struct sim_options options = {.no_fold = no_fold};
+    if (sim_run(plan, &options, &result, &trace, &err)) fail_msg("%s", err.text);
+    struct test_parallel_outcome out = {result.makespan_s, result.represented, result.operations, 0};
+    for (uint32_t p = 1; p <= trace_device_count(&trace); p++) {
+        assert_true(trace.places[p].peak_bytes <= plan_device_bytes(plan, p - 1));
+        if (trace.places[p].peak_bytes > out.peak_bytes) out.peak_bytes = trace.places[p].peak_bytes;
+    }
+    sim_result_release(&result);
+    trace_release(&trace);
+    return out;
+}
+
+/* Stage s has `stages` - 1 - s forward passes in advance, then one each way in turns. */
+double test_parallel_1f1b_s(const struct test_parallel_stage *of, uint32_t stages, uint32_t microbatches,
+                            bool tied)
+{
+    double forward_s[TEST_PARALLEL_STAGES_MAX][TEST_PARALLEL_MICROBATCHES_MAX];
+    double backward_s[TEST_PARALLEL_STAGES_MAX][TEST_PARALLEL_MICROBATCHES_MAX];
+    double free_s[TEST_PARALLEL_STAGES_MAX] = {0}, end_s = 0;
+    uint32_t forwards[TEST_PARALLEL_STAGES_MAX] = {0}, backwards[TEST_PARALLEL_STAGES_MAX] = {0};
+    assert_true(stages <= TEST_PARALLEL_STAGES_MAX && microbatches <= TEST_PARALLEL_MICROBATCHES_MAX);
+    for (uint32_t left = 2 * stages * microbatches; left > 0;)
+        for (uint32_t s = 0; s < stages; s++) {
+            bool ahead = forwards[s] - backwards[s] < stages - s;
+            bool forward = forwards[s] < microbatches && ahead, first = forward ? s == 0 : s + 1 == stages;
+            uint32_t n = forward ? forwards[s] : backwards[s], from = forward ? s - 1 : s + 1;
+            if (n == microbatches || (!first && (forward ? forwards : backwards)[from] <= n)) continue;
+            double input_s = first ? 0 : (forward ? forward_s : backward_s)[from][n];
+            free_s[s] = (input_s > free_s[s] ? input_s : free_s[s]) + (forward ? of[s].forward_s : of[s].backward_s);
+            (forward ? forward_s : backward_s)[s][n] = free_s[s];
+            (forward ? forwards : backwards)[s]++;
+            left--;
+        }
+    if (tied) free_s[0] = free_s[stages - 1] = fmax(free_s[0], free_s[stages - 1]);
+    for (uint32_t s = 0; s < stages; s++)
+        if (free_s[s] + of[s].update_s > end_s) end_s = free_s[s] + of[s].update_s;
+    return end_s;
+}
+
+void test_parallel_near(double found, double expected)
+{
+    if (!(fabs(found - expected) <= 1e-9 * fabs(expected))) fail_msg("%.17g, expected %.17g", found, expected);
+}
+
+struct plan_instance *test_parallel_instance(struct plan *plan, uint32_t pass, uint32_t run, uint32_t n)
+{
+    for (uint32_t i = 0; i < plan->instance_count; i++) {
+        const struct plan_unit *unit = &plan->units[plan->instances[i].unit];
+        if (unit->pass == pass && unit->shard == run && n-- == 0) return &plan->instances[i];
+    }
+    fail_msg("no such instance");
+    return NULL;
+}
+
+struct plan_op *test_parallel_op(struct plan *plan, uint32_t pass, uint32_t run, uint32_t kind)
+{
+    const struct plan_unit *unit = &plan->units[test_parallel_instance(plan, pass, run, 0)->unit];
+    for (uint32_t o = 0; o < unit->op_count; o++)
+        if (plan->ops[unit->first_op + o].kind == kind) return &plan->ops[unit->first_op + o];
+    fail_msg("no such operation");
+    return NULL;
+}
+
+void test_parallel_swap_places(struct plan_instance *a, struct plan_instance *b)
+{
+    uint32_t gang = a->gang, device = a->device;
+    a->gang = b->gang;
+    a->device = b->device;
+    b->gang = gang;
+    b->device = device;
+}
+
+void test_parallel_swap(struct plan_instance *a, struct plan_instance *b)
+{
+    struct plan_instance swap = *a;
+    *a = *b;
+    *b = swap;
+}
+
+void test_parallel_broken(const struct test_parallel_damage *cases, size_t count,
+                          void (*make)(struct plan *out, uint32_t variant))
+{
+    for (size_t i = 0; i < count; i++) {
+        struct plan plan;
+        struct error err = {0};
+        make(&plan, cases[i].variant);
+        cases[i].damage(&plan);
+        enum status status = plan_check(&plan, &err);
+        if (status != STATUS_CHECK || !strstr(err.text, cases[i].complaint))
+            print_error("case %zu: '%s' does not say '%s'\n", i, err.text, cases[i].complaint);
+        assert_true(status == STATUS_CHECK && strstr(err.text, cases[i].complaint));
+        plan_release(&plan);
+    }
+}
+
+void test_parallel_or_spilled(uint64_t key, bool parallel, struct plan *plan)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct error err = {0};
+    const struct planner_options options = {.regions = 0};
+    struct test_random_layers layers = {.key = key, .copy_weight = 1};
+    *plan = (struct plan){0};
+    if (parallel) {
+        test_parallel_machine(&hardware, 4, 1e9, 1e-6);
+        test_profile_jobs(&jobs, 1, 8, 2, test_random_layer, &layers);
+        jobs.jobs[0].microbatches = 8;
+        jobs.jobs[0].parallel =
+            (struct parallel){.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1, .schedule = PIPELINE_1F1B};
+    } else {
+        test_hardware(&hardware, 2, 500000, 1e10);
+        test_profile_jobs(&jobs, 3, 6, 4, test_random_layer, &layers);
+    }
+    if (planner_plan(&hardware, &jobs, &options, plan, &err)) fail_msg("%s", err.text);
+}
