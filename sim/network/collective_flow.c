@@ -1,24 +1,24 @@
 /*
- * What a ring does at any moment is a message on each of its edges, all of one rate: that of the slowest. So it
- * is one flow, and what it takes of a lane is the rate times the messages that cross it there:
+ * At any moment a ring has one message on each of its edges, all with the rate of the slowest edge. So a ring is one
+ * flow, and its use of a lane is its rate times the number of its messages in that lane:
  *
  *     nodes of 2, one NIC each   0 - 1 | NIC ====== NIC | 2 - 3
  *     ring 0 1 2 3               once up and once down each NIC, once each device's link
- *     rings {0, 2} and {1, 3}    two flows, which share the NICs as the closed form has it
+ *     rings {0, 2} and {1, 3}    two flows, which share the NICs as in the closed form
  *
- * Volume and latency are such that it lasts alone as long as the closed form says, of its group alone: the
- * flow goes at the bandwidth of its slowest level, and what a part takes without latencies is its transfer;
- * latencies come first, as with copies. The algorithm is the one that the closed form takes.
+ * Volume and latency give a flow without other traffic the time of its group's closed form: the flow has the bandwidth
+ * of its slowest level, and the time of a part without latencies is its transfer. Latencies come first, as for copies.
+ * The algorithm is that of the closed form.
  *
  *     volume = transfer_s * bandwidth of the level      latency = seconds - transfer_s
  *
- * When all groups of a gang begin together on lanes that are alike, fair sharing gives each what the closed form
- * assumes. Where they drift apart, or have unlike lanes, flows are faster: the form takes them as always
- * together. Spread collectives (all-to-all, halving) of several nodes are too: the form has each step as slow
- * as between nodes, but not all of their messages go there.
+ * If all groups of a gang begin together on equal lanes, fair sharing gives each group the share that the closed form
+ * assumes. If groups drift apart, or have different lanes, flows are faster, because the closed form assumes that they
+ * always coincide. Collectives between all pairs (all-to-all, halving) on several nodes are faster too: in the closed
+ * form each step is as slow as between nodes, but not all of their messages leave a node.
  *
- * Source: flows in place of chunks as in SimGrid's flow model (Velho, Schnorr, Casanova and Legrand, ACM TOMACS
- * 23(4), 2013).
+ * Source: flows in place of chunks as in SimGrid's flow model (Velho, Schnorr, Casanova and Legrand, ACM TOMACS 23(4),
+ * 2013).
  */
 #include "sim/network/collective_flow.h"
 
@@ -34,9 +34,9 @@ const char *const sim_collectives_by_names[] = {
     [SIM_COLLECTIVES_CLOSED] = "closed", [SIM_COLLECTIVES_AUTO] = "auto", [SIM_COLLECTIVES_FLOWS] = "flows", NULL};
 static_assert(ARRAY_COUNT(sim_collectives_by_names) == SIM_COLLECTIVES_BY_COUNT + 1, "a name each");
 
-/* What a group does on a kind of stream. */
+/* The collectives of a group on a kind of stream. */
 struct joint {
-    uint32_t paths[COLLECTIVE_WAY_COUNT]; /* PLAN_NONE: it does not go that way */
+    uint32_t paths[COLLECTIVE_WAY_COUNT]; /* PLAN_NONE: no collective in this direction */
 };
 
 struct sim_collective_flows {
@@ -44,24 +44,24 @@ struct sim_collective_flows {
     const struct plan *plan;
     const struct hardware *hardware;
     const struct sim_collectives *collectives;
-    struct collective_group *alone;       /* by group: while no other does anything */
+    struct collective_group *alone;       /* by group: its levels while no other group is active */
     struct joint (*joints)[STREAM_HOST];  /* by group, then stream */
     struct sim_path *paths;
     uint32_t path_count;
 };
 
-/* --- all that is done ------------------------------------------------------------------------ */
+/* --- visiting all collectives -------------------------------------------------------------------- */
 
 typedef enum status (*visitor)(void *context, uint32_t gang, const struct plan_unit *unit, const struct plan_op *op,
                              struct error *err);
 
-/* By unit, then gang: how many times all were gone through. */
+/* By unit, then gang: number of the last visit. */
 struct seen {
     uint8_t *rounds;
     uint8_t round;
 };
 
-/* Each collective of each unit, once for each gang that it runs on. */
+/* Visits each collective of each unit, once for each gang that it runs on. */
 static enum status each_collective(const struct plan *plan, struct seen *seen, visitor visit, void *context,
                                    struct error *err)
 {
@@ -103,7 +103,7 @@ struct making {
     struct collective_finder finder;
     struct collective_lane *lanes; /* scratch, like devices */
     uint32_t *devices;
-    uint32_t room;                 /* of flows->paths; 0: only count */
+    uint32_t room;                 /* room in flows->paths; 0: only count */
 };
 
 static enum status fill_path(struct making *m, uint32_t group, const uint32_t *devices, uint32_t members,
@@ -122,7 +122,7 @@ static enum status fill_path(struct making *m, uint32_t group, const uint32_t *d
     return STATUS_OK;
 }
 
-/* Paths of an operation that some group of the gang has not got yet. */
+/* Adds the paths of an operation that groups of the gang lack. */
 static enum status add_paths(void *context, uint32_t gang, const struct plan_unit *unit, const struct plan_op *op,
                              struct error *err)
 {
@@ -155,7 +155,7 @@ static void clear_joints(struct sim_collective_flows *f)
             for (uint32_t w = 0; w < COLLECTIVE_WAY_COUNT; w++) f->joints[g][s].paths[w] = PLAN_NONE;
 }
 
-/* All groups by themselves; known to be connected. */
+/* Finds the levels of all groups by themselves; they are known to be connected. */
 static void find_alone(struct making *m, uint32_t gang, uint32_t axes)
 {
     struct sim_collective_flows *f = m->flows;
@@ -196,9 +196,9 @@ static enum status make_paths(struct making *m, struct arena *scratch, struct se
     return status == STATUS_OK && m->room > 0 ? each_collective(f->plan, seen, add_paths, m, err) : status;
 }
 
-/* --- company --------------------------------------------------------------------------------- */
+/* --- other traffic ------------------------------------------------------------------------------- */
 
-/* Who crosses a lane: nobody, a *party* (all groups of a gang, axes and stream, or all copies), several. */
+/* Users of a lane: none; one *party* (all groups of a gang, axes and stream, or all copies); several parties. */
 enum { PARTY_NONE, PARTY_COPIES, PARTY_SEVERAL, PARTY_FIRST };
 
 struct company {
@@ -255,13 +255,13 @@ static void mark_host_copies(struct company *c, uint32_t device, uint32_t direct
 static void mark_p2p_copy(struct company *c, uint32_t device, uint32_t peer)
 {
     const struct hardware *hardware = c->flows->hardware;
-    if (!hardware_reaches(hardware, peer, device)) return; /* which will be refused */
+    if (!hardware_reaches(hardware, peer, device)) return; /* no route; the simulation will refuse the copy */
     const struct p2p_route route = hardware_p2p_route(hardware, peer, device);
     for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
         meet(c, hardware_route_lane(hardware, &route, h), PARTY_COPIES);
 }
 
-/* Copies of the instances, also of those on single devices. `peers`: by gang. */
+/* Marks the copies of all instances, also on single devices. `peers`: by gang. */
 static void mark_copies(struct company *c, struct plan_gang_peers *peers)
 {
     const struct plan *plan = c->flows->plan;
@@ -312,7 +312,7 @@ static enum status drop_lonely(void *context, uint32_t gang, const struct plan_u
     return STATUS_OK;
 }
 
-/* Paths that are left, numbered anew. */
+/* Removes unused paths and renumbers the others. */
 static void compact(struct sim_collective_flows *f, uint32_t *numbers)
 {
     uint32_t kept = 0;
@@ -361,7 +361,7 @@ static int compare_crossings(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Lanes in ascending order, each once: those that stand for one lane have equal weights. */
+/* Sorts lanes in ascending order without duplicates: lanes that stand for one lane have equal weights. */
 enum status sim_collective_flows_fold_path(struct arena *arena, const uint32_t *link_for, struct sim_path *path,
                                            struct error *err)
 {

@@ -1,33 +1,33 @@
 /*
- * All flows of one limit have one rate at every moment, whosever they are: that limit, or the level. So they share a
- * clock, as those of a class do in flow.c: how many bytes were served to a flow that was always there. There are as
- * many clocks as limits, and a change of the level sets those and touches no flow.
+ * All flows with one limit have the same rate at every moment, whatever their arm: the limit, or the level. So they
+ * share a clock, as the flows of a class do in flow.c: the bytes served to a flow that is always active. There are as
+ * few clocks as limits, and a change of the level sets clocks and touches no flow.
  *
- *     arms 0 .. 999   ==trunk 12==+                  clock of limit 12   998 flows, each alone on its arm
+ *     arms 0 .. 999   ==trunk 12==+                  clock of limit 12   998 flows, each the only one of its arm
  *       998 of them with a flow,  +-- lane 7098      clock of limit  6     4 flows, of two arms
  *       two with two              +                  level (7098 - 4 * 6) / 998 = 7.09
  *
- * What an arm's flows may do changes with their number, and then they all go to another clock: what is left of each is
- * read off the one and put on the other. That is a few flows, those behind one switch; an arm of many flows has one limit
- * alone, and stays.
+ * The limit of an arm's flows changes with their number, and then they all move to another clock: their remaining
+ * volume is read from the old clock and set on the new one. These are few flows, those of one switch; an arm with many
+ * flows has only one limit and never moves.
  *
- * The level. Limits are looked at from the lowest: one that is not above what the others leave of the lane, over the
- * flows that are not below it, is kept by its flows; the first that is above ends the search. Sums are made anew from the
- * numbers of flows each time: no drift, the rates depend on these only.
+ * The level. Limits are visited from the lowest. Flows keep a limit that is at most the remaining bandwidth of the lane
+ * divided by the number of flows with this or a higher limit; the first higher limit ends the search. Sums are computed
+ * from the numbers of flows each time, so they do not drift, and rates depend only on these numbers.
  *
- * Statistics. A clock knows how long its flows went at their limit. Whether the limit is the cap or fills the trunk is the
- * arm's to know, and changes with its flows; until then it remembers where the clock stood.
+ * Statistics. A clock has the time that its flows spent at their limit. Whether the limit is the cap or fills the trunk
+ * depends on the arm, and changes with its number of flows; the arm stores the clock's time of the last change.
  *
- * Cost: O(limits) for each event, of which there are two on machines of one kind, and O(log flows) in the clock's queue.
+ * Cost: O(limits) per event, of which there are two on machines of one kind, and O(log flows) in the clock's queue.
  *
- * Source: generalized processor sharing, as in flow.c; here with a clock for each rate.
+ * Source: generalized processor sharing, as in flow.c; here with a clock for each limit.
  */
 #include "sim/network/crowd.h"
 
 #include "sim/engine/take.h"
 #include "sim/network/outline.h"
 
-enum { MOVED_MAX = 64 }; /* flows of an arm whose limit is not always the same */
+enum { MOVED_MAX = 64 }; /* flows of an arm with several limits */
 #define NOBODY UINT32_MAX
 static const double rewind_bytes = 0x1p32; /* as in flow.c */
 
@@ -39,7 +39,7 @@ static double limit_of(double cap, double trunk, uint32_t flow_count)
     return part < cap ? part : cap;
 }
 
-/* The place of the first that is not below. */
+/* Returns the position of the first limit that is not below. */
 static uint32_t find_limit(const double *limits, uint32_t count, double limit)
 {
     uint32_t low = 0;
@@ -47,7 +47,7 @@ static uint32_t find_limit(const double *limits, uint32_t count, double limit)
     return low;
 }
 
-/* False: too many. */
+/* Returns false if there are too many limits. */
 static bool add_limit(double *limits, uint32_t *count, double limit)
 {
     uint32_t at = find_limit(limits, *count, limit);
@@ -59,7 +59,7 @@ static bool add_limit(double *limits, uint32_t *count, double limit)
     return true;
 }
 
-/* All that arms may have, ascending. */
+/* Lists all limits that arms can have, ascending. */
 static bool list_limits(const struct sim_crowd_arm *arms, uint32_t arm_count, double limits[SIM_CROWD_LIMITS_MAX], uint32_t *count)
 {
     *count = 0;
@@ -122,7 +122,7 @@ static void rewind_clock(struct sim_crowd_clock *clock)
     clock->served = 0;
 }
 
-/* A flow less. */
+/* Removes a flow from a clock. */
 static void leave_clock(struct sim_crowd_clock *clock, uint32_t place)
 {
     sim_queue_remove(clock->ends, place);
@@ -145,8 +145,7 @@ static void move_flows(struct sim_crowd *crowd, const struct sim_crowd_arm *arm,
     }
 }
 
-/* The arm has this many flows from now on; of those that it had, all that are active go where they belong. Returns
- * their clock. */
+/* Sets the arm's number of flows and moves its active flows to the clock of their new limit. Returns that clock. */
 static struct sim_crowd_clock *count_flows(struct sim_crowd *crowd, struct sim_crowd_arm *arm, uint32_t flow_count)
 {
     struct sim_crowd_clock *before = &crowd->clocks[arm->clock], *clock = before;
@@ -189,7 +188,7 @@ uint32_t sim_crowd_end(struct sim_crowd *crowd, double now_s)
     read_clocks(crowd, now_s);
     bool some = sim_queue_pop(clock->ends, &end);
     assert(some);
-    clock->served = end.time_s; /* exactly: flows that end together do so at one reading */
+    clock->served = end.time_s; /* exact, because flows that end together have one reading */
     struct sim_crowd_flow *flow = &crowd->flows[end.owner];
     struct sim_crowd_arm *arm = &crowd->arms[flow->arm];
     flow->active = false;
@@ -203,7 +202,7 @@ uint32_t sim_crowd_end(struct sim_crowd *crowd, double now_s)
 
 /* --- rates ---------------------------------------------------------------------------------- */
 
-/* The level; infinite where all go at their limits. */
+/* Returns the level; infinite if all flows are at their limits. */
 static double find_level(const struct sim_crowd *crowd, double demand)
 {
     double left = crowd->bytes_per_s;
@@ -216,16 +215,16 @@ static double find_level(const struct sim_crowd *crowd, double demand)
         left -= clock->limit * clock->flow_count;
         count -= clock->flow_count;
     }
-    return INFINITY; /* by rounding: the demand is the bandwidth */
+    return INFINITY; /* rounding: the demand equals the bandwidth */
 }
 
-/* When the clock's first flow ends at this rate, and its order. */
+/* Returns the end of the clock's first flow at this rate, and its order. */
 static struct sim_event next_end(struct sim_crowd_clock *clock, double rate, double now_s)
 {
     struct sim_event first;
     bool some = sim_queue_first(clock->ends, &first);
     assert(some);
-    /* what rounding has left of one that ends now, like that of another clock, would have it end a last bit later */
+    /* a flow that ends now may have a remainder from rounding, which would delay its end by a last bit */
     double left = first.owner == clock->first && now_s >= clock->first_s ? 0 : first.time_s - clock->served;
     clock->first = first.owner;
     clock->first_s = now_s + (left > 0 ? left : 0) / rate;
@@ -256,7 +255,7 @@ bool sim_crowd_settle(struct sim_crowd *crowd, double now_s, double *end_s, uint
     return true;
 }
 
-/* --- another zero of time ------------------------------------------------------------------- */
+/* --- moving the origin of time -------------------------------------------------------------- */
 
 void sim_crowd_rebase(struct sim_crowd *crowd, double seconds)
 {

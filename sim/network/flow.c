@@ -1,37 +1,34 @@
 /*
  * Rates change far more often than flows end, so a change must not touch every flow.
  *
- * All flows of a class have the same rate at every moment. So it is enough to know, per class, how
- * many bytes have been served to a flow that was there all the time: a clock that runs at the rate.
- * A flow that begins when the clock shows v and has b bytes to go ends when the clock shows v + b,
- * whatever the rate does in between:
+ * All flows of a class have the same rate at every moment. So one number per class is enough: the bytes served to a
+ * flow that is always active, a clock that runs at the rate. A flow that begins at reading v with b bytes ends at
+ * reading v + b, however the rate changes meanwhile:
  *
  *     served  0----------1e8-----------------2e8---------3e8
  *     flow 1  |------------------- 2e8 -------|
  *     flow 2             |------------- 2e8 -------------|      rate halved when flow 2 began,
  *                                                              and nothing was recomputed
  *
- * The flows of a class lie in a queue by the reading at which they end, and the class knows the first
- * of them. For it the class has one entry in the event queue. A change of rate reads the clock, sets the
- * rate and moves that entry: O(1) for any number of flows. (The virtual time of fair queueing, read
- * backwards.)
+ * The flows of a class are in a queue by the reading at which they end, and the class knows the first one. The class
+ * has one entry in the event queue for it. A change of rate reads the clock, sets the rate and moves that entry: O(1)
+ * for any number of flows. (This is the virtual time of fair queueing, used in reverse.)
  *
- * Precision. Readings are sums, and a difference of two large ones is worth less; so the clock is
- * set back to zero whenever the class is idle, or has passed 2^32 bytes: a reading is then good to
- * 1e-6 bytes, 1e-16 s on a fast link.
+ * Precision. Readings are sums, and differences of large readings lose digits. So the clock is reset to zero whenever
+ * the class is idle or has passed 2^32 bytes: a reading is then exact to 1e-6 bytes, 1e-16 s on a fast link.
  *
- * Flows of a star (star.h) do without clocks and the general solver: there are few of them, all of which
- * an event concerns, and what is left of each is taken off then, which rounds like the textbook's
- * "remaining -= rate * elapsed". Where more meet in one lane they are a crowd (crowd.h), with a clock for each limit
- * that flows have, whatever their class. A star and a crowd have one entry each in the event queue. They and a class of
- * another kind are called a *bundle*: what ends as one event.
+ * Flows of a star (star.h) need neither clocks nor the general solver: they are few, an event concerns all of them, and
+ * their remaining volumes are reduced at every event, which rounds like the textbook's "remaining -= rate * elapsed".
+ * More flows that meet in one lane are a crowd (crowd.h), with a clock for each limit of flows, whatever their class. A
+ * star and a crowd have one entry each in the event queue. Stars, crowds and other classes are called *bundles*: each
+ * has one event.
  *
- * Statistics cost O(path length) per copy: links count the flows that cross them; lanes that several
- * paths share are noted when they become full or no longer are; lanes of one path
- * alone are full while the path goes at its base cap, for which each class keeps a second clock.
+ * Statistics cost O(path length) per copy: links count the flows that cross them. Shared lanes are noted when they
+ * become full or not full. Lanes with a single path are full while the path is at its base cap, for which each class
+ * has a second clock.
  *
- * Source: the flow model of SimGrid (lazy updates of only what changed); virtual time after Parekh
- * and Gallager, "A generalized processor sharing approach to flow control", IEEE/ACM ToN 1(3), 1993.
+ * Source: the flow model of SimGrid (lazy updates of changed flows only); virtual time after Parekh and Gallager, "A
+ * generalized processor sharing approach to flow control", IEEE/ACM ToN 1(3), 1993.
  */
 #include "sim/network/flow_state.h"
 
@@ -88,19 +85,19 @@ static void clock_rewind(struct class_clock *class)
     class->served = 0;
 }
 
-/* The rate is in force from now on; the first flow ends accordingly. */
+/* Sets the rate from now on and the end of the first flow. */
 static void clock_set(struct sim_flows *flows, struct class_clock *class, double rate, double now_s)
 {
     clock_read(class, now_s);
     if (class->flow_count == 0) return;
     class->rate = rate;
     class->full = rate >= class->full_rate;
-    if (!(rate > 0)) { /* until others have gone */
+    if (!(rate > 0)) { /* until flows of higher priority end */
         class->first_s = INFINITY;
         sim_queue_remove(flows->queue, flows->owners[class->bundle]);
         return;
     }
-    /* what rounding has left of one that ends now, like that of another class, would have it end a last bit later */
+    /* a flow that ends now may have a remainder from rounding, which would delay its end by a last bit */
     double left = now_s < class->first_s ? class->first_end - class->served : 0;
     class->first_s = now_s + (left > 0 ? left : 0) / rate;
     sim_queue_set(flows->queue, flows->owners[class->bundle], class->first_s, class->first_order);
@@ -120,14 +117,14 @@ static void clock_begin(struct class_clock *class, uint32_t member, double volum
     class->first_order = order;
 }
 
-/* Takes the first flow out; its number in the class. */
+/* Removes the first flow and returns its number in the class. */
 static uint32_t clock_finish(struct class_clock *class, double now_s)
 {
     struct sim_event end, first;
     clock_read(class, now_s);
     bool some = sim_queue_pop(class->ends, &end);
     assert(some);
-    class->served = end.time_s; /* exactly: flows that end together do so at one reading */
+    class->served = end.time_s; /* exact, because flows that end together have one reading */
     if (--class->flow_count == 0) {
         class->rate = 0;
         class->full = false;
@@ -197,7 +194,7 @@ static void add_trunks(const struct sim_flows *flows, uint32_t class, double sec
     for (uint32_t i = 0; i < limits.full_lane_count; i++) full_s[limits.full_lanes[i]] += seconds;
 }
 
-/* Lanes of the paths and trunks of flows that are of a crowd, and its own lane. */
+/* Adds the full times of a crowd's lane, and of the trunks and lanes of its paths. */
 static void crowd_lanes_note(const struct sim_flows *flows, double *full_s)
 {
     for (uint32_t i = 0; i < flows->crowd_count; i++) full_s[flows->crowd_lanes[i]] += flows->crowds[i].full_s;
@@ -207,7 +204,7 @@ static void crowd_lanes_note(const struct sim_flows *flows, double *full_s)
         add_own_lanes(flows, flows->flows[flows->crowd_flow_indexes[i]].path, flows->crowd_flows[i].capped_s, full_s);
 }
 
-/* The same of a star. */
+/* Adds those of a star. */
 static void star_lanes_note(const struct sim_flows *flows, double *full_s)
 {
     for (uint32_t i = 0; i < flows->star_count; i++)
@@ -265,7 +262,7 @@ static inline struct sim_star *touch_star(struct sim_flows *flows, uint32_t inde
     return star;
 }
 
-/* `index` counts from after the stars, as flows have it. */
+/* `index` starts after the stars, as in flow_state. */
 static struct sim_crowd *touch_crowd(struct sim_flows *flows, uint32_t index)
 {
     struct sim_crowd *crowd = &flows->crowds[index - flows->star_count];
@@ -329,7 +326,7 @@ static void settle_stars(struct sim_flows *flows, double now_s)
         uint32_t index = flows->touched_stars[i];
         struct sim_star *star = &flows->stars[index];
         star->touched = false;
-        if (star->active == 0) { /* and its event has come */
+        if (star->active == 0) { /* and its event is being handled */
             sim_star_rest(star, now_s);
             continue;
         }
@@ -346,7 +343,7 @@ static void settle_crowds(struct sim_flows *flows, double now_s)
         double end_s;
         uint64_t order;
         flows->crowds[index].touched = false;
-        if (sim_crowd_settle(&flows->crowds[index], now_s, &end_s, &order)) /* else its event has come */
+        if (sim_crowd_settle(&flows->crowds[index], now_s, &end_s, &order)) /* else its event is being handled */
             sim_queue_set(flows->queue, flows->owners[flows->star_count + index], end_s, order);
     }
     flows->touched_crowd_count = 0;

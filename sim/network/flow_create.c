@@ -1,6 +1,5 @@
-/* See flow_state.h. Which classes are of a star is share.c's to say; whether its flows are few enough, and
- * their caps are never changed, is found out here; whether they are a crowd where they are too many, by
- * flow_crowds.c. */
+/* See flow_state.h. share.c says which classes form a star. This file checks that the star has few enough flows and
+ * that their caps never change; flow_crowds.c makes crowds of larger ones. */
 #include "sim/network/flow_state.h"
 
 #include <math.h>
@@ -19,14 +18,14 @@ static void copy_hops(struct sim_flows *flows, const struct sim_flows_setup *set
             const struct sim_crossing crossing = sim_path_crossing(&setup->paths[p], h);
             flows->path_links[used] = crossing.hop.link;
             flows->path_weights[used] = crossing.weight;
-            /* What crosses a simplex link several times at once, a staged copy or a ring, goes out as often as in. */
+            /* A flow that crosses a simplex link several times, a staged copy or a ring, sends equal bytes both ways. */
             bool both = crossing.weight > 1 && !setup->links[crossing.hop.link].duplex;
             flows->path_directions[used++] = both ? PATH_BOTH_WAYS : (uint8_t)crossing.hop.direction;
         }
     }
 }
 
-/* The flows of all paths, in their order. */
+/* Numbers the flows of all paths in order. */
 static void fill_flows(struct sim_flows *flows, const struct sim_flows_setup *setup)
 {
     uint32_t flow = 0;
@@ -38,20 +37,20 @@ static void fill_flows(struct sim_flows *flows, const struct sim_flows_setup *se
 
 /* --- stars ----------------------------------------------------------------------------------- */
 
-/* A class of up to so many flows that shares with nobody is a star without a lane. More are better kept in
- * a queue. */
+/* A class with at most this number of flows that shares no lane is a star without a lane. Larger classes are better
+ * kept in a queue. */
 enum { ALONE_MAX = 8 };
 
-/* Per lane of a star, and behind those per class. */
+/* One entry for each lane of a star, then one for each class. */
 struct candidate {
     uint32_t flow_count;
-    uint32_t alike_count; /* these, and what they stand for: that a class is kept in one way whoever is simulated */
-    uint32_t priority; /* of all of them */
+    uint32_t alike_count; /* these and the flows that they stand for, so that the choice does not depend on folding */
+    uint32_t priority; /* common priority */
     bool refused;
-    uint32_t star; /* its number, once it has one */
+    uint32_t star; /* number of the star, once it is made */
 };
 
-/* Caps of paths in groups may be set; a trunk and lanes of a path's own are two things to be full. */
+/* Caps of paths in groups may change; a trunk and own lanes of a path cannot both be counted as full. */
 static bool fits_star(const struct sim_flows *flows, const struct sim_path *path, uint32_t class,
                       bool has_own_lanes)
 {
@@ -59,7 +58,7 @@ static bool fits_star(const struct sim_flows *flows, const struct sim_path *path
     return path->group == SIM_NO_GROUP && (trunk == INFINITY || !has_own_lanes);
 }
 
-/* NULL: the class shares several lanes. */
+/* Returns the entry of a class; NULL: it shares several lanes. */
 static struct candidate *candidate_of(const struct sim_flows *flows, uint32_t class,
                                       struct candidate *candidates)
 {
@@ -100,7 +99,7 @@ static void place_flow(struct sim_flows *flows, uint32_t index, struct sim_star_
     star->bytes_per_s = limits.alone ? INFINITY : limits.star_bytes_per_s;
     star->flows[flow->member].flow = index;
     star->flows[flow->member].path = flow->path;
-    flows->star_lanes[flow->star] = limits.star; /* SIM_NO_STAR where it is alone */
+    flows->star_lanes[flow->star] = limits.star; /* SIM_NO_STAR: the class shares no lane */
 }
 
 static enum status create_stars(struct arena *arena, struct sim_flows *flows,
@@ -148,7 +147,7 @@ static enum status create_clocks(struct arena *arena, struct sim_flows *flows, s
     uint32_t used = 0;
     for (uint32_t c = 0; c < flows->class_count && status == STATUS_OK; c++) {
         struct class_clock *class = &flows->classes[c];
-        if (class->flow_count == 0) continue; /* of a star or a crowd */
+        if (class->flow_count == 0) continue; /* in a star or a crowd */
         class->full_rate = sim_share_base_cap(flows->share, c) * SIM_FULL;
         class->first_member = used;
         used += class->flow_count;
@@ -167,7 +166,7 @@ static enum status create_clocks(struct arena *arena, struct sim_flows *flows, s
     return status;
 }
 
-/* --- all of it ------------------------------------------------------------------------------- */
+/* --- public ---------------------------------------------------------------------------------- */
 
 enum status sim_flows_create(struct arena *arena, const struct sim_flows_setup *setup,
                              struct sim_flows **out, struct error *err)

@@ -1,6 +1,6 @@
 /*
- * Which flows are of a crowd (crowd.h): those of classes that share one lane, with classes that share no other either,
- * where they are too many for a star, all of one priority, with caps that are never changed.
+ * Chooses the flows of crowds (crowd.h): flows of classes that share exactly one lane, only with classes that share no
+ * other lane, if they are too many for a star, have one priority, and caps that never change.
  */
 #include "sim/network/flow_state.h"
 
@@ -8,12 +8,12 @@
 
 #include "sim/engine/take.h"
 
-/* Per lane. */
+/* One per lane. */
 struct meeting {
     uint32_t flow_count, class_count;
-    uint32_t priority; /* of all of them */
+    uint32_t priority; /* common priority */
     uint32_t first_class; /* in `classes` of the finder */
-    uint32_t crowd; /* its number, once it has one */
+    uint32_t crowd; /* number of the crowd, once it is made */
     bool refused;
 };
 
@@ -22,11 +22,11 @@ struct finder {
     const struct sim_flows_setup *setup;
     struct meeting *meetings; /* by lane */
     uint32_t *class_flows;    /* by class: flows of all its paths */
-    uint32_t *class_arms;     /* by class: its arm, of those of all crowds */
-    uint32_t *classes;        /* those of each meeting, one after the other */
+    uint32_t *class_arms;     /* by class: its arm, in the arms of all crowds */
+    uint32_t *classes;        /* the classes of each meeting, consecutive */
 };
 
-/* NULL: the class meets others in several lanes or none, or is of a star. */
+/* Returns the meeting of a flow's class; NULL: it meets others in several lanes or none, or is in a star. */
 static struct meeting *meeting_of(const struct finder *f, uint32_t flow)
 {
     const struct flow_state *state = &f->flows->flows[flow];
@@ -48,7 +48,7 @@ static void count_flows(struct finder *f)
     }
 }
 
-/* The classes of each meeting, in their order. */
+/* Lists the classes of each meeting in their order. */
 static void list_classes(struct finder *f)
 {
     uint32_t lanes = 2 * f->flows->link_count;
@@ -74,7 +74,7 @@ static void fill_arms(const struct finder *f, const struct meeting *meeting, str
     }
 }
 
-/* Numbers crowds, and counts what they have; `arms`: scratch. */
+/* Numbers crowds and counts their flows; `arms`: scratch. */
 static void choose_crowds(struct finder *f, struct sim_crowd_arm *arms)
 {
     struct sim_flows *flows = f->flows;
@@ -114,7 +114,7 @@ static enum status make_crowd(struct finder *f, struct arena *arena, uint32_t la
     return sim_crowd_init(crowd, arena, err);
 }
 
-/* `taken`, by arm: zeroed. */
+/* `taken`, by arm: zeroed before. */
 static void place_flows(const struct finder *f, uint32_t *taken)
 {
     struct sim_flows *flows = f->flows;

@@ -1,12 +1,12 @@
 /*
- * Flows for sim/steady.h: another zero of time, the state as words, what is added up.
+ * Functions of flows for sim/steady.h: moving the origin of time, writing the state, listing meters.
  *
- * What rests is no state: a star without flows, a class without flows, a lane that is not full. Their times are those
- * of their last use and are not read again.
+ * Idle objects have no state: a star or a class without flows, a lane that is not full. Their times are of their last
+ * use and are not read again.
  */
 #include "sim/network/flow_state.h"
 
-/* A class that is never idle would have its clock show more and more. */
+/* Resets the clock of a class that is never idle, which would grow without limit. */
 static void rebase_class(struct class_clock *class, double seconds)
 {
     if (class->flow_count == 0) {
@@ -38,7 +38,7 @@ void sim_flows_rebase(struct sim_flows *flows, double seconds)
         lane->full_s += seconds - lane->full_from_s;
         lane->full_from_s = 0;
     }
-    /* seconds at the base cap count from here, of what is under way too */
+    /* seconds at the base cap count from here, also for active flows */
     for (uint32_t f = 0; f < flows->flow_count; f++)
         if (flows->flows[f].star == NO_STAR) flows->full_from_s[f] -= flows->classes[flows->flows[f].class].full_s;
     for (uint32_t c = 0; c < flows->class_count; c++) flows->classes[c].full_s = 0;

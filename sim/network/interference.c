@@ -1,27 +1,25 @@
 /*
- * On a host device a copy is memory traffic of the very cores that compute, and two devices that
- * compute share caches and memory controllers; on a GPU, copies take memory bandwidth from kernels.
- * models/hardware/hardware.h gives the measured law; this file applies it while the number of computations
- * and the rates of copies change:
+ * On a host device a copy is memory traffic of the cores that compute, and two computing devices share caches and
+ * memory controllers; on a GPU, copies take memory bandwidth from kernels. models/hardware/hardware.h gives the
+ * measured law; this file applies it as the number of computations and the rates of copies change:
  *
  *     speed of a computation  1 / (1 + a (other computing devices) + b (sum of copy rates) / R
  *                                    + e (collectives of the device))
  *     cap of a copy           R / (1 + c (computing devices) + d (other copies))
  *
- * with a .. e and R those of the device concerned, and "other" within its domain. A computation has
- * so many seconds left at speed 1; whenever its speed changes, what it did since the last change is
- * taken off and its event moved.
+ * with a .. e and R of the device concerned, and "other" within its domain. A computation has remaining seconds at
+ * speed 1. Whenever its speed changes, the progress since the last change is subtracted and its event moves.
  *
- * The order in which a change spreads: the numbers of computations and copies set the caps; the caps
- * set the rates (sim/network/share.h); the rates set the speeds. Nothing goes back up, so one pass settles.
+ * A change spreads in one direction: the numbers of computations and copies set the caps, the caps set the rates
+ * (sim/network/share.h), and the rates set the speeds. So one pass settles everything.
  *
- * Paths of different domains, or of different device types within one, are kept in different
- * classes of flows (the `group` of a path), so that a cap can be set for a class.
+ * Paths of different domains, or of different device types within one domain, are in different classes of flows (the
+ * `group` of a path), so that a cap can be set for a class.
  *
- * Example: b = 0.4, one copy at 0.75 R, a computation of 2 s that starts with it: its speed is
- * 1 / 1.3. When the copy ends after 1 s, 2 - 1 / 1.3 s are left at speed 1.
+ * Example: b = 0.4, one copy at 0.75 R, a computation of 2 s that starts with it: its speed is 1 / 1.3. When the copy
+ * ends after 1 s, 2 - 1 / 1.3 s are left at speed 1.
  *
- * Cost: O(devices of the domain) per change in it. A host has few devices, a GPU is alone.
+ * Cost: O(devices of the domain) per change in it. A host has few devices; each GPU is its own domain.
  */
 #include "sim/network/interference.h"
 
@@ -37,12 +35,12 @@ struct device_state {
     struct {
         double compute_by_compute, compute_by_copy, compute_by_collective, copy_by_compute, copy_by_copy, reference;
     } law;
-    bool affected;      /* some figure of the law matters, to it or to another of its domain */
-    bool copies_capped; /* copy_by_compute or copy_by_copy does */
+    bool affected;      /* a figure of the law affects it or another device of its domain */
+    bool copies_capped; /* copy_by_compute or copy_by_copy is set */
     uint32_t domain;
     uint32_t group;
 
-    uint32_t collectives; /* under way */
+    uint32_t collectives; /* active */
     bool computing;
     uint32_t owner;
     uint64_t order;
@@ -74,8 +72,8 @@ struct sim_interference {
 
 /* --- creation ------------------------------------------------------------------------------- */
 
-/* The host's processor is one more device of a machine whose devices are the host, and feels
- * nothing elsewhere. */
+/* On a machine whose devices are the host's cores, the host's processor is one more device; on other machines it is
+ * unaffected. */
 static void read_law(struct device_state *device, const struct compute_profile *profile)
 {
     if (!profile) return;
@@ -102,7 +100,7 @@ enum status sim_interference_create(struct arena *arena, const struct hardware *
     struct sim_interference *s = sim_take(arena, 1, sizeof *s, &status, err);
     if (status != STATUS_OK) return status;
     s->hardware = hardware;
-    s->domain_count = one_domain ? 1 : count; /* the last one's has neither paths nor a law */
+    s->domain_count = one_domain ? 1 : count; /* the last domain has neither paths nor a law */
     s->devices = sim_take(arena, count, sizeof *s->devices, &status, err);
     s->domains = sim_take(arena, s->domain_count, sizeof *s->domains, &status, err);
     s->dirty = sim_take(arena, s->domain_count, sizeof *s->dirty, &status, err);
@@ -177,7 +175,7 @@ enum status sim_interference_attach(struct sim_interference *interference, struc
     return STATUS_OK;
 }
 
-/* --- what happens --------------------------------------------------------------------------- */
+/* --- events --------------------------------------------------------------------------------- */
 
 static void make_dirty(struct sim_interference *s, uint32_t domain)
 {
@@ -295,7 +293,7 @@ void sim_interference_settle_speeds(struct sim_interference *interference,
     interference->dirty_count = 0;
 }
 
-/* --- another zero of time ------------------------------------------------------------------- */
+/* --- moving the origin of time -------------------------------------------------------------- */
 
 void sim_interference_rebase(struct sim_interference *interference, double seconds)
 {

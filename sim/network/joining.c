@@ -1,5 +1,5 @@
 /*
- * Which groups there are follows from the gangs; only sets of axes that some operation names are looked at.
+ * The groups of collectives follow from the gangs; only sets of axes that operations name are considered.
  *
  *     gang of 2 x 3, axes {data}: groups {0, 2, 4} and {1, 3, 5}
  */
@@ -12,20 +12,20 @@
 
 enum { AXES_SETS = 1 << AXIS_COUNT };
 
-/* How long a collective of some group takes. */
+/* A cached time of a collective. */
 struct known {
     uint64_t bytes;
     double seconds;
-    uint32_t job, collective, rounds; /* rounds 0: of none yet */
+    uint32_t job, collective, rounds; /* rounds 0: empty */
 };
 
 struct sim_collectives {
     const struct plan *plan;
     struct collective_group *groups;
     uint32_t group_count;
-    struct known *known;          /* by group: what was asked of it last */
+    struct known *known;          /* by group: its last query */
     uint32_t sets_used;           /* by operations: bit s is the set s of axes */
-    uint32_t (*first)[AXES_SETS]; /* per gang: the first group of a set of axes */
+    uint32_t (*first)[AXES_SETS]; /* per gang: the first group of each set of axes */
 };
 
 static uint32_t find_sets_used(const struct plan *plan)
@@ -43,7 +43,7 @@ void sim_collectives_devices(const struct plan *plan, uint32_t gang, uint32_t ax
     for (uint32_t i = 0; i < plan_gang_size(of); i++) devices[i] = plan->gang_devices[of->first + devices[i]];
 }
 
-/* All groups of a gang along these axes. */
+/* Makes all groups of a gang along these axes. */
 static enum status fill_groups(const struct sim_collectives *c, const struct collective_finder *finder,
                                uint32_t gang, uint32_t axes, uint32_t *scratch,
                                struct collective_group *groups, struct error *err)

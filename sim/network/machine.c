@@ -81,7 +81,8 @@ static int compare_hops(const void *left, const void *right)
     return a->hop.direction < b->hop.direction ? -1 : a->hop.direction > b->hop.direction;
 }
 
-/* A staged copy that uses a simplex link out and in again takes its rate of it twice: lanes in ascending order, once each. */
+/* Sets crossings for a staged copy that uses a simplex link out and in again, with weight 2: lanes in ascending order,
+ * without duplicates. */
 static enum status cross_twice(struct arena *arena, const struct hardware *hardware, const struct p2p_route *route,
                                struct sim_path *path, struct error *err)
 {
@@ -101,7 +102,7 @@ static enum status cross_twice(struct arena *arena, const struct hardware *hardw
     return STATUS_OK;
 }
 
-/* Away from the one device and towards the other. */
+/* Out of one device and into the other. */
 enum status sim_machine_p2p_path(struct arena *arena, const struct hardware *hardware,
                                  const struct sim_interference *interference, const struct sim_link *links,
                                  uint32_t from, uint32_t to, uint32_t own_group, struct sim_path *out, struct error *err)
@@ -140,7 +141,7 @@ enum status sim_machine_suits(const struct plan *plan, const struct hardware *ha
                          "for %" PRIu32, hardware->name, hardware_host_count(hardware), hardware_host_count(&plan->hardware));
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
         if (hardware->devices[d].memory_bytes >= plan->hardware.devices[d].memory_bytes)
-            continue; /* the plan fits what it was made for */
+            continue; /* the plan was checked for its own machine */
         uint64_t needed = plan_device_bytes(plan, d);
         if (needed > hardware->devices[d].memory_bytes)
             return error_set(err, STATUS_BAD_INPUT,

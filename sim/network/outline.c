@@ -1,11 +1,10 @@
 /*
- * Most links cannot limit anybody, or only one path, and most paths are alike. Seen once, before the
- * first flow, that saves the solver (share.c) nearly all of its work.
+ * Most links cannot limit any flow, or limit only one path, and most paths are equal. Finding this out once, before the
+ * first flow, saves the solver (share.c) nearly all of its work.
  *
- * A device's own link is crossed by one copy per direction: it is a cap on that copy. A memory bus
- * with more bandwidth than the switches in front of it can deliver is nothing at all. Both are taken
- * out. What is left of a path is the lanes that it has to share and the lowest of its caps; paths
- * that are equal in both have equal rates whatever happens, and become one class:
+ * A device's own link is crossed by one copy per direction: it is a cap on that copy. A memory bus with more bandwidth
+ * than its switches can deliver has no effect. Both are removed. The rest of a path is its shared lanes and the lowest
+ * of its caps; paths with equal shared lanes and caps always have equal rates, and become one class:
  *
  *     dev0 --12--+                                 dev0..3, cap 12 --+
  *     dev1 --12--+-- switch 20 --+                                   +-- switch 20
@@ -13,10 +12,10 @@
  *     dev3 --12--+               |                 dev4..7, cap 12 --+
  *     dev4 ...   ---- switch 20 -+                                   +-- switch 20
  *
- * Sixteen devices behind a bridge are one class or, on duplex links, two; so are a thousand.
+ * Sixteen devices on a bridge are one class or, with duplex links, two; so are a thousand.
  *
- * A path with weights is a class of its own, and takes rate * weight of a lane; where it has a lane to itself,
- * bandwidth / weight is a cap on it.
+ * A path with weights is its own class, and uses rate * weight of a lane. If it is the only path of a lane, bandwidth /
+ * weight is a cap on it.
  *
  * Cost: O(hops of all paths * hops of a path), once; with weights O(hops).
  */
@@ -37,7 +36,7 @@ static uint32_t hop_lane(const struct sim_outline *o, uint32_t path, uint32_t ho
     return sim_lane(o->links, &crossing.hop);
 }
 
-/* --- which lanes matter --------------------------------------------------------------------- */
+/* --- relevant lanes ------------------------------------------------------------------------- */
 
 static void list_lane_paths(struct sim_outline *o)
 {
@@ -74,7 +73,7 @@ static void find_own_lanes(struct sim_outline *o)
     }
 }
 
-/* The narrowest other lane on a path that is not its own; NO_LANE when there is none, and of weighted ones. */
+/* Returns the narrowest other lane of a path that has several paths; NO_LANE: there is none, or weights are not 1. */
 static uint32_t narrowest_other(const struct sim_outline *o, uint32_t path, uint32_t lane)
 {
     uint32_t narrowest = NO_LANE;
@@ -103,8 +102,8 @@ static double weight_on(const struct sim_outline *o, uint32_t path, uint32_t lan
 }
 
 /*
- * A bound on what can ever arrive at a lane: each path's flows at their base caps, but paths that
- * share another lane no more together than that lane carries.
+ * Returns an upper bound on the rate that can arrive at a lane: the sum of each path's flows at their base caps, where
+ * paths that share another lane count at most that lane's bandwidth.
  */
 static double most_arriving(struct sim_outline *o, uint32_t lane)
 {
@@ -129,8 +128,8 @@ static double most_arriving(struct sim_outline *o, uint32_t lane)
 }
 
 /*
- * Two lanes cannot each be called harmless on the strength of the other: a bound that counts on lane
- * q being full is at least q's bandwidth, so it proves only wider lanes harmless.
+ * Two lanes cannot each be harmless because of the other: a bound that assumes lane q full is at least q's bandwidth,
+ * so it proves only wider lanes harmless.
  */
 static void find_harmless_lanes(struct sim_outline *o)
 {
@@ -170,7 +169,7 @@ static bool same_class(const struct sim_outline *o, uint32_t a, uint32_t b)
     return true;
 }
 
-/* A number that paths of one class agree in. */
+/* Returns a number that is equal for the paths of one class. */
 static uint32_t class_key(const struct sim_outline *o, uint32_t path)
 {
     uint32_t count = sim_outline_lanes(o, path, SIM_LANE_SHARED, o->scratch);
@@ -181,8 +180,8 @@ static uint32_t class_key(const struct sim_outline *o, uint32_t path)
     return (uint32_t)(key >> 32);
 }
 
-/* Classes in the order of their first paths. `heads`: zeroed, `mask` + 1 of them, a power of two: the first
- * class + 1 of each key; `next`: likewise of each class. */
+/* Makes classes, in the order of their first paths. `heads`: `mask` + 1 zeroed entries, a power of two: the first class
+ * + 1 of each key; `next`: the next class + 1 with the same key. */
 static void find_classes(struct sim_outline *o, uint32_t *heads, uint32_t mask, uint32_t *next)
 {
     for (uint32_t p = 0; p < o->path_count; p++) {

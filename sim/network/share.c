@@ -1,58 +1,54 @@
 /*
- * Who gets how much of which link, again and again, a few hundred nanoseconds each time.
+ * The solver runs at nearly every event, and takes a few hundred nanoseconds.
  *
- * Every start and end of a copy may change the rate of every other copy that is under way. Solved
- * naively, all flows over all links, that is the whole cost of a simulation. Three observations
- * make it small; each is exact.
+ * Every start and end of a copy may change the rate of every other active copy. Solving for all flows over all links
+ * would be the whole cost of a simulation. Three observations reduce it; each is exact.
  *
- * 1. Links that cannot limit anybody are left out, paths that are alike are one class, and a class
- *    of n flows is rated like one flow of weight n (outline.c).
+ * 1. Links that cannot limit any flow are removed, equal paths are one class, and a class of n flows is rated like one
+ * flow of weight n (outline.c).
  *
- * 2. A change travels only over contended lanes: those where the caps of all flows together exceed
- *    the bandwidth, now or when they were last rated. Where no lane on the path is contended the
- *    rate is the cap, and nobody else notices.
+ * 2. A change spreads only over contended lanes: lanes in which the sum of the flows' caps exceeds the bandwidth, now
+ * or when they were last rated. If no lane of a path is contended, its rate is its cap, and no other class changes.
  *
- * 3. A class that no other class shares a lane with is rated by itself: the lowest of its cap and
- *    bandwidth / flows. Where groups of devices do not contend with each other, that is every class.
+ * 3. A class that shares no lane is rated by itself: the lowest of its cap and bandwidth / flows. If groups of devices
+ * do not contend with each other, this holds for every class.
  *
- * What is left is rated by progressive filling. All rates of the component rise together from zero.
- * The level at which lane l would be full is (what is left of l) / (flows not yet fixed on l). The
- * lowest such level, over all lanes, is reached first - unless some class reaches its cap before:
- * those classes are fixed at their caps and the levels computed anew (fixing a class below a lane's
- * level never lowers that level, so all of them can be fixed in one round). Otherwise the flows on
- * that lane are fixed at the level. Rounds end when every class is fixed.
+ * The remaining classes are rated by progressive filling. All rates of the component rise together from zero. Lane l
+ * would be full at the level (remaining bandwidth of l) / (flows not yet fixed on l). The lowest such level over all
+ * lanes is reached first, unless a class reaches its cap before. In that case these classes are fixed at their caps and
+ * the levels are computed again (fixing a class below a lane's level never lowers that level, so all of them can be
+ * fixed in one round). Otherwise the flows on that lane are fixed at the level. Rounds end when every class is fixed.
  *
  *     two lanes, A 10 and B 9; flows x on A, y on A and B, z on B and B's cap-2 flow w
  *     levels: A 10/2 = 5, B 9/3 = 3; w has cap 2 < 3: fix w = 2
  *     levels: A 5, B (9-2)/2 = 3.5: fix y = z = 3.5;  A (10-3.5)/1 = 6.5: fix x = 6.5
  *
- * Rounding: what is left of a lane is a difference and may come out a little low; the level never
- * falls from round to round in exact arithmetic, so it is kept from falling, which also keeps rates
- * positive.
+ * Rounding: the remaining bandwidth of a lane is a difference and may be slightly low. In exact arithmetic the level
+ * never falls from round to round, so the code keeps it from falling, which also keeps rates positive.
  *
- * Demands are summed anew from the few classes of a lane whenever one of them changes, rather than
- * kept up to date by differences: no drift, the state depends on the counts alone.
+ * Demands are summed over the few classes of a lane at every change, and not updated by differences: so they do not
+ * drift, and the state depends only on the counts.
  *
- * Weights. A collective (collective_flow.h) is one flow over all lanes that its messages cross, several at
- * once on some: it takes its rate of a lane `weight` times over. Then what a lane's level is divided by is
- * the sum of weights instead of the number of flows; all of the above holds as it stands.
+ * Weights. A collective (collective_flow.h) is one flow over all lanes of its messages, of which a lane may have
+ * several: it uses `weight` times its rate of a lane. A lane's level is then divided by the sum of weights instead of
+ * the number of flows; everything else is unchanged.
  *
- * Priorities. Filling goes over the component once for each, with what the one before has left. A lane of which that is
- * as little as rounding makes has nothing left, so that a flow is either held up or goes at a rate that means something.
+ * Priorities. Filling visits the component once for each priority, with the bandwidth that the previous one left. A
+ * remainder in the order of rounding errors counts as zero, so that a flow either waits or has a meaningful rate.
  *
- * Left out: bandwidths that fall with the number of flows (TCP); PCIe and copy engines do not show it.
+ * Not modelled: bandwidths that fall with the number of flows (TCP); PCIe and copy engines do not show this.
  *
- * Source: Bertsekas and Gallager, Data Networks, 2nd ed., sec. 6.5.2 (progressive filling); the lazy
- * re-rating of components as in SimGrid's maxmin solver.
+ * Source: Bertsekas and Gallager, Data Networks, 2nd ed., sec. 6.5.2 (progressive filling); the lazy re-rating of
+ * components as in SimGrid's maxmin solver.
  */
 #include "sim/network/share_state.h"
 
 #include <assert.h>
 #include <math.h>
 
-/* --- what a change touches ------------------------------------------------------------------ */
+/* --- the component of a change -------------------------------------------------------------- */
 
-/* The class's flows or cap have changed. */
+/* Notes that the class's flows or cap have changed. */
 static void touch(struct sim_share *share, uint32_t index)
 {
     struct rate_class *class = &share->classes[index];
@@ -81,7 +77,7 @@ static void sum_demand(const struct sim_share *share, struct lane *lane)
     }
 }
 
-/* The touched classes and all that contended lanes connect them with. */
+/* Collects the touched classes and all classes connected with them by contended lanes. */
 static void collect_component(struct sim_share *share)
 {
     share->round++;
@@ -141,7 +137,7 @@ static uint32_t begin_filling(struct sim_share *share, uint32_t priority)
     return unfixed;
 }
 
-/* The lowest level at which a lane of the component is full; its index, or NO_LANE when none is. */
+/* Finds the lowest level at which a lane of the component is full, and that lane; NO_LANE: no lane becomes full. */
 static uint32_t lowest_lane(const struct sim_share *share, double *level)
 {
     uint32_t lowest = NO_LANE;
@@ -169,7 +165,7 @@ static void fix(struct sim_share *share, struct rate_class *class, double rate)
     }
 }
 
-/* Fix the classes whose limits are not above `level`; how many. */
+/* Fixes the classes whose limits are at most `level`, and returns their number. */
 static uint32_t fix_capped(struct sim_share *share, double level)
 {
     uint32_t count = 0;
@@ -221,7 +217,7 @@ static void note_load(struct sim_share *share, uint32_t index, double load)
     share->turned[share->turned_count++] = index;
 }
 
-/* Of lanes that the class alone crosses: the narrowest, and others as narrow but for rounding. */
+/* Notes the lanes that only this class crosses: the narrowest, and others of equal width up to rounding. */
 static inline void note_private(struct sim_share *share, struct rate_class *class)
 {
     bool full = class->rate * class->flow_count >= class->trunk_full;
@@ -244,7 +240,7 @@ static double sum_load(const struct sim_share *share, const struct lane *lane)
     return load;
 }
 
-/* In the order of their numbers: what is found does not depend on which of several flows began first. */
+/* Sorts by number, so that results do not depend on which of several flows began first. */
 static void sort_touched(struct sim_share *share)
 {
     for (uint32_t i = 1; i < share->touched_count; i++) {
@@ -277,10 +273,10 @@ static void solve_component(struct sim_share *share)
     }
 }
 
-/* --- classes that share with nobody --------------------------------------------------------- */
+/* --- classes without shared lanes ----------------------------------------------------------- */
 
-/* The usual case on machines whose groups of devices do not contend with each other. False, and
- * nothing is done, when some touched class shares a lane with another class. */
+/* Solves the usual case of machines whose groups of devices do not contend with each other. Returns false, and changes
+ * nothing, if a touched class shares a lane with another class. */
 static bool solve_sole(struct sim_share *share)
 {
     for (uint32_t i = 0; i < share->touched_count; i++)

@@ -1,9 +1,9 @@
 /*
- * Lanes and classes of an outline (outline.h), laid out for the solver (share.c).
+ * The lanes and classes of an outline (outline.h), laid out for the solver (share.c).
  *
- * A lane that one class alone crosses is a *trunk* of it: n flows get no more than 1/n of it each, which
- * is a cap that depends on n. Where a class shares one lane only, with classes that are like that, the
- * lane is said to be a star, for whoever rates those without this solver (star.h).
+ * A lane that only one class crosses is a *trunk* of that class: each of n flows gets at most 1/n of it, a cap that
+ * depends on n. If all classes of a lane share only that lane, the lane is marked as a star, for callers that rate
+ * those classes without this solver (star.h).
  */
 #include "sim/network/share_state.h"
 
@@ -38,7 +38,7 @@ static enum status share_allocate(struct arena *arena, const struct sim_outline 
     return status;
 }
 
-/* Which classes cross a lane, shared or not. */
+/* Lists the classes that cross each lane, shared or not. */
 static void list_lane_classes(struct sim_share *share, const struct sim_outline *o)
 {
     struct sim_load *lanes = o->scratch;
@@ -64,8 +64,8 @@ static void list_lane_classes(struct sim_share *share, const struct sim_outline 
     }
 }
 
-/* Each class's lanes: those that it shares, and its trunks, which classes with weights have none of: their
- * one flow has such a lane to itself (outline.h). */
+/* Fills in each class's shared lanes and trunks. Classes with weights have no trunks: their single flow has such a lane
+ * to itself (outline.h). */
 static void fill_classes(struct sim_share *share, const struct sim_outline *o)
 {
     uint32_t shared = 0, private = 0;
@@ -118,7 +118,7 @@ static void find_stars(struct sim_share *share)
     }
 }
 
-/* Of a path's own lanes those that are full when it goes at its base cap. */
+/* Lists, among the own lanes of each path, those that are full when the path is at its base cap. */
 static void fill_paths(struct sim_share *share, const struct sim_outline *o)
 {
     uint32_t used = 0;
