@@ -49,7 +49,7 @@ struct replay {
     double begun_s;             /* begin of the record's first operation; the replay begins at 0 */
 };
 
-/* The earliest begin of a group: one operation, or those that a collective joins. */
+/* The earliest begin of a group: one operation, or all operations of a collective. */
 struct ready {
     double recorded_s, replayed_s;
     uint64_t decisive;

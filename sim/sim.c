@@ -473,7 +473,7 @@ static enum status run_events(struct sim *sim, struct error *err)
 
 /* --- the result ----------------------------------------------------------------------------- */
 
-/* Copies the results of simulated devices and links to those that they stand for. */
+/* Copies the results of simulated devices and links to the others that they stand for. */
 static void copy_to_represented(const struct sim *sim, struct sim_result *result)
 {
     for (uint32_t l = 0; l < sim->hardware->link_count; l++)

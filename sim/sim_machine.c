@@ -157,7 +157,7 @@ static void tell_demand(const struct sim *sim, struct sim_path *paths)
     }
 }
 
-/* Makes the path over the links that stand for those of the pair's route. */
+/* Makes the path over the representatives of the links on the pair's route. */
 static enum status pair_path(struct sim *sim, const struct sim_link *links, uint32_t index, struct sim_path *out,
                              struct error *err)
 {

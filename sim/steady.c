@@ -23,8 +23,8 @@
  * WATCHED inspections. If a state has not returned by then, the search ends instead of continuing for thousands of
  * repetitions.
  *
- * Which states return: pipelines and replicas, after the two or three repetitions that their streams need to
- * synchronise; mostly also jobs that share links. Which never do: jobs with independent periods, which have no common
+ * These states return: pipelines and replicas, after the two or three repetitions that their streams need to
+ * synchronise; mostly also jobs that share links. These never do: jobs with independent periods, which have no common
  * period; and repeated steps whose streams are first used at the end, if no gate (sim/gate.h) keeps these operations
  * out of the window.
  *
@@ -32,7 +32,7 @@
  * with 512 microbatches advances by 64 of them at a time, in eight rounds, of which the first two and the last two fill
  * and drain it. The other rounds are not equal to the last bit: variants return after two rounds on most stages; and
  * the plan order, made by a clock whose times are rounded as they grow, equals that of the previous round for at most 6
- * consecutive instances of 16384, and that of two rounds earlier for at most 355.
+ * consecutive instances of 16384, and the one of two rounds earlier for at most 355.
  */
 #include "sim/steady.h"
 

@@ -57,7 +57,7 @@ struct sim_window {
     uint32_t *waits;      /* low numbers */
     sim_use *uses;
     uint32_t op_mask, wait_mask, use_mask;
-    uint32_t wait_end, use_end; /* running positions; also those of the record after the last one */
+    uint32_t wait_end, use_end; /* running positions, which end the lists of the last record */
     uint32_t wait_first, use_first; /* entries before are free; not always up to date */
     uint64_t base;        /* all operations before are done */
     uint64_t issued;      /* the number of the next issued operation */

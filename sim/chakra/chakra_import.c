@@ -186,7 +186,7 @@ static enum status stream_of(const struct chakra_import *import, uint32_t rank, 
     return STATUS_OK;
 }
 
-/* Returns a queue of a host that its ranks share; these come after those of devices, host by host. */
+/* Returns a queue of a host that its ranks share; they come after the queues of devices, host by host. */
 static uint32_t host_queue(const struct hardware *hardware, uint32_t rank, uint32_t which)
 {
     return 5 * hardware->device_count + hardware->devices[rank].host * SHARED_QUEUES + which;

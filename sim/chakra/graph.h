@@ -24,7 +24,7 @@ struct sim_graph_node {
 };
 
 /* A queue, whose nodes are sequential. Its kind decides the speed: copies of H2D, D2H, READ and WRITE use the links of
- * the device or the storage, P2P copies those of their pair; COMPUTE and CPU are slowed; others are not. */
+ * the device or the storage, P2P copies the links of their pair; COMPUTE and CPU are slowed; others are not. */
 struct sim_graph_queue {
     const char *name; /* of its stream in the trace; borrowed */
     uint32_t kind;    /* enum plan_stream_kind */

@@ -2,7 +2,7 @@
  * A tournament in which every owner has a fixed place.
  *
  * A predicted end changes whenever another operation starts or ends, so most calls move an existing entry, and one
- * change of rates moves those of several neighbours. A heap pays for each move separately, with a mispredicted branch
+ * change of rates moves several neighbouring entries. A heap pays for each move separately, with a mispredicted branch
  * per level. Here an owner's key stays in place; eight neighbours are a *block*, the first entry of a block plays
  * against that of the neighbouring block, and so on up to the first of all:
  *
@@ -40,7 +40,7 @@
 
 enum { BLOCK = SIM_QUEUE_BLOCK };
 
-/* Keys after every time, those of NaNs: from this key on there is no entry. The absent keys of a block differ, so they
+/* Keys after every time (the keys of NaNs): from this key on there is no entry. The absent keys of a block differ, so they
  * are no ties. */
 static const uint64_t absent = UINT64_MAX - (BLOCK - 1);
 

@@ -71,7 +71,7 @@ enum { SIM_QUEUE_NOTED_MAX = 4 };
 struct sim_queue {
     uint64_t *times;       /* by owner, in whole blocks: keys, see sim_queue_key() */
     uint64_t *orders;      /* likewise */
-    uint64_t *node_times;  /* winners: the overall one in [1], those of the blocks from [leaf_count] on ... */
+    uint64_t *node_times;  /* winners: of the queue in [1], of each block from [leaf_count] on ... */
     uint32_t *node_owners; /* ... and their owners */
     uint32_t leaf_count;   /* blocks, a power of two */
     uint32_t owner_count;

@@ -8,7 +8,7 @@
  *
  * Volume and latency give a flow without other traffic the time of its group's closed form: the flow has the bandwidth
  * of its slowest level, and the time of a part without latencies is its transfer. Latencies come first, as for copies.
- * The algorithm is that of the closed form.
+ * The algorithm is the closed form's.
  *
  *     volume = transfer_s * bandwidth of the level      latency = seconds - transfer_s
  *

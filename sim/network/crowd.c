@@ -8,7 +8,7 @@
  *       two with two              +                  level (7098 - 4 * 6) / 998 = 7.09
  *
  * The limit of an arm's flows changes with their number, and then they all move to another clock: their remaining
- * volume is read from the old clock and set on the new one. These are few flows, those of one switch; an arm with many
+ * volume is read from the old clock and set on the new one. These are few flows, all of one switch; an arm with many
  * flows has only one limit and never moves.
  *
  * The level. Limits are visited from the lowest. Flows keep a limit that is at most the remaining bandwidth of the lane

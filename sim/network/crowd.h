@@ -52,7 +52,7 @@ struct sim_crowd {
     double full_s;          /* seconds in which the lane was full */
     uint64_t work;          /* how often a clock was set, or a flow moved to another clock */
     struct sim_crowd_arm *arms;
-    struct sim_crowd_flow *flows; /* by place: first the flows of arm 0, then those of arm 1, and so on */
+    struct sim_crowd_flow *flows; /* by place: all flows of arm 0, then of arm 1, and so on */
     uint32_t arm_count, place_count, flow_count, clock_count;
     uint32_t first;         /* the clock with the next end */
     bool full;
@@ -60,8 +60,8 @@ struct sim_crowd {
     struct sim_crowd_clock clocks[SIM_CROWD_LIMITS_MAX]; /* by limit, the lowest first */
 };
 
-/* Returns true if limits take few values, and the limits of each arm with many flows only one. Of arms only cap, trunk
- * and flow_limit are read. */
+/* Returns true if limits take few values, and the limits of each arm with many flows only one. Reads only cap, trunk
+ * and flow_limit of arms. */
 bool sim_crowd_suits(const struct sim_crowd_arm *arms, uint32_t arm_count);
 
 /* Initialises a crowd. Bandwidth, suitable arms and room for their flows are set before; all other fields are zero.

@@ -204,7 +204,7 @@ static void crowd_lanes_note(const struct sim_flows *flows, double *full_s)
         add_own_lanes(flows, flows->flows[flows->crowd_flow_indexes[i]].path, flows->crowd_flows[i].capped_s, full_s);
 }
 
-/* Adds those of a star. */
+/* Adds the full times of a star's lane and paths. */
 static void star_lanes_note(const struct sim_flows *flows, double *full_s)
 {
     for (uint32_t i = 0; i < flows->star_count; i++)

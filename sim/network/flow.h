@@ -1,7 +1,7 @@
 /*
  * Copies over time: the remaining volume of each flow as rates change.
  *
- * A path may have several active flows, up to its limit. Flows are numbered: first those of path 0, then those of path
+ * A path may have several active flows, up to its limit. Flows are numbered: all flows of path 0, then of path
  * 1, and so on; with limits of 1 a flow has the number of its path. A flow begins with its volume. The event of its
  * bundle in the queue is the end of the bundle's first flow. A bundle is a star (star.h), a crowd (crowd.h) or another
  * class of flows (share.h). Begins and ends change other rates at the next sim_flows_settle(), which must come before

@@ -68,7 +68,7 @@ struct sim_flows {
     double *path_weights;      /* likewise */
     struct sim_star *stars;
     uint32_t *star_lanes;      /* by star; SIM_NO_STAR: a single class, limited only by its trunk or caps */
-    struct sim_star_flow *star_places; /* those of all stars */
+    struct sim_star_flow *star_places; /* places of all stars */
     uint32_t *touched_stars;
     struct sim_crowd *crowds;
     uint32_t *crowd_lanes;     /* by crowd */

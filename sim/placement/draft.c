@@ -1,7 +1,6 @@
 /*
- * The rows of models of all groups are one array. A group of a shape needs as many places as models of its kinds
- * fit at most; that over its devices is largest for one of the shapes, and so many places for each device are
- * enough for every layout.
+ * The model lists of all groups are one array. A group needs a place for each model that can fit. The number of places
+ * per device is largest for one of the shapes; with this number per device the array suffices for every layout.
  */
 #include "sim/placement/draft.h"
 
@@ -10,7 +9,7 @@
 
 #include "base/try.h"
 
-/* By the first stage's memory. */
+/* Returns the maximum number of models in the memory of the first stage. */
 static uint32_t room(const struct serving_cuts *cuts, struct serving_shape shape)
 {
     uint32_t most = 0;
@@ -88,7 +87,7 @@ void draft_copy(struct draft *to, const struct draft *from)
     to->strain = from->strain;
 }
 
-/* Where the model is in the group, or would be. */
+/* Returns the position of the model in the group, present or not. */
 static uint32_t find(const struct serving_group *group, uint32_t model)
 {
     uint32_t low = 0, high = group->model_count;

@@ -1,5 +1,5 @@
-/* See placement_bound.h. Columns: groups of each shape, replicas of each model on them, requests of each model that
- * attain their objective, which are what is to be the most. */
+/* See placement_bound.h. Columns: groups of each shape, replicas of each model on them, and requests of each model that
+ * attain their objective, whose sum is maximised. */
 #include "sim/placement/placement_bound.h"
 
 #include <math.h>
@@ -11,9 +11,9 @@
 #include "sim/placement/window_cut.h"
 
 enum { ROUNDS_MAX = 24 };
-/* A row is worth adding where it is exceeded by so many requests. */
+/* A row is added if the solution exceeds it by at least this number of requests. */
 #define WORTH 0.5
-/* Runs are looked for as if what fits need not be whole, and as if half a request of it were lost in each. */
+/* Runs are searched with fractional capacities, and again with a loss of half a request per run. */
 static const double roundings[] = {0, 0.5};
 #define NONE UINT32_MAX
 
@@ -21,11 +21,12 @@ struct bounder {
     const struct serving *in;
     const struct traffic *traffic;
     struct serving_cuts cuts;
-    struct window *own, *common;   /* (shape_count, model_count): on the model's slowest stage; on one of all models */
+    struct window *own, *common;   /* (shape_count, model_count): on the model's slowest stage; on one stage for all
+                                      models */
     uint32_t *requests, *first;    /* of each model: requests[first[m] .. first[m + 1]) */
-    uint32_t *by_kind, *kind_first; /* the same of each kind */
+    uint32_t *by_kind, *kind_first; /* the same for each kind */
     uint32_t *all;                 /* (traffic->count): 0, 1, 2 ... */
-    uint32_t *groups, *replicas, *attained; /* columns; replicas (model_count, shape_count), NONE: not possible */
+    uint32_t *groups, *replicas, *attained; /* columns; replicas: (model_count, shape_count), NONE: not possible */
     double *x, *weights, *scratch_s;
     bool *from;
     struct window_runs runs, best;
@@ -34,7 +35,7 @@ struct bounder {
 
 /* --- shapes and windows ---------------------------------------------------------------------- */
 
-/* Every degree with any number of stages; false: they are too many. */
+/* Lists every degree with any number of stages. Returns false if there are too many. */
 static bool list_shapes(const struct serving *in, struct serving_shape *out, uint32_t *count)
 {
     double cutting = 0;
@@ -55,7 +56,7 @@ static bool list_shapes(const struct serving *in, struct serving_shape *out, uin
     return (double)*count * in->model_count <= PLACEMENT_BOUND_REPLICAS_MAX && cutting <= PLACEMENT_BOUND_CUTTING_MAX;
 }
 
-/* The stage of a shape that all requests together keep busy the longest. */
+/* Returns the stage of a shape that all requests together keep busy the longest. */
 static uint32_t busiest_stage(const struct bounder *b, struct serving_shape shape)
 {
     uint32_t best = 0;
@@ -131,7 +132,7 @@ static uint32_t kind_of(const struct bounder *b, uint32_t request)
 
 static void list_requests(struct bounder *b)
 {
-    uint32_t *next = b->first + 1, *kind_next = b->kind_first + 1; /* in the end where the next ones begin */
+    uint32_t *next = b->first + 1, *kind_next = b->kind_first + 1; /* at the end: begins of the next ones */
     for (uint32_t r = 0; r < b->traffic->count; r++) {
         next[b->traffic->requests[r].model + 1]++;
         kind_next[kind_of(b, r) + 1]++;
@@ -145,7 +146,7 @@ static void list_requests(struct bounder *b)
     }
 }
 
-/* --- rows that hold whatever is asked for ---------------------------------------------------- */
+/* --- rows without runs ----------------------------------------------------------------------- */
 
 static void add_columns(struct bounder *b)
 {
@@ -170,7 +171,7 @@ static double model_bytes(const struct bounder *b, uint32_t shape, uint32_t mode
     return sum * b->cuts.shapes[shape].tensor;
 }
 
-/* Of models that need at least as many bytes as model `least` a group has no more than fit. */
+/* Adds the row that a group has at most the number of models, of at least the size of model `least`, that fits. */
 static void add_counting_row(struct bounder *b, uint32_t shape, uint32_t least)
 {
     uint32_t shapes = b->cuts.shape_count, count = 0;
@@ -180,7 +181,7 @@ static void add_counting_row(struct bounder *b, uint32_t shape, uint32_t least)
     for (uint32_t m = 0; m < b->in->model_count; m++) {
         if (b->replicas[(size_t)m * shapes + shape] == NONE) continue;
         double own = m == least ? bytes : model_bytes(b, shape, m);
-        if (own == bytes && m < least) return; /* that row is there */
+        if (own == bytes && m < least) return; /* an equal row is there */
         count += own >= bytes;
     }
     if (count <= most) return;
@@ -195,7 +196,7 @@ static void add_memory_rows(struct bounder *b, uint32_t shape)
 {
     uint32_t models = b->in->model_count, shapes = b->cuts.shape_count;
     double bytes = (double)b->in->device_bytes * serving_shape_devices(b->cuts.shapes[shape]);
-    for (uint32_t m = 0; m < models; m++) { /* in shares of a group's memory */
+    for (uint32_t m = 0; m < models; m++) { /* relative to a group's memory */
         uint32_t column = b->replicas[(size_t)m * shapes + shape];
         if (column != NONE) program_term(&b->program, column, model_bytes(b, shape, m) / bytes);
     }
@@ -225,7 +226,7 @@ static void add_first_rows(struct bounder *b)
 
 /* --- rows of runs ---------------------------------------------------------------------------- */
 
-/* Requests to look for runs in: those of one model, of all models of a kind, or all there are. */
+/* The requests in which runs are searched: those of one model, of all models of a kind, or all. */
 struct selection {
     uint32_t model, kind; /* NONE: any */
     const uint32_t *requests;
@@ -239,7 +240,7 @@ static uint32_t selection_count(const struct bounder *b)
     return b->in->model_count + (kinds > 1 ? kinds : 0) + 1;
 }
 
-/* Number `index` of them. Models of a kind share its slowest stage. */
+/* Returns selection number `index`. Models of a kind share its slowest stage. */
 static struct selection select_requests(const struct bounder *b, uint32_t index)
 {
     uint32_t models = b->in->model_count, kind = index - models;
@@ -261,7 +262,7 @@ static uint32_t group_column(const struct bounder *b, const struct selection *of
     return of->model == NONE ? b->groups[shape] : b->replicas[(size_t)of->model * b->cuts.shape_count + shape];
 }
 
-/* attained - sum over shapes of what fits x groups <= requests outside of the runs */
+/* Adds the row: attained - sum over shapes of capacity x groups <= requests outside of the runs. */
 static void add_run_row(struct bounder *b, const struct selection *of, const struct window_runs *runs)
 {
     uint32_t models = b->in->model_count;
@@ -276,7 +277,7 @@ static void add_run_row(struct bounder *b, const struct selection *of, const str
     program_row(&b->program, of->count - runs->request_count);
 }
 
-/* By how many requests the program's answer exceeds the row of the runs. */
+/* Returns the number of requests by which the program's solution exceeds the row of the runs. */
 static double excess(const struct bounder *b, const struct selection *of, const struct window_runs *runs)
 {
     uint32_t models = b->in->model_count;
@@ -297,7 +298,7 @@ static void keep_runs(struct bounder *b)
     b->runs = best;
 }
 
-/* The row that the answer exceeds most, of those that are found; was there one? */
+/* Adds the row that the solution exceeds most. Returns false if there is none. */
 static bool separate(struct bounder *b, uint32_t index)
 {
     struct selection of = select_requests(b, index);
@@ -318,7 +319,7 @@ static bool separate(struct bounder *b, uint32_t index)
     return most > WORTH;
 }
 
-/* All requests in one run: a model that is nowhere attains nothing. */
+/* Adds the row for all requests in one run: a model without groups attains nothing. */
 static void add_whole_row(struct bounder *b, uint32_t index)
 {
     struct selection of = select_requests(b, index);
@@ -370,7 +371,7 @@ enum status placement_bound(const struct serving *in, const struct traffic *traf
     program_release(&b.program);
     arena_release(&arena);
     if (status != STATUS_DEVICE) return status;
-    *out = (struct placement_bound){0}; /* a solver that fails is no reason to say nothing else */
+    *out = (struct placement_bound){0}; /* a failed solver must not hide other results */
     *err = (struct error){0};
     return STATUS_OK;
 }

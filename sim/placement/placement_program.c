@@ -1,4 +1,4 @@
-/* The solver minimises, in a process of its own; here is kept what its prices are checked with. */
+/* The solver minimises in a child process; this file keeps the data to check its prices. */
 #include "sim/placement/placement_program.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 
-/* Programs of the size that is tried take it a fraction of that: what needs longer is given up. */
+/* Time limit of the solver; programs of allowed sizes take a fraction of it. */
 #define LIMIT_S 10.0
 
 enum { COUNT_MAX = 1 << 24 };
@@ -31,7 +31,7 @@ uint32_t program_column(struct program *p, double top, double gain)
 {
     if (array_reserve(&p->gains, &p->gain_capacity, p->column_count, sizeof *p->gains, COUNT_MAX, "columns", p->err) ||
         array_reserve(&p->tops, &p->top_capacity, p->column_count, sizeof *p->tops, COUNT_MAX, "columns", p->err))
-        return 0; /* told when it is solved */
+        return 0; /* reported by program_solve() */
     p->gains[p->column_count] = gain;
     p->tops[p->column_count++] = top;
     return milp_column(p->milp, 0, top, -gain, false, "x%zu", p->column_count);
@@ -80,7 +80,7 @@ enum status program_bound(struct program *p, double *bound, struct error *err)
     if (left) {
         *bound = 0;
         for (size_t c = 0; c < p->column_count; c++) left[c] = p->gains[c];
-        /* of what is minimised a row with an upper limit has no price above 0 */
+        /* in a minimisation, a row with an upper limit has no price above 0 */
         for (size_t i = 0; i < p->entry_count; i++)
             left[p->entries[i].column] -= fmax(-result.duals[p->entries[i].row], 0) * p->entries[i].value;
         for (size_t r = 0; r < p->row_count; r++) *bound += fmax(-result.duals[r], 0) * p->limits[r];

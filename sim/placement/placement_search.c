@@ -1,4 +1,4 @@
-/* Drafts grow and shrink replica by replica; each is judged by a simulation of all requests. */
+/* Replicas are added to and removed from drafts; each draft is judged by a simulation of all requests. */
 #include "sim/placement/placement_search.h"
 
 #include <stdlib.h>
@@ -8,15 +8,15 @@
 #include "base/size.h"
 #include "sim/placement/regroup.h"
 
-/* Greedy placements of many replicas add several between two simulations: these many in all at most. */
+/* Maximum number of simulations of a greedy placement; with many replicas, several are added between two. */
 enum { GREEDY_ROUNDS_MAX = 256 };
-/* How many of the greedy placements are searched from, and which part of the simulations is for choosing among
- * them. */
+/* Number of greedy placements from which the search continues, and the share of simulations that is spent on choosing
+ * among them. */
 enum { SEARCHED_DRAFTS = 4 };
 #define CHOOSING_SHARE 0.25
-/* Pairs of shapes that are tried beside each other, and how the devices are divided between them. */
+/* Number of tried pairs of shapes, and of divisions of the devices between them. */
 enum { MIXED_PAIRS = 4, MIXED_PARTS = 4, MIXED_DRAFTS = MIXED_PAIRS * (MIXED_PARTS - 1) };
-/* One change in so many divides devices anew. */
+/* One in this number of changes regroups devices. */
 enum { REGROUP_ONE_IN = 8 };
 
 struct searcher {
@@ -26,9 +26,9 @@ struct searcher {
     struct server *server;
     struct serve_result result; /* of the last simulation */
     const uint32_t *rooms;
-    const struct serving_shape *shapes; /* that groups may have; those of cuts, or the one that is asked for */
+    const struct serving_shape *shapes; /* allowed shapes: all shapes of cuts, or the requested one */
     uint32_t shape_count;
-    struct serving_shape *layout; /* scratch: one for each device */
+    struct serving_shape *layout; /* scratch: one per device */
     uint64_t simulations, drawn;
     struct error *err;
 };
@@ -66,8 +66,8 @@ static int by_failing(const void *a, const void *b)
     return (x->model > y->model) - (x->model < y->model);
 }
 
-/* The group with room for the model that has least to do for its devices, by the last simulation and what was
- * put there since (each replica taken for a request of its own); group_count: none. */
+/* Returns the least loaded group with room for the model, by the last simulation and the replicas added since (each
+ * replica counts as a request); group_count: none. */
 static uint32_t idlest(const struct searcher *s, const struct draft *draft, const double *added_s, uint32_t model)
 {
     uint32_t best = draft->placement.group_count;
@@ -83,7 +83,7 @@ static uint32_t idlest(const struct searcher *s, const struct draft *draft, cons
     return best;
 }
 
-/* Up to `most` replicas; how many there were. */
+/* Adds up to `most` replicas and returns their number. */
 static uint32_t add_replicas(const struct searcher *s, struct draft *draft, struct failing *failing, double *added_s,
                              uint32_t most)
 {
@@ -103,7 +103,7 @@ static uint32_t add_replicas(const struct searcher *s, struct draft *draft, stru
     return added;
 }
 
-/* From what is in the draft on until nothing more fits or fails; the best on the way is in `best`. */
+/* Adds replicas to the draft until nothing more fits or fails; `best` is the best draft on the way. */
 static enum status fill(struct searcher *s, struct arena *scratch, struct draft *draft, struct draft *best)
 {
     uint32_t models = s->cuts->in->model_count, groups = draft->placement.group_count;
@@ -123,7 +123,7 @@ static enum status fill(struct searcher *s, struct arena *scratch, struct draft 
 
 /* --- search ---------------------------------------------------------------------------------- */
 
-/* A replica, all alike; false: there is none. */
+/* Draws a replica, all with equal probability. Returns false if there is none. */
 static bool draw_replica(struct searcher *s, const struct draft *draft, uint32_t *group, uint32_t *at)
 {
     uint64_t count = 0, chosen;
@@ -136,7 +136,7 @@ static bool draw_replica(struct searcher *s, const struct draft *draft, uint32_t
     return true;
 }
 
-/* Fill a group with models in an order by chance, until a few in a row find no room. */
+/* Fills a group with models in random order, until a few in sequence do not fit. */
 static void refill(struct searcher *s, struct draft *draft, uint32_t group)
 {
     enum { MISSES_MAX = 8 };
@@ -149,7 +149,7 @@ static void refill(struct searcher *s, struct draft *draft, uint32_t group)
     }
 }
 
-/* Exchange, move or replace: a change of what is on the groups. */
+/* Exchanges, moves or replaces models. */
 static void change_models(struct searcher *s, struct draft *draft)
 {
     uint32_t from, at, other, other_at;
@@ -181,7 +181,7 @@ static void change_models(struct searcher *s, struct draft *draft)
 
 static struct serving_shape draw_shape(struct searcher *s) { return s->shapes[draw(s, s->shape_count)]; }
 
-/* A change of the groups: devices of one or two of them divided anew. */
+/* Regroups the devices of one or two groups. */
 static void change_groups(struct searcher *s, const struct draft *from, struct draft *to)
 {
     uint32_t groups = from->placement.group_count;
@@ -231,9 +231,9 @@ static int best_first(const void *a, const void *b)
     return worse(x, y) - worse(y, x);
 }
 
-/* --- where the search begins ----------------------------------------------------------------- */
+/* --- initial placements ---------------------------------------------------------------------- */
 
-/* The greedy placement on the groups of s->layout. */
+/* Makes the greedy placement for the groups of s->layout. */
 static enum status begin_with(struct searcher *s, struct arena *arena, uint32_t groups, struct draft *out)
 {
     struct arena scratch = {0};
@@ -248,7 +248,7 @@ static enum status begin_with(struct searcher *s, struct arena *arena, uint32_t 
     return status;
 }
 
-/* Two shapes beside each other, and what they would attain if each model had the better of the two. */
+/* Two shapes side by side, and the requests attained if each model used the better of the two. */
 struct pair {
     uint32_t first, second;
     uint64_t hope;
@@ -262,7 +262,8 @@ static int most_hope(const void *a, const void *b)
                                 : (x->second > y->second) - (x->second < y->second);
 }
 
-/* `attained`: (shape_count, model_count) by the greedy placements. *count are more than each shape alone. */
+/* Lists pairs. `attained`: (shape_count, model_count) of the greedy placements. *count: pairs that attain more than
+ * either shape. */
 static enum status list_pairs(const struct searcher *s, struct arena *scratch, const uint32_t *attained,
                               const struct draft *even, struct pair **out, uint32_t *count)
 {
@@ -296,7 +297,7 @@ static enum status begin_pair(struct searcher *s, struct arena *arena, const str
     return STATUS_OK;
 }
 
-/* All groups of one shape, for each; then two shapes beside each other, where both together may do more. */
+/* Makes placements with groups of one shape, for each shape; then with two shapes, for promising pairs. */
 static enum status begin_all(struct searcher *s, struct arena *arena, struct arena *scratch, struct draft *drafts,
                              uint32_t *count)
 {

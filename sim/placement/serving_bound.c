@@ -1,4 +1,4 @@
-/* Earliest deadline first on one device as fast as all of them, once for each level of work. */
+/* Earliest deadline first on one device with the speed of all devices, once for each level of work. */
 #include "sim/placement/serving_bound.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 
-/* A request that waits for work: a heap of these, the earliest deadline first. */
+/* A waiting request, in a heap ordered by deadline. */
 struct waiting {
     double deadline_s, work_s;
 };
@@ -54,7 +54,7 @@ struct bounder {
     struct heap heap;
 };
 
-/* Work done between two times: the earliest deadlines first, none past its own. */
+/* Returns the work done between two times: by earliest deadline, and none after its deadline. */
 static double work_between(struct bounder *b, double now_s, double until_s)
 {
     double rate = b->in->device_count, done_s = 0;
@@ -67,13 +67,13 @@ static double work_between(struct bounder *b, double now_s, double until_s)
             first->work_s -= part_s;
             now_s = end_s;
         }
-        /* what is left of the work is rounding where its end has come */
+        /* at its end, the remaining work is rounding error */
         if (first->deadline_s <= now_s || first->work_s <= 0 || now_s < until_s) heap_pop(&b->heap);
     }
     return done_s;
 }
 
-/* The most work that can be done for requests of kinds that need at most `limit_s` each. */
+/* Returns the most work that can be done for requests of kinds that need at most `limit_s` each. */
 static double most_work(struct bounder *b, double limit_s)
 {
     double now_s = 0, done_s = 0;

@@ -1,17 +1,17 @@
 /*
- * Finding runs is a walk over the requests with two states, in a run and out of it. In a run a request counts one,
- * less what its window adds to those before it, times the groups, over the work: the best path is the minimum cut
- * of the flow from requests into time. What is found that way is then measured with care (window_capacity()), so
- * that no shortcut here can make the bound wrong.
+ * Runs are found by a walk over the requests with two states, inside and outside of a run. Inside, a request counts as
+ * one minus the ratio of the time that its window adds to the earlier windows, times the groups, to its work. The best
+ * path is the minimum cut of the flow from requests into time. window_capacity() then computes the exact capacity of
+ * the runs, so that approximations here cannot invalidate the bound.
  */
 #include "sim/placement/window_cut.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Of a count of requests: what division leaves. */
+/* Rounding error of a division, as a number of requests. */
 #define COUNT_SLACK 1e-6
-/* Of times, relative to the latest. */
+/* Rounding error of times, relative to the latest. */
 #define TIME_SLACK 1e-12
 
 struct window window_of(const struct serving *in, const struct stage_cut *cut, uint32_t tensor,
@@ -29,7 +29,7 @@ struct window window_of(const struct serving *in, const struct stage_cut *cut, u
     return window;
 }
 
-/* --- what fits ------------------------------------------------------------------------------- */
+/* --- capacity -------------------------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b)
 {
@@ -37,13 +37,13 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How many of these works fit into a time one after the other. */
+/* Returns how many of these works fit in sequence into a time span. */
 static uint32_t fitting(double *works_s, uint32_t count, double span_s)
 {
     bool alike = true;
     double sum_s = 0;
     for (uint32_t i = 1; i < count; i++) alike = alike && works_s[i] == works_s[0];
-    if (alike) { /* for works of no time at all the ratio is infinite, or no number at all */
+    if (alike) { /* for works of zero duration the ratio is infinite or NaN */
         double ratio = count > 0 && works_s[0] > 0 ? span_s / works_s[0] : HUGE_VAL;
         return ratio + COUNT_SLACK < count ? (uint32_t)(ratio + COUNT_SLACK) : count;
     }
@@ -55,7 +55,7 @@ static uint32_t fitting(double *works_s, uint32_t count, double span_s)
     return count;
 }
 
-/* Where the windows of neighbours do not touch, what fits is counted on each side. */
+/* Counts each side separately where the windows of neighbours do not touch. */
 static uint32_t run_capacity(const struct traffic *traffic, const struct window *windows, const uint32_t *requests,
                              uint32_t count, double *works_s)
 {
@@ -88,7 +88,7 @@ uint32_t window_capacity(const struct traffic *traffic, const struct window *win
 
 /* --- runs ------------------------------------------------------------------------------------ */
 
-/* What fits into that part of the request's window that lies behind the one before it (NULL: all of it). */
+/* Returns the capacity of the part of the request's window after the window of `before` (NULL: of the whole window). */
 static double fitting_behind(const struct window_shapes *shapes, const struct request *before,
                              const struct request *request, double rounding)
 {
@@ -101,7 +101,7 @@ static double fitting_behind(const struct window_shapes *shapes, const struct re
         if (before && row[before->model].possible) {
             const struct window *last = &row[before->model];
             double gap_s = request->at_s + window->lead_s - before->at_s - last->lead_s;
-            /* of windows without an end nothing is behind the other */
+            /* a window without an end has no part after it */
             part_s = last->length_s < HUGE_VAL ? gap_s + window->length_s - last->length_s : 0;
             part_s = fmin(fmax(part_s, 0), window->length_s);
             round = 0;
@@ -112,7 +112,7 @@ static double fitting_behind(const struct window_shapes *shapes, const struct re
     return sum;
 }
 
-/* `found` is as many requests from the back and the runs' ends counted from there: turn it round. */
+/* Reverses the runs: `found` lists requests from the back, and the runs' ends count from there. */
 static void turn_round(struct window_runs *found)
 {
     uint32_t requests = found->request_count, runs = found->run_count;
@@ -121,7 +121,7 @@ static void turn_round(struct window_runs *found)
         found->requests[requests - 1 - i] = found->requests[i];
         found->requests[i] = other;
     }
-    /* an end is where the run in front of it, from the back, has ended */
+    /* the end of a run is where the previous one, seen from the back, has ended */
     for (uint32_t i = runs; i-- > 0;) found->ends[i] = requests - (i > 0 ? found->ends[i - 1] : 0);
     for (uint32_t i = 0; i < runs / 2; i++) {
         uint32_t other = found->ends[runs - 1 - i];
@@ -133,15 +133,15 @@ static void turn_round(struct window_runs *found)
 void window_runs_find(const struct traffic *traffic, const struct window_shapes *shapes, double rounding,
                       const uint32_t *requests, uint32_t count, bool *from, struct window_runs *out)
 {
-    double in = -HUGE_VAL, outside = 0; /* the best so far that ends in a run, and out of one */
+    double in = -HUGE_VAL, outside = 0; /* best values so far inside and outside of a run */
     for (uint32_t i = 0; i < count; i++) {
         const struct request *request = &traffic->requests[requests[i]];
         const struct request *before = i > 0 ? &traffic->requests[requests[i - 1]] : NULL;
         double best = fmax(in, outside);
         double begin = best + 1 - fitting_behind(shapes, NULL, request, rounding);
         double go_on = before ? in + 1 - fitting_behind(shapes, before, request, rounding) : -HUGE_VAL;
-        from[2 * i] = in > outside;           /* the best before was in a run */
-        from[2 * i + 1] = i > 0 && go_on > begin; /* the run that this one is in goes on */
+        from[2 * i] = in > outside;           /* the best predecessor is inside a run */
+        from[2 * i + 1] = i > 0 && go_on > begin; /* the run of this request continues */
         outside = best;
         in = fmax(begin, go_on);
     }

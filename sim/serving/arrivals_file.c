@@ -1,4 +1,4 @@
-/* All lines in the order of the file, then each model's own. */
+/* All lines are read in the order of the file, then divided among the models. */
 #include "sim/serving/arrivals_file.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ struct arrival {
 };
 
 struct reader {
-    const char *path, *line; /* where the line begins */
+    const char *path, *line; /* start of the line */
     uint32_t number;         /* of the line, from 1 */
     uint32_t model_count;
     struct arrival *arrivals;
@@ -30,7 +30,7 @@ struct reader {
 
 static const char *skip(const char *at, const char *blanks) { return at + strspn(at, blanks); }
 
-/* `at` is where it is wrong. */
+/* Reports an error at `at`. */
 static enum status fail(const struct reader *r, const char *at, const char *expected)
 {
     enum { SHOWN = 40 };
@@ -43,7 +43,7 @@ static enum status fail(const struct reader *r, const char *at, const char *expe
 
 static bool ends(const char *at) { return *at == '\0' || *at == '\n' || *at == '#'; }
 
-/* Behind the time: nothing, or the number of a model. */
+/* Reads the number of a model, if there is one, after the time. */
 static enum status read_model(const struct reader *r, const char *at, uint32_t *model)
 {
     char expected[64], digits[24] = "";

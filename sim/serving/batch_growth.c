@@ -1,4 +1,5 @@
-/* Two forms become one table: a part that does not grow, or latencies of some batches with straight lines between. */
+/* Both forms become one table: a constant part of the latency, or latencies of some batches with linear
+ * interpolation. */
 #include "sim/serving/batch_growth.h"
 
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static enum status read_table(const struct json_input *in, const json_t *object,
     return STATUS_OK;
 }
 
-/* Two points, of one request and of `most`: base + requests (latency - base). */
+/* Makes two points, for one request and for `most`: base + requests (latency - base). */
 static enum status read_line(struct json_object *batch, double latency_s, struct points *out, struct error *err)
 {
     uint32_t most = 1;
@@ -61,7 +62,7 @@ static enum status read_line(struct json_object *batch, double latency_s, struct
     return STATUS_OK;
 }
 
-/* `points` begins with one request and ends with the most. */
+/* Fills the table; `points` begins with one request and ends with the most. */
 static void fill(const struct points *points, double *growth)
 {
     const struct point *at = points->at;

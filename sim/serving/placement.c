@@ -1,4 +1,4 @@
-/* Every kind in every shape is cut once; placements then only look cuts up. */
+/* Every kind is cut once in every shape; placements look the cuts up. */
 #include "sim/serving/placement.h"
 
 #include <inttypes.h>
@@ -38,7 +38,7 @@ const struct stage_cut *serving_cut(const struct serving_cuts *cuts, struct serv
     return row && row[kind].stage_s ? &row[kind] : NULL;
 }
 
-/* `stage_bytes`: (pipeline), zeroed. */
+/* Checks a group. `stage_bytes`: (pipeline), zeroed before. */
 static enum status check_group(const struct serving_cuts *cuts, const struct serving_placement *placement,
                                uint32_t number, uint64_t *stage_bytes, struct error *err)
 {

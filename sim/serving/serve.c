@@ -1,4 +1,4 @@
-/* See serve.h. What a simulation works with is kept from one placement to the next. */
+/* See serve.h. The workspace of a simulation is reused for the next placement. */
 #include "sim/serving/serve_batches.h"
 
 #include <math.h>
@@ -36,7 +36,7 @@ void server_destroy(struct server *server)
     free(server->after);
 }
 
-/* --- requests under way ---------------------------------------------------------------------- */
+/* --- active requests ------------------------------------------------------------------------- */
 
 static enum status queue_add(struct queue *queue, double end_s, struct error *err)
 {
@@ -52,7 +52,7 @@ static enum status queue_add(struct queue *queue, double end_s, struct error *er
     return STATUS_OK;
 }
 
-/* How many are under way at `now_s`. */
+/* Returns the number of active requests at `now_s`. */
 static uint32_t queue_length(struct queue *queue, double now_s)
 {
     while (queue->count > 0 && queue->ends[queue->first] <= now_s) {
@@ -80,11 +80,11 @@ static enum status list_hosts(struct server *server, const struct serving_placem
         server->host_capacity = total;
     }
     for (uint32_t m = 0; m < models; m++) first[m + 1] += first[m];
-    /* from the last group to the first, each in front of those that are there */
+    /* from the last group to the first, each before the entries that are there */
     for (uint32_t g = placement->group_count; g-- > 0;)
         for (uint32_t i = 0; i < placement->groups[g].model_count; i++)
             server->hosts[--first[placement->groups[g].models[i] + 1]] = g;
-    /* each entry has gone down to its model's first: one to the left */
+    /* each entry is now at its model's first host: one position to the left */
     memmove(first, first + 1, (size_t)models * sizeof *first);
     first[models] = (uint32_t)total;
     return STATUS_OK;
@@ -160,7 +160,7 @@ enum status server_answered(struct server *server, struct group_state *group, ui
     return queue_add(&group->under_way, end_s, err);
 }
 
-/* The group with the fewest requests under way or waiting; *out NULL: none has the model. */
+/* Finds the group with the fewest active or waiting requests; *out NULL: no group has the model. */
 static enum status choose(struct server *server, const struct request *request, struct group_state **out,
                           struct error *err)
 {
@@ -179,7 +179,7 @@ static enum status choose(struct server *server, const struct request *request, 
     return STATUS_OK;
 }
 
-/* In a group without batches all in front is settled, so its end is known at once. */
+/* Answers a request in a group without batches: all earlier requests are settled, so its end is known at once. */
 static enum status answer(struct server *server, uint32_t request, struct group_state *group, struct error *err)
 {
     const struct request *one = &server->traffic->requests[request];

@@ -1,19 +1,19 @@
 /*
- * When a batch begins is not known when a request joins it: a later one may join a batch in front. So requests
- * wait in a line of batches, and only what has begun has ends.
+ * The begin of a batch is unknown when a request joins it, because a later request may join an earlier batch. So
+ * requests wait in a queue of batches, and only started batches have ends.
  *
- * With admission control nothing may make anybody late who was admitted. A batch's first request is the one
- * with the least time left, for all are of one model and objective; so a change is tried, all behind it are
- * carried through the stages in their order, their first requests are looked at, and it is undone if one is
- * late, or if the one that joins would be over sooner in a batch of its own. O(batches waiting x stages) a
- * request; objectives bound how many wait. Without admission control or objectives there is nothing to look at.
+ * With admission control no admitted request may become late. The first request of a batch has the least time left,
+ * because all have one model and objective. So a change is tried: all later batches are passed through the stages in
+ * order, and their first requests are checked. The change is undone if a request is late, or if the joining request
+ * would end sooner in a batch of its own. Cost: O(waiting batches x stages) per request; objectives limit the number of
+ * waiting batches. Without admission control or objectives there is nothing to check.
  */
 #include "sim/serving/serve_batches.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The batch passes through all stages; when it ends. */
+/* Passes a batch through all stages and returns its end. */
 static double pass(const struct server *server, const struct group_state *group, const struct batch *batch,
                    double *free_s)
 {
@@ -24,7 +24,7 @@ static double pass(const struct server *server, const struct group_state *group,
     return end_s;
 }
 
-/* Batch number `from` of the line and all behind it. */
+/* Checks batch number `from` of the queue and all later ones. */
 static bool all_in_time(const struct server *server, const struct group_state *group, uint32_t from)
 {
     double free_s[SERVING_STAGES_MAX];
@@ -37,7 +37,7 @@ static bool all_in_time(const struct server *server, const struct group_state *g
     return true;
 }
 
-/* The last batch of the model that waits; `end`: there is none. */
+/* Returns the last waiting batch of the model; `end`: there is none. */
 static uint32_t last_of(const struct batch_line *line, uint32_t model)
 {
     for (uint32_t i = line->end; i-- > line->first;)
@@ -45,7 +45,7 @@ static uint32_t last_of(const struct batch_line *line, uint32_t model)
     return line->end;
 }
 
-/* When a batch of this request alone, behind all others, would end. */
+/* Returns the end of a new batch with only this request, after all others. */
 static double end_alone(const struct server *server, const struct group_state *group, uint32_t request)
 {
     double free_s[SERVING_STAGES_MAX];
@@ -56,7 +56,8 @@ static double end_alone(const struct server *server, const struct group_state *g
     return pass(server, group, &alone, free_s);
 }
 
-/* Is the batch number `at`, which has one more, still in time with all behind it, and over by `until_s`? */
+/* Checks that batch number `at`, with one more request, ends by `until_s`, and that it and all later batches are in
+ * time. */
 static bool keeps(const struct server *server, const struct group_state *group, uint32_t at, double until_s)
 {
     double free_s[SERVING_STAGES_MAX], end_s = 0;
@@ -87,7 +88,7 @@ static enum status append(struct server *server, struct group_state *group, uint
 {
     struct batch_line *line = &group->line;
     *admitted = false;
-    if (line->end == line->capacity && 2 * line->first > line->end) { /* those that have begun make room */
+    if (line->end == line->capacity && 2 * line->first > line->end) { /* started batches make room */
         memmove(line->items, &line->items[line->first], (line->end - line->first) * sizeof *line->items);
         line->end -= line->first;
         line->first = 0;

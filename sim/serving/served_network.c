@@ -1,4 +1,4 @@
-/* A step of one request stands for it, of which only the forward pass is looked at. */
+/* The cost model has training steps, so a request is a step with one sample, of which only the forward pass is used. */
 #include "sim/serving/served_network.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 struct view {
     const struct hardware *hardware;
-    struct job job; /* a step of one request, of which only the forward pass is looked at */
+    struct job job; /* a step with one request; only the forward pass is used */
     struct collective_finder finder;
 };
 
@@ -36,7 +36,7 @@ static double exchange_s(const struct view *v, const struct collective_group *gr
     return sum_s;
 }
 
-/* From a stage's devices to the next one's. */
+/* Returns the seconds of a transfer to the next stage's devices. */
 static double hop_s(const struct view *v, uint64_t bytes)
 {
     uint32_t next = v->job.parallel.tensor;
@@ -50,7 +50,7 @@ static double layer_seconds(const struct view *v, const struct collective_group 
     return work_s(v, layer) + exchange_s(v, group, layer);
 }
 
-/* Seconds of batches over those of one request. The job is one of one request before and after. */
+/* Computes the seconds of batches relative to one request. The job has one request before and after. */
 static enum status fill_growth(struct arena *arena, struct view *v, const struct collective_group *group,
                                uint32_t batch_max, const double **out, struct error *err)
 {
@@ -90,7 +90,8 @@ static enum status fill_degree(struct arena *arena, struct view *v, const struct
     return fill_growth(arena, v, group, batch_max, &out->growth, err);
 }
 
-/* The group of the first devices; false where they cannot be one or the network is not cut so. */
+/* Finds the group of the first devices. Returns false if they are not linked, or the network does not have this
+ * degree. */
 static bool find_group(const struct view *v, struct collective_group *out)
 {
     uint32_t devices[1 << SERVING_DEGREES_MAX], lacking[2], tensor = v->job.parallel.tensor;
@@ -114,9 +115,9 @@ static enum status fill(struct arena *arena, struct view *v, struct serving_kind
 }
 
 /*
- * The machine as frameworks drive it, without what they take to dispatch a kernel in training and without gaps between
- * kernels: where networks are served, kernels of a whole pass are launched at once. `*out` shares with the machine all but the types, which live in
- * the arena.
+ * Makes the machine as frameworks use it, but without the time to dispatch a kernel in training and without gaps
+ * between kernels: for serving, all kernels of a pass are launched at once. `*out` shares everything with the machine
+ * except the types, which live in the arena.
  */
 static enum status without_dispatch(const struct hardware *hardware, struct arena *arena, struct hardware *out,
                                     struct error *err)

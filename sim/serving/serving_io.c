@@ -32,7 +32,7 @@ struct reader {
 
 /* --- kinds ------------------------------------------------------------------------------------ */
 
-/* Layers that are alike: equal shares of the seconds, and of the bytes but for what division leaves. */
+/* Makes equal layers: equal shares of the seconds, and of the bytes up to the remainder. */
 static enum status make_alike(const struct reader *r, uint32_t layers, double latency_s, uint64_t bytes,
                               double hop_s, struct serving_degree *out)
 {
@@ -158,7 +158,7 @@ static enum status read_times(const struct reader *r, const json_t *object, cons
     return STATUS_OK;
 }
 
-/* A file beside this one; what is wrong in it is told with both places. */
+/* Reads a file relative to this one; errors name both places. */
 static enum status read_file(const struct reader *r, struct json_object *arrivals, uint32_t count,
                              struct serving_traffic *out)
 {
@@ -171,7 +171,7 @@ static enum status read_file(const struct reader *r, struct json_object *arrival
     return json_object_close(arrivals, r->err);
 }
 
-/* Into out[0 .. count): of all models together, or, from a file, of each. */
+/* Fills out[0 .. count): the requests of all models together or, from a file, of each. */
 static enum status read_arrivals(const struct reader *r, struct json_object *entry, uint32_t count,
                                  struct serving_traffic *out)
 {
@@ -268,14 +268,15 @@ static enum status add_models(const struct reader *r, const json_t *array, size_
     return STATUS_OK;
 }
 
-/* How many models there are, before anything is made for them. */
+/* Counts the models before anything is allocated for them. */
 static enum status count_models(const struct reader *r, const json_t *array, uint64_t *count)
 {
     *count = 0;
     for (size_t i = 0; i < json_array_size(array); i++) {
         const json_t *each = json_object_get(json_array_get(array, i), "count");
         double models = json_is_number(each) ? json_number_value(each) : 1;
-        *count += models > 1 && models <= SERVING_MODELS_MAX ? (uint64_t)models : 1; /* others are refused later */
+        *count += models > 1 && models <= SERVING_MODELS_MAX ? (uint64_t)models : 1; /* invalid counts are refused
+                                                                                        later */
     }
     if (*count > SERVING_MODELS_MAX)
         return error_set(r->err, STATUS_LIMIT, "%s: too many models (limit is %d)", json_input_name(r->in),

@@ -1,4 +1,4 @@
-/* See stage_cut.h: F row by row, then the stages back from its end. */
+/* See stage_cut.h: computes F row by row, then the stages from the last to the first. */
 #include "sim/serving/stage_cut.h"
 
 #include <math.h>
@@ -7,9 +7,9 @@
 struct cutter {
     const struct serving_degree *degree;
     uint32_t layers;
-    double *before_s; /* (layers + 1): of the layers in front */
+    double *before_s; /* (layers + 1): seconds of all earlier layers */
     double *best_s;   /* (pipeline, layers + 1): F */
-    uint32_t *from;   /* (pipeline, layers + 1): where the last stage begins */
+    uint32_t *from;   /* (pipeline, layers + 1): begin of the last stage */
 };
 
 static double span_s(const struct cutter *c, uint32_t from, uint32_t to)

@@ -1,5 +1,5 @@
-/* The random numbers are GSL's: a generator of its own for each model, so that what comes for one does not
- * depend on how many models there are. */
+/* The random numbers are GSL's, with a generator for each model, so that the requests of a model do not depend on the
+ * number of models. */
 #include "sim/serving/traffic.h"
 
 #include <gsl/gsl_randist.h>
@@ -26,8 +26,8 @@ static enum status add(struct maker *m, uint32_t model, double at_s)
     return STATUS_OK;
 }
 
-/* Seconds from one request to the next. A gamma distribution of shape k has a coefficient of variation of
- * 1 / sqrt(k). */
+/* Returns the seconds from one request to the next. A gamma distribution of shape k has a coefficient of variation of 1
+ * / sqrt(k). */
 static double gap_s(const struct maker *m, const struct serving_traffic *traffic)
 {
     double rate = traffic->rate * m->rate_scale, square = traffic->cv * traffic->cv;
@@ -49,7 +49,7 @@ static enum status add_model(struct maker *m, uint32_t model)
         return STATUS_OK;
     }
     if (traffic->rate <= 0) return STATUS_OK;
-    /* a count times a gap has no rounding that adds up, and even requests come at even times */
+    /* a count times a gap accumulates no rounding, so even requests come at even times */
     bool even = traffic->process == TRAFFIC_EVEN;
     double at_s = even ? 0 : gap_s(m, traffic);
     for (uint64_t i = 1; at_s < m->in->horizon_s; i++) {

@@ -24,7 +24,7 @@ double swarm_rate(const struct swarm *in, uint32_t group, uint32_t stage)
 {
     const struct swarm_group *g = &in->groups[group];
     const struct swarm_passes *passes = &g->passes[stage];
-    /* the same either way: activations in and gradients out in front, the reverse behind */
+    /* equal in both directions: activations in and gradients out on one side, the reverse on the other */
     double bytes = in->stages[stage].boundary_bytes + (stage > 0 ? in->stages[stage - 1].boundary_bytes : 0);
     double compute_s = passes->forward_s + passes->backward_s;
     return 1 / fmax(compute_s, bytes / fmin(g->up_bytes_per_s, g->down_bytes_per_s));
@@ -33,7 +33,7 @@ double swarm_rate(const struct swarm *in, uint32_t group, uint32_t stage)
 void swarm_place(const struct swarm *in, uint32_t *stages)
 {
     double rate[SWARM_STAGES_MAX] = {0};
-    for (int given = 1; given >= 0; given--) { /* those with a stage first */
+    for (int given = 1; given >= 0; given--) { /* groups with a stage first */
         for (uint32_t g = 0; g < in->group_count; g++) {
             const struct swarm_group *group = &in->groups[g];
             if ((group->stage != SWARM_NONE) != given) continue;

@@ -1,11 +1,11 @@
 /*
- * The programme by groups, whose peers are alike, in a dense tableau:
+ * The program by groups of equal peers, in a dense tableau:
  *
  *     l - sum over g of rate(g, s) x(g, s) <= 0             for each stage s
  *         sum over s of x(g, s)            <= presence(g)   for each group g
  *
- * Nothing bought is a first solution, so there is one phase; the first column with a price that pays is taken
- * (Bland's rule, which ends though the first rows are all degenerate). Rates are relative to the largest.
+ * The zero solution is feasible, so there is one phase. The method takes the first column with a profitable price
+ * (Bland's rule, which terminates although the first rows are all degenerate). Rates are relative to the largest.
  */
 #include "sim/swarm/swarm_bound.h"
 
@@ -15,7 +15,7 @@ enum { PIVOTS_MAX = 20000 };
 #define LEAST_GAIN 1e-11
 
 struct tableau {
-    double *at;             /* (rows + 1, columns + 1): the objective last, right sides last */
+    double *at;             /* (rows + 1, columns + 1): the objective is the last row, right sides the last column */
     uint32_t *basis;        /* (rows) */
     uint32_t rows, columns; /* columns: l, x, one slack for each row */
 };
@@ -37,7 +37,7 @@ static void pivot(struct tableau *t, uint32_t row, uint32_t column)
     t->basis[row] = column;
 }
 
-/* The row whose variable leaves for the column's; rows: none. */
+/* Returns the row whose variable leaves for the column's; rows: none. */
 static uint32_t leaving(const struct tableau *t, uint32_t column)
 {
     uint32_t best = t->rows;
@@ -59,7 +59,7 @@ static void maximise(struct tableau *t)
         while (column < t->columns && *cell(t, t->rows, column) >= -LEAST_GAIN) column++;
         if (column == t->columns) return;
         uint32_t row = leaving(t, column);
-        if (row == t->rows) return; /* l cannot grow for ever: rounding */
+        if (row == t->rows) return; /* l is bounded, so this is rounding */
         pivot(t, row, column);
     }
 }
@@ -82,7 +82,7 @@ static void fill(struct tableau *t, const struct swarm *in, const double *presen
     *cell(t, t->rows, 0) = -1;
 }
 
-/* What prices prove; they need only be in proportion. */
+/* Returns the bound that prices prove; only their ratios matter. */
 static double proven(const struct swarm *in, const double *presence, const double *prices)
 {
     double bound = 0, sum = 0;
@@ -119,7 +119,7 @@ static enum status bound_of_peers(const struct swarm *in, const double *presence
     return err->status;
 }
 
-/* The least seconds of a microbatch: the fastest passes, the widest links, the least latencies. */
+/* Returns the least seconds of a microbatch: the fastest passes, the widest links, the least latencies. */
 static double least_s(const struct swarm *in)
 {
     double up = 0, down = 0, latency_s = HUGE_VAL, sum_s = 0;
@@ -134,7 +134,8 @@ static double least_s(const struct swarm *in)
             pass_s = fmin(pass_s, in->groups[g].passes[s].forward_s + in->groups[g].passes[s].backward_s);
         sum_s += pass_s + (s + 1 < in->stage_count ? 2 * in->stages[s].boundary_bytes / fmin(up, down) : 0);
     }
-    return sum_s + (4 * (in->stage_count - 1) + 1) * latency_s; /* each hop has two; and to the first stage */
+    return sum_s + (4 * (in->stage_count - 1) + 1) * latency_s; /* each hop has two latencies; one more to the first
+                                                                   stage */
 }
 
 enum status swarm_bound(const struct swarm *in, const struct swarm_result *result, bool moving,

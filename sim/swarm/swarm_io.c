@@ -107,7 +107,8 @@ static enum status read_speed(struct reader *r, struct json_object *object, stru
     if (r->is_network) {
         TRY(json_take_string(object, "device", JSON_REQUIRED, &device, r->err));
         if (!hardware_find(device, &hardware, &reason) &&
-            swarm_network_passes(r->out, &r->network, &hardware, speed, &out->passes, &reason)) {} /* told in reason */
+            swarm_network_passes(r->out, &r->network, &hardware, speed, &out->passes, &reason)) {} /* the error is in
+                                                                                                      reason */
         hardware_release(&hardware);
         return reason.status ? json_fail_key(r->in, object->value, "device", r->err, "%s", reason.text) : STATUS_OK;
     }
@@ -172,7 +173,7 @@ static enum status read_group(struct reader *r, const json_t *array, size_t inde
     return STATUS_OK;
 }
 
-/* Every stage needs a peer, or nothing would ever come through. */
+/* Checks that every stage has a peer; otherwise no microbatch could finish. */
 static enum status check_stages(struct reader *r, const json_t *peers)
 {
     uint32_t there[SWARM_STAGES_MAX] = {0};

@@ -1,7 +1,7 @@
 /*
- * A transfer takes bytes / rate of the link up of its sender, once that is free, and from the same moment on
- * bytes / rate of the receiver's link down, once that is free; latencies follow. So the slower end decides, and
- * a slow sender leaves the receiver's link to others.
+ * A transfer uses the sender's link up for bytes / rate once that is free, and from the same moment the receiver's link
+ * down for bytes / rate once that is free; then latencies follow. So the slower end decides, and a slow sender leaves
+ * the receiver's link free for other transfers.
  */
 #include "sim/swarm/swarm_state.h"
 
@@ -34,7 +34,7 @@ void line_remove(struct run *r, struct line *line, uint32_t parcel)
     if (line->tail == parcel) line->tail = before;
 }
 
-/* From now on; up_s is when the sender is through. */
+/* Starts the transfer now; up_s: when the sender has finished. */
 static void fly(struct run *r, uint32_t parcel, double up_s, double latency_s)
 {
     struct parcel *it = &r->parcels[parcel];

@@ -1,4 +1,4 @@
-/* Stages are those of a pipeline job's ranks, and cost what these do. */
+/* Stages have the bytes and costs of a pipeline job's ranks. */
 #include "sim/swarm/swarm_network.h"
 
 #include <inttypes.h>

@@ -1,13 +1,13 @@
 /*
- * A peer is away, joining (it fetches the state of its stage) or ready. It leaves by failing, or because it moves;
- * either way all that it has is lost, and who is asked meets nobody. Moves after a step lose nothing, for then no
- * microbatch is under way.
+ * A peer is away, joining (it fetches the state of its stage) or ready. It leaves by failing or by moving. Both lose
+ * all its work, and requests to it stay unanswered. Moves after a step lose nothing, because no microbatch is under way
+ * then.
  *
- * Rebalancing goes by how many microbatches were at a stage's peers, on average, for each peer. The peer that
- * moves is the one whose move raises the lower of the two stages' rates the most, and none moves where that
- * rate would not rise: a stage that is asked more by chance alone takes nobody.
+ * Rebalancing uses the average number of microbatches at a stage, per peer. It moves the peer that raises the lower of
+ * the two stages' rates the most. No peer moves if that rate would not rise: a stage with randomly more requests gets
+ * no peer.
  *
- * Source: SWARM, section 3.3 and its appendix (queues, one peer at a time); that rates have the last word is ours.
+ * Source: SWARM, section 3.3 and its appendix (queues, one peer at a time); the final check of rates is ours.
  */
 #include "sim/swarm/swarm_state.h"
 
@@ -22,7 +22,7 @@ static double exponential(const struct run *r, uint32_t p, uint32_t kind, uint32
     return random_exponential(random_u64(r->options->seed, 2 * (uint64_t)p + kind), (*draws)++);
 }
 
-/* When it fails next, if it does by chance. */
+/* Draws the next random failure of a peer. */
 static void draw_life(struct run *r, uint32_t p)
 {
     const struct failures *failures = &group_of(r, p)->failures;
@@ -56,7 +56,7 @@ double peer_slowdown(const struct run *r, uint32_t p)
 
 /* --- joining ---------------------------------------------------------------------------------- */
 
-/* Seconds of presence up to now are its stage's. */
+/* Adds the peer's presence up to now to its stage. */
 static void count_presence(struct run *r, uint32_t p)
 {
     struct peer *peer = &r->peer[p];
@@ -77,7 +77,7 @@ void averaging_set(struct run *r, bool averaging)
     r->averaging = averaging;
 }
 
-/* Transfers that its link up has yet to end. */
+/* Returns the number of transfers that its link up has to finish. */
 static uint32_t waiting(const struct run *r, uint32_t p)
 {
     uint32_t count = r->peer[p].sending;
@@ -144,7 +144,7 @@ static void leave(struct run *r, uint32_t p)
     struct peer *peer = &r->peer[p];
     count_presence(r, p);
     if (peer->state == PEER_READY && r->averaging) {
-        averaging_set(r, false); /* run_settle() begins it anew */
+        averaging_set(r, false); /* run_settle() starts it again */
         sim_queue_remove(r->queue, owner_averaging(r));
     }
     peer->state = PEER_AWAY;
@@ -172,7 +172,7 @@ static double rate_at(const struct run *r, uint32_t p, uint32_t stage)
 }
 
 struct strength {
-    double rate; /* of its peers, those that join included */
+    double rate; /* of its peers, joining ones included */
     uint32_t present, ready;
 };
 
@@ -188,7 +188,7 @@ static void measure(const struct run *r, struct strength out[SWARM_STAGES_MAX])
     }
 }
 
-/* A stage that has lost its last peer takes the one that can do the most there from a stage with several. */
+/* Moves the most capable peer for a stage without peers, from a stage with several. */
 static void fill_empty(struct run *r, uint32_t stage)
 {
     struct strength strength[SWARM_STAGES_MAX];
@@ -211,7 +211,7 @@ void queue_count(struct run *r, uint32_t stage, int change)
     r->queued[stage] += (uint32_t)change;
 }
 
-/* The peer of `from` whose move raises the lower rate of the two the most; SWARM_NONE: none does. */
+/* Returns the peer of `from` whose move raises the lower rate of the two the most; SWARM_NONE: no move raises it. */
 static uint32_t best_move(const struct run *r, const struct strength *strength, uint32_t from, uint32_t to)
 {
     double best_rate = fmin(strength[from].rate, strength[to].rate) * (1 + 1e-9);
@@ -247,9 +247,9 @@ void peers_rebalance(struct run *r)
     join(r, p, most);
 }
 
-/* --- coming and going ------------------------------------------------------------------------- */
+/* --- failing and returning ----------------------------------------------------------------- */
 
-/* For so long; < 0: as long as a repair takes by chance. */
+/* Fails a peer for away_s seconds; < 0: for a random repair time. */
 static void fail(struct run *r, uint32_t p, double away_s)
 {
     struct peer *peer = &r->peer[p];

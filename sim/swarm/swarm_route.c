@@ -1,15 +1,14 @@
 /*
- * Whom a trainer asks.
+ * How a trainer chooses a peer.
  *
- * Stochastic wiring is interleaved weighted round robin: each trainer has a *turn* for each peer, asks the peer of
- * the stage with the smallest, and puts the peer's average response time on it: a peer that answers twice as fast is
- * asked twice as often. The average is exponential; response time is from the choice until the next stage's peer has the
- * result of the forward pass, with both transfers and waiting, so that one which is asked too much, or whose link is
- * slow, gets slower and is asked less. A peer that has not
- * answered yet counts as the mean of those that have. Who is new, or was banned, goes on from the turn of the
- * last one asked: it owes nothing and is owed nothing.
+ * Stochastic wiring is interleaved weighted round robin. Each trainer has a *turn* for each peer, asks the peer of the
+ * stage with the smallest turn, and adds the peer's average response time to it: a peer that answers twice as fast is
+ * asked twice as often. The average is exponential. Response time is from the choice until the next stage's peer has
+ * the result of the forward pass, with both transfers and waiting. So an overloaded peer, or one with a slow link,
+ * becomes slower and is asked less. A peer without an answer so far counts as the mean of the others. A new peer, or
+ * one that was banned, continues from the turn of the last peer asked, without credit or debt.
  *
- * Trainers begin at different peers, or all of them would ask the same one first.
+ * Trainers begin at different peers, so that they do not all ask the same peer first.
  *
  * Source: SWARM, section 3.2 and its appendix on wiring; the mean for peers without an answer is ours.
  */

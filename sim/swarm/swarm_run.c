@@ -1,15 +1,15 @@
 /*
- * The way of a microbatch. Its *goal* is the stage whose backward pass comes next, the last stage at first. What
- * comes next for it follows from who has what (microbatch_advance()):
+ * The path of a microbatch. Its *goal* is the stage of the next backward pass, initially the last stage. Its next
+ * action depends on which peers have which data (microbatch_advance()):
  *
- *   the gradient behind the goal is gone   it is given up
- *   the goal's activations are there       backward there, from the peer of the stage behind
- *   else                                   forward, from the last stage in front whose activations are there
+ *   the gradient of the stage after the goal is lost   it is dropped
+ *   the goal's activations are there                   backward there, from the peer of the stage after it
+ *   else                                               forward, from the last earlier stage with activations
  *
- * so that a first journey, a pass that is sent again and stages that are computed again need no case of their own.
+ * so that a first pass, a repeated pass and repeated stages are one case.
  *
- * A step needs the gradients of `batch` microbatches in each stage. There are never more microbatches under way
- * than the stage that lacks most needs, and when it has them all the last ones come to their end first.
+ * A step needs the gradients of `batch` microbatches in each stage. There are never more microbatches under way than
+ * the neediest stage lacks. When it has all its gradients, the remaining microbatches finish first.
  */
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ static void queue_pass(struct run *r, uint32_t m, uint32_t p)
     if (idle) start_pass(r, p);
 }
 
-/* The seconds of the pass that ends now, by itself or not. */
+/* Counts the seconds of the pass that ends now or is interrupted. */
 static double count_pass(struct run *r, uint32_t p, uint32_t m, bool lost)
 {
     const struct microbatch *it = &r->microbatches[m];
@@ -58,7 +58,7 @@ static double count_pass(struct run *r, uint32_t p, uint32_t m, bool lost)
 static void let_go(struct run *r, uint32_t m)
 {
     for (uint32_t s = 0; s < r->stages; s++) {
-        r->out->lost_s += *held_of(r, m, s); /* nothing, where it has come to its end */
+        r->out->lost_s += *held_of(r, m, s); /* zero, if it has finished */
         *held_of(r, m, s) = 0;
         *holder_of(r, m, s) = SWARM_NONE;
     }
@@ -168,7 +168,7 @@ static void end_backward(struct run *r, uint32_t m, uint32_t p, double span_s)
     if (*holder_of(r, m, it->goal) != SWARM_NONE)
         microbatch_advance(r, m);
     else
-        microbatch_pause(r, m, SWARM_NONE); /* it asks who is no longer there */
+        microbatch_pause(r, m, SWARM_NONE); /* it asks a peer that is gone */
 }
 
 static void end_pass(struct run *r, uint32_t p)
@@ -199,9 +199,9 @@ static void parcel_event(struct run *r, uint32_t parcel)
     microbatch_advance(r, parcel);
 }
 
-/* --- what goes with a peer -------------------------------------------------------------------- */
+/* --- losses of a failed peer ---------------------------------------------------------------- */
 
-/* Is the microbatch on its way to or from the peer, or there? If so it is stopped. */
+/* Stops the microbatch if it is at the peer, or on its way to or from it. Returns true if so. */
 static bool is_hit(struct run *r, uint32_t m, uint32_t p)
 {
     const struct parcel *parcel = &r->parcels[m];
@@ -243,7 +243,7 @@ void run_lose(struct run *r, uint32_t p)
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-/* A ring of n: 2 (n - 1) exchanges of an n-th, as slow as its slowest link and latency. */
+/* Returns the seconds of a ring of n: 2 (n - 1) exchanges of an n-th, by its slowest link and latency. */
 static double averaging_s(const struct run *r, uint32_t stage)
 {
     double rate = HUGE_VAL, latency_s = 0, update_s = 0;
@@ -283,7 +283,7 @@ static void end_averaging(struct run *r)
     run_settle(r);
 }
 
-/* The pipeline with the fewest microbatches of those whose peers are all there. */
+/* Returns the pipeline with the fewest microbatches among those whose peers are all present. */
 static uint32_t choose_pipeline(const struct run *r)
 {
     uint32_t best = SWARM_NONE;
@@ -336,7 +336,7 @@ static int by_time(const void *a, const void *b)
     return (x->peer > y->peer) - (x->peer < y->peer);
 }
 
-/* The events of all groups in one row. */
+/* Merges the events of all groups in order of time. */
 static enum status merge_traces(struct run *r, struct arena *arena, struct error *err)
 {
     for (uint32_t g = 0; g < r->in->group_count; g++) r->trace_count += r->in->groups[g].failures.event_count;
@@ -352,7 +352,7 @@ static enum status merge_traces(struct run *r, struct arena *arena, struct error
     return STATUS_OK;
 }
 
-/* The k-th peers of all stages, for as many k as every stage has. */
+/* Makes pipelines of the k-th peers of all stages, for each k that every stage has. */
 static enum status lay_pipelines(struct run *r, struct arena *arena, const uint32_t *stages, struct error *err)
 {
     uint32_t peers[SWARM_STAGES_MAX] = {0};
@@ -391,7 +391,7 @@ static enum status allocate(struct run *r, struct arena *arena, struct error *er
     TRY(ARENA_NEW(arena, chooses, r->asked_last, err));
     for (size_t i = 0; i < places; i++) r->holder[i] = SWARM_NONE;
     for (size_t i = 0; i < chooses; i++) r->asked_last[i] = (uint32_t)(i / r->stages + r->peers - 1) % r->peers;
-    for (uint32_t m = r->slots; m-- > 0;) r->free_slots[r->free_count++] = m; /* the first is taken first */
+    for (uint32_t m = r->slots; m-- > 0;) r->free_slots[r->free_count++] = m; /* so that the first slot is taken first */
     return sim_queue_create(arena, owner_count(r), &r->queue, err);
 }
 
@@ -415,7 +415,7 @@ static void happen(struct run *r, uint32_t owner)
 
 enum { EVENTS_BETWEEN_PROGRESS = 256 };
 
-/* The run ends with its steps or its time, whichever is over first. */
+/* Reports progress; the run ends with its last step or its time limit, whichever is first. */
 static void tell_progress(const struct run *r)
 {
     double steps = r->in->steps > 0 ? (double)r->out->steps / (double)r->in->steps : 0;
