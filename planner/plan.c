@@ -535,15 +535,15 @@ static void add_gangs(uint64_t *hash, const struct plan *plan)
     }
 }
 
-static void add_leases(uint64_t *hash, const struct plan *plan)
+static void add_reservations(uint64_t *hash, const struct plan *plan)
 {
-    for (uint32_t l = 0; l < plan->lease_count; l++) {
-        const struct plan_lease *lease = &plan->leases[l];
-        add(hash, (uint64_t)lease->device_count << 32 | lease->follows);
-        add(hash, (uint64_t)llround(1e9 * lease->restart_s));
-        for (uint32_t i = 0; i < lease->device_count; i++) add(hash, plan_lease_devices(plan, l)[i]);
+    for (uint32_t l = 0; l < plan->reservation_count; l++) {
+        const struct plan_reservation *reservation = &plan->reservations[l];
+        add(hash, (uint64_t)reservation->device_count << 32 | reservation->follows);
+        add(hash, (uint64_t)llround(1e9 * reservation->restart_s));
+        for (uint32_t i = 0; i < reservation->device_count; i++) add(hash, plan_reservation_devices(plan, l)[i]);
     }
-    for (uint32_t j = 0; plan->lease_count > 0 && j < plan->jobs.count; j++) add(hash, plan->job_lease[j]);
+    for (uint32_t j = 0; plan->reservation_count > 0 && j < plan->jobs.count; j++) add(hash, plan->job_reservation[j]);
 }
 
 static void add_ranges(uint64_t *hash, const struct plan *plan)
@@ -603,7 +603,7 @@ static uint64_t fingerprint_of(const struct plan *plan, bool folders)
     }
     add_tables(&hash, plan);
     add_gangs(&hash, plan);
-    add_leases(&hash, plan);
+    add_reservations(&hash, plan);
     add_ranges(&hash, plan);
     add_units(&hash, plan);
     add_order(&hash, plan);

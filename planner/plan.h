@@ -34,10 +34,10 @@
  * a whole, wholes are reduced and added to shares. Stages have buffers of other names, so where it joins the two ends of
  * a pipeline it names the first stage's and the last's, and each device changes its own.
  *
- * Leases. Where a plan has some, each job is in one: devices that its jobs have for themselves, as a gang
- * that starts together. A lease begins when those in front of it have ended that have one of its devices,
+ * Reservations. Where a plan has some, each job is in one: devices that its jobs have for themselves, as a gang
+ * that starts together. A reservation begins when those in front of it have ended that have one of its devices,
  * and the one that it follows, if it does; until it ends no other job has a place or an operation there. A
- * training run that stops and goes on elsewhere is several jobs, each in a lease that follows the one before.
+ * training run that stops and goes on elsewhere is several jobs, each in a reservation that follows the one before.
  *
  * Host memory of a parallel job is its ranks': a host buffer of such a job exists once for each place of the
  * gang, and so does what it has on storage. The host's processor and storage serve them in their turn.
@@ -69,8 +69,8 @@
  *        - each reader of a buffer that it writes, since that writer,
  *        - where it acquires a slot: every user of the earlier lifetimes of overlapping slots (of
  *          staged buffers: who released them),
- *        - where it is its lease's first on a stream of a device: every operation on devices of the
- *          leases that this one begins behind,
+ *        - where it is its reservation's first on a stream of a device: every operation on devices of the
+ *          reservations that this one begins behind,
  *        - where its job has a range of host memory: the job's first OPEN, if it is the job's first operation on its
  *          stream; if it is the job's first CLOSE, every operation of the job.
  *   3. All of these come earlier in plan order. Hence no deadlock is possible, and a plan within
@@ -148,8 +148,8 @@ enum {
     PLAN_INSTANCES_MAX = 1 << 28,
     PLAN_SLOTS_MAX = 1 << 16,
     PLAN_SEGMENTS_MAX = 1 << 24,
-    PLAN_GANG_DEVICES_MAX = 1 << 24, /* of all gangs together; likewise of all leases */
-    PLAN_LEASES_MAX = JOBS_MAX       /* each has a job */
+    PLAN_GANG_DEVICES_MAX = 1 << 24, /* of all gangs together; likewise of all reservations */
+    PLAN_RESERVATIONS_MAX = JOBS_MAX       /* each has a job */
 };
 
 enum plan_stream_kind {
@@ -312,11 +312,11 @@ struct plan_instance {
     uint32_t layout; /* layouts[layout + i] is the slot of the unit's i-th ACQUIRE */
 };
 
-/* Devices lease_devices[first_device ...]: of parallel jobs in the order of their ranks. Leases stand in
+/* Devices reservation_devices[first_device ...]: of parallel jobs in the order of their ranks. Reservations stand in
  * the order in which they have a device. */
-struct plan_lease {
+struct plan_reservation {
     uint32_t first_device, device_count;
-    uint32_t follows;      /* an earlier lease that it begins behind, whatever its devices; PLAN_NONE: none */
+    uint32_t follows;      /* an earlier reservation that it begins behind, whatever its devices; PLAN_NONE: none */
     double begin_s, end_s; /* expected, by the planner's clock */
     double restart_s;      /* of this, moving states here from where they were when their jobs were stopped: so long
                               the LOAD of each stage's first run takes, of parallel jobs; else 0 */
@@ -362,7 +362,7 @@ enum plan_order_kind {
     PLAN_ORDER_PROCESSOR,
     PLAN_ORDER_STORAGE,
     PLAN_ORDER_CHAIN,
-    PLAN_ORDER_GANGS, /* of leases, with the configurations that jobs could have (planner/saturn/saturn.h) */
+    PLAN_ORDER_GANGS, /* of reservations, with the configurations that jobs could have (planner/saturn/saturn.h) */
     PLAN_ORDER_COUNT
 };
 extern const char *const plan_order_names[PLAN_ORDER_COUNT];
@@ -440,11 +440,11 @@ struct plan {
     uint32_t gang_device_count;
     struct plan_gang *gangs;
     uint32_t gang_count;
-    uint32_t *lease_devices;
-    uint32_t lease_device_count;
-    struct plan_lease *leases;
-    uint32_t lease_count;        /* 0: jobs share all devices */
-    uint32_t *job_lease;         /* per job, where there are leases; else NULL */
+    uint32_t *reservation_devices;
+    uint32_t reservation_device_count;
+    struct plan_reservation *reservations;
+    uint32_t reservation_count;        /* 0: jobs share all devices */
+    uint32_t *job_reservation;         /* per job, where there are reservations; else NULL */
     struct plan_host_range *host_ranges; /* per job, on the host of its devices; NULL: no job has one */
     struct plan_instance *instances;
     uint32_t instance_count;
@@ -538,17 +538,17 @@ static inline bool plan_runs_on(const struct plan *plan, const struct plan_insta
     return false;
 }
 
-/* The devices of a lease. Borrowed. */
-static inline const uint32_t *plan_lease_devices(const struct plan *plan, uint32_t lease)
+/* The devices of a reservation. Borrowed. */
+static inline const uint32_t *plan_reservation_devices(const struct plan *plan, uint32_t reservation)
 {
-    return plan->lease_devices + plan->leases[lease].first_device;
+    return plan->reservation_devices + plan->reservations[reservation].first_device;
 }
 
 /* The device of rank `rank` of a parallel job. */
 static inline uint32_t plan_rank_device(const struct plan *plan, uint32_t job, uint32_t rank)
 {
     uint32_t at = plan->jobs.jobs[job].parallel.first_device + rank;
-    return plan->lease_count > 0 ? plan_lease_devices(plan, plan->job_lease[job])[at] : at;
+    return plan->reservation_count > 0 ? plan_reservation_devices(plan, plan->job_reservation[job])[at] : at;
 }
 
 /* The first of its choices, behind the instances of the plan order. */

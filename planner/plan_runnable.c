@@ -17,8 +17,8 @@ enum status plan_runnable(const struct plan *plan, struct error *err)
         return error_set(err, STATUS_BAD_INPUT,
                          "the plan is for %" PRIu32 " nodes, each with a host of its own: it can be simulated, not run",
                          hardware_host_count(&plan->hardware));
-    for (uint32_t l = 0; l < plan->lease_count; l++)
-        if (plan->leases[l].follows != PLAN_NONE)
+    for (uint32_t l = 0; l < plan->reservation_count; l++)
+        if (plan->reservations[l].follows != PLAN_NONE)
             return error_set(err, STATUS_BAD_INPUT,
                              "the plan stops jobs that go on elsewhere, which can be simulated, not run");
     return STATUS_OK;

@@ -102,14 +102,14 @@ static enum status create_tables(struct sim_durations *d, struct arena *arena, s
     return status;
 }
 
-/* Finds the time that LOAD takes for jobs that were stopped and go on (planner/plan.h, leases). */
+/* Finds the time that LOAD takes for jobs that were stopped and go on (planner/plan.h, reservations). */
 static void note_restarts(struct sim_durations *d)
 {
     const struct plan *plan = d->plan;
-    for (uint32_t u = 0; plan->lease_count > 0 && u < plan->unit_count; u++) {
+    for (uint32_t u = 0; plan->reservation_count > 0 && u < plan->unit_count; u++) {
         const struct plan_unit *unit = &plan->units[u];
         const struct parallel *p = &plan->jobs.jobs[unit->job].parallel;
-        double restart_s = plan->leases[plan->job_lease[unit->job]].restart_s;
+        double restart_s = plan->reservations[plan->job_reservation[unit->job]].restart_s;
         if (unit->pass != PLAN_LOAD || !parallel_is_set(p) || parallel_place(p, unit->shard).chunk > 0) continue;
         for (uint32_t c = 0; c < d->class_count && restart_s > 0; c++) d->classes[c].by_op[unit->first_op] = restart_s;
     }
@@ -146,8 +146,8 @@ static bool is_charged(const struct plan *plan, const struct plan_instance *inst
 static bool goes_on(const struct plan *plan, uint32_t job)
 {
     bool any = false;
-    for (uint32_t l = 0; plan->lease_count > 0 && l < plan->lease_count; l++)
-        any |= plan->leases[l].follows == plan->job_lease[job];
+    for (uint32_t l = 0; plan->reservation_count > 0 && l < plan->reservation_count; l++)
+        any |= plan->reservations[l].follows == plan->job_reservation[job];
     return any;
 }
 

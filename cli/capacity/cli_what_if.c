@@ -174,7 +174,7 @@ static enum status try_together(const struct cli_source *from, const char *polic
     enum status status = how == TOGETHER_SATURN ? cli_saturn(&source, &saturn, &candidate, &report, &why)
                                                 : cli_candidate_make(&source, &options, &candidate, &why);
     bool refused = status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT || status == STATUS_LIMIT;
-    const char *name = how == TOGETHER_SATURN ? "saturn" : candidate.plan.lease_count > 0 ? cli_settled_name
+    const char *name = how == TOGETHER_SATURN ? "saturn" : candidate.plan.reservation_count > 0 ? cli_settled_name
                                                                                           : candidate.plan.policy;
     if (!status) status = take_together(a, &candidate, policy ? policy : name, err);
     else if (refused) status = STATUS_OK;

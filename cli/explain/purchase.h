@@ -47,7 +47,7 @@ MUST_CHECK enum status explain_purchases(const struct plan *plan, double more, s
 /*
  * Finds the gain of more memory on all devices. The jobs of the plan in the file at `path` are planned with the plan's
  * policy and default options, on its machine and on one with more memory. *known is false if that is impossible: a
- * policy that is not built in, leases. Errors: as plan_read(), planner_plan() and sim_run(), except those of
+ * policy that is not built in, reservations. Errors: as plan_read(), planner_plan() and sim_run(), except those of
  * plans that do not fit.
  */
 MUST_CHECK enum status explain_memory_purchase(const char *path, double more, struct explain_purchase *out, bool *known,

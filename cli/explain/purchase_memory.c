@@ -9,7 +9,7 @@
 #include "cli/explain/purchase.h"
 #include "planner/check/plan_io.h"
 #include "planner/policy/policies.h"
-#include "planner/strategy/leased.h"
+#include "planner/strategy/reservation.h"
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"
 
@@ -17,12 +17,12 @@
 static bool has_devices(const struct plan *plan)
 {
     static const char before[] = "leases"; /* what plans of version 0.2.0 call it */
-    return plan->lease_count > 0 && (strcmp(plan->policy, leased_policy) == 0 || strcmp(plan->policy, before) == 0);
+    return plan->reservation_count > 0 && (strcmp(plan->policy, reservation_policy) == 0 || strcmp(plan->policy, before) == 0);
 }
 
 static bool can_plan(const struct plan *plan)
 {
-    if (plan->lease_count > 0) return has_devices(plan);
+    if (plan->reservation_count > 0) return has_devices(plan);
     return plan->gang_count > 0 || policy_find(plan->policy);
 }
 

@@ -17,7 +17,7 @@
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 #include "cli/reports/cli_claim.h"
-#include "cli/reports/cli_leases.h"
+#include "cli/reports/cli_reservations.h"
 #include "cli/reports/cli_ranking.h"
 #include "cli/reports/cli_staleness.h"
 #include "cli/ways/cli_proven.h"
@@ -195,7 +195,7 @@ static void print_batches(FILE *out, const struct plan *plan)
 
 static enum status print_how_jobs_run(struct cli *cli, const struct plan *plan, struct error *err)
 {
-    if (plan->lease_count > 0) TRY(cli_leases_text(cli->out, plan, err));
+    if (plan->reservation_count > 0) TRY(cli_reservations_text(cli->out, plan, err));
     else TRY((plan->gang_count > 0 ? print_parallel_jobs : print_jobs)(cli, plan, err));
     print_batches(cli->out, plan);
     return STATUS_OK;
@@ -391,9 +391,9 @@ static void print_next(struct cli *cli, const struct cli_plan_report *report)
         if (alone) i++;
         if (!alone && !joined) words[count++] = text;
     }
-    bool leased = report->plan->lease_count > 0 && !report->saturn;
+    bool reserved = report->plan->reservation_count > 0 && !report->saturn;
     bool one = report->saturn ||
-               (report->plan->gang_count == 0 && !leased && !report->claim && report->swap->job_count == 0);
+               (report->plan->gang_count == 0 && !reserved && !report->claim && report->swap->job_count == 0);
     bool again = report->by_default || (report->outcomes && !policy_find(report->plan->policy)); /* the same choice */
     if (one && !again) {
         words[count++] = "--policy";
@@ -454,7 +454,8 @@ static void jobs_json(struct json_out *json, const struct plan *plan)
         json_out_u64(json, "swapped_shard_count", plan_swapped_shards(plan, j));
         json_out_bool(json, "loss_from_inputs", loss_from_inputs(plan, j));
         json_out_u64(json, "minibatches", job->minibatches);
-        if (plan->lease_count > 0) json_out_u64(json, "device_count", plan->leases[plan->job_lease[j]].device_count);
+        if (plan->reservation_count > 0)
+            json_out_u64(json, "device_count", plan->reservations[plan->job_reservation[j]].device_count);
         json_out_object_end(json);
     }
     json_out_array_end(json);
@@ -572,7 +573,7 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     json_out_u64(json, "operation_count", plan_operations(plan));
     jobs_json(json, plan);
     cli_staleness_json(json, plan);
-    cli_leases_json(json, plan);
+    cli_reservations_json(json, plan);
     enum status status = places_json(json, plan, err);
     json_out_array_begin(json, "memory", false);
     for (uint32_t d = 0; d < plan->hardware.device_count && status == STATUS_OK; d++)

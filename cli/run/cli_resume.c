@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "cli/process/cli_child.h"
-#include "cli/reports/cli_leases.h"
+#include "cli/reports/cli_reservations.h"
 #include "planner/check/plan_io.h"
 #include "planner/policy/policies.h"
 #include "planner/spill/cut/footprint.h"
@@ -160,7 +160,7 @@ static uint32_t place_of(const struct plan *plan, const struct cli_resume *resum
 /* Jobs with a device for themselves whose states stay there (planner/strategy/settle.h), be it of one of them. */
 static bool any_settled(const struct plan *plan)
 {
-    for (uint32_t j = 0; plan->lease_count > 0 && j < plan->jobs.count; j++) {
+    for (uint32_t j = 0; plan->reservation_count > 0 && j < plan->jobs.count; j++) {
         uint32_t shards = plan->job_first_shard[j + 1] - plan->job_first_shard[j];
         if (!parallel_is_set(&plan->jobs.jobs[j].parallel) && cli_persistent_shards(plan, j) == shards) return true;
     }

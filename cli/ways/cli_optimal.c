@@ -157,7 +157,7 @@ static enum status try_settled(struct portfolio *p, struct error *err)
     options.time_limit_s = 0;
     if (!settle_open(&options) || over(p)) return STATUS_OK;
     enum status status = cli_candidate_make(p->source, &options, &candidate, &why);
-    const char *label = candidate.plan.lease_count > 0 ? cli_settled_name : candidate.plan.policy;
+    const char *label = candidate.plan.reservation_count > 0 ? cli_settled_name : candidate.plan.policy;
     if (status == STATUS_OK && cli_field_lacks(p->field, label)) cli_field_take(p->field, &candidate, label);
     cli_candidate_release(&candidate);
     return status == STATUS_OK || status == STATUS_INFEASIBLE ? STATUS_OK : error_set(err, status, "%s", why.text);

@@ -109,7 +109,7 @@ static enum status try_settled(struct ways *w, struct error *err)
     options.settle = true;
     if (!settle_open(&options) || !any_streams(&w->jobs)) return STATUS_OK;
     enum status status = cli_candidate_make(w->source, &options, &candidate, &why);
-    const char *label = candidate.plan.lease_count > 0 ? cli_settled_name : candidate.plan.policy;
+    const char *label = candidate.plan.reservation_count > 0 ? cli_settled_name : candidate.plan.policy;
     bool other = status == STATUS_OK && plan_fingerprint(&candidate.plan) != w->fingerprint;
     if (other && cli_field_lacks(w->field, label))
         cli_field_take(w->field, &candidate, label);

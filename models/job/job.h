@@ -46,7 +46,7 @@
  *   parallel      none                           several devices at once, see models/job/parallel.h
  *   devices       none                           devices reserved for the job while it runs, [2, 3]; for a parallel
  *                                                job in the order of its ranks. Other jobs that name the same
- *                                                devices share them (planner/strategy/leased.h)
+ *                                                devices share them (planner/strategy/reservation.h)
  *   compression   none                           of data that a parallel job sends, see models/cost/compression.h
  */
 #ifndef SPILLWAY_MODELS_JOB_H

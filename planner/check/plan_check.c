@@ -438,7 +438,7 @@ static enum status check_instances(struct checker *c)
             return check_fail(c, RULE_FORM, "instance %u has peer %u%s", i, instance->peer,
                               instance->peer < plan->hardware.device_count
                                   ? ", but its unit copies nothing between devices" : "");
-        TRY(check_lease_place(c, instance, i));
+        TRY(check_reservation_place(c, instance, i));
         uint32_t count = plan->units[instance->unit].acquire_count;
         if (count > 0 && !check_in_table(instance->layout, count, plan->layout_count))
             return check_fail(c, RULE_FORM, "instance %u has slots that do not exist", i);
@@ -473,7 +473,7 @@ static enum status check_tables(struct checker *c)
                           plan->estimated_makespan_s, plan->order.bound_s,
                           plan_order_names[plan->order.kind]);
     TRY(check_gangs(c));
-    TRY(check_leases(c));
+    TRY(check_reservations(c));
     TRY(check_jobs(c));
     TRY(check_buffers(c));
     TRY(check_ranges(c));

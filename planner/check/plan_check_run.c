@@ -13,7 +13,7 @@
  *
  * Who lives where is plan_check_live.c's to know.
  *
- * Where all instances are on gangs, no device in two of them, and there are no leases, the devices of a gang go through the same
+ * Where all instances are on gangs, no device in two of them, and there are no reservations, the devices of a gang go through the same
  * accesses with the same slots, and fetch from places of peers that do so too. Then the first place is
  * followed for all of them, with the memory of the smallest: 3072 devices in 64 gangs are 64 to follow.
  */
@@ -216,7 +216,7 @@ static enum status run_instance(struct check_walk *r)
     c->unit = &r->plan->units[r->instance->unit];
     c->op = NULL;
     r->acquire = 0;
-    TRY(check_lease_turn(r));
+    TRY(check_reservation_turn(r));
     TRY(check_range_turn(r));
     TRY(check_unit_begins(r));
     for (uint32_t o = 0; o < c->unit->op_count; o++) {
@@ -370,7 +370,7 @@ static enum status fill_hosts(struct check_walk *r)
  * device. Instances of gangs only, so a device's gang is noted where it is first seen. */
 static bool gangs_are_apart(const struct plan *plan, uint32_t *gang_of)
 {
-    if (plan->gang_count == 0 || plan->lease_count > 0) return false;
+    if (plan->gang_count == 0 || plan->reservation_count > 0) return false;
     for (uint32_t g = 0; g < plan->gang_count; g++)
         for (uint32_t i = 0; i < plan_gang_size(&plan->gangs[g]) && plan->gangs[g].extents[AXIS_ENDS] == 1; i++) {
             uint32_t *mine = &gang_of[plan->gang_devices[plan->gangs[g].first + i]];
@@ -470,9 +470,9 @@ static enum status prepare(struct check_walk *r)
     r->segment_start = alloc_zeroed(plan->segment_count, sizeof *r->segment_start);
     TRY(count_turns(r));
     r->holders = alloc_zeroed(plan->hardware.device_count, sizeof *r->holders);
-    r->lease_states = alloc_zeroed(plan->lease_count, sizeof *r->lease_states);
+    r->reservation_states = alloc_zeroed(plan->reservation_count, sizeof *r->reservation_states);
     r->under_way = alloc_zeroed(plan->jobs.count, sizeof *r->under_way);
-    if (!r->holders || !r->lease_states || !r->under_way) return check_no_memory(r);
+    if (!r->holders || !r->reservation_states || !r->under_way) return check_no_memory(r);
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) r->holders[d] = PLAN_NONE;
     if (!r->hosts || !r->live_at || !r->ranges || !r->jobs || !r->moved || !r->segment_start)
         return check_no_memory(r);
@@ -494,7 +494,7 @@ static void run_release(struct check_walk *r)
     free(r->segment_start);
     free(r->parallel);
     free(r->holders);
-    free(r->lease_states);
+    free(r->reservation_states);
     free(r->under_way);
     free(r->first_turn);
     free(r->smallest);

@@ -70,8 +70,8 @@ struct check_walk {
     uint32_t *smallest;       /* then per device: that with the least memory which it is followed for; else
                                  the device itself */
     struct plan_gang_peers *peers; /* then per gang: whose ways between devices were looked at */
-    uint32_t *holders;        /* per device: the lease that has it, or PLAN_NONE; NULL without leases */
-    uint8_t *lease_states;    /* per lease: LEASE_* */
+    uint32_t *holders;        /* per device: the reservation that has it, or PLAN_NONE; NULL without reservations */
+    uint8_t *reservation_states;    /* per reservation: RESERVATION_* */
     uint32_t *under_way;      /* jobs that have a range of host memory now */
     uint32_t under_way_count;
     uint32_t device, peer;    /* of the operation at hand ... */
@@ -90,9 +90,9 @@ static inline enum status check_no_memory(struct check_walk *r)
     return error_memory(r->c->err, "checking a plan", r->live_count * sizeof *r->lives);
 }
 
-/* The walk's unit may run: its lease has its devices, and took them over with nothing on them. */
-enum { LEASE_TO_COME, LEASE_RUNS, LEASE_OVER };
-MUST_CHECK enum status check_lease_turn(struct check_walk *r);
+/* The walk's unit may run: its reservation has its devices, and took them over with nothing on them. */
+enum { RESERVATION_TO_COME, RESERVATION_RUNS, RESERVATION_OVER };
+MUST_CHECK enum status check_reservation_turn(struct check_walk *r);
 
 /* Is the job of the walk's unit in host memory, or does the unit bring it there or back to its files? */
 MUST_CHECK enum status check_range_turn(struct check_walk *r);

@@ -18,7 +18,7 @@
 #define RULE_TRAINING "training"
 #define RULE_LAYERS "layers"
 #define RULE_WORK "work"
-#define RULE_LEASES "leases"
+#define RULE_RESERVATIONS "reservations"
 
 /* What a job is made of, by models/. */
 struct job_facts {
@@ -215,9 +215,9 @@ static inline bool check_is_parallel(const struct checker *c, uint32_t job)
     return parallel_is_set(&c->plan->jobs.jobs[job].parallel);
 }
 
-/* Leases: their devices, a lease for each job; where an instance of a job runs. */
-MUST_CHECK enum status check_leases(struct checker *c);
-MUST_CHECK enum status check_lease_place(struct checker *c, const struct plan_instance *instance, uint32_t index);
+/* Reservations: their devices, a reservation for each job; where an instance of a job runs. */
+MUST_CHECK enum status check_reservations(struct checker *c);
+MUST_CHECK enum status check_reservation_place(struct checker *c, const struct plan_instance *instance, uint32_t index);
 
 /* Ranges of host memory, as tables; what each host and its storage have, when the slots of all instances are known to
  * exist; operations that open and close jobs. */

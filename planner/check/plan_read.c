@@ -232,45 +232,45 @@ static enum status read_gangs(struct plan_reader *r, struct json_object *root)
     return STATUS_OK;
 }
 
-/* --- leases --------------------------------------------------------------------------------- */
+/* --- reservations --------------------------------------------------------------------------------- */
 
-static enum status read_lease_jobs(struct plan_reader *r, const json_t *jobs, uint32_t index)
+static enum status read_reservation_jobs(struct plan_reader *r, const json_t *jobs, uint32_t index)
 {
     struct plan *plan = r->plan;
     for (size_t i = 0; i < json_array_size(jobs); i++) {
         uint32_t job;
         TRY(plan_reader_index(r, jobs, i, "job", plan->jobs.count, &job));
-        if (plan->job_lease[job] != PLAN_NONE)
-            return json_fail_index(r->in, jobs, i, r->err, "job %u is in lease %u already", job,
-                                   plan->job_lease[job]);
-        plan->job_lease[job] = index;
+        if (plan->job_reservation[job] != PLAN_NONE)
+            return json_fail_index(r->in, jobs, i, r->err, "job %u is in reservation %u already", job,
+                                   plan->job_reservation[job]);
+        plan->job_reservation[job] = index;
     }
     return STATUS_OK;
 }
 
-static enum status read_lease(struct plan_reader *r, const json_t *array, uint32_t index)
+static enum status read_reservation(struct plan_reader *r, const json_t *array, uint32_t index)
 {
     struct plan *plan = r->plan;
-    struct plan_lease *lease = &plan->leases[index];
+    struct plan_reservation *reservation = &plan->reservations[index];
     struct json_object object;
     const json_t *devices, *jobs;
-    lease->follows = PLAN_NONE;
-    lease->first_device = plan->lease_device_count;
-    TRY(json_object_open_at(&object, r->in, array, index, "a lease", r->err));
+    reservation->follows = PLAN_NONE;
+    reservation->first_device = plan->reservation_device_count;
+    TRY(json_object_open_at(&object, r->in, array, index, "a reservation", r->err));
     TRY(json_take_array(&object, "devices", JSON_REQUIRED, &devices, r->err));
     TRY(json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, r->err));
-    TRY(json_take_u32(&object, "follows", JSON_OPTIONAL, 0, PLAN_NONE - 1, &lease->follows, r->err));
-    TRY(json_take_double(&object, "begin_s", JSON_REQUIRED, 0, 1e300, &lease->begin_s, r->err));
-    TRY(json_take_double(&object, "end_s", JSON_REQUIRED, 0, 1e300, &lease->end_s, r->err));
-    TRY(json_take_double(&object, "restart_s", JSON_OPTIONAL, 0, 1e9, &lease->restart_s, r->err));
-    for (size_t i = 0; i < json_array_size(devices); i++, lease->device_count++)
+    TRY(json_take_u32(&object, "follows", JSON_OPTIONAL, 0, PLAN_NONE - 1, &reservation->follows, r->err));
+    TRY(json_take_double(&object, "begin_s", JSON_REQUIRED, 0, 1e300, &reservation->begin_s, r->err));
+    TRY(json_take_double(&object, "end_s", JSON_REQUIRED, 0, 1e300, &reservation->end_s, r->err));
+    TRY(json_take_double(&object, "restart_s", JSON_OPTIONAL, 0, 1e9, &reservation->restart_s, r->err));
+    for (size_t i = 0; i < json_array_size(devices); i++, reservation->device_count++)
         TRY(plan_reader_index(r, devices, i, "device", plan->hardware.device_count,
-                              &plan->lease_devices[plan->lease_device_count++]));
-    TRY(read_lease_jobs(r, jobs, index));
+                              &plan->reservation_devices[plan->reservation_device_count++]));
+    TRY(read_reservation_jobs(r, jobs, index));
     return json_object_close(&object, r->err);
 }
 
-static enum status read_leases(struct plan_reader *r, struct json_object *root)
+static enum status read_reservations(struct plan_reader *r, struct json_object *root)
 {
     struct plan *plan = r->plan;
     const json_t *array = NULL;
@@ -279,14 +279,14 @@ static enum status read_leases(struct plan_reader *r, struct json_object *root)
     if (!array) return STATUS_OK;
     for (size_t l = 0; l < json_array_size(array); l++)
         devices += json_array_size(json_object_get(json_array_get(array, l), "devices"));
-    TRY(plan_reader_limit(r, array, json_array_size(array), PLAN_LEASES_MAX, "leases"));
-    TRY(plan_reader_limit(r, array, devices, PLAN_GANG_DEVICES_MAX, "devices of leases"));
-    TRY(ARENA_NEW(&r->plan->arena, json_array_size(array), plan->leases, r->err));
-    TRY(ARENA_NEW(&r->plan->arena, devices, plan->lease_devices, r->err));
-    TRY(ARENA_NEW(&r->plan->arena, plan->jobs.count, plan->job_lease, r->err));
-    for (uint32_t j = 0; j < plan->jobs.count; j++) plan->job_lease[j] = PLAN_NONE;
-    for (uint32_t l = 0; l < json_array_size(array); l++) TRY(read_lease(r, array, l));
-    plan->lease_count = (uint32_t)json_array_size(array);
+    TRY(plan_reader_limit(r, array, json_array_size(array), PLAN_RESERVATIONS_MAX, "reservations"));
+    TRY(plan_reader_limit(r, array, devices, PLAN_GANG_DEVICES_MAX, "devices of reservations"));
+    TRY(ARENA_NEW(&r->plan->arena, json_array_size(array), plan->reservations, r->err));
+    TRY(ARENA_NEW(&r->plan->arena, devices, plan->reservation_devices, r->err));
+    TRY(ARENA_NEW(&r->plan->arena, plan->jobs.count, plan->job_reservation, r->err));
+    for (uint32_t j = 0; j < plan->jobs.count; j++) plan->job_reservation[j] = PLAN_NONE;
+    for (uint32_t l = 0; l < json_array_size(array); l++) TRY(read_reservation(r, array, l));
+    plan->reservation_count = (uint32_t)json_array_size(array);
     return STATUS_OK;
 }
 
@@ -601,7 +601,7 @@ static enum status read_plan(struct json_stream *file, const char *folder, struc
     TRY(read_order(&r, &root));
     TRY(read_machine_and_jobs(&r, &root));
     TRY(read_gangs(&r, &root));
-    TRY(read_leases(&r, &root));
+    TRY(read_reservations(&r, &root));
     TRY(read_ranges(&r, &root));
     TRY(read_tables(&r, &root));
     TRY(json_object_close(&root, err));

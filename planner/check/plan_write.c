@@ -25,9 +25,9 @@
  *            "stream": "compute", "access": [9, 0, "rw"]}
  * or, where it goes from one buffer to another, "from" and "to" like a copy.
  *
- * Where jobs have leases, "leases" stands there too, {"devices": [...], "jobs": [...], "begin_s", "end_s"} each,
+ * Where jobs have reservations, "leases" stands there too, {"devices": [...], "jobs": [...], "begin_s", "end_s"} each,
  * "follows", the number of another, where it begins behind that one, and "restart_s", where it has some.
- * Where jobs have ranges of host memory, "host_ranges" follows the leases, [offset, bytes] or null for each job.
+ * Where jobs have ranges of host memory, "host_ranges" follows the reservations, [offset, bytes] or null for each job.
  * Behind the segments may come "choices", [[unit, device, slot, slot], ...].
  *
  * An access has its buffer's number and letters: r read, w write, a acquire, x release. What
@@ -246,29 +246,29 @@ static void write_gangs(const struct plan *plan, struct json_out *out)
     json_out_array_end(out);
 }
 
-static void write_lease(const struct plan *plan, uint32_t index, struct json_out *out)
+static void write_reservation(const struct plan *plan, uint32_t index, struct json_out *out)
 {
-    const struct plan_lease *lease = &plan->leases[index];
+    const struct plan_reservation *reservation = &plan->reservations[index];
     json_out_object_begin(out, NULL, true);
     json_out_array_begin(out, "devices", true);
-    for (uint32_t i = 0; i < lease->device_count; i++) json_out_u64(out, NULL, plan_lease_devices(plan, index)[i]);
+    for (uint32_t i = 0; i < reservation->device_count; i++) json_out_u64(out, NULL, plan_reservation_devices(plan, index)[i]);
     json_out_array_end(out);
     json_out_array_begin(out, "jobs", true);
     for (uint32_t j = 0; j < plan->jobs.count; j++)
-        if (plan->job_lease[j] == index) json_out_u64(out, NULL, j);
+        if (plan->job_reservation[j] == index) json_out_u64(out, NULL, j);
     json_out_array_end(out);
-    if (lease->follows != PLAN_NONE) json_out_u64(out, "follows", lease->follows);
-    json_out_double(out, "begin_s", lease->begin_s);
-    json_out_double(out, "end_s", lease->end_s);
-    if (lease->restart_s > 0) json_out_double(out, "restart_s", lease->restart_s);
+    if (reservation->follows != PLAN_NONE) json_out_u64(out, "follows", reservation->follows);
+    json_out_double(out, "begin_s", reservation->begin_s);
+    json_out_double(out, "end_s", reservation->end_s);
+    if (reservation->restart_s > 0) json_out_double(out, "restart_s", reservation->restart_s);
     json_out_object_end(out);
 }
 
-static void write_leases(const struct plan *plan, struct json_out *out)
+static void write_reservations(const struct plan *plan, struct json_out *out)
 {
-    if (plan->lease_count == 0) return;
+    if (plan->reservation_count == 0) return;
     json_out_array_begin(out, "leases", false);
-    for (uint32_t l = 0; l < plan->lease_count; l++) write_lease(plan, l, out);
+    for (uint32_t l = 0; l < plan->reservation_count; l++) write_reservation(plan, l, out);
     json_out_array_end(out);
 }
 
@@ -389,7 +389,7 @@ static void write_plan(const struct plan *plan, const char *folder, struct json_
     write_buffers(plan, out);
     write_slots(plan, out);
     write_gangs(plan, out);
-    write_leases(plan, out);
+    write_reservations(plan, out);
     write_ranges(plan, out);
     write_units(plan, out);
     write_segments(plan, out);

@@ -2,11 +2,11 @@
  * Saturn's problem in plans: which parallelism for each job, on how many devices, which, and when (SPASE).
  *
  * Run times of every job in every configuration (planner/saturn/saturn_configs.h) are found by timing plans of a few
- * minibatches (planner/saturn/saturn_times.h). They make a SPASE instance, which planner/saturn/spase/spase_certify.h schedules and
- * bounds; the schedule becomes a plan with a lease for each job (planner/strategy/leased.h), with the schedule's bound as
- * that of its order: no choice among these configurations ends sooner, by these run times.
+ * minibatches (planner/saturn/saturn_times.h). They make a SPASE instance, which planner/saturn/spase/spase_certify.h schedules
+ * and bounds; the schedule becomes a plan with a reservation for each job (planner/strategy/reservation.h), with the schedule's
+ * bound as that of its order: no choice among these configurations ends sooner, by these run times.
  *
- *     jobs, machine -> configurations -> run times -> SPASE instance -> schedule, bound -> leases -> plan
+ *     jobs, machine -> configurations -> run times -> SPASE instance -> schedule, bound -> reservations -> plan
  *
  * States of jobs that are streamed lie on the host from first to last. Where those of a schedule are more than it holds,
  * a schedule is made again in which what fits otherwise is not streamed.

@@ -129,7 +129,7 @@ static enum status number_units(struct composition *c, struct piece *p)
     return STATUS_OK;
 }
 
-/* --- jobs and leases ------------------------------------------------------------------------ */
+/* --- jobs and reservations ------------------------------------------------------------------------ */
 
 /* Shards are numbered job by job, whichever part has them. */
 static enum status take_jobs(struct composition *c)
@@ -149,7 +149,7 @@ static enum status take_jobs(struct composition *c)
         uint32_t k = job_in[j];
         whole->jobs.jobs[j].parallel = part->jobs.jobs[k].parallel;
         whole->job_activations[j] = part->job_activations[k];
-        whole->job_lease[j] = piece_of[j];
+        whole->job_reservation[j] = piece_of[j];
         for (uint32_t s = part->job_first_shard[k]; s < part->job_first_shard[k + 1]; s++)
             plan_builder_shard(c->builder, j, part->shards[s].first_layer, part->shards[s].layer_count,
                                part->shards[s].inputs_only);
@@ -175,23 +175,23 @@ static enum status take_ranges(struct composition *c)
     return STATUS_OK;
 }
 
-static enum status take_leases(struct composition *c)
+static enum status take_reservations(struct composition *c)
 {
     struct plan *whole = c->whole;
     size_t entries = 0;
     for (uint32_t i = 0; i < c->count; i++) entries += c->pieces[i].plan->hardware.device_count;
-    TRY(ARENA_NEW(&whole->arena, c->count, whole->leases, c->err));
-    TRY(ARENA_NEW(&whole->arena, entries, whole->lease_devices, c->err));
-    TRY(ARENA_NEW(&whole->arena, whole->jobs.count, whole->job_lease, c->err));
+    TRY(ARENA_NEW(&whole->arena, c->count, whole->reservations, c->err));
+    TRY(ARENA_NEW(&whole->arena, entries, whole->reservation_devices, c->err));
+    TRY(ARENA_NEW(&whole->arena, whole->jobs.count, whole->job_reservation, c->err));
     for (uint32_t i = 0; i < c->count; i++) {
         const struct compose_part *part = c->pieces[i].part;
-        struct plan_lease *lease = &whole->leases[whole->lease_count++];
-        *lease = (struct plan_lease){.first_device = whole->lease_device_count,
-                                     .device_count = part->plan->hardware.device_count,
-                                     .follows = part->follows, .begin_s = part->begin_s, .end_s = part->end_s,
-                                     .restart_s = part->restart_s};
-        for (uint32_t d = 0; d < lease->device_count; d++)
-            whole->lease_devices[whole->lease_device_count++] = part->devices[d];
+        struct plan_reservation *reservation = &whole->reservations[whole->reservation_count++];
+        *reservation = (struct plan_reservation){.first_device = whole->reservation_device_count,
+                                                 .device_count = part->plan->hardware.device_count,
+                                                 .follows = part->follows, .begin_s = part->begin_s, .end_s = part->end_s,
+                                                 .restart_s = part->restart_s};
+        for (uint32_t d = 0; d < reservation->device_count; d++)
+            whole->reservation_devices[whole->reservation_device_count++] = part->devices[d];
     }
     return STATUS_OK;
 }
@@ -500,7 +500,7 @@ static enum status compose(struct composition *c, const struct compose_part *par
         bytes = size_align(plan_ranges_bytes(parts[i].plan), PLAN_HOST_ALIGNMENT);
         c->pieces[i].range_base = base_of(c, &parts[i], bytes, ranges);
     }
-    TRY(take_leases(c));
+    TRY(take_reservations(c));
     TRY(take_jobs(c));
     TRY(take_ranges(c));
     for (uint32_t i = 0; i < c->count; i++) TRY(number_gangs(c, &c->pieces[i]));

@@ -3,7 +3,7 @@
  *
  * Each part was planned for itself, as though its devices were all that there are: parallel jobs by
  * planner/parallel/parallel_job.h, streamed ones by a policy. Here its buffers, units and slots are taken over under the
- * numbers that its jobs and devices have in the whole, and its devices become a lease (planner/plan.h). Parts that share
+ * numbers that its jobs and devices have in the whole, and its devices become a reservation (planner/plan.h). Parts that share
  * devices follow each other; others run side by side.
  *
  * Plan order. The host's streams, batches and its processor, are everybody's and run in plan order, so instances
@@ -16,7 +16,7 @@
 #include "planner/plan.h"
 
 struct compose_part {
-    const struct plan *plan;   /* borrowed; none of its own parts has leases or orderings ("after") */
+    const struct plan *plan;   /* borrowed; none of its own parts has reservations or orderings ("after") */
     const uint32_t *jobs;      /* (plan->jobs.count) theirs in the whole, ascending */
     const uint32_t *devices;   /* (plan->hardware.device_count) likewise */
     uint32_t follows;          /* an earlier part that it begins behind, or PLAN_NONE */

@@ -2,11 +2,11 @@
 #include "planner/strategy/planner.h"
 
 #include "planner/strategy/direct.h"
-#include "planner/strategy/leased.h"
+#include "planner/strategy/reservation.h"
 #include "planner/strategy/settle.h"
 
 static const struct planner_strategy strategies[] = {
-    {"reservations", leased_applies, leased_plan},
+    {"reservations", reservation_applies, reservation_plan},
     {"resident placement", settle_applies, settle_plan},
     {"all jobs together", NULL, direct_plan},
 };

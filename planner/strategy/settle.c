@@ -18,7 +18,7 @@
 #include "planner/spill/cut/host_need.h"
 #include "planner/spill/cut/partition.h"
 #include "planner/strategy/direct.h"
-#include "planner/strategy/leased.h"
+#include "planner/strategy/reservation.h"
 #include "planner/strategy/settle_divide.h"
 #include "planner/strategy/settle_part.h"
 
@@ -419,7 +419,7 @@ static enum status plan_anew(struct plan *plan, const struct choice *choice, con
         return err->status;
     }
     if (!choice->device) return direct_plan(&hardware, &jobs, &own, plan, err);
-    TRY(leased_plan(&hardware, &jobs, &own, plan, err));
+    TRY(reservation_plan(&hardware, &jobs, &own, plan, err));
     plan->lower_bound_s = bound_s;
     plan->bound_kind = kind;
     return arena_string(&plan->arena, text, &plan->bound_text, err);

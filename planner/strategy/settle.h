@@ -9,7 +9,7 @@
  *
  * On several devices jobs are *settled*: each has one device from its first minibatch to its last, those of a
  * device share it in one of these ways; or some are settled, and the others are streamed over the devices that are
- * left. That is what a file says whose jobs name "devices" (planner/strategy/leased.h), and the plan is that of such a
+ * left. That is what a file says whose jobs name "devices" (planner/strategy/reservation.h), and the plan is that of such a
  * file. Streaming all over all devices balances better, settling copies less: with no more jobs than devices it
  * wins nearly always, with twelve equal jobs on eight it would leave four of them idle half of the time.
  *

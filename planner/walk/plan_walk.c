@@ -37,8 +37,8 @@
  * The devices of a gang follow each other in each operation. Which of them do it, and in which order, is a
  * list for each gang and set of axes, made once; where one device stands for others it is shorter.
  *
- * Leases begin behind others: planner/walk/plan_walk_lease.h knows the last operations of these. Jobs with ranges of host
- * memory wait for it: planner/walk/plan_walk_range.h knows for whom.
+ * Reservations begin behind others: planner/walk/plan_walk_reservation.h knows the last operations of these. Jobs with ranges
+ * of host memory wait for it: planner/walk/plan_walk_range.h knows for whom.
  *
  * "after" names an operation by instances back, in plans without gangs. Its number comes from prefix sums of operations, a
  * binary search over segments only when it lies before the current segment.
@@ -380,14 +380,14 @@ static void wait_for_after(struct plan_walk *w, const struct plan_after *after)
     wait_for(w, plan_stream(w->plan, instance->device, kind), number + 1);
 }
 
-/* --- leases ---------------------------------------------------------------------------------- */
+/* --- reservations ---------------------------------------------------------------------------------- */
 
-static void wait_for_leases(struct plan_walk *w, const struct plan_unit *unit, const struct plan_op *op)
+static void wait_for_reservations(struct plan_walk *w, const struct plan_unit *unit, const struct plan_op *op)
 {
-    const struct lease_end *ends;
+    const struct reservation_end *ends;
     if (plan_stream_is_host(op->stream)) return;
-    uint32_t lease = w->plan->job_lease[unit->job];
-    uint32_t count = lease_ends_note(w->leases, lease, w->device, op->stream, w->at.number + 1, &ends);
+    uint32_t reservation = w->plan->job_reservation[unit->job];
+    uint32_t count = reservation_ends_note(w->reservations, reservation, w->device, op->stream, w->at.number + 1, &ends);
     for (uint32_t i = 0; i < count; i++) wait_for(w, ends[i].stream, ends[i].time);
 }
 
@@ -586,7 +586,7 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
     use_buffers(walk, op, instance);
     for (uint32_t i = 0; i < op->after_count; i++)
         wait_for_after(walk, &plan->afters[op->first_after + i]);
-    if (walk->leases) wait_for_leases(walk, unit, op);
+    if (walk->reservations) wait_for_reservations(walk, unit, op);
     if (walk->ranges) wait_for_range(walk, unit);
     if (walk->failed) return false;
     end_waits(walk);

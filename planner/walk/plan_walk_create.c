@@ -141,7 +141,7 @@ static bool allocate(struct plan_walk *w)
     if (!w->minibatches || !w->held_out || !w->hosts || !w->cells || !w->vacated ||
         !w->waits || !w->wait_stream || !w->wait_at || !w->uses)
         return false;
-    if (plan->lease_count > 0 && !(w->leases = lease_ends_create(plan))) return false;
+    if (plan->reservation_count > 0 && !(w->reservations = reservation_ends_create(plan))) return false;
     if (plan->host_ranges && !(w->ranges = range_users_create(plan))) return false;
     if (plan->after_count == 0) return true;
     w->ops_before = alloc_zeroed((size_t)plan->instance_count + 1, sizeof *w->ops_before);
@@ -185,7 +185,7 @@ void plan_walk_destroy(struct plan_walk *walk)
     for (size_t m = 0; walk->members && m < (size_t)walk->plan->gang_count * AXES_SETS; m++)
         free(walk->members[m].of);
     free(walk->members);
-    lease_ends_destroy(walk->leases);
+    reservation_ends_destroy(walk->reservations);
     range_users_destroy(walk->ranges);
     free(walk->minibatches);
     free(walk->held_out);
@@ -220,7 +220,7 @@ void plan_walk_rewind(struct plan_walk *walk)
     for (uint32_t a = 0; a < walk->arenas; a++) vacated_clear(&walk->vacated[a]);
     memset(walk->minibatches, 0, plan->jobs.count * sizeof *walk->minibatches);
     memset(walk->held_out, 0, plan->jobs.count * sizeof *walk->held_out);
-    if (walk->leases) lease_ends_clear(walk->leases);
+    if (walk->reservations) reservation_ends_clear(walk->reservations);
     if (walk->ranges) range_users_clear(walk->ranges);
     walk->at = (struct cursor){0};
     walk->pushed = NULL;

@@ -9,7 +9,7 @@
 
 #include "planner/walk/plan_vacated.h"
 #include "planner/walk/plan_walk.h"
-#include "planner/walk/plan_walk_lease.h"
+#include "planner/walk/plan_walk_reservation.h"
 #include "planner/walk/plan_walk_range.h"
 
 enum { HOST_READERS_INLINE = 2 };
@@ -78,7 +78,7 @@ struct plan_walk {
     const struct plan *plan;
     const uint32_t *stands_for; /* NULL: each for itself */
     struct members *members;    /* [gang][set of axes] */
-    struct lease_ends *leases;  /* NULL where there are none */
+    struct reservation_ends *reservations;  /* NULL where there are none */
     struct range_users *ranges; /* NULL where no job has a range of host memory */
     uint32_t device, peer;      /* of the current operation ... */
     uint32_t rank, staged_row;  /* ... its place in its gang, and the list of its staged buffers */

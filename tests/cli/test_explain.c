@@ -383,7 +383,7 @@ static void memory_of_settled(void **state)
     test_hardware(&hardware, 2, 200000000, 1e9);
     test_profile_jobs(&jobs, 2, 5, 3, equal_layer, NULL);
     if (planner_plan(&hardware, &jobs, &options, &plan, &err)) fail_msg("%s", err.text);
-    assert_int_equal(plan.lease_count, 2);
+    assert_int_equal(plan.reservation_count, 2);
     struct explain_purchase purchase = twice_the_memory(&plan);
     SIM_ASSERT_CLOSE(purchase.before_s, test_parallel_simulate(&plan, false).makespan_s);
     SIM_ASSERT_CLOSE(purchase.after_s, purchase.before_s);

@@ -406,7 +406,7 @@ static void devices_of_two_jobs(void **state)
             jobs.jobs[j].device_count = 8;
         }
         test_parallel_plan(&hardware, &jobs, &plan);
-        assert_int_equal(plan.lease_count, 2);
+        assert_int_equal(plan.reservation_count, 2);
         assert_int_equal(compare(&plan, (struct sim_options){.slow = NULL}), shared == 0 ? 14 : 16 - shared - 3);
         plan_release(&plan);
     }

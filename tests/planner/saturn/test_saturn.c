@@ -244,7 +244,7 @@ static void plans_end_as_scheduled(void **state)
         assert_true(plan.lower_bound_s <= seconds * (1 + 1e-9));
         assert_true(plan.order.bound_s <= plan.estimated_makespan_s * (1 + 1e-9));
         assert_int_equal(plan.order.kind, PLAN_ORDER_GANGS);
-        assert_int_equal(plan.lease_count, plan.jobs.count);
+        assert_int_equal(plan.reservation_count, plan.jobs.count);
         for (uint32_t b = 0; b < SPASE_BASELINE_COUNT; b++)
             if (report.baselines_s[b] < least_s) least_s = report.baselines_s[b];
         assert_true(plan.estimated_makespan_s <= least_s * (1 + 1e-9));
@@ -316,18 +316,18 @@ static void check_pieces(const struct plan *plan, const struct trace *trace, con
         uint64_t done = 0;
         for (uint32_t i = 0; i < plan->jobs.count; i++) {
             const struct job *job = &plan->jobs.jobs[i];
-            const struct plan_lease *lease = &plan->leases[plan->job_lease[i]];
+            const struct plan_reservation *reservation = &plan->reservations[plan->job_reservation[i]];
             if (!is_piece(job->name, j)) continue;
             assert_int_equal(job->first_minibatch, done);
             check_rates(job, &jobs->jobs[j]);
             done += job->minibatches;
-            assert_int_equal(lease->follows == PLAN_NONE, job->first_minibatch == 0);
-            if (lease->follows == PLAN_NONE) continue;
+            assert_int_equal(reservation->follows == PLAN_NONE, job->first_minibatch == 0);
+            if (reservation->follows == PLAN_NONE) continue;
             uint32_t before = 0;
-            while (plan->job_lease[before] != lease->follows) before++;
+            while (plan->job_reservation[before] != reservation->follows) before++;
             assert_true(is_piece(plan->jobs.jobs[before].name, j));
             assert_true(trace->jobs[i].start_s >= trace->jobs[before].end_s);
-            assert_true(lease->restart_s > 0 && trace->jobs[i].end_s - trace->jobs[i].start_s >= lease->restart_s);
+            assert_true(reservation->restart_s > 0 && trace->jobs[i].end_s - trace->jobs[i].start_s >= reservation->restart_s);
         }
         assert_int_equal(done, jobs->jobs[j].minibatches);
     }

@@ -18,7 +18,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "planner/check/plan_io.h"
-#include "planner/strategy/leased.h"
+#include "planner/strategy/reservation.h"
 #include "planner/strategy/planner.h"
 #include "planner/strategy/settle.h"
 #include "planner/strategy/settle_part.h"
@@ -234,7 +234,7 @@ static void never_slower_in_little_host_memory(void **state)
         if (before == STATUS_OK && now != STATUS_OK) fail_msg("round %u: %s", round, err.text);
         if (before == STATUS_OK && !(plan.estimated_makespan_s <= today.estimated_makespan_s * (1 + 1e-12)))
             fail_msg("round %u: %g s, streamed %g s", round, plan.estimated_makespan_s, today.estimated_makespan_s);
-        settled += now == STATUS_OK && strcmp(plan.policy, leased_policy) == 0;
+        settled += now == STATUS_OK && strcmp(plan.policy, reservation_policy) == 0;
         plan_release(&plan);
         plan_release(&today);
     }
@@ -261,14 +261,14 @@ static void never_slower(void **state)
             fail_msg("round %u: %g s, streamed %g s", round, plan.estimated_makespan_s, today.estimated_makespan_s);
         assert_true(fabs(plan.lower_bound_s - today.lower_bound_s) <= 1e-12 * today.lower_bound_s);
         assert_true(simulated_s(&plan) >= plan.lower_bound_s * (1 - 1e-9));
-        bool leased = strcmp(plan.policy, leased_policy) == 0;
+        bool reserved = strcmp(plan.policy, reservation_policy) == 0;
         bool same_plan = plan_fingerprint(&plan) == plan_fingerprint(&today);
-        assert_int_equal(leased, plan.lease_count > 0);
-        for (uint32_t j = 0; leased && j < plan.jobs.count; j++)
+        assert_int_equal(reserved, plan.reservation_count > 0);
+        for (uint32_t j = 0; reserved && j < plan.jobs.count; j++)
             assert_true(plan.jobs.jobs[j].device_count <= 1);
-        settled += leased;
+        settled += reserved;
         streamed += same_plan;
-        ways += !leased && !same_plan;
+        ways += !reserved && !same_plan;
         plan_release(&plan);
         plan_release(&today);
     }
@@ -296,7 +296,7 @@ static void as_many_as_devices(void **state)
         test_profile_jobs(&one, 1, LAYERS, 20, equal_layer, NULL);
         make_plan(&hardware, &jobs, true, &all);
         make_plan(&single, &one, true, &alone);
-        assert_int_equal(all.lease_count, devices);
+        assert_int_equal(all.reservation_count, devices);
         assert_true(fabs(all.estimated_makespan_s - alone.estimated_makespan_s) < 1e-9 * alone.estimated_makespan_s);
         double together_s = simulated_s(&all), alone_s = simulated_s(&alone);
         if (!(fabs(together_s - alone_s) <= 1e-9 * alone_s)) fail_msg("%.17g and %.17g s", together_s, alone_s);
@@ -315,7 +315,7 @@ static double seconds_each(uint32_t devices, uint32_t each)
     test_gpt_jobs(&jobs, devices * each, 2, 128, 256, 10);
     make_plan(&hardware, &jobs, true, &plan);
     double seconds = plan.estimated_makespan_s / each;
-    if (plan.lease_count != devices) fail_msg("%u jobs on each of %u devices: %s", each, devices, plan.policy);
+    if (plan.reservation_count != devices) fail_msg("%u jobs on each of %u devices: %s", each, devices, plan.policy);
     plan_release(&plan);
     return seconds;
 }
@@ -375,7 +375,7 @@ static void side_by_side(void **state)
         test_hardware(&hardware, devices, 2000000000, 1e9);
         unequal_jobs(&jobs, devices, SETTLED_NOWHERE);
         make_plan(&hardware, &jobs, true, &plan);
-        assert_int_equal(plan.lease_count, devices);
+        assert_int_equal(plan.reservation_count, devices);
         double together_s = simulated_s(&plan);
         if (!(together_s <= 1.02 * longest_s))
             fail_msg("%u devices: %g s, the longest alone %g s", devices, together_s, longest_s);
@@ -426,7 +426,7 @@ static void round_trip(void **state)
     test_hardware(&hardware, 2, 200000000, 1e9);
     test_profile_jobs(&jobs, 2, LAYERS, 3, equal_layer, NULL);
     make_plan(&hardware, &jobs, true, &plan);
-    assert_true(plan.lease_count > 0);
+    assert_true(plan.reservation_count > 0);
     struct json_out *out = json_out_create(NULL);
     assert_non_null(out);
     plan_write_json(&plan, out);
@@ -488,7 +488,7 @@ static void nothing_settles(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(asked); i++) assert_false(settle_open(&asked[i]));
 }
 
-/* Of the jobs that were given, whatever became of them: host memory that just holds their states holds no leases that
+/* Of the jobs that were given, whatever became of them: host memory that just holds their states holds no reservations that
  * need more; what is too small for streaming is refused as before. */
 static void host_memory(void **state)
 {

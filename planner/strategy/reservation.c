@@ -3,7 +3,7 @@
  * its own (planner/strategy/part.h), of one device in the best of several ways (planner/strategy/settle.h), and begins when its
  * devices are free by the clock of these plans. Then they are made one (planner/strategy/compose.h).
  */
-#include "planner/strategy/leased.h"
+#include "planner/strategy/reservation.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "planner/strategy/compose.h"
 #include "planner/strategy/part.h"
 
-const char leased_policy[] = "settled";
+const char reservation_policy[] = "settled";
 
 struct group {
     struct part part;
@@ -28,7 +28,7 @@ struct group {
     double begin_s;
 };
 
-struct leasing {
+struct reservation_groups {
     const struct hardware *hardware;
     const struct job_set *jobs;
     const struct planner_options *options;
@@ -44,7 +44,7 @@ struct leasing {
     struct error *err;
 };
 
-bool leased_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options)
+bool reservation_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options)
 {
     (void)options;
     uint32_t parallel = 0;
@@ -74,7 +74,7 @@ static uint32_t device_of(const struct job *job, uint32_t i)
     return job->devices ? job->devices[i] : job->parallel.first_device + i;
 }
 
-static enum status check_devices(struct leasing *g, const struct job *job)
+static enum status check_devices(struct reservation_groups *g, const struct job *job)
 {
     uint32_t have = g->hardware->device_count;
     if (!names_devices(job)) return STATUS_OK;
@@ -91,7 +91,7 @@ static enum status check_devices(struct leasing *g, const struct job *job)
 }
 
 /* The devices that no job names; all where each is named. */
-static enum status find_left(struct leasing *g)
+static enum status find_left(struct reservation_groups *g)
 {
     uint32_t devices = g->hardware->device_count, *named;
     TRY(ARENA_NEW(&g->arena, devices, named, g->err));
@@ -116,7 +116,7 @@ static bool same_devices(const struct part *part, const uint32_t *devices, uint3
 }
 
 /* The last group with one of these devices, if a job that is not parallel can join it. */
-static struct group *group_to_join(struct leasing *g, const uint32_t *devices, uint32_t count)
+static struct group *group_to_join(struct reservation_groups *g, const uint32_t *devices, uint32_t count)
 {
     uint32_t last = 0;
     for (uint32_t i = 0; i < count; i++) last = max_u32(last, g->last_of[devices[i]]);
@@ -126,7 +126,7 @@ static struct group *group_to_join(struct leasing *g, const uint32_t *devices, u
 }
 
 /* In the order in which it names them; borrowed, or the arena's. */
-static enum status devices_for(struct leasing *g, const struct job *job, const uint32_t **out, uint32_t *count)
+static enum status devices_for(struct reservation_groups *g, const struct job *job, const uint32_t **out, uint32_t *count)
 {
     uint32_t *devices;
     *out = job->devices ? job->devices : g->left;
@@ -138,7 +138,7 @@ static enum status devices_for(struct leasing *g, const struct job *job, const u
     return STATUS_OK;
 }
 
-static enum status find_group(struct leasing *g, uint32_t j)
+static enum status find_group(struct reservation_groups *g, uint32_t j)
 {
     const struct job *job = &g->jobs->jobs[j];
     bool parallel = parallel_is_set(&job->parallel);
@@ -158,7 +158,7 @@ static enum status find_group(struct leasing *g, uint32_t j)
 }
 
 /* Jobs that name devices come first. */
-static enum status add_job(struct leasing *g, uint32_t j)
+static enum status add_job(struct reservation_groups *g, uint32_t j)
 {
     struct group *group = &g->groups[g->group_of[j]];
     if (!group->jobs) TRY(ARENA_NEW(&g->arena, group->part.job_count, group->jobs, g->err));
@@ -167,7 +167,7 @@ static enum status add_job(struct leasing *g, uint32_t j)
     return STATUS_OK;
 }
 
-static enum status make_groups(struct leasing *g)
+static enum status make_groups(struct reservation_groups *g)
 {
     uint32_t count = g->jobs->count;
     for (uint32_t j = 0; j < count; j++) TRY(check_devices(g, &g->jobs->jobs[j]));
@@ -188,7 +188,7 @@ static enum status make_groups(struct leasing *g)
 /* --- plans ---------------------------------------------------------------------------------- */
 
 /* Devices of jobs that are not parallel, each once. */
-static enum status busy_devices(struct leasing *g, uint32_t *busy)
+static enum status busy_devices(struct reservation_groups *g, uint32_t *busy)
 {
     uint32_t *has_jobs;
     TRY(ARENA_NEW(&g->arena, g->hardware->device_count, has_jobs, g->err));
@@ -202,7 +202,7 @@ static enum status busy_devices(struct leasing *g, uint32_t *busy)
     return STATUS_OK;
 }
 
-static enum status plan_group(const struct leasing *g, struct group *group, const struct settle_company *company,
+static enum status plan_group(const struct reservation_groups *g, struct group *group, const struct settle_company *company,
                               double host_bytes)
 {
     const struct planner_options plain = {.seed = g->options->seed, .activations = PLANNER_AUTO,
@@ -212,7 +212,7 @@ static enum status plan_group(const struct leasing *g, struct group *group, cons
     return settle_part(g->hardware, g->jobs->jobs, &group->part, company, host_bytes, g->options, &group->plan, g->err);
 }
 
-static enum status plan_groups(struct leasing *g)
+static enum status plan_groups(struct reservation_groups *g)
 {
     uint32_t busy;
     TRY(busy_devices(g, &busy));
@@ -243,7 +243,7 @@ static enum status check_options(const struct planner_options *options, struct e
                      what);
 }
 
-static enum status prepare(struct leasing *g)
+static enum status prepare(struct reservation_groups *g)
 {
     TRY(check_options(g->options, g->err));
     for (uint32_t j = 0; j < g->jobs->count; j++)
@@ -254,10 +254,10 @@ static enum status prepare(struct leasing *g)
     return plan_groups(g);
 }
 
-enum status leased_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
-                        struct plan *out, struct error *err)
+enum status reservation_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                             struct plan *out, struct error *err)
 {
-    struct leasing g = {.hardware = hardware, .jobs = jobs, .options = options, .err = err};
+    struct reservation_groups g = {.hardware = hardware, .jobs = jobs, .options = options, .err = err};
     struct compose_part *parts = NULL;
     enum status status = prepare(&g);
     if (!status) {
@@ -268,7 +268,7 @@ enum status leased_plan(struct hardware *hardware, struct job_set *jobs, const s
         hardware_release(hardware);
         job_set_release(jobs);
     } else {
-        const struct compose_options how = {.policy = leased_policy, .seed = options->seed};
+        const struct compose_options how = {.policy = reservation_policy, .seed = options->seed};
         for (uint32_t i = 0; i < g.count; i++) {
             const struct group *group = &g.groups[i];
             parts[i] = (struct compose_part){.plan = &group->plan, .jobs = group->part.jobs,

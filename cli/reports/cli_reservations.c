@@ -1,5 +1,5 @@
-/* See cli_leases.h. */
-#include "cli/reports/cli_leases.h"
+/* See cli_reservations.h. */
+#include "cli/reports/cli_reservations.h"
 
 #include <inttypes.h>
 
@@ -37,10 +37,10 @@ const char *cli_runs_as(const struct plan *plan, uint32_t job, char text[CLI_RUN
 }
 
 /* "0 to 3" or "0, 2, 5" */
-static const char *devices_text(const struct plan *plan, uint32_t lease, char text[DEVICES_TEXT_BYTES])
+static const char *devices_text(const struct plan *plan, uint32_t reservation, char text[DEVICES_TEXT_BYTES])
 {
-    uint32_t count = plan->leases[lease].device_count, run = 1;
-    const uint32_t *devices = plan_lease_devices(plan, lease);
+    uint32_t count = plan->reservations[reservation].device_count, run = 1;
+    const uint32_t *devices = plan_reservation_devices(plan, reservation);
     while (run < count && devices[run] == devices[run - 1] + 1) run++;
     if (run == count && count > 2) {
         snprintf(text, DEVICES_TEXT_BYTES, "%" PRIu32 " to %" PRIu32, devices[0], devices[count - 1]);
@@ -53,7 +53,7 @@ static const char *devices_text(const struct plan *plan, uint32_t lease, char te
     return text;
 }
 
-enum status cli_leases_text(FILE *out, const struct plan *plan, struct error *err)
+enum status cli_reservations_text(FILE *out, const struct plan *plan, struct error *err)
 {
     struct cli_table table;
     char text[QUANTITY_TEXT_BYTES], how[CLI_RUNS_AS_BYTES], devices[DEVICES_TEXT_BYTES];
@@ -62,43 +62,43 @@ enum status cli_leases_text(FILE *out, const struct plan *plan, struct error *er
                                                   "ON DEVICES", ">FROM", ">TO", NULL});
     for (uint32_t j = 0; j < shown; j++) {
         const struct job *job = &plan->jobs.jobs[j];
-        const struct plan_lease *lease = &plan->leases[plan->job_lease[j]];
+        const struct plan_reservation *reservation = &plan->reservations[plan->job_reservation[j]];
         cli_table_cell(&table, "%s", job->name);
         cli_table_cell(&table, "%s", cli_network_label(job->network.name));
         cli_table_cell(&table, "%s", quantity_text((double)network_parameters(&job->network), DIMENSION_COUNT_OF, text));
         cli_table_cell(&table, "%" PRIu64, job->minibatches);
         cli_table_cell(&table, "%s", cli_runs_as(plan, j, how));
-        cli_table_cell(&table, "%s", devices_text(plan, plan->job_lease[j], devices));
-        cli_table_cell(&table, "%s", quantity_text(lease->begin_s, DIMENSION_SECONDS, text));
-        cli_table_cell(&table, "%s", quantity_text(lease->end_s, DIMENSION_SECONDS, text));
+        cli_table_cell(&table, "%s", devices_text(plan, plan->job_reservation[j], devices));
+        cli_table_cell(&table, "%s", quantity_text(reservation->begin_s, DIMENSION_SECONDS, text));
+        cli_table_cell(&table, "%s", quantity_text(reservation->end_s, DIMENSION_SECONDS, text));
     }
     if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
     cli_more_rows(out, shown, plan->jobs.count);
     return STATUS_OK;
 }
 
-void cli_leases_json(struct json_out *json, const struct plan *plan)
+void cli_reservations_json(struct json_out *json, const struct plan *plan)
 {
     char how[CLI_RUNS_AS_BYTES];
-    if (plan->lease_count == 0) return;
+    if (plan->reservation_count == 0) return;
     json_out_array_begin(json, "leases", false);
-    for (uint32_t l = 0; l < plan->lease_count; l++) {
-        const struct plan_lease *lease = &plan->leases[l];
+    for (uint32_t l = 0; l < plan->reservation_count; l++) {
+        const struct plan_reservation *reservation = &plan->reservations[l];
         json_out_object_begin(json, NULL, true);
         json_out_array_begin(json, "devices", true);
-        for (uint32_t i = 0; i < lease->device_count; i++) json_out_u64(json, NULL, plan_lease_devices(plan, l)[i]);
+        for (uint32_t i = 0; i < reservation->device_count; i++) json_out_u64(json, NULL, plan_reservation_devices(plan, l)[i]);
         json_out_array_end(json);
         json_out_array_begin(json, "jobs", true);
         for (uint32_t j = 0; j < plan->jobs.count; j++) {
-            if (plan->job_lease[j] != l) continue;
+            if (plan->job_reservation[j] != l) continue;
             json_out_object_begin(json, NULL, true);
             json_out_string(json, "name", plan->jobs.jobs[j].name);
             json_out_string(json, "runs_as", cli_runs_as(plan, j, how));
             json_out_object_end(json);
         }
         json_out_array_end(json);
-        json_out_double(json, "begin_s", lease->begin_s);
-        json_out_double(json, "end_s", lease->end_s);
+        json_out_double(json, "begin_s", reservation->begin_s);
+        json_out_double(json, "end_s", reservation->end_s);
         json_out_object_end(json);
     }
     json_out_array_end(json);

@@ -1,5 +1,5 @@
 /*
- * Jobs that have devices for themselves (label: fast): random leases, of jobs that offload and of stages with unequal
+ * Jobs that have devices for themselves (label: fast): random reservations, of jobs that offload and of stages with unequal
  * replicas too, end when the same parts, each alone, end one behind the other on the devices that they share; nobody
  * begins before all of its devices are free; plans survive writing and reading; broken plans, each with its complaint; what cannot be asked; memory that ends.
  */
@@ -19,7 +19,7 @@
 #include "models/job/parallel_offload.h"
 #include "planner/check/plan_check.h"
 #include "planner/check/plan_io.h"
-#include "planner/strategy/leased.h"
+#include "planner/strategy/reservation.h"
 #include "planner/strategy/part.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
@@ -147,24 +147,24 @@ static void simulate(const struct plan *plan, struct trace *trace, bool no_fold)
 
 static bool share(const struct plan *plan, uint32_t a, uint32_t b)
 {
-    for (uint32_t i = 0; i < plan->leases[a].device_count; i++)
-        for (uint32_t k = 0; k < plan->leases[b].device_count; k++)
-            if (plan_lease_devices(plan, a)[i] == plan_lease_devices(plan, b)[k]) return true;
+    for (uint32_t i = 0; i < plan->reservations[a].device_count; i++)
+        for (uint32_t k = 0; k < plan->reservations[b].device_count; k++)
+            if (plan_reservation_devices(plan, a)[i] == plan_reservation_devices(plan, b)[k]) return true;
     return false;
 }
 
-/* How long a lease's jobs take alone on its devices. */
-static double alone_s(const struct plan *plan, uint32_t lease)
+/* How long a reservation's jobs take alone on its devices. */
+static double alone_s(const struct plan *plan, uint32_t reservation)
 {
     uint32_t jobs[JOBS];
-    struct part part = {.jobs = jobs, .devices = plan_lease_devices(plan, lease),
-                        .device_count = plan->leases[lease].device_count};
+    struct part part = {.jobs = jobs, .devices = plan_reservation_devices(plan, reservation),
+                        .device_count = plan->reservations[reservation].device_count};
     struct plan alone = {0};
     struct error err = {0};
     struct trace trace;
     const struct planner_options options = {.activations = 0};
     for (uint32_t j = 0; j < plan->jobs.count; j++)
-        if (plan->job_lease[j] == lease) jobs[part.job_count++] = j;
+        if (plan->job_reservation[j] == reservation) jobs[part.job_count++] = j;
     if (part_plan(&plan->hardware, plan->jobs.jobs, &part, NULL, plan->hardware.host_bytes.value, &options, &alone,
                   &err))
         fail_msg("%s", err.text);
@@ -176,9 +176,9 @@ static double alone_s(const struct plan *plan, uint32_t lease)
 }
 
 /* Links and computations of different devices do not touch each other here, and what the host's processor has to do
- * takes no time (a profile's step): so a lease takes as long as alone, from when all leases in front of it with one of
- * its devices have ended. But where several jobs offload, the processor takes their steps in the order of the plan, and
- * one may wait for another's; then leases end no earlier, and no later than one behind the other. */
+ * takes no time (a profile's step): so a reservation takes as long as alone, from when all reservations in front of it with one
+ * of its devices have ended. But where several jobs offload, the processor takes their steps in the order of the plan, and one
+ * may wait for another's; then reservations end no earlier, and no later than one behind the other. */
 static void check_parts(const char *name, uint32_t ways, uint32_t rounds)
 {
     uint64_t seed = support_seed(name);
@@ -191,13 +191,13 @@ static void check_parts(const char *name, uint32_t ways, uint32_t rounds)
         random_jobs(&jobs, ways, random_u64(seed, round));
         plan_jobs(&jobs, &plan);
         simulate(&plan, &trace, round % 2 == 0);
-        for (uint32_t l = 0; l < plan.lease_count; l++) {
+        for (uint32_t l = 0; l < plan.reservation_count; l++) {
             double begin_s = 0;
             for (uint32_t k = 0; k < l; k++)
                 if (share(&plan, k, l) && ends_s[k] > begin_s) begin_s = ends_s[k];
-            double lease_s = alone_s(&plan, l);
-            row_s += lease_s;
-            ends_s[l] = begin_s + lease_s;
+            double reservation_s = alone_s(&plan, l);
+            row_s += reservation_s;
+            ends_s[l] = begin_s + reservation_s;
             if (ends_s[l] > makespan_s) makespan_s = ends_s[l];
         }
         for (uint32_t j = 0; j < plan.jobs.count; j++) offloading += parallel_offloads(&plan.jobs.jobs[j].parallel);
@@ -262,13 +262,14 @@ static void devices_that_are_left(void **state)
         jobs.jobs[1].parallel = parallel_as(width, 1);
         jobs.jobs[1].microbatches = 4;
         plan_jobs(&jobs, &plan);
-        assert_int_equal(plan.lease_count, 2);
-        assert_int_equal(plan.job_lease[0], 1);
-        assert_int_equal(plan.job_lease[1], 0);
-        assert_int_equal(plan.job_lease[2], 1);
-        assert_int_equal(plan.leases[1].device_count, width == DEVICES ? DEVICES : DEVICES - width);
-        assert_int_equal(plan_lease_devices(&plan, 1)[0], width % DEVICES);
-        assert_true(width < DEVICES ? plan.leases[1].begin_s <= 0 : plan.leases[1].begin_s >= plan.leases[0].end_s);
+        assert_int_equal(plan.reservation_count, 2);
+        assert_int_equal(plan.job_reservation[0], 1);
+        assert_int_equal(plan.job_reservation[1], 0);
+        assert_int_equal(plan.job_reservation[2], 1);
+        assert_int_equal(plan.reservations[1].device_count, width == DEVICES ? DEVICES : DEVICES - width);
+        assert_int_equal(plan_reservation_devices(&plan, 1)[0], width % DEVICES);
+        assert_true(width < DEVICES ? plan.reservations[1].begin_s <= 0
+                                    : plan.reservations[1].begin_s >= plan.reservations[0].end_s);
         plan_release(&plan);
     }
 }
@@ -286,9 +287,10 @@ static void round_trip(void **state)
     plan_write_json(&plan, out);
     size_t length;
     const char *text = json_out_text(out, &length);
-    if (plan_parse("leases", text, length, &again, &err)) fail_msg("%s", err.text);
+    if (plan_parse("reservations", text, length, &again, &err)) fail_msg("%s", err.text);
     assert_int_equal(plan_fingerprint(&plan), plan_fingerprint(&again));
-    for (uint32_t l = 0; l < plan.lease_count; l++) test_parallel_near(again.leases[l].end_s, plan.leases[l].end_s);
+    for (uint32_t l = 0; l < plan.reservation_count; l++)
+        test_parallel_near(again.reservations[l].end_s, plan.reservations[l].end_s);
     json_out_destroy(out);
     plan_release(&again);
     plan_release(&plan);
@@ -296,15 +298,15 @@ static void round_trip(void **state)
 
 /* --- broken plans ---------------------------------------------------------------------------- */
 
-static void no_lease(struct plan *plan) { plan->job_lease[2] = plan->lease_count; }
-static void twice(struct plan *plan) { plan->lease_devices[1] = plan->lease_devices[0]; }
-static void no_device(struct plan *plan) { plan->lease_devices[1] = DEVICES; }
-static void no_devices(struct plan *plan) { plan->leases[0].device_count = 0; }
-static void too_few(struct plan *plan) { plan->leases[1].device_count = 1; }
-static void follows_itself(struct plan *plan) { plan->leases[1].follows = 1; }
-static void backwards(struct plan *plan) { plan->leases[1].begin_s = 2 * plan->leases[1].end_s; }
-static void other_ranks(struct plan *plan) { plan->lease_devices[plan->leases[1].first_device] = 4; }
-static void other_device(struct plan *plan) { plan->lease_devices[plan->leases[3].first_device] = 4; }
+static void no_reservation(struct plan *plan) { plan->job_reservation[2] = plan->reservation_count; }
+static void twice(struct plan *plan) { plan->reservation_devices[1] = plan->reservation_devices[0]; }
+static void no_device(struct plan *plan) { plan->reservation_devices[1] = DEVICES; }
+static void no_devices(struct plan *plan) { plan->reservations[0].device_count = 0; }
+static void too_few(struct plan *plan) { plan->reservations[1].device_count = 1; }
+static void follows_itself(struct plan *plan) { plan->reservations[1].follows = 1; }
+static void backwards(struct plan *plan) { plan->reservations[1].begin_s = 2 * plan->reservations[1].end_s; }
+static void other_ranks(struct plan *plan) { plan->reservation_devices[plan->reservations[1].first_device] = 4; }
+static void other_device(struct plan *plan) { plan->reservation_devices[plan->reservations[3].first_device] = 4; }
 
 /* The instance that stores a shard of job 0 and the first of job 3 change places. */
 static void exchange(struct plan *plan, uint32_t shard)
@@ -320,38 +322,38 @@ static void exchange(struct plan *plan, uint32_t shard)
 static void state_stays(struct plan *plan) { exchange(plan, 0); }
 static void goes_on(struct plan *plan) { exchange(plan, 1); }
 
-/* Leases 0 and 2 share device 1: named the other way round, the second comes first. */
+/* Reservations 0 and 2 share device 1: named the other way round, the second comes first. */
 static void renumbered(struct plan *plan)
 {
-    struct plan_lease swap = plan->leases[0];
-    plan->leases[0] = plan->leases[2];
-    plan->leases[2] = swap;
-    plan->job_lease[0] = 2;
-    plan->job_lease[2] = 0;
+    struct plan_reservation swap = plan->reservations[0];
+    plan->reservations[0] = plan->reservations[2];
+    plan->reservations[2] = swap;
+    plan->job_reservation[0] = 2;
+    plan->job_reservation[2] = 0;
 }
 
 static void follows_late(struct plan *plan)
 {
-    plan->leases[3].follows = 2;
+    plan->reservations[3].follows = 2;
 }
 
 static void broken(void **state)
 {
     (void)state;
     const struct test_parallel_damage cases[] = {
-        {no_lease, 0, "leases: job-2 is in none of the 4 leases"},
-        {twice, 0, "lease 0 has device 0 twice"},
-        {no_device, 0, "lease 0 has device 5, which does not exist"},
-        {no_devices, 0, "lease 0 is of 0 devices that do not exist"},
-        {too_few, 0, "runs on 2 devices, and its lease has 1"},
-        {follows_itself, 0, "lease 1 follows lease 1 (expected one in front of it)"},
-        {backwards, 0, "leases: lease 1 is expected from"},
+        {no_reservation, 0, "reservations: job-2 is in none of the 4 reservations"},
+        {twice, 0, "reservation 0 has device 0 twice"},
+        {no_device, 0, "reservation 0 has device 5, which does not exist"},
+        {no_devices, 0, "reservation 0 is of 0 devices that do not exist"},
+        {too_few, 0, "runs on 2 devices, and its reservation has 1"},
+        {follows_itself, 0, "reservation 1 follows reservation 1 (expected one in front of it)"},
+        {backwards, 0, "reservations: reservation 1 is expected from"},
         {other_ranks, 0, "is not on the devices of stage 0"},
-        {other_device, 0, "runs on device 0, which is not of lease 3"},
-        {state_stays, 0, "leases: lease 3 begins with the "},
-        {goes_on, 0, "leases: lease 0 goes on when another has begun behind it"},
-        {renumbered, 0, "leases: lease 0 takes device 1 behind lease 2 (expected in their order)"},
-        {follows_late, 0, "leases: lease 3 begins in front of lease 2, which it follows"},
+        {other_device, 0, "runs on device 0, which is not of reservation 3"},
+        {state_stays, 0, "reservations: reservation 3 begins with the "},
+        {goes_on, 0, "reservations: reservation 0 goes on when another has begun behind it"},
+        {renumbered, 0, "reservations: reservation 0 takes device 1 behind reservation 2 (expected in their order)"},
+        {follows_late, 0, "reservations: reservation 3 begins in front of reservation 2, which it follows"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), make_four);
 }
@@ -423,5 +425,5 @@ int main(void)
         cmocka_unit_test(refused),
         cmocka_unit_test(no_memory),
     };
-    return cmocka_run_group_tests_name("leases", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("reservations", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * Jobs that have devices for themselves while they run, as a plan with leases (planner/plan.h).
+ * Jobs that have devices for themselves while they run, as a plan with reservations (planner/plan.h).
  *
  *     "jobs": [{"name": "a", "parallel": {"pipeline": 2}, "devices": [0, 1], ...},
  *              {"name": "b", "parallel": {"data": 2}, "devices": [2, 3], ...},
@@ -19,23 +19,23 @@
  * single device (parallel_is_alone()), on which they stay. Where all are parallel on more and none names any, jobs on the
  * same devices take turns by minibatches (planner/parallel/parallel_job.h).
  */
-#ifndef SPILLWAY_PLANNER_LEASED_H
-#define SPILLWAY_PLANNER_LEASED_H
+#ifndef SPILLWAY_PLANNER_RESERVATION_H
+#define SPILLWAY_PLANNER_RESERVATION_H
 
 #include "planner/planner_options.h"
 
 /* True when a job names its devices, or only some jobs are parallel, or a parallel job needs only one device. */
-bool leased_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options);
+bool reservation_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options);
 
 /* The name of such plans' policy. */
-extern const char leased_policy[]; /* "settled" */
+extern const char reservation_policy[]; /* "settled" */
 
 /*
  * Takes hardware and jobs over, also on failure. Options are those of the jobs that are not parallel.
  * Errors: those of planner_plan(); STATUS_BAD_INPUT for devices that the machine does not have, and for options
- * that leases do not go with: instances, timetables, swapped activations.
+ * that reservations do not go with: instances, timetables, swapped activations.
  */
-MUST_CHECK enum status leased_plan(struct hardware *hardware, struct job_set *jobs,
-                                   const struct planner_options *options, struct plan *out, struct error *err);
+MUST_CHECK enum status reservation_plan(struct hardware *hardware, struct job_set *jobs,
+                                        const struct planner_options *options, struct plan *out, struct error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* Jobs with devices of their own, in reports: how, where and when each runs. */
-#ifndef SPILLWAY_CLI_LEASES_H
-#define SPILLWAY_CLI_LEASES_H
+#ifndef SPILLWAY_CLI_RESERVATIONS_H
+#define SPILLWAY_CLI_RESERVATIONS_H
 
 #include <stdio.h>
 
@@ -15,10 +15,10 @@ uint32_t cli_persistent_shards(const struct plan *plan, uint32_t job);
 enum { CLI_RUNS_AS_BYTES = PARALLEL_TEXT_BYTES + 64 };
 const char *cli_runs_as(const struct plan *plan, uint32_t job, char text[CLI_RUNS_AS_BYTES]);
 
-/* Prints a table if the plan has leases. */
-MUST_CHECK enum status cli_leases_text(FILE *out, const struct plan *plan, struct error *err);
+/* Prints a table if the plan has reservations. */
+MUST_CHECK enum status cli_reservations_text(FILE *out, const struct plan *plan, struct error *err);
 
 /* Writes the array "leases", or nothing if there are none. */
-void cli_leases_json(struct json_out *json, const struct plan *plan);
+void cli_reservations_json(struct json_out *json, const struct plan *plan);
 
 #endif
