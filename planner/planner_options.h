@@ -43,8 +43,8 @@ struct swap_report;
 
 struct planner_options {
     const char *policy;      /* NULL: "sharded-lrtf"; a file is loaded (policy_load.h): code is run */
-    bool settle;             /* without a policy, and where nothing is asked for that is of streamed states: jobs may
-                                stay on a device where that ends earlier (settle.h) */
+    bool resident;           /* without a policy, and where nothing is asked for that is of streamed states: jobs may
+                                stay on a device where that ends earlier (resident.h) */
     double contention;       /* copies of streamed states take at least so much longer, for others copy as well;
                                 0: as they are */
     uint64_t seed;           /* of the policy */

@@ -157,7 +157,7 @@ static enum status take_together(struct what_if_answer *a, const struct cli_cand
     return what_if_effects_add(plan, makespan_s, a, err);
 }
 
-enum together { TOGETHER_BY_POLICY, TOGETHER_SETTLED, TOGETHER_SATURN };
+enum together { TOGETHER_BY_POLICY, TOGETHER_RESIDENT, TOGETHER_SATURN };
 
 /* One that does not fit is no answer, and no error. */
 static enum status try_together(const struct cli_source *from, const char *policy, enum together how,
@@ -165,7 +165,7 @@ static enum status try_together(const struct cli_source *from, const char *polic
 {
     struct cli_source source = *from;
     struct planner_options options = {
-        .policy = policy, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .settle = how == TOGETHER_SETTLED};
+        .policy = policy, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .resident = how == TOGETHER_RESIDENT};
     struct cli_candidate candidate = {0};
     struct saturn_report report = {0};
     struct error why = {0};
@@ -174,7 +174,7 @@ static enum status try_together(const struct cli_source *from, const char *polic
     enum status status = how == TOGETHER_SATURN ? cli_saturn(&source, &saturn, &candidate, &report, &why)
                                                 : cli_candidate_make(&source, &options, &candidate, &why);
     bool refused = status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT || status == STATUS_LIMIT;
-    const char *name = how == TOGETHER_SATURN ? "saturn" : candidate.plan.reservation_count > 0 ? cli_settled_name
+    const char *name = how == TOGETHER_SATURN ? "saturn" : candidate.plan.reservation_count > 0 ? cli_resident_name
                                                                                           : candidate.plan.policy;
     if (!status) status = take_together(a, &candidate, policy ? policy : name, err);
     else if (refused) status = STATUS_OK;
@@ -196,7 +196,7 @@ static enum status try_all_together(const struct cli_source *from, const struct 
     if (jobs->count == 1 || what_if_minibatches(jobs) > WHAT_IF_TOGETHER_MAX) return STATUS_OK;
     for (uint32_t i = 0; policy_name_at(i); i++)
         TRY(try_together(from, policy_name_at(i), TOGETHER_BY_POLICY, a, err));
-    TRY(try_together(from, NULL, TOGETHER_SETTLED, a, err));
+    TRY(try_together(from, NULL, TOGETHER_RESIDENT, a, err));
     if (a->hardware.device_count < 2 || a->hardware.device_count > SATURN_DEVICES_MOST) return STATUS_OK;
     return try_together(from, NULL, TOGETHER_SATURN, a, err);
 }

@@ -13,7 +13,7 @@
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"
 
-/* Jobs that settled have the devices that they settled on in the plan, as if the file had named them. */
+/* Resident jobs have the devices that they stay on in the plan, as if the file had named them. */
 static bool has_devices(const struct plan *plan)
 {
     static const char before[] = "leases"; /* what plans of version 0.2.0 call it */
@@ -35,7 +35,7 @@ static enum status plan_again(const char *path, double factor, double *makespan_
     enum status status = plan_read(path, &read, err);
     if (status == STATUS_OK) {
         const struct planner_options options = {.policy = read.gang_count > 0 || has_devices(&read) ? NULL : read.policy,
-                                                .settle = has_devices(&read),
+                                                .resident = has_devices(&read),
                                                 .seed = read.seed,
                                                 .activations = PLANNER_AUTO,
                                                 .optimizer = PLANNER_AUTO};

@@ -114,9 +114,9 @@ static enum status check_policy(const char *policy, struct error *err)
     if (!policy || strcmp(policy, "all") == 0 || saturn_rule_find(policy, &rule)) return STATUS_OK;
     for (uint32_t r = 0; r < SATURN_RULES; r++) others[r] = saturn_rule_names[r];
     others[SATURN_RULES] = "all";
-    if (strcmp(policy, cli_settled_name) == 0)
+    if (strcmp(policy, cli_resident_name) == 0)
         return error_set(err, STATUS_BAD_INPUT, "jobs settle where that is better than streaming them: '%s' is no policy "
-                         "(expected no '--policy')", cli_settled_name);
+                         "(expected no '--policy')", cli_resident_name);
     if (!policy_is_file(policy) && !policy_find(policy)) return policy_unknown(policy, others, err);
     return cli_try_apart(policy, open_and_close, &policy, err);
 }

@@ -6,7 +6,7 @@
  *
  * Of the options that the first plan was made with, what a plan tells is used again: the policy, the
  * seed, double buffering, whether its order is one of many, what happens to activations, and into how many shards
- * jobs were cut. Of jobs that settled, that they did, each on the device that it had.
+ * jobs were cut. Resident jobs stay on the device that they had.
  */
 #include "cli/run/cli_resume.h"
 
@@ -157,8 +157,8 @@ static uint32_t place_of(const struct plan *plan, const struct cli_resume *resum
     return there >= movable ? PLACE_CPU : PLACE_SPLIT;
 }
 
-/* Jobs with a device for themselves whose states stay there (planner/strategy/settle.h), be it of one of them. */
-static bool any_settled(const struct plan *plan)
+/* Jobs with a device for themselves whose states stay there (planner/strategy/resident.h), be it of one of them. */
+static bool any_resident(const struct plan *plan)
 {
     for (uint32_t j = 0; plan->reservation_count > 0 && j < plan->jobs.count; j++) {
         uint32_t shards = plan->job_first_shard[j + 1] - plan->job_first_shard[j];
@@ -170,9 +170,9 @@ static bool any_settled(const struct plan *plan)
 static struct planner_options options_of(const struct plan *plan,
                                          const struct cli_resume *resume)
 {
-    if (any_settled(plan))
+    if (any_resident(plan))
         return (struct planner_options){
-            .seed = plan->seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .settle = true};
+            .seed = plan->seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .resident = true};
     /* a policy of the user's is not at hand any more */
     struct planner_options options = {.policy = policy_find(plan->policy) ? plan->policy : NULL,
                                       .seed = plan->seed,

@@ -8,9 +8,9 @@
 #include "base/size.h"
 #include "base/try.h"
 #include "planner/policy/policies.h"
-#include "planner/strategy/settle_part.h"
+#include "planner/strategy/resident_part.h"
 
-const char cli_settled_name[] = "settled";
+const char cli_resident_name[] = "settled";
 
 /* Shares of what is left of the time limit. */
 static const double cut_share = 0.15;
@@ -146,18 +146,18 @@ static enum status search_cuts(struct portfolio *p, struct error *err)
     return vary_cuts(p, err);
 }
 
-/* Jobs that settle, or the policy that is better than streaming by the planner's clock. */
-static enum status try_settled(struct portfolio *p, struct error *err)
+/* Resident placement, or the policy that is better than streaming by the planner's clock. */
+static enum status try_resident_placement(struct portfolio *p, struct error *err)
 {
     struct cli_candidate candidate = {0};
     struct error why = {0};
     struct planner_options options = *p->fixed;
     options.policy = NULL;
-    options.settle = true;
+    options.resident = true;
     options.time_limit_s = 0;
-    if (!settle_open(&options) || over(p)) return STATUS_OK;
+    if (!resident_allowed(&options) || over(p)) return STATUS_OK;
     enum status status = cli_candidate_make(p->source, &options, &candidate, &why);
-    const char *label = candidate.plan.reservation_count > 0 ? cli_settled_name : candidate.plan.policy;
+    const char *label = candidate.plan.reservation_count > 0 ? cli_resident_name : candidate.plan.policy;
     if (status == STATUS_OK && cli_field_lacks(p->field, label)) cli_field_take(p->field, &candidate, label);
     cli_candidate_release(&candidate);
     return status == STATUS_OK || status == STATUS_INFEASIBLE ? STATUS_OK : error_set(err, status, "%s", why.text);
@@ -192,7 +192,7 @@ static enum status search_all(struct portfolio *p, struct error *err)
         other.policy = policy_at(i)->name;
         if (policy_at(i)->resident || policy_at(i)->one_device) TRY(attempt(p, other, 1, "", err));
     }
-    TRY(try_settled(p, err));
+    TRY(try_resident_placement(p, err));
     if (p->best.policy == searched.policy && p->until_s > 0) TRY(attempt(p, searched, 1, ", longer", err));
     return STATUS_OK;
 }

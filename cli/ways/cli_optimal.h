@@ -4,8 +4,8 @@
  * The order search (planner/spill/order/order_search.h) is given cut after cut: first the planner's own choice, then
  * cuts that differ from the best so far in one respect (regions for streamed state, activations kept for backward
  * passes, states that stay, shards), until no cut is better. Policies that do not order streamed units are candidates
- * as well: jobs one after the other, jobs whose states stay on devices, and settled jobs. Options that the user fixed
- * are not varied, and policies that contradict them are left out. The best candidate by simulation is searched once
+ * as well: jobs one after the other, jobs whose states stay on devices, and resident placement ("settled"). Options that the
+ * user fixed are not varied, and policies that contradict them are left out. The best candidate by simulation is searched once
  * more within the limits.
  */
 #ifndef SPILLWAY_CLI_OPTIMAL_H
@@ -13,7 +13,7 @@
 
 #include "cli/ways/cli_candidate.h"
 
-extern const char cli_settled_name[]; /* name of plans with settled jobs, in tables of policies */
+extern const char cli_resident_name[]; /* name of plans with resident jobs, in tables of policies */
 
 /*
  * Fills `field` with the candidates of policy optimal. options->policy is ignored; options->iterations are for each

@@ -19,8 +19,8 @@
 #include "planner/capacity/fit_ways.h"
 #include "planner/policy/policies.h"
 #include "planner/spill/cut/bound.h"
-#include "planner/strategy/settle.h"
-#include "planner/strategy/settle_part.h"
+#include "planner/strategy/resident.h"
+#include "planner/strategy/resident_part.h"
 
 /*
  * Limits unless all ways are asked for: operations of all plans together (some 500 000 are planned and simulated in a
@@ -100,21 +100,21 @@ static bool any_streams(const struct job_set *jobs)
     return any;
 }
 
-/* By the planner's own clock the best of streaming, settling and the resident policies; often one that is there. */
-static enum status try_settled(struct ways *w, struct error *err)
+/* By the planner's own clock the best of streaming, resident placement and the resident policies; often one that is there. */
+static enum status try_resident_placement(struct ways *w, struct error *err)
 {
     struct cli_candidate candidate = {0};
     struct error why = {0};
     struct planner_options options = w->fixed;
-    options.settle = true;
-    if (!settle_open(&options) || !any_streams(&w->jobs)) return STATUS_OK;
+    options.resident = true;
+    if (!resident_allowed(&options) || !any_streams(&w->jobs)) return STATUS_OK;
     enum status status = cli_candidate_make(w->source, &options, &candidate, &why);
-    const char *label = candidate.plan.reservation_count > 0 ? cli_settled_name : candidate.plan.policy;
+    const char *label = candidate.plan.reservation_count > 0 ? cli_resident_name : candidate.plan.policy;
     bool other = status == STATUS_OK && plan_fingerprint(&candidate.plan) != w->fingerprint;
     if (other && cli_field_lacks(w->field, label))
         cli_field_take(w->field, &candidate, label);
     else if (status == STATUS_INFEASIBLE)
-        cli_field_note(w->field, cli_settled_name, status, why.text);
+        cli_field_note(w->field, cli_resident_name, status, why.text);
     cli_candidate_release(&candidate);
     return status == STATUS_OK || status == STATUS_INFEASIBLE ? STATUS_OK : error_set(err, status, "%s", why.text);
 }
@@ -309,12 +309,12 @@ static enum status try_search(struct ways *w, struct error *err)
 static enum status try_all(struct ways *w, struct error *err)
 {
     struct planner_options open = w->fixed;
-    open.settle = true;
+    open.resident = true;
     TRY(try_streamed(w, err));
     if (w->fixed.live || w->fixed.swap) return STATUS_OK;
-    TRY(try_settled(w, err));
-    if (!settle_all_free(&w->jobs)) return STATUS_OK;
-    bool all = settle_open(&open);
+    TRY(try_resident_placement(w, err));
+    if (!resident_all_free(&w->jobs)) return STATUS_OK;
+    bool all = resident_allowed(&open);
     if (all) TRY(try_saturns(w, err));
     if (all || w->how->every_policy) TRY(try_policies(w, true, err));
     if (all) TRY(try_fit_ways(w, err));
@@ -333,7 +333,7 @@ static enum status check_streamed(const struct cli_field *field, struct error *e
 static enum status check_runnable(const struct ways *w, struct error *err)
 {
     const struct cli_policy_outcome *best = &w->field->outcomes[w->field->best], *first = &w->field->outcomes[0];
-    bool ours = w->how->runnable || settle_all_free(&w->jobs);
+    bool ours = w->how->runnable || resident_all_free(&w->jobs);
     if (!w->field->runnable_first || !ours || best->runnable) return STATUS_OK;
     if (first->kind == CLI_OUTCOME_PLAN && !w->how->runnable) return STATUS_OK; /* what the jobs are, not how they run */
     if (first->kind == CLI_OUTCOME_PLAN) return error_set(err, STATUS_INFEASIBLE, "no plan can be run: %s", best->reason);
@@ -344,7 +344,7 @@ static enum status check_runnable(const struct ways *w, struct error *err)
 static void take_bound(const struct ways *w)
 {
     struct bound bound;
-    if (!settle_all_free(&w->jobs)) return;
+    if (!resident_all_free(&w->jobs)) return;
     bound_makespan(&w->hardware, &w->jobs, hardware_has_cpu(&w->hardware), &bound);
     for (size_t i = 0; i < w->field->count; i++) w->field->outcomes[i].lower_bound_s = bound.any_s;
 }
@@ -354,7 +354,7 @@ enum status cli_ways(const struct cli_source *source, const struct cli_ways_opti
 {
     struct ways w = {.source = source, .how = how, .field = field, .fixed = *how->fixed};
     w.fixed.policy = NULL;
-    w.fixed.settle = false;
+    w.fixed.resident = false;
     w.fixed.search = &field->search;
     if (w.fixed.time_limit_s > 0) w.until_s = clock_s() + w.fixed.time_limit_s;
     enum status status = cli_source_jobs(source, &w.jobs, err);

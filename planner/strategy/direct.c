@@ -51,7 +51,7 @@ static enum status keep_alone(struct job_set *jobs, struct planner_options *opti
                          options->policy);
     for (uint32_t j = 0; j < jobs->count; j++) jobs->jobs[j].parallel = (struct parallel){0};
     options->policy = policy_model_parallel.name;
-    options->settle = false;
+    options->resident = false;
     return STATUS_OK;
 }
 

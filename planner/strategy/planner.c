@@ -3,11 +3,11 @@
 
 #include "planner/strategy/direct.h"
 #include "planner/strategy/reservation.h"
-#include "planner/strategy/settle.h"
+#include "planner/strategy/resident.h"
 
 static const struct planner_strategy strategies[] = {
     {"reservations", reservation_applies, reservation_plan},
-    {"resident placement", settle_applies, settle_plan},
+    {"resident placement", resident_applies, resident_plan},
     {"all jobs together", NULL, direct_plan},
 };
 

@@ -1,7 +1,7 @@
 /*
  * Jobs become groups, each with a list of devices, in the order of the file; each group is planned as a part of
- * its own (planner/strategy/part.h), of one device in the best of several ways (planner/strategy/settle.h), and begins when its
- * devices are free by the clock of these plans. Then they are made one (planner/strategy/compose.h).
+ * its own (planner/strategy/part.h), of one device in the best of several ways (planner/strategy/resident.h), and begins when
+ * its devices are free by the clock of these plans. Then they are made one (planner/strategy/compose.h).
  */
 #include "planner/strategy/reservation.h"
 
@@ -13,7 +13,7 @@
 #include "base/extreme.h"
 #include "base/try.h"
 #include "planner/spill/cut/host_need.h"
-#include "planner/strategy/settle_part.h"
+#include "planner/strategy/resident_part.h"
 #include "planner/strategy/compose.h"
 #include "planner/strategy/part.h"
 
@@ -202,21 +202,21 @@ static enum status busy_devices(struct reservation_groups *g, uint32_t *busy)
     return STATUS_OK;
 }
 
-static enum status plan_group(const struct reservation_groups *g, struct group *group, const struct settle_company *company,
+static enum status plan_group(const struct reservation_groups *g, struct group *group, const struct resident_company *company,
                               double host_bytes)
 {
     const struct planner_options plain = {.seed = g->options->seed, .activations = PLANNER_AUTO,
                                           .optimizer = PLANNER_AUTO};
     if (group->parallel)
         return part_plan(g->hardware, g->jobs->jobs, &group->part, NULL, host_bytes, &plain, &group->plan, g->err);
-    return settle_part(g->hardware, g->jobs->jobs, &group->part, company, host_bytes, g->options, &group->plan, g->err);
+    return resident_part(g->hardware, g->jobs->jobs, &group->part, company, host_bytes, g->options, &group->plan, g->err);
 }
 
 static enum status plan_groups(struct reservation_groups *g)
 {
     uint32_t busy;
     TRY(busy_devices(g, &busy));
-    const struct settle_company company = settle_company(g->hardware, busy);
+    const struct resident_company company = resident_company(g->hardware, busy);
     bool turns = host_states_exceed(g->hardware, g->jobs, hardware_host_count(g->hardware));
     TRY(part_hosts_begin(&g->arena, g->hardware, &g->hosts, g->err));
     for (uint32_t i = 0; i < g->count; i++) {

@@ -11,7 +11,7 @@
  * its devices begin together (gang start).
  *
  * Jobs that are not parallel, and follow each other in having the same devices, share these: their shards are
- * streamed over them in the order of a policy, or stay on the device where it is one (planner/strategy/settle.h). Those that
+ * streamed over them in the order of a policy, or stay on the device where it is one (planner/strategy/resident.h). Those that
  * name none have the devices that no job names, or all where there are none left, behind the others: d and e have
  * device 4 of a machine of five.
  *

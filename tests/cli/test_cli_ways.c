@@ -136,13 +136,13 @@ static void compare_policies(const struct random_case *c, const struct cli_field
         enum status status = cli_candidate_make(&c->source, &options, &candidate, &err);
         compare(c, kept, runs_here, status, &candidate, options.policy, n);
     }
-    for (uint32_t settle = 0; settle < 2; settle++) {
+    for (uint32_t resident = 0; resident < 2; resident++) {
         struct planner_options options = *asked;
         struct cli_candidate candidate = {0};
         struct error err = {0};
-        options.settle = settle > 0;
+        options.resident = resident > 0;
         enum status status = cli_candidate_make(&c->source, &options, &candidate, &err);
-        compare(c, kept, runs_here, status, &candidate, settle ? "settling" : "streaming", n);
+        compare(c, kept, runs_here, status, &candidate, resident ? "resident" : "streaming", n);
     }
 }
 

@@ -371,15 +371,15 @@ static struct test_layer equal_layer(void *context, uint32_t job, uint32_t layer
                                .forward_ns = 500000 + 1000 * layer, .backward_ns = 1000000};
 }
 
-/* Jobs that settled: as they are made again, they are the plan; and devices that hold their states need no more. */
-static void memory_of_settled(void **state)
+/* Resident jobs: as they are made again, they are the plan; and devices that hold their states need no more. */
+static void memory_of_resident_placement(void **state)
 {
     (void)state;
     struct hardware hardware;
     struct job_set jobs;
     struct plan plan = {0};
     struct error err = {0};
-    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .settle = true};
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .resident = true};
     test_hardware(&hardware, 2, 200000000, 1e9);
     test_profile_jobs(&jobs, 2, 5, 3, equal_layer, NULL);
     if (planner_plan(&hardware, &jobs, &options, &plan, &err)) fail_msg("%s", err.text);
@@ -397,7 +397,7 @@ int main(void)
         cmocka_unit_test(compute_is_named_by_the_jobs), cmocka_unit_test(purchase_of_a_lone_bottleneck),
         cmocka_unit_test(shares_add_up), cmocka_unit_test(causes_are_found),     cmocka_unit_test(causes_by_hand),
         cmocka_unit_test(refused),       cmocka_unit_test(memory),
-        cmocka_unit_test(memory_of_settled),
+        cmocka_unit_test(memory_of_resident_placement),
     };
     return cmocka_run_group_tests_name("cli/explain", tests, NULL, NULL);
 }

@@ -81,9 +81,9 @@ struct way {
 #define SMALL .device_count = 2, .device_memory_bytes = 6 << 20, .link_bytes_per_s = 2e9
 
 static const struct way ways[] = {
-    {"4x rtx-3090-24gb", {.no_p2p = false}, {CHOSEN, .settle = true}},
+    {"4x rtx-3090-24gb", {.no_p2p = false}, {CHOSEN, .resident = true}},
     {"2x p3.16xlarge", {.no_p2p = false}, {CHOSEN, .policy = "sharded-lrtf", .mixed = true}},
-    {"host-2-cores", {SMALL}, {CHOSEN, .settle = true}},
+    {"host-2-cores", {SMALL}, {CHOSEN, .resident = true}},
     {"host-2-cores", {SMALL}, {CHOSEN, .policy = "sharded-lrtf", .mixed = true}},
     {"host-2-cores", {SMALL}, {CHOSEN, .policy = "optimal"}},
     {"host-2-cores", {SMALL}, {CHOSEN, .policy = "spill-sequential", .no_double_buffer = true}},

@@ -152,7 +152,7 @@ static void policies_of(uint64_t key, uint32_t job_count, bool saturn, struct co
     for (uint32_t p = 0; p == 0 || policy_name_at(p - 1); p++) {
         draw(key, job_count, &sample);
         options.policy = p > 0 ? policy_name_at(p - 1) : NULL;
-        options.settle = p == 0;
+        options.resident = p == 0;
         try_policy(&sample, &bound, &options, SATURN_RULES, counts);
     }
     options = (struct planner_options){.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .iterations = 200};

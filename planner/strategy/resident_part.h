@@ -1,31 +1,31 @@
 /* Jobs of one device or of a few: streamed, resident, or in between, the way that ends first. */
-#ifndef SPILLWAY_PLANNER_SETTLE_PART_H
-#define SPILLWAY_PLANNER_SETTLE_PART_H
+#ifndef SPILLWAY_PLANNER_RESIDENT_PART_H
+#define SPILLWAY_PLANNER_RESIDENT_PART_H
 
 #include "planner/policy/policies.h"
 #include "planner/strategy/part.h"
 
 /* True when the options leave open how states stay on devices. */
-bool settle_open(const struct planner_options *options);
+bool resident_allowed(const struct planner_options *options);
 
-struct settle_company {
+struct resident_company {
     uint32_t busy_devices; /* devices that work at the same time */
     double contention;     /* by how much copies take longer for that (planner_options.contention) */
 };
-struct settle_company settle_company(const struct hardware *hardware, uint32_t busy_devices);
+struct resident_company resident_company(const struct hardware *hardware, uint32_t busy_devices);
 
-enum { SETTLE_WAYS_MAX = 4 };
+enum { RESIDENT_WAYS_MAX = 4 };
 
 /* Sets the policies by which the part's jobs can run on a device, in the order in which they are tried; NULL means
  * streamed. Jobs that clip need the host's processor, so their states do not stay on a device. Returns their number. */
-size_t settle_ways(const struct job *jobs, const struct part *part, const struct policy *ways[SETTLE_WAYS_MAX]);
+size_t resident_ways(const struct job *jobs, const struct part *part, const struct policy *ways[RESIDENT_WAYS_MAX]);
 
 /*
  * As part_plan() of a part whose jobs are not parallel; of one device, in one of these ways, if the options leave that
  * open. `company` is that of the whole machine.
  */
-MUST_CHECK enum status settle_part(const struct hardware *all, const struct job *from, const struct part *part,
-                                   const struct settle_company *company, double host_bytes, const struct planner_options *options,
-                                   struct plan *out, struct error *err);
+MUST_CHECK enum status resident_part(const struct hardware *all, const struct job *from, const struct part *part,
+                                     const struct resident_company *company, double host_bytes, const struct planner_options *options,
+                                     struct plan *out, struct error *err);
 
 #endif

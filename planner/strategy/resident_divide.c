@@ -1,5 +1,5 @@
-/* See settle_divide.h. */
-#include "planner/strategy/settle_divide.h"
+/* See resident_divide.h. */
+#include "planner/strategy/resident_divide.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -8,12 +8,12 @@
 
 #include "base/extreme.h"
 
-static double on_kind(const struct settle_times *t, uint32_t job, uint32_t kind)
+static double on_kind(const struct resident_times *t, uint32_t job, uint32_t kind)
 {
     return t->alone_s[(size_t)job * t->kind_count + kind];
 }
 
-static double shortest(const struct settle_times *t, uint32_t job)
+static double shortest(const struct resident_times *t, uint32_t job)
 {
     double least = on_kind(t, job, 0);
     for (uint32_t k = 1; k < t->kind_count; k++) least = min_s(least, on_kind(t, job, k));
@@ -22,14 +22,14 @@ static double shortest(const struct settle_times *t, uint32_t job)
 
 /* --- the longest first ----------------------------------------------------------------------- */
 
-static bool is_after(const struct settle_times *t, uint32_t a, uint32_t b)
+static bool is_after(const struct resident_times *t, uint32_t a, uint32_t b)
 {
     double x = shortest(t, a), y = shortest(t, b);
     return x < y || (x <= y && a > b);
 }
 
 /* `jobs` [0, count) becomes a heap again, whose last job is on top, when only [at] is out of place. */
-static void sink(const struct settle_times *t, uint32_t *jobs, uint32_t at, uint32_t count)
+static void sink(const struct resident_times *t, uint32_t *jobs, uint32_t at, uint32_t count)
 {
     uint32_t job = jobs[at];
     for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
@@ -41,7 +41,7 @@ static void sink(const struct settle_times *t, uint32_t *jobs, uint32_t at, uint
 }
 
 /* Heapsort: it needs no memory. */
-void settle_order(const struct settle_times *times, uint32_t *longest)
+void resident_order(const struct resident_times *times, uint32_t *longest)
 {
     for (uint32_t j = 0; j < times->job_count; j++) longest[j] = j;
     for (uint32_t at = times->job_count / 2; at-- > 0;) sink(times, longest, at, times->job_count);
@@ -53,7 +53,7 @@ void settle_order(const struct settle_times *times, uint32_t *longest)
     }
 }
 
-double settle_share_s(const struct settle_times *times)
+double resident_share_s(const struct resident_times *times)
 {
     double sum = 0, most = 0;
     for (uint32_t j = 0; j < times->job_count; j++) {
@@ -66,7 +66,7 @@ double settle_share_s(const struct settle_times *times)
 /* --- devices by load ------------------------------------------------------------------------- */
 
 /* Devices [0, count) without any load: by kind, and of a kind by number. */
-static void order_devices(const struct settle_times *t, uint32_t count, struct settle_division *out)
+static void order_devices(const struct resident_times *t, uint32_t count, struct resident_division *out)
 {
     uint32_t end = 0;
     for (uint32_t k = 0; k < t->kind_count; k++) out->kind_end[k] = 0;
@@ -76,13 +76,13 @@ static void order_devices(const struct settle_times *t, uint32_t count, struct s
     for (uint32_t d = 0; d < count; d++) out->kind_end[t->kind[d]]++;
 }
 
-static uint32_t kind_begin(const struct settle_division *division, uint32_t kind)
+static uint32_t kind_begin(const struct resident_division *division, uint32_t kind)
 {
     return kind > 0 ? division->kind_end[kind - 1] : 0;
 }
 
 /* The first place of [begin, end) whose device has at least this load. */
-static uint32_t first_loaded(const struct settle_division *division, uint32_t begin, uint32_t end, double load_s)
+static uint32_t first_loaded(const struct resident_division *division, uint32_t begin, uint32_t end, double load_s)
 {
     while (begin < end) {
         uint32_t middle = begin + (end - begin) / 2;
@@ -93,7 +93,7 @@ static uint32_t first_loaded(const struct settle_division *division, uint32_t be
 }
 
 /* The first place whose device has no room for a job of job_s within `share`. */
-static uint32_t first_full(const struct settle_division *division, uint32_t begin, uint32_t end, double job_s,
+static uint32_t first_full(const struct resident_division *division, uint32_t begin, uint32_t end, double job_s,
                            double share)
 {
     while (begin < end) {
@@ -105,7 +105,7 @@ static uint32_t first_full(const struct settle_division *division, uint32_t begi
 }
 
 /* The device at a place has got more to do and moves on, to behind those with less, or as much and a lower number. */
-static void move_on(struct settle_division *division, uint32_t place, uint32_t end)
+static void move_on(struct resident_division *division, uint32_t place, uint32_t end)
 {
     uint32_t *order = division->order, device = order[place], begin = place + 1;
     double load_s = division->load_s[device];
@@ -122,16 +122,16 @@ static void move_on(struct settle_division *division, uint32_t place, uint32_t e
 /* --- the division ---------------------------------------------------------------------------- */
 
 /* The place of the device on which the job would end first. */
-static uint32_t first_free(const struct settle_times *t, const struct settle_division *division, uint32_t job)
+static uint32_t first_free(const struct resident_times *t, const struct resident_division *division, uint32_t job)
 {
-    uint32_t best = SETTLED_NOWHERE;
+    uint32_t best = RESIDENT_NOWHERE;
     double best_s = HUGE_VAL;
     for (uint32_t k = 0; k < t->kind_count; k++) {
         uint32_t place = kind_begin(division, k);
         if (place == division->kind_end[k]) continue;
         double end_s = division->load_s[division->order[place]] + on_kind(t, job, k);
-        bool lower = best != SETTLED_NOWHERE && division->order[place] < division->order[best];
-        if (best != SETTLED_NOWHERE && !(end_s < best_s || (end_s <= best_s && lower))) continue;
+        bool lower = best != RESIDENT_NOWHERE && division->order[place] < division->order[best];
+        if (best != RESIDENT_NOWHERE && !(end_s < best_s || (end_s <= best_s && lower))) continue;
         best = place;
         best_s = end_s;
     }
@@ -139,10 +139,10 @@ static uint32_t first_free(const struct settle_times *t, const struct settle_div
 }
 
 /* Likewise of the fullest device that has room for the job within `share`; one that has nothing yet takes any. */
-static uint32_t fullest_with_room(const struct settle_times *t, const struct settle_division *division, double share,
+static uint32_t fullest_with_room(const struct resident_times *t, const struct resident_division *division, double share,
                                   uint32_t job)
 {
-    uint32_t best = SETTLED_NOWHERE;
+    uint32_t best = RESIDENT_NOWHERE;
     for (uint32_t k = 0; k < t->kind_count; k++) {
         uint32_t begin = kind_begin(division, k), end = division->kind_end[k], place = begin;
         uint32_t full = first_full(division, begin, end, on_kind(t, job, k), share);
@@ -150,26 +150,26 @@ static uint32_t fullest_with_room(const struct settle_times *t, const struct set
         if (full > begin) place = first_loaded(division, begin, full, division->load_s[division->order[full - 1]]);
         uint32_t device = division->order[place];
         double load_s = division->load_s[device];
-        if (best == SETTLED_NOWHERE || load_s > division->load_s[division->order[best]] ||
+        if (best == RESIDENT_NOWHERE || load_s > division->load_s[division->order[best]] ||
             (load_s >= division->load_s[division->order[best]] && device < division->order[best]))
             best = place;
     }
     return best;
 }
 
-void settle_divide(const struct settle_times *times, uint32_t settled, struct settle_division *out)
+void resident_divide(const struct resident_times *times, uint32_t resident, struct resident_division *out)
 {
-    double share = settle_share_s(times), left = 0, longest_left = 0;
+    double share = resident_share_s(times), left = 0, longest_left = 0;
     out->left_count = 0;
-    out->settled_s = out->left_s = 0;
+    out->resident_s = out->left_s = 0;
     for (uint32_t d = 0; d < times->device_count; d++) out->load_s[d] = 0;
-    order_devices(times, settled, out);
+    order_devices(times, resident, out);
     for (uint32_t i = 0; i < times->job_count; i++) {
         uint32_t job = times->longest[i];
-        uint32_t place = settled == times->device_count ? first_free(times, out, job)
+        uint32_t place = resident == times->device_count ? first_free(times, out, job)
                                                         : fullest_with_room(times, out, share, job);
-        out->device[job] = place == SETTLED_NOWHERE ? SETTLED_NOWHERE : out->order[place];
-        if (place == SETTLED_NOWHERE) {
+        out->device[job] = place == RESIDENT_NOWHERE ? RESIDENT_NOWHERE : out->order[place];
+        if (place == RESIDENT_NOWHERE) {
             out->left_count++;
             left += shortest(times, job);
             longest_left = max_s(longest_left, shortest(times, job));
@@ -177,8 +177,8 @@ void settle_divide(const struct settle_times *times, uint32_t settled, struct se
         }
         uint32_t device = out->order[place], kind = times->kind[device];
         out->load_s[device] += on_kind(times, job, kind);
-        out->settled_s = max_s(out->settled_s, out->load_s[device]);
+        out->resident_s = max_s(out->resident_s, out->load_s[device]);
         move_on(out, place, out->kind_end[kind]);
     }
-    if (out->left_count > 0) out->left_s = max_s(longest_left, left / (times->device_count - settled));
+    if (out->left_count > 0) out->left_s = max_s(longest_left, left / (times->device_count - resident));
 }

@@ -7,33 +7,33 @@
  * device, one job at a time or several. A part of one device (planner/strategy/part.h) takes the way that ends first, or
  * one that ends near the lower bound.
  *
- * On several devices jobs are *settled*: each has one device from its first minibatch to its last, those of a
- * device share it in one of these ways; or some are settled, and the others are streamed over the devices that are
+ * On several devices jobs are placed *resident*: each has one device from its first minibatch to its last, those of a
+ * device share it in one of these ways; or some are resident, and the others are streamed over the devices that are
  * left. That is what a file says whose jobs name "devices" (planner/strategy/reservation.h), and the plan is that of such a
- * file. Streaming all over all devices balances better, settling copies less: with no more jobs than devices it
+ * file. Streaming all over all devices balances better, resident placement copies less: with no more jobs than devices it
  * wins nearly always, with twelve equal jobs on eight it would leave four of them idle half of the time.
  *
  * Divisions are found by the longest job first to the device that is free first (LPT: Graham, SIAM J. Appl. Math.
- * 17, 1969), by the times of each job alone; with fewer settled devices they are filled up to an even share. The
+ * 17, 1969), by the times of each job alone; with fewer resident devices they are filled up to an even share. The
  * most promising are planned. All that is compared is the planner's own clock, with copies of streamed states as slow as
  * they are when all devices that work copy at once; what stays is copied once each way, undisturbed.
  */
-#ifndef SPILLWAY_PLANNER_SETTLE_H
-#define SPILLWAY_PLANNER_SETTLE_H
+#ifndef SPILLWAY_PLANNER_RESIDENT_H
+#define SPILLWAY_PLANNER_RESIDENT_H
 
 #include "planner/strategy/part.h"
 
 /* Does no job say where or how it runs: named devices, parallelism? */
-bool settle_all_free(const struct job_set *jobs);
+bool resident_all_free(const struct job_set *jobs);
 
 /* True for free jobs whose options leave it open how states stay. */
-bool settle_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options);
+bool resident_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options);
 
 /*
- * As planner_plan(): what it makes without `settle`, or a plan that ends earlier by the planner's clock. The lower
+ * As planner_plan(): what it makes without `resident`, or a plan that ends earlier by the planner's clock. The lower
  * bound holds for every plan of these jobs, however they are divided.
  */
-MUST_CHECK enum status settle_plan(struct hardware *hardware, struct job_set *jobs,
-                                   const struct planner_options *options, struct plan *out, struct error *err);
+MUST_CHECK enum status resident_plan(struct hardware *hardware, struct job_set *jobs,
+                                     const struct planner_options *options, struct plan *out, struct error *err);
 
 #endif

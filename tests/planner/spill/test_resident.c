@@ -1,9 +1,9 @@
 /*
- * Jobs that settle on devices (label: fast): divisions against all there are, against looking at each
+ * Resident placement of jobs on devices (label: fast): divisions against all there are, against looking at each
  * device, and against what they say of themselves; no cliff with many jobs a device;
  * plans that are never slower than streaming by the planner's clock, nor below the bound when simulated; as many equal
  * jobs as devices take what one takes on one, unequal ones on devices side by side what the longest does; options under
- * which nothing settles; plans that survive writing and reading; too little host memory, and little that is enough; memory that ends.
+ * which no job is resident; plans that survive writing and reading; too little host memory, and little that is enough; memory that ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,9 +20,9 @@
 #include "planner/check/plan_io.h"
 #include "planner/strategy/reservation.h"
 #include "planner/strategy/planner.h"
-#include "planner/strategy/settle.h"
-#include "planner/strategy/settle_part.h"
-#include "planner/strategy/settle_divide.h"
+#include "planner/strategy/resident.h"
+#include "planner/strategy/resident_part.h"
+#include "planner/strategy/resident_divide.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
@@ -34,23 +34,23 @@ enum { MOST_JOBS = 7, MOST_DEVICES = 4, LAYERS = 5 };
 struct random_times {
     double alone_s[MOST_JOBS];
     uint32_t kind[MOST_DEVICES], longest[MOST_JOBS];
-    struct settle_times times;
+    struct resident_times times;
 };
 
 /* Equal devices. */
 static void make_times(struct random_times *out, uint64_t seed)
 {
     *out = (struct random_times){0};
-    out->times = (struct settle_times){.alone_s = out->alone_s, .kind = out->kind, .longest = out->longest,
-                                       .job_count = 1 + (uint32_t)random_below(seed, 0, MOST_JOBS),
-                                       .device_count = 2 + (uint32_t)random_below(seed, 1, MOST_DEVICES - 1),
-                                       .kind_count = 1};
+    out->times = (struct resident_times){.alone_s = out->alone_s, .kind = out->kind, .longest = out->longest,
+                                         .job_count = 1 + (uint32_t)random_below(seed, 0, MOST_JOBS),
+                                         .device_count = 2 + (uint32_t)random_below(seed, 1, MOST_DEVICES - 1),
+                                         .kind_count = 1};
     for (uint32_t j = 0; j < out->times.job_count; j++) out->alone_s[j] = (double)(1 + random_below(seed, 2 + j, 30));
-    settle_order(&out->times, out->longest);
+    resident_order(&out->times, out->longest);
 }
 
 /* The best end of all ways to give each job one device. */
-static double best_end(const struct settle_times *t)
+static double best_end(const struct resident_times *t)
 {
     double best = HUGE_VAL;
     uint64_t ways = 1;
@@ -67,7 +67,7 @@ static double best_end(const struct settle_times *t)
 }
 
 /* Graham's bound, and no better than the best. */
-static void all_settled(void **state)
+static void all_resident(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("all_settled");
@@ -76,14 +76,14 @@ static void all_settled(void **state)
         uint32_t device[MOST_JOBS];
         double load_s[MOST_DEVICES];
         uint32_t order[MOST_DEVICES], kind_end[1];
-        struct settle_division division = {.device = device, .load_s = load_s, .order = order, .kind_end = kind_end};
+        struct resident_division division = {.device = device, .load_s = load_s, .order = order, .kind_end = kind_end};
         make_times(&r, random_u64(seed, round));
-        settle_divide(&r.times, r.times.device_count, &division);
+        resident_divide(&r.times, r.times.device_count, &division);
         double best = best_end(&r.times), worst = best * (4.0 / 3 - 1.0 / 3 / r.times.device_count);
         assert_int_equal(division.left_count, 0);
-        if (!(division.settled_s >= best - 1e-9 && division.settled_s <= worst + 1e-9))
-            fail_msg("round %u: %g s, expected %g to %g s", round, division.settled_s, best, worst);
-        assert_true(settle_share_s(&r.times) <= best + 1e-9);
+        if (!(division.resident_s >= best - 1e-9 && division.resident_s <= worst + 1e-9))
+            fail_msg("round %u: %g s, expected %g to %g s", round, division.resident_s, best, worst);
+        assert_true(resident_share_s(&r.times) <= best + 1e-9);
     }
 }
 
@@ -97,14 +97,14 @@ static void some_left(void **state)
         uint32_t device[MOST_JOBS], jobs[MOST_DEVICES] = {0}, left_count = 0;
         double load_s[MOST_DEVICES], sum_s[MOST_DEVICES] = {0}, left = 0, longest = 0;
         uint32_t order[MOST_DEVICES], kind_end[1];
-        struct settle_division division = {.device = device, .load_s = load_s, .order = order, .kind_end = kind_end};
+        struct resident_division division = {.device = device, .load_s = load_s, .order = order, .kind_end = kind_end};
         make_times(&r, random_u64(seed, round));
-        uint32_t settled = 1 + round % (r.times.device_count - 1);
-        double share = settle_share_s(&r.times);
-        settle_divide(&r.times, settled, &division);
+        uint32_t resident = 1 + round % (r.times.device_count - 1);
+        double share = resident_share_s(&r.times);
+        resident_divide(&r.times, resident, &division);
         for (uint32_t j = 0; j < r.times.job_count; j++) {
-            assert_true(device[j] < settled || device[j] == SETTLED_NOWHERE);
-            if (device[j] == SETTLED_NOWHERE) {
+            assert_true(device[j] < resident || device[j] == RESIDENT_NOWHERE);
+            if (device[j] == RESIDENT_NOWHERE) {
                 left_count++;
                 left += r.alone_s[j];
                 longest = fmax(longest, r.alone_s[j]);
@@ -114,27 +114,27 @@ static void some_left(void **state)
             sum_s[device[j]] += r.alone_s[j];
         }
         assert_int_equal(left_count, division.left_count);
-        assert_true(fabs(division.left_s - fmax(longest, left / (r.times.device_count - settled))) < 1e-9);
-        for (uint32_t d = 0; d < settled; d++) {
+        assert_true(fabs(division.left_s - fmax(longest, left / (r.times.device_count - resident))) < 1e-9);
+        for (uint32_t d = 0; d < resident; d++) {
             assert_true(fabs(sum_s[d] - load_s[d]) < 1e-9);
             assert_true(jobs[d] == 1 || load_s[d] <= share + 1e-9);
             for (uint32_t j = 0; j < r.times.job_count; j++)
-                if (device[j] == SETTLED_NOWHERE) assert_true(load_s[d] + r.alone_s[j] > share);
+                if (device[j] == RESIDENT_NOWHERE) assert_true(load_s[d] + r.alone_s[j] > share);
         }
     }
 }
 
-/* The same by looking at every device: settle_divide.h, word by word. Times are whole numbers: no sum is rounded. */
-static uint32_t look_at_each(const struct settle_times *t, const double *load_s, uint32_t settled, double share,
+/* The same by looking at every device: resident_divide.h, word by word. Times are whole numbers: no sum is rounded. */
+static uint32_t look_at_each(const struct resident_times *t, const double *load_s, uint32_t resident, double share,
                              uint32_t job)
 {
-    uint32_t best = SETTLED_NOWHERE;
-    bool all = settled == t->device_count;
-    for (uint32_t d = 0; d < settled; d++) {
+    uint32_t best = RESIDENT_NOWHERE;
+    bool all = resident == t->device_count;
+    for (uint32_t d = 0; d < resident; d++) {
         double end_s = load_s[d] + t->alone_s[job * t->kind_count + t->kind[d]];
         if (!all && load_s[d] > 0 && end_s > share) continue;
-        double best_s = best == SETTLED_NOWHERE ? 0 : load_s[best] + t->alone_s[job * t->kind_count + t->kind[best]];
-        if (best == SETTLED_NOWHERE || (all ? end_s < best_s : load_s[d] > load_s[best])) best = d;
+        double best_s = best == RESIDENT_NOWHERE ? 0 : load_s[best] + t->alone_s[job * t->kind_count + t->kind[best]];
+        if (best == RESIDENT_NOWHERE || (all ? end_s < best_s : load_s[d] > load_s[best])) best = d;
     }
     return best;
 }
@@ -148,10 +148,10 @@ static void like_looking_at_each_device(void **state)
         uint64_t key = random_u64(seed, round);
         double alone_s[JOBS * KINDS], load_s[DEVICES], plain_s[DEVICES] = {0};
         uint32_t kind[DEVICES], longest[JOBS], device[JOBS], order[DEVICES], kind_end[KINDS];
-        struct settle_times times = {.alone_s = alone_s, .kind = kind, .longest = longest, .kind_count = KINDS,
-                                     .job_count = 1 + (uint32_t)random_below(key, 0, JOBS),
-                                     .device_count = 2 + (uint32_t)random_below(key, 1, DEVICES - 1)};
-        struct settle_division division = {.device = device, .load_s = load_s, .order = order, .kind_end = kind_end};
+        struct resident_times times = {.alone_s = alone_s, .kind = kind, .longest = longest, .kind_count = KINDS,
+                                       .job_count = 1 + (uint32_t)random_below(key, 0, JOBS),
+                                       .device_count = 2 + (uint32_t)random_below(key, 1, DEVICES - 1)};
+        struct resident_division division = {.device = device, .load_s = load_s, .order = order, .kind_end = kind_end};
         for (uint32_t d = 0; d < times.device_count; d++) kind[d] = (uint32_t)random_below(key, 500 + d, KINDS);
         for (uint32_t i = 0; i < times.job_count * KINDS; i++) alone_s[i] = (double)(1 + random_below(key, 2 + i, 9));
         for (uint32_t k = 0; k < KINDS; k++) { /* where there is no such device */
@@ -159,25 +159,25 @@ static void like_looking_at_each_device(void **state)
             for (uint32_t d = 0; d < times.device_count; d++) there |= kind[d] == k;
             for (uint32_t j = 0; j < times.job_count && !there; j++) alone_s[j * KINDS + k] = HUGE_VAL;
         }
-        settle_order(&times, longest);
-        uint32_t settled = 1 + round % times.device_count;
-        double share = settle_share_s(&times);
-        settle_divide(&times, settled, &division);
+        resident_order(&times, longest);
+        uint32_t resident = 1 + round % times.device_count;
+        double share = resident_share_s(&times);
+        resident_divide(&times, resident, &division);
         for (uint32_t i = 0; i < times.job_count; i++) {
-            uint32_t job = longest[i], expected = look_at_each(&times, plain_s, settled, share, job);
+            uint32_t job = longest[i], expected = look_at_each(&times, plain_s, resident, share, job);
             if (device[job] != expected)
                 fail_msg("round %u: job %u on device %u (expected %u)", round, job, device[job], expected);
-            if (expected != SETTLED_NOWHERE) plain_s[expected] += alone_s[job * KINDS + kind[expected]];
+            if (expected != RESIDENT_NOWHERE) plain_s[expected] += alone_s[job * KINDS + kind[expected]];
         }
     }
 }
 
 /* --- plans ----------------------------------------------------------------------------------- */
 
-static void make_plan(struct hardware *hardware, struct job_set *jobs, bool settle, struct plan *out)
+static void make_plan(struct hardware *hardware, struct job_set *jobs, bool resident, struct plan *out)
 {
     struct error err = {0};
-    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .settle = settle};
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .resident = resident};
     *out = (struct plan){0};
     if (planner_plan(hardware, jobs, &options, out, &err)) fail_msg("%s", err.text);
 }
@@ -209,13 +209,13 @@ static void random_case(uint64_t seed, bool single, struct hardware *hardware, s
     test_hardware(hardware, devices, needs * (2 + random_below(seed, 4, 5)), 1e9);
 }
 
-/* Host memory that just holds the states of all jobs: settled parts may not fit together. A set of jobs that can be
+/* Host memory that just holds the states of all jobs: resident parts may not fit together. A set of jobs that can be
  * streamed has a plan that is not slower; one that cannot is refused. */
 static void never_slower_in_little_host_memory(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("little_host_memory");
-    uint32_t settled = 0;
+    uint32_t resident = 0;
     for (uint32_t round = 0; round < 400; round++) {
         struct hardware hardware, same;
         struct job_set jobs, same_jobs;
@@ -228,17 +228,17 @@ static void never_slower_in_little_host_memory(void **state)
         for (uint32_t j = 0; j < jobs.count; j++) states += job_state(&jobs.jobs[j], 0, LAYERS).bytes;
         hardware.host_bytes.value = same.host_bytes.value = (double)(states + random_below(key, 900, states / 8));
         enum status before = planner_plan(&same, &same_jobs, &options, &today, &err);
-        options.settle = true;
+        options.resident = true;
         err = (struct error){0};
         enum status now = planner_plan(&hardware, &jobs, &options, &plan, &err);
         if (before == STATUS_OK && now != STATUS_OK) fail_msg("round %u: %s", round, err.text);
         if (before == STATUS_OK && !(plan.estimated_makespan_s <= today.estimated_makespan_s * (1 + 1e-12)))
             fail_msg("round %u: %g s, streamed %g s", round, plan.estimated_makespan_s, today.estimated_makespan_s);
-        settled += now == STATUS_OK && strcmp(plan.policy, reservation_policy) == 0;
+        resident += now == STATUS_OK && strcmp(plan.policy, reservation_policy) == 0;
         plan_release(&plan);
         plan_release(&today);
     }
-    assert_true(settled > 40);
+    assert_true(resident > 40);
 }
 
 /* Never later than streaming, by the clock; never below its bound; nothing else of the machine or the jobs changes. */
@@ -246,7 +246,7 @@ static void never_slower(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("never_slower");
-    uint32_t settled = 0, ways = 0, streamed = 0;
+    uint32_t resident = 0, ways = 0, streamed = 0;
     for (uint32_t round = 0; round < 80; round++) {
         struct hardware hardware, same;
         struct job_set jobs, same_jobs;
@@ -266,13 +266,13 @@ static void never_slower(void **state)
         assert_int_equal(reserved, plan.reservation_count > 0);
         for (uint32_t j = 0; reserved && j < plan.jobs.count; j++)
             assert_true(plan.jobs.jobs[j].device_count <= 1);
-        settled += reserved;
+        resident += reserved;
         streamed += same_plan;
         ways += !reserved && !same_plan;
         plan_release(&plan);
         plan_release(&today);
     }
-    if (settled < 5 || ways < 2 || streamed < 1) fail_msg("%u settled, %u other ways, %u streamed", settled, ways, streamed);
+    if (resident < 5 || ways < 2 || streamed < 1) fail_msg("%u resident, %u other ways, %u streamed", resident, ways, streamed);
 }
 
 static struct test_layer equal_layer(void *context, uint32_t job, uint32_t layer)
@@ -346,11 +346,11 @@ static void unequal_jobs(struct job_set *jobs, uint32_t devices, uint32_t only)
         struct job job = jobs->jobs[j];
         job.microbatch = UINT64_C(1) << (j * 5 % 7);
         job.minibatches = 1280 / job.microbatch;
-        if (only == SETTLED_NOWHERE) {
+        if (only == RESIDENT_NOWHERE) {
             job.devices = &device_numbers[j % devices];
             job.device_count = 1;
         }
-        if (only == SETTLED_NOWHERE || j % devices == only) jobs->jobs[count++] = job;
+        if (only == RESIDENT_NOWHERE || j % devices == only) jobs->jobs[count++] = job;
     }
     jobs->count = count;
 }
@@ -373,7 +373,7 @@ static void side_by_side(void **state)
             plan_release(&plan);
         }
         test_hardware(&hardware, devices, 2000000000, 1e9);
-        unequal_jobs(&jobs, devices, SETTLED_NOWHERE);
+        unequal_jobs(&jobs, devices, RESIDENT_NOWHERE);
         make_plan(&hardware, &jobs, true, &plan);
         assert_int_equal(plan.reservation_count, devices);
         double together_s = simulated_s(&plan);
@@ -391,13 +391,13 @@ static double spilled_s(uint32_t devices, uint32_t busy, double bridge_rate)
     struct job_set jobs;
     struct plan plan = {0};
     struct error err = {0};
-    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLACE_DEVICE, .settle = true};
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLACE_DEVICE, .resident = true};
     const struct part part = {.jobs = &job, .devices = &device, .job_count = 1, .device_count = 1};
     test_hardware(&hardware, devices, 12000000, bridge_rate);
     for (uint32_t d = 0; d < devices; d++) hardware.devices[d].path[0] = 0; /* all are behind the first link */
     test_profile_jobs(&jobs, 1, LAYERS, 20, equal_layer, NULL);
-    const struct settle_company company = settle_company(&hardware, busy);
-    if (settle_part(&hardware, jobs.jobs, &part, &company, 1e12, &options, &plan, &err)) fail_msg("%s", err.text);
+    const struct resident_company company = resident_company(&hardware, busy);
+    if (resident_part(&hardware, jobs.jobs, &part, &company, 1e12, &options, &plan, &err)) fail_msg("%s", err.text);
     double seconds = plan.estimated_makespan_s;
     plan_release(&plan);
     hardware_release(&hardware);
@@ -431,7 +431,7 @@ static void round_trip(void **state)
     assert_non_null(out);
     plan_write_json(&plan, out);
     const char *text = json_out_text(out, &length);
-    if (plan_parse("settled", text, length, &again, &err)) fail_msg("%s", err.text);
+    if (plan_parse("resident", text, length, &again, &err)) fail_msg("%s", err.text);
     assert_int_equal(plan_fingerprint(&plan), plan_fingerprint(&again));
     assert_int_equal(again.jobs.jobs[1].devices[0], plan.jobs.jobs[1].devices[0]);
     json_out_destroy(out);
@@ -439,7 +439,7 @@ static void round_trip(void **state)
     plan_release(&plan);
 }
 
-/* Jobs that name their devices are planned whenever they are without settling, down to the least memory. */
+/* Jobs that name their devices are planned whenever they are without resident placement, down to the least memory. */
 static void tight_devices(void **state)
 {
     (void)state;
@@ -447,18 +447,20 @@ static void tight_devices(void **state)
     uint32_t planned = 0, refused = 0;
     for (uint64_t bytes = 300000; bytes < 2500000; bytes += 50000) {
         enum status status[2];
-        for (uint32_t settle = 0; settle < 2; settle++) {
+        for (uint32_t resident = 0; resident < 2; resident++) {
             struct hardware hardware;
             struct job_set jobs;
             struct plan plan = {0};
             struct error err = {0};
-            const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .settle = settle};
+            const struct planner_options options = {.activations = PLANNER_AUTO,
+                                                    .optimizer = PLANNER_AUTO,
+                                                    .resident = resident};
             test_hardware(&hardware, 2, bytes, 1e9);
             hardware.host_bandwidth = (struct figure){.value = 2e10, .kind = FIGURE_ASSUMED, .source = "a test", .as_of = "2026-11"};
             test_gpt_jobs(&jobs, 2, 3, 64, 256, 3);
             for (uint32_t j = 0; j < 2; j++) jobs.jobs[j].devices = &numbers[j];
             for (uint32_t j = 0; j < 2; j++) jobs.jobs[j].device_count = 1;
-            status[settle] = planner_plan(&hardware, &jobs, &options, &plan, &err);
+            status[resident] = planner_plan(&hardware, &jobs, &options, &plan, &err);
             plan_release(&plan);
         }
         assert_int_equal(status[0], status[1]);
@@ -469,14 +471,14 @@ static void tight_devices(void **state)
 }
 
 /* What is asked for about streaming is done. */
-static void nothing_settles(void **state)
+static void no_resident_placement(void **state)
 {
     (void)state;
-    const struct planner_options settling = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .settle = true};
+    const struct planner_options placing = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .resident = true};
     struct planner_options asked[9];
-    assert_true(settle_open(&settling));
-    for (size_t i = 0; i < ARRAY_COUNT(asked); i++) asked[i] = settling;
-    asked[0].settle = false;
+    assert_true(resident_allowed(&placing));
+    for (size_t i = 0; i < ARRAY_COUNT(asked); i++) asked[i] = placing;
+    asked[0].resident = false;
     asked[1].policy = "sharded-lrtf";
     asked[2].no_persistence = true;
     asked[3].no_double_buffer = true;
@@ -485,7 +487,7 @@ static void nothing_settles(void **state)
     asked[6].activations = ACTIVATIONS_SPILL;
     asked[7].shards = 3;
     asked[8].storage = STORAGE_ALL;
-    for (size_t i = 0; i < ARRAY_COUNT(asked); i++) assert_false(settle_open(&asked[i]));
+    for (size_t i = 0; i < ARRAY_COUNT(asked); i++) assert_false(resident_allowed(&asked[i]));
 }
 
 /* Of the jobs that were given, whatever became of them: host memory that just holds their states holds no reservations that
@@ -505,7 +507,7 @@ static void host_memory(void **state)
         test_profile_jobs(&jobs, 4, LAYERS, 3, equal_layer, NULL);
         test_profile_jobs(&same_jobs, 4, LAYERS, 3, equal_layer, NULL);
         enum status before = planner_plan(&same, &same_jobs, &options, &today, &today_err);
-        options.settle = true;
+        options.resident = true;
         enum status now = planner_plan(&hardware, &jobs, &options, &plan, &err);
         assert_int_equal(now, before);
         if (now == STATUS_OK) assert_true(plan_host_bytes(&plan) <= bytes);
@@ -524,7 +526,7 @@ static void no_memory(void **state)
         struct job_set jobs;
         struct plan plan = {0};
         struct error err = {0};
-        const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .settle = true};
+        const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .resident = true};
         test_hardware(&hardware, 2, 200000000, 1e9);
         test_profile_jobs(&jobs, 3, LAYERS, 3, equal_layer, NULL);
         alloc_test_fail_at(n);
@@ -543,13 +545,13 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_settled),   cmocka_unit_test(some_left),   cmocka_unit_test(never_slower),
+        cmocka_unit_test(all_resident),   cmocka_unit_test(some_left),   cmocka_unit_test(never_slower),
         cmocka_unit_test(never_slower_in_little_host_memory),
         cmocka_unit_test(as_many_as_devices), cmocka_unit_test(side_by_side), cmocka_unit_test(devices_share_a_bridge),
         cmocka_unit_test(round_trip),
-        cmocka_unit_test(nothing_settles), cmocka_unit_test(tight_devices),
+        cmocka_unit_test(no_resident_placement), cmocka_unit_test(tight_devices),
         cmocka_unit_test(host_memory),   cmocka_unit_test(no_memory),
         cmocka_unit_test(like_looking_at_each_device), cmocka_unit_test(no_cliff),
     };
-    return cmocka_run_group_tests_name("settle", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("resident", tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /*
- * What is made without settling comes first: its clock is to beat, and its lower bound holds for every plan. Plans of
+ * What is made without resident placement comes first: its clock is to beat, and its lower bound holds for every plan. Plans of
  * parts are made to be compared and thrown away; equal jobs on equal devices are planned once.
  */
-#include "planner/strategy/settle.h"
+#include "planner/strategy/resident.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -19,36 +19,36 @@
 #include "planner/spill/cut/partition.h"
 #include "planner/strategy/direct.h"
 #include "planner/strategy/reservation.h"
-#include "planner/strategy/settle_divide.h"
-#include "planner/strategy/settle_part.h"
+#include "planner/strategy/resident_divide.h"
+#include "planner/strategy/resident_part.h"
 
-/* Divisions that are planned where some jobs are left over, of those that are looked at: as many numbers of settled
+/* Divisions that are planned where some jobs are left over, of those that are looked at: as many numbers of resident
  * devices, in equal steps. */
 enum { DIVISIONS_MAX = 3, DIVISIONS_SEEN = 64 };
 
 /* A plan of a part has to end that much earlier to be taken. */
 static const double gain_least = 1e-9;
 
-struct settling {
+struct resident_search {
     const struct hardware *hardware;
     const struct job_set *jobs;
     const struct planner_options *options;
     struct footprints *footprints;
     struct arena arena;
-    struct settle_times times;
+    struct resident_times times;
     uint32_t *like;         /* per job: the lowest that takes as long wherever it is */
     uint32_t *kind_device;  /* per kind: the first device; device_count: there is none */
-    struct settled_part *parts; /* of one device, that are planned already */
+    struct resident_part *parts; /* of one device, that are planned already */
     uint32_t *slots;        /* 1 + a part, by hash; (slot_count), a power of two, at most half of them taken */
     uint32_t slot_count;
     uint32_t part_count;
-    struct settle_company company;
+    struct resident_company company;
     double part_bytes;      /* of host memory, for each part */
     struct error *err;
 };
 
 /* Jobs of one device; what the best plan of these takes. */
-struct settled_part {
+struct resident_part {
     uint32_t *jobs; /* (count) */
     uint32_t count, kind;
     double estimate_s;
@@ -58,34 +58,34 @@ struct settled_part {
 /* What is to be done instead of streaming everything. */
 struct choice {
     const char *policy;     /* on the whole machine; NULL: none of these */
-    uint32_t *device;       /* where jobs settle; NULL: they do not */
+    uint32_t *device;       /* where jobs stay; NULL: none stays */
     double estimate_s;
 };
 
-bool settle_all_free(const struct job_set *jobs)
+bool resident_all_free(const struct job_set *jobs)
 {
     for (uint32_t j = 0; j < jobs->count; j++)
         if (parallel_is_set(&jobs->jobs[j].parallel) || jobs->jobs[j].devices) return false;
     return true;
 }
 
-bool settle_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options)
+bool resident_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options)
 {
     (void)hardware;
-    return settle_all_free(jobs) && settle_open(options);
+    return resident_all_free(jobs) && resident_allowed(options);
 }
 
 /* --- times of parts -------------------------------------------------------------------------- */
 
 /* Seconds of a part's best plan, and what it needs in host memory; infinite: none fits. */
-static enum status time_part(struct settling *s, const struct part *part, double *seconds, double *host_bytes)
+static enum status time_part(struct resident_search *s, const struct part *part, double *seconds, double *host_bytes)
 {
     struct plan plan = {0};
     struct error why = {0};
     *seconds = HUGE_VAL;
     *host_bytes = 0;
-    enum status status = settle_part(s->hardware, s->jobs->jobs, part, &s->company, s->part_bytes,
-                                     s->options, &plan, &why);
+    enum status status = resident_part(s->hardware, s->jobs->jobs, part, &s->company, s->part_bytes,
+                                       s->options, &plan, &why);
     if (status == STATUS_INFEASIBLE) return STATUS_OK;
     if (status) {
         *s->err = why;
@@ -97,14 +97,14 @@ static enum status time_part(struct settling *s, const struct part *part, double
     return STATUS_OK;
 }
 
-static uint64_t hash_jobs(const struct settling *s, uint32_t kind, const uint32_t *jobs, uint32_t count)
+static uint64_t hash_jobs(const struct resident_search *s, uint32_t kind, const uint32_t *jobs, uint32_t count)
 {
     uint64_t hash = hash_bytes(HASH_BEGIN, &kind, sizeof kind);
     for (uint32_t i = 0; i < count; i++) hash = hash_bytes(hash, &s->like[jobs[i]], sizeof *s->like);
     return hash;
 }
 
-static bool same_jobs(const struct settling *s, const struct settled_part *a, const uint32_t *jobs, uint32_t count)
+static bool same_jobs(const struct resident_search *s, const struct resident_part *a, const uint32_t *jobs, uint32_t count)
 {
     if (a->count != count) return false;
     for (uint32_t i = 0; i < count; i++)
@@ -113,8 +113,8 @@ static bool same_jobs(const struct settling *s, const struct settled_part *a, co
 }
 
 /* Of these jobs, ascending, on one device. */
-static enum status time_device(struct settling *s, uint32_t device, const uint32_t *jobs, uint32_t count,
-                               const struct settled_part **out)
+static enum status time_device(struct resident_search *s, uint32_t device, const uint32_t *jobs, uint32_t count,
+                               const struct resident_part **out)
 {
     uint32_t kind = s->hardware->devices[device].type;
     uint64_t slot = hash_jobs(s, kind, jobs, count) % s->slot_count;
@@ -122,8 +122,8 @@ static enum status time_device(struct settling *s, uint32_t device, const uint32
         *out = &s->parts[s->slots[slot] - 1];
         if ((*out)->kind == kind && same_jobs(s, *out, jobs, count)) return STATUS_OK;
     }
-    struct settled_part *made = &s->parts[s->part_count];
-    *made = (struct settled_part){.count = count, .kind = kind};
+    struct resident_part *made = &s->parts[s->part_count];
+    *made = (struct resident_part){.count = count, .kind = kind};
     TRY(ARENA_NEW(&s->arena, count, made->jobs, s->err));
     memcpy(made->jobs, jobs, count * sizeof *jobs);
     const struct part part = {.jobs = jobs, .devices = &device, .job_count = count, .device_count = 1};
@@ -153,7 +153,7 @@ static int compare_likeness_and_job(const void *left, const void *right)
     return order ? order : a->job < b->job ? -1 : 1;
 }
 
-static enum status find_alike(struct settling *s)
+static enum status find_alike(struct resident_search *s)
 {
     struct likeness *all;
     uint32_t count = s->jobs->count;
@@ -172,7 +172,7 @@ static enum status find_alike(struct settling *s)
 }
 
 /* What is remembered of devices and of parts: each job alone on each kind; each device of all divisions. */
-static enum status take_tables(struct settling *s)
+static enum status take_tables(struct resident_search *s)
 {
     uint32_t devices = s->hardware->device_count, kinds = s->hardware->type_count;
     size_t parts = (size_t)s->jobs->count * kinds + (size_t)(DIVISIONS_MAX + 1) * devices;
@@ -186,7 +186,7 @@ static enum status take_tables(struct settling *s)
 }
 
 /* *fits false: some job does so on no device alone. */
-static enum status time_jobs(struct settling *s, bool *fits)
+static enum status time_jobs(struct resident_search *s, bool *fits)
 {
     uint32_t jobs = s->jobs->count, devices = s->hardware->device_count, kinds = s->hardware->type_count;
     uint32_t *kind, *longest;
@@ -200,7 +200,7 @@ static enum status time_jobs(struct settling *s, bool *fits)
     for (uint32_t j = 0; j < jobs; j++) {
         bool somewhere = false;
         for (uint32_t k = 0; k < kinds; k++) {
-            const struct settled_part *part = NULL;
+            const struct resident_part *part = NULL;
             if (s->kind_device[k] < devices) TRY(time_device(s, s->kind_device[k], &j, 1, &part));
             alone[(size_t)j * kinds + k] = part ? part->estimate_s : HUGE_VAL;
             somewhere |= part && part->estimate_s < HUGE_VAL;
@@ -208,9 +208,9 @@ static enum status time_jobs(struct settling *s, bool *fits)
         *fits &= somewhere;
     }
     for (uint32_t d = 0; d < devices; d++) kind[d] = s->hardware->devices[d].type;
-    s->times = (struct settle_times){.alone_s = alone, .kind = kind, .longest = longest, .job_count = jobs,
-                                     .device_count = devices, .kind_count = kinds};
-    if (*fits) settle_order(&s->times, longest);
+    s->times = (struct resident_times){.alone_s = alone, .kind = kind, .longest = longest, .job_count = jobs,
+                                       .device_count = devices, .kind_count = kinds};
+    if (*fits) resident_order(&s->times, longest);
     return STATUS_OK;
 }
 
@@ -222,7 +222,7 @@ struct shares {
     uint32_t *begin; /* (device count + 2): where each device's jobs begin, then those that are left, then the end */
 };
 
-static enum status share_out(struct settling *s, const uint32_t *device_of, struct shares *out)
+static enum status share_out(struct resident_search *s, const uint32_t *device_of, struct shares *out)
 {
     uint32_t jobs = s->jobs->count, devices = s->hardware->device_count;
     TRY(ARENA_NEW(&s->arena, jobs, out->jobs, s->err));
@@ -234,7 +234,7 @@ static enum status share_out(struct settling *s, const uint32_t *device_of, stru
 }
 
 /* By the plans of all its parts; infinite where one fits in no way, or host memory does not hold them together. */
-static enum status time_division(struct settling *s, const uint32_t *device_of, double *seconds)
+static enum status time_division(struct resident_search *s, const uint32_t *device_of, double *seconds)
 {
     uint32_t devices = s->hardware->device_count, *left, left_devices = 0, count;
     double host_bytes = 0, part_s, part_bytes;
@@ -243,7 +243,7 @@ static enum status time_division(struct settling *s, const uint32_t *device_of, 
     TRY(ARENA_NEW(&s->arena, devices, left, s->err));
     *seconds = 0;
     for (uint32_t d = 0; d < devices; d++) {
-        const struct settled_part *part;
+        const struct resident_part *part;
         count = shares.begin[d + 1] - shares.begin[d];
         if (count == 0) left[left_devices++] = d;
         if (count == 0) continue;
@@ -263,7 +263,7 @@ static enum status time_division(struct settling *s, const uint32_t *device_of, 
     return STATUS_OK;
 }
 
-static enum status try_division(struct settling *s, const struct settle_division *division, struct choice *best)
+static enum status try_division(struct resident_search *s, const struct resident_division *division, struct choice *best)
 {
     double seconds;
     TRY(time_division(s, division->device, &seconds));
@@ -275,59 +275,59 @@ static enum status try_division(struct settling *s, const struct settle_division
 }
 
 /* What a division may come to: what is left takes as much longer than alone as everything did, streamed. */
-static double outlook_s(const struct settle_division *division, double slowed)
+static double outlook_s(const struct resident_division *division, double slowed)
 {
-    return max_s(division->settled_s, division->left_s * slowed);
+    return max_s(division->resident_s, division->left_s * slowed);
 }
 
-/* A number of settled devices, and what it may come to. */
+/* A number of devices with resident jobs, and what it may come to. */
 struct prospect {
     double outlook_s;
-    uint32_t settled;
+    uint32_t resident;
 };
 
 static int compare_prospects(const void *left, const void *right)
 {
     const struct prospect *a = left, *b = right;
     if (a->outlook_s < b->outlook_s || a->outlook_s > b->outlook_s) return a->outlook_s < b->outlook_s ? -1 : 1;
-    return a->settled < b->settled ? -1 : 1;
+    return a->resident < b->resident ? -1 : 1;
 }
 
 /* Those with some jobs left, as many as the other devices and more; what promises most comes first. */
-static uint32_t find_prospects(const struct settling *s, double slowed, struct settle_division *division,
+static uint32_t find_prospects(const struct resident_search *s, double slowed, struct resident_division *division,
                                struct prospect out[DIVISIONS_SEEN])
 {
     uint32_t devices = s->hardware->device_count, steps = min_u32(devices - 1, DIVISIONS_SEEN), count = 0;
     for (uint32_t i = 1; i <= steps; i++) {
-        uint32_t settled = (uint32_t)((uint64_t)i * (devices - 1) / steps);
-        settle_divide(&s->times, settled, division);
-        if (division->left_count <= devices - settled) continue;
-        out[count++] = (struct prospect){outlook_s(division, slowed), settled};
+        uint32_t resident = (uint32_t)((uint64_t)i * (devices - 1) / steps);
+        resident_divide(&s->times, resident, division);
+        if (division->left_count <= devices - resident) continue;
+        out[count++] = (struct prospect){outlook_s(division, slowed), resident};
     }
     qsort(out, count, sizeof *out, compare_prospects);
     return count;
 }
 
-/* All jobs settled; then with some left, in the order of what they may come to. */
-static enum status try_divisions(struct settling *s, struct choice *best)
+/* All jobs resident; then with some left, in the order of what they may come to. */
+static enum status try_divisions(struct resident_search *s, struct choice *best)
 {
-    struct settle_division division = {0};
+    struct resident_division division = {0};
     struct prospect prospects[DIVISIONS_SEEN];
     uint32_t devices = s->hardware->device_count, tried = 0;
-    double slowed = max_s(1, best->estimate_s / settle_share_s(&s->times)), tried_s = 0;
+    double slowed = max_s(1, best->estimate_s / resident_share_s(&s->times)), tried_s = 0;
     TRY(ARENA_NEW(&s->arena, s->jobs->count, division.device, s->err));
     TRY(ARENA_NEW(&s->arena, devices, division.load_s, s->err));
     TRY(ARENA_NEW(&s->arena, devices, division.order, s->err));
     TRY(ARENA_NEW(&s->arena, s->hardware->type_count, division.kind_end, s->err));
-    settle_divide(&s->times, devices, &division);
-    if (division.settled_s < HUGE_VAL) TRY(try_division(s, &division, best));
+    resident_divide(&s->times, devices, &division);
+    if (division.resident_s < HUGE_VAL) TRY(try_division(s, &division, best));
     uint32_t count = find_prospects(s, slowed, &division, prospects);
     for (uint32_t i = 0; i < count && tried < DIVISIONS_MAX; i++) {
         if (prospects[i].outlook_s >= best->estimate_s) return STATUS_OK;
         if (prospects[i].outlook_s <= tried_s) continue; /* it promises no more than the one before */
         tried_s = prospects[i].outlook_s;
         tried++;
-        settle_divide(&s->times, prospects[i].settled, &division);
+        resident_divide(&s->times, prospects[i].resident, &division);
         TRY(try_division(s, &division, best));
     }
     return STATUS_OK;
@@ -336,7 +336,7 @@ static enum status try_divisions(struct settling *s, struct choice *best)
 /* --- the whole machine ----------------------------------------------------------------------- */
 
 /* One device: other ways than streaming. Several: with the stages of several jobs resident on all of them. */
-static enum status try_policies(struct settling *s, struct choice *best)
+static enum status try_policies(struct resident_search *s, struct choice *best)
 {
     uint32_t *all, *devices, count = s->hardware->device_count;
     TRY(ARENA_NEW(&s->arena, s->jobs->count, all, s->err));
@@ -345,9 +345,9 @@ static enum status try_policies(struct settling *s, struct choice *best)
     for (uint32_t d = 0; d < count; d++) devices[d] = d;
     const struct part part = {.jobs = all, .devices = devices, .job_count = s->jobs->count, .device_count = count};
     struct planner_options own = *s->options;
-    const struct policy *ways[SETTLE_WAYS_MAX];
-    size_t way_count = settle_ways(s->jobs->jobs, &part, ways);
-    own.settle = false;
+    const struct policy *ways[RESIDENT_WAYS_MAX];
+    size_t way_count = resident_ways(s->jobs->jobs, &part, ways);
+    own.resident = false;
     for (size_t w = 0; w < way_count; w++) {
         const struct policy *policy = ways[w];
         struct plan plan = {0};
@@ -370,7 +370,7 @@ static enum status try_policies(struct settling *s, struct choice *best)
     return STATUS_OK;
 }
 
-static enum status choose(struct settling *s, struct choice *best)
+static enum status choose(struct resident_search *s, struct choice *best)
 {
     bool fits;
     TRY(try_policies(s, best));
@@ -387,7 +387,7 @@ static enum status name_devices(struct job_set *jobs, const uint32_t *device, st
 {
     for (uint32_t j = 0; j < jobs->count; j++) {
         uint32_t *only;
-        if (device[j] == SETTLED_NOWHERE) continue;
+        if (device[j] == RESIDENT_NOWHERE) continue;
         TRY(ARENA_NEW(&jobs->arena, 1, only, err));
         *only = device[j];
         jobs->jobs[j].devices = only;
@@ -412,7 +412,7 @@ static enum status plan_anew(struct plan *plan, const struct choice *choice, con
     *plan = (struct plan){0};
     struct planner_options own = *options;
     own.policy = choice->policy;
-    own.settle = choice->device != NULL;
+    own.resident = choice->device != NULL;
     if (choice->device && name_devices(&jobs, choice->device, err)) {
         hardware_release(&hardware);
         job_set_release(&jobs);
@@ -425,15 +425,15 @@ static enum status plan_anew(struct plan *plan, const struct choice *choice, con
     return arena_string(&plan->arena, text, &plan->bound_text, err);
 }
 
-enum status settle_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
-                        struct plan *out, struct error *err)
+enum status resident_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                          struct plan *out, struct error *err)
 {
     struct planner_options streamed = *options;
-    streamed.settle = false;
+    streamed.resident = false;
     TRY(direct_plan(hardware, jobs, &streamed, out, err));
     uint32_t busy = min_u32(out->jobs.count, out->hardware.device_count);
-    struct settling s = {.hardware = &out->hardware, .jobs = &out->jobs, .options = options,
-                         .company = settle_company(&out->hardware, busy), .err = err};
+    struct resident_search s = {.hardware = &out->hardware, .jobs = &out->jobs, .options = options,
+                                .company = resident_company(&out->hardware, busy), .err = err};
     bool turns = host_states_exceed(s.hardware, s.jobs, hardware_host_count(s.hardware));
     s.part_bytes = s.hardware->host_bytes.value / (turns ? busy : 1);
     struct choice best = {.estimate_s = out->estimated_makespan_s};

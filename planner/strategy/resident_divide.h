@@ -1,45 +1,45 @@
 /*
- * Which jobs settle on which devices (settle.h): pure arithmetic on the times of each job alone.
+ * Which jobs stay on which devices (resident.h): pure arithmetic on the times of each job alone.
  *
- * All settled: the longest job first, to the device on which it ends first (LPT: at most 4/3 - 1/(3 D) of the best
+ * All resident: the longest job first, to the device on which it ends first (LPT: at most 4/3 - 1/(3 D) of the best
  * on D equal devices, Graham, SIAM J. Appl. Math. 17, 1969). On the first m devices alone: the longest first, to the
  * fullest device that it does not fill beyond an even share of everything; what fits nowhere is left over, for the
  * other devices.
  *
  * Cost: O(jobs * kinds * log devices) comparisons; devices of a kind are kept in the order of their loads.
  */
-#ifndef SPILLWAY_PLANNER_SETTLE_DIVIDE_H
-#define SPILLWAY_PLANNER_SETTLE_DIVIDE_H
+#ifndef SPILLWAY_PLANNER_RESIDENT_DIVIDE_H
+#define SPILLWAY_PLANNER_RESIDENT_DIVIDE_H
 
 #include <stdint.h>
 
-#define SETTLED_NOWHERE UINT32_MAX
+#define RESIDENT_NOWHERE UINT32_MAX
 
-struct settle_times {
+struct resident_times {
     const double *alone_s;   /* [job][kind]: seconds from its first minibatch to its last */
     const uint32_t *kind;    /* (device_count) each below kind_count; a kind without devices takes HUGE_VAL */
     const uint32_t *longest; /* (job_count) jobs, that with the longest time first */
     uint32_t job_count, device_count, kind_count;
 };
 
-struct settle_division {
-    uint32_t *device;     /* (job_count) of each job; SETTLED_NOWHERE: it is left over */
+struct resident_division {
+    uint32_t *device;     /* (job_count) of each job; RESIDENT_NOWHERE: it is left over */
     double *load_s;       /* (device_count) */
     uint32_t *order;      /* (device_count) scratch: devices by kind, those of a kind by load */
     uint32_t *kind_end;   /* (kind_count) scratch: where each kind ends there */
     uint32_t left_count;  /* jobs */
-    double settled_s;     /* when the last settled device is done */
+    double resident_s;    /* when the last resident device is done */
     double left_s;        /* what the jobs that are left take alone, divided among the other devices; or the longest
                              of them */
 };
 
 /* Jobs by their shortest times, the longest first, of equal ones the lower number. `longest`: out, (job_count). */
-void settle_order(const struct settle_times *times, uint32_t *longest);
+void resident_order(const struct resident_times *times, uint32_t *longest);
 
 /* Everything in equal parts, or the longest job: no division ends before. */
-double settle_share_s(const struct settle_times *times);
+double resident_share_s(const struct resident_times *times);
 
-/* `settled` of the devices, from the first: device_count for all jobs. Fills what `out` points to. */
-void settle_divide(const struct settle_times *times, uint32_t settled, struct settle_division *out);
+/* `resident` of the devices, from the first: device_count for all jobs. Fills what `out` points to. */
+void resident_divide(const struct resident_times *times, uint32_t resident, struct resident_division *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* See settle_part.h. Plans of a part are made to be compared, and the best is kept. */
-#include "planner/strategy/settle_part.h"
+/* See resident_part.h. Plans of a part are made to be compared, and the best is kept. */
+#include "planner/strategy/resident_part.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -12,11 +12,11 @@
 /* Over the lower bound: other ways to run the same jobs are not tried then. */
 static const double near_enough = 1.02;
 
-bool settle_open(const struct planner_options *o)
+bool resident_allowed(const struct planner_options *o)
 {
     bool stays = o->activations == PLANNER_AUTO || plan_activations_stay(o->activations);
     bool place = o->optimizer == PLANNER_AUTO || o->optimizer == PLACE_DEVICE;
-    return o->settle && !o->policy && !o->live && !o->instance && !o->timetable && !o->swap && stays && place &&
+    return o->resident && !o->policy && !o->live && !o->instance && !o->timetable && !o->swap && stays && place &&
            !o->mixed && o->storage == STORAGE_AUTO && o->cuts == CUTS_GREEDY && o->shards <= 1 && o->regions == 0 &&
            !o->no_double_buffer && !o->no_persistence && o->last == LAST_AUTO;
 }
@@ -28,30 +28,30 @@ static bool any_clips(const struct job *jobs, const struct part *part)
     return false;
 }
 
-struct settle_company settle_company(const struct hardware *hardware, uint32_t busy_devices)
+struct resident_company resident_company(const struct hardware *hardware, uint32_t busy_devices)
 {
-    return (struct settle_company){busy_devices, busy_devices > 1 ? partition_contention(hardware, busy_devices) : 0};
+    return (struct resident_company){busy_devices, busy_devices > 1 ? partition_contention(hardware, busy_devices) : 0};
 }
 
 /* Other devices copy at the same time, and the host's one processor has no time for all of their optimizers. */
-static struct planner_options options_beside(const struct part *part, bool clips, const struct settle_company *company,
+static struct planner_options options_beside(const struct part *part, bool clips, const struct resident_company *company,
                                              const struct planner_options *options)
 {
     struct planner_options own = *options;
-    own.settle = false;
+    own.resident = false;
     if (company->busy_devices <= part->device_count) return own;
     own.contention = company->contention;
     if (own.optimizer == PLANNER_AUTO && !clips) own.optimizer = PLACE_DEVICE;
     return own;
 }
 
-size_t settle_ways(const struct job *jobs, const struct part *part, const struct policy *ways[SETTLE_WAYS_MAX])
+size_t resident_ways(const struct job *jobs, const struct part *part, const struct policy *ways[RESIDENT_WAYS_MAX])
 {
     static const struct {
         const struct policy *policy;
         bool several; /* only for several jobs */
-    } all[SETTLE_WAYS_MAX] = {{&policy_model_parallel, false}, {&policy_shard_parallel, true}, {NULL, false},
-                              {&policy_spill_sequential, true}};
+    } all[RESIDENT_WAYS_MAX] = {{&policy_model_parallel, false}, {&policy_shard_parallel, true}, {NULL, false},
+                                {&policy_spill_sequential, true}};
     bool clips = any_clips(jobs, part);
     size_t count = 0;
     for (size_t w = 0; w < ARRAY_COUNT(all); w++) {
@@ -78,8 +78,8 @@ static void keep_earlier(struct plan *trial, struct plan *best, bool *found)
 static enum status best_way(const struct hardware *all, const struct job *from, const struct part *part,
                             double host_bytes, struct planner_options *own, struct plan *out, struct error *err)
 {
-    const struct policy *ways[SETTLE_WAYS_MAX];
-    size_t way_count = settle_ways(from, part, ways);
+    const struct policy *ways[RESIDENT_WAYS_MAX];
+    size_t way_count = resident_ways(from, part, ways);
     bool found = false;
     struct error streamed = {0};
     for (size_t w = 0; w < way_count; w++) {
@@ -99,17 +99,17 @@ static enum status best_way(const struct hardware *all, const struct job *from, 
     return found ? STATUS_OK : STATUS_INFEASIBLE;
 }
 
-enum status settle_part(const struct hardware *all, const struct job *from, const struct part *part,
-                        const struct settle_company *company, double host_bytes, const struct planner_options *options,
-                        struct plan *out, struct error *err)
+enum status resident_part(const struct hardware *all, const struct job *from, const struct part *part,
+                          const struct resident_company *company, double host_bytes, const struct planner_options *options,
+                          struct plan *out, struct error *err)
 {
-    if (!settle_open(options)) return part_plan(all, from, part, NULL, host_bytes, options, out, err);
+    if (!resident_allowed(options)) return part_plan(all, from, part, NULL, host_bytes, options, out, err);
     struct planner_options own = options_beside(part, any_clips(from, part), company, options);
     enum status status = part->device_count > 1 ? part_plan(all, from, part, NULL, host_bytes, &own, out, err)
                                                 : best_way(all, from, part, host_bytes, &own, out, err);
     if (status != STATUS_INFEASIBLE) return status;
     *err = (struct error){0}; /* the host's processor may have to have optimizers */
     own = *options;
-    own.settle = false;
+    own.resident = false;
     return part_plan(all, from, part, NULL, host_bytes, &own, out, err);
 }
