@@ -8,7 +8,7 @@
 #include "base/size.h"
 #include "base/try.h"
 #include "planner/policy/policies.h"
-#include "planner/strategy/resident_part.h"
+#include "planner/strategy/resident_subproblem.h"
 
 const char cli_resident_name[] = "settled";
 

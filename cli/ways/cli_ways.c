@@ -20,7 +20,7 @@
 #include "planner/policy/policies.h"
 #include "planner/spill/cut/bound.h"
 #include "planner/strategy/resident.h"
-#include "planner/strategy/resident_part.h"
+#include "planner/strategy/resident_subproblem.h"
 
 /*
  * Limits unless all ways are asked for: operations of all plans together (some 500 000 are planned and simulated in a

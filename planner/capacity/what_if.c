@@ -1,4 +1,4 @@
-/* See what_if.h. A way's plan is one of the first devices of the machine alone (planner/strategy/part.h). */
+/* See what_if.h. A way's plan is one of the first devices of the machine alone (planner/strategy/subproblem.h). */
 #include "planner/capacity/what_if.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "base/try.h"
 #include "models/job/job.h"
 #include "planner/capacity/what_if_floor.h"
-#include "planner/strategy/part.h"
+#include "planner/strategy/subproblem.h"
 
 enum { FIRST = 2, SECOND = 4, WHOLE_MOST = 8 };
 
@@ -36,9 +36,9 @@ enum status what_if_plan(const struct hardware *hardware, const struct job *job,
                                             .optimizer = way->fit.optimizer,
                                             .storage = way->fit.storage,
                                             .last = way->fit.last};
-    const struct part part = {.jobs = &first, .devices = devices, .job_count = 1, .device_count = device_count};
-    enum status status = part_plan(hardware, &own, &part, &way->fit.parallel, hardware->host_bytes.value, &options,
-                                   out, err);
+    const struct subproblem subproblem = {.jobs = &first, .devices = devices, .job_count = 1, .device_count = device_count};
+    enum status status = subproblem_plan(hardware, &own, &subproblem, &way->fit.parallel, hardware->host_bytes.value, &options,
+                                         out, err);
     free(devices);
     return status;
 }

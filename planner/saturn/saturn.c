@@ -391,9 +391,9 @@ enum status saturn_plan(struct hardware *hardware, struct job_set *jobs, const s
     report->slowed = options->slowed;
     enum status status = prepare(&s);
     if (!status) {
-        const struct compose_options how = {.policy = saturn_rule_names[own.rule], .seed = streamed.seed,
-                                            .order = order_of(&s)};
-        status = plan_compose(hardware, jobs, s.runs.parts, s.runs.count, &how, out, err);
+        const struct merge_options how = {.policy = saturn_rule_names[own.rule], .seed = streamed.seed,
+                                          .order = order_of(&s)};
+        status = plan_merge(hardware, jobs, s.runs.subplans, s.runs.count, &how, out, err);
     }
     hardware_release(hardware);
     job_set_release(jobs);

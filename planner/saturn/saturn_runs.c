@@ -7,7 +7,7 @@
 
 #include "base/try.h"
 #include "models/job/learning_rate.h"
-#include "planner/strategy/part.h"
+#include "planner/strategy/subproblem.h"
 
 /* --- runs ----------------------------------------------------------------------------------- */
 
@@ -155,26 +155,26 @@ enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, 
 {
     const struct planner_options plain = {.seed = streamed->seed, .activations = PLANNER_AUTO,
                                           .optimizer = PLANNER_AUTO};
-    struct part_hosts hosts;
-    TRY(part_hosts_begin(&r->arena, r->machine->hardware, &hosts, err));
+    struct subproblem_hosts hosts;
+    TRY(subproblem_hosts_begin(&r->arena, r->machine->hardware, &hosts, err));
     bool several = r->count > r->jobs->count;
     uint32_t *numbers;
     TRY(ARENA_NEW(&r->arena, r->count, numbers, err));
     TRY(ARENA_NEW(&r->arena, r->count, r->plans, err));
-    TRY(ARENA_NEW(&r->arena, r->count, r->parts, err));
+    TRY(ARENA_NEW(&r->arena, r->count, r->subplans, err));
     for (uint32_t i = 0; i < r->count; i++) {
         const struct saturn_run *run = &r->runs[i];
         numbers[i] = several ? i : run->time->job;
-        const struct part part = {.jobs = &numbers[i], .job_count = 1, .devices = run->devices,
-                                  .device_count = run->time->config.devices};
-        TRY(part_plan(r->machine->hardware, jobs->jobs, &part, &run->time->config.parallel,
-                      part_hosts_left(&hosts, &part),
-                      run->time->config.way == SATURN_STREAMED ? streamed : &plain, &r->plans[i], err));
-        if (run->number + 1 == run->of) TRY(part_hosts_take(&hosts, &r->plans[i], err));
-        r->parts[i] = (struct compose_part){.plan = &r->plans[i], .jobs = part.jobs, .devices = part.devices,
-                                            .follows = run->follows, .restart_s = (double)run->restart * tick_s,
-                                            .begin_s = (double)run->start * tick_s,
-                                            .end_s = (double)run->end * tick_s};
+        const struct subproblem subproblem = {.jobs = &numbers[i], .job_count = 1, .devices = run->devices,
+                                              .device_count = run->time->config.devices};
+        TRY(subproblem_plan(r->machine->hardware, jobs->jobs, &subproblem, &run->time->config.parallel,
+                            subproblem_hosts_left(&hosts, &subproblem),
+                            run->time->config.way == SATURN_STREAMED ? streamed : &plain, &r->plans[i], err));
+        if (run->number + 1 == run->of) TRY(subproblem_hosts_reserve(&hosts, &r->plans[i], err));
+        r->subplans[i] = (struct merge_subplan){.plan = &r->plans[i], .jobs = subproblem.jobs, .devices = subproblem.devices,
+                                                .follows = run->follows, .restart_s = (double)run->restart * tick_s,
+                                                .begin_s = (double)run->start * tick_s,
+                                                .end_s = (double)run->end * tick_s};
     }
     return STATUS_OK;
 }

@@ -11,7 +11,7 @@
 
 #include "planner/saturn/saturn_times.h"
 #include "planner/saturn/spase/spase_introspect.h"
-#include "planner/strategy/compose.h"
+#include "planner/strategy/plan_merge.h"
 
 struct saturn_run {
     const struct saturn_time *time; /* its job and configuration */
@@ -32,7 +32,7 @@ struct saturn_runs {
     struct saturn_run *runs;
     uint32_t count;
     struct plan *plans;             /* (count), when planned */
-    struct compose_part *parts;     /* (count), likewise */
+    struct merge_subplan *subplans; /* (count), likewise */
 };
 
 /* From one of them; machine, times, instance and jobs are set. Errors: STATUS_NO_MEMORY. */
@@ -45,7 +45,7 @@ MUST_CHECK enum status saturn_runs_of_course(struct saturn_runs *runs, const str
  * runs where some job has several, else as they were. Errors: STATUS_BAD_INPUT for a name that another job has; STATUS_LIMIT, STATUS_NO_MEMORY. */
 MUST_CHECK enum status saturn_runs_jobs(struct saturn_runs *runs, struct job_set *out, struct error *err);
 
-/* Plan each of those jobs for itself. Errors: those of part_plan(). */
+/* Plan each of those jobs for itself. Errors: those of subproblem_plan(). */
 MUST_CHECK enum status saturn_runs_plan(struct saturn_runs *runs, const struct job_set *jobs,
                                         const struct planner_options *streamed, double tick_s, struct error *err);
 

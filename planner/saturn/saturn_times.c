@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/try.h"
-#include "planner/strategy/part.h"
+#include "planner/strategy/subproblem.h"
 
 enum { FIRST = 2, SECOND = 4 };
 
@@ -54,13 +54,13 @@ static enum status time_minibatches(const struct timing *g, const struct saturn_
                                           .optimizer = PLANNER_AUTO};
     struct job job = g->jobs->jobs[t->job];
     const uint32_t first = 0;
-    const struct part part = {.jobs = &first, .job_count = 1, .devices = g->machine->devices + node->first,
-                              .device_count = t->config.devices};
+    const struct subproblem subproblem = {.jobs = &first, .job_count = 1, .devices = g->machine->devices + node->first,
+                                          .device_count = t->config.devices};
     bool streamed = t->config.way == SATURN_STREAMED;
     struct plan plan = {0};
     job.minibatches = minibatches;
-    enum status status = part_plan(g->machine->hardware, &job, &part, &t->config.parallel,
-                                   g->machine->hardware->host_bytes.value, streamed ? g->options : &plain, &plan, why);
+    enum status status = subproblem_plan(g->machine->hardware, &job, &subproblem, &t->config.parallel,
+                                         g->machine->hardware->host_bytes.value, streamed ? g->options : &plain, &plan, why);
     if (!status) status = g->clock->time(g->clock->context, &plan, seconds, why);
     plan_release(&plan);
     return status;

@@ -1,7 +1,7 @@
 /*
- * Jobs become groups, each with a list of devices, in the order of the file; each group is planned as a part of
- * its own (planner/strategy/part.h), of one device in the best of several ways (planner/strategy/resident.h), and begins when
- * its devices are free by the clock of these plans. Then they are made one (planner/strategy/compose.h).
+ * Jobs become groups, each with a list of devices, in the order of the file; each group is planned as a subproblem of
+ * its own (planner/strategy/subproblem.h), of one device in the best of several ways (planner/strategy/resident.h), and begins
+ * when its devices are free by the clock of these plans. Then they are made one (planner/strategy/plan_merge.h).
  */
 #include "planner/strategy/reservation.h"
 
@@ -13,15 +13,15 @@
 #include "base/extreme.h"
 #include "base/try.h"
 #include "planner/spill/cut/host_need.h"
-#include "planner/strategy/resident_part.h"
-#include "planner/strategy/compose.h"
-#include "planner/strategy/part.h"
+#include "planner/strategy/resident_subproblem.h"
+#include "planner/strategy/plan_merge.h"
+#include "planner/strategy/subproblem.h"
 
 const char reservation_policy[] = "settled";
 
 struct group {
-    struct part part;
-    uint32_t *jobs; /* what part.jobs is */
+    struct subproblem subproblem;
+    uint32_t *jobs; /* what subproblem.jobs is */
     uint32_t job_count; /* that are there already */
     bool parallel;
     struct plan plan;
@@ -40,7 +40,7 @@ struct reservation_groups {
     uint32_t *left;      /* devices for jobs that name none */
     uint32_t left_count;
     double *free_s;      /* per device */
-    struct part_hosts hosts; /* what is left of their memory */
+    struct subproblem_hosts hosts; /* what is left of their memory */
     struct error *err;
 };
 
@@ -110,9 +110,9 @@ static enum status find_left(struct reservation_groups *g)
 
 /* --- groups --------------------------------------------------------------------------------- */
 
-static bool same_devices(const struct part *part, const uint32_t *devices, uint32_t count)
+static bool same_devices(const struct subproblem *subproblem, const uint32_t *devices, uint32_t count)
 {
-    return part->device_count == count && memcmp(part->devices, devices, count * sizeof *devices) == 0;
+    return subproblem->device_count == count && memcmp(subproblem->devices, devices, count * sizeof *devices) == 0;
 }
 
 /* The last group with one of these devices, if a job that is not parallel can join it. */
@@ -122,7 +122,7 @@ static struct group *group_to_join(struct reservation_groups *g, const uint32_t 
     for (uint32_t i = 0; i < count; i++) last = max_u32(last, g->last_of[devices[i]]);
     if (last == 0) return NULL;
     struct group *group = &g->groups[last - 1];
-    return !group->parallel && same_devices(&group->part, devices, count) ? group : NULL;
+    return !group->parallel && same_devices(&group->subproblem, devices, count) ? group : NULL;
 }
 
 /* In the order in which it names them; borrowed, or the arena's. */
@@ -149,10 +149,10 @@ static enum status find_group(struct reservation_groups *g, uint32_t j)
     if (!group) {
         group = &g->groups[g->count++];
         group->parallel = parallel;
-        group->part = (struct part){.devices = devices, .device_count = count};
+        group->subproblem = (struct subproblem){.devices = devices, .device_count = count};
         for (uint32_t i = 0; i < count; i++) g->last_of[devices[i]] = g->count;
     }
-    group->part.job_count++;
+    group->subproblem.job_count++;
     g->group_of[j] = (uint32_t)(group - g->groups);
     return STATUS_OK;
 }
@@ -161,8 +161,8 @@ static enum status find_group(struct reservation_groups *g, uint32_t j)
 static enum status add_job(struct reservation_groups *g, uint32_t j)
 {
     struct group *group = &g->groups[g->group_of[j]];
-    if (!group->jobs) TRY(ARENA_NEW(&g->arena, group->part.job_count, group->jobs, g->err));
-    group->part.jobs = group->jobs;
+    if (!group->jobs) TRY(ARENA_NEW(&g->arena, group->subproblem.job_count, group->jobs, g->err));
+    group->subproblem.jobs = group->jobs;
     group->jobs[group->job_count++] = j;
     return STATUS_OK;
 }
@@ -194,8 +194,8 @@ static enum status busy_devices(struct reservation_groups *g, uint32_t *busy)
     TRY(ARENA_NEW(&g->arena, g->hardware->device_count, has_jobs, g->err));
     *busy = 0;
     for (uint32_t i = 0; i < g->count; i++)
-        for (uint32_t d = 0; !g->groups[i].parallel && d < g->groups[i].part.device_count; d++) {
-            uint32_t *has = &has_jobs[g->groups[i].part.devices[d]];
+        for (uint32_t d = 0; !g->groups[i].parallel && d < g->groups[i].subproblem.device_count; d++) {
+            uint32_t *has = &has_jobs[g->groups[i].subproblem.devices[d]];
             *busy += *has == 0;
             *has = 1;
         }
@@ -208,8 +208,9 @@ static enum status plan_group(const struct reservation_groups *g, struct group *
     const struct planner_options plain = {.seed = g->options->seed, .activations = PLANNER_AUTO,
                                           .optimizer = PLANNER_AUTO};
     if (group->parallel)
-        return part_plan(g->hardware, g->jobs->jobs, &group->part, NULL, host_bytes, &plain, &group->plan, g->err);
-    return resident_part(g->hardware, g->jobs->jobs, &group->part, company, host_bytes, g->options, &group->plan, g->err);
+        return subproblem_plan(g->hardware, g->jobs->jobs, &group->subproblem, NULL, host_bytes, &plain, &group->plan, g->err);
+    return resident_subproblem_plan(g->hardware, g->jobs->jobs, &group->subproblem, company, host_bytes, g->options,
+                                    &group->plan, g->err);
 }
 
 static enum status plan_groups(struct reservation_groups *g)
@@ -218,18 +219,18 @@ static enum status plan_groups(struct reservation_groups *g)
     TRY(busy_devices(g, &busy));
     const struct resident_company company = resident_company(g->hardware, busy);
     bool turns = host_states_exceed(g->hardware, g->jobs, hardware_host_count(g->hardware));
-    TRY(part_hosts_begin(&g->arena, g->hardware, &g->hosts, g->err));
+    TRY(subproblem_hosts_begin(&g->arena, g->hardware, &g->hosts, g->err));
     for (uint32_t i = 0; i < g->count; i++) {
         struct group *group = &g->groups[i];
-        double left = part_hosts_left(&g->hosts, &group->part);
+        double left = subproblem_hosts_left(&g->hosts, &group->subproblem);
         if (turns && !group->parallel) left /= g->count - i; /* each has its share, in which its jobs take turns */
         TRY(plan_group(g, group, &company, left));
-        TRY(part_hosts_take(&g->hosts, &group->plan, g->err));
-        for (uint32_t d = 0; d < group->part.device_count; d++)
-            if (g->free_s[group->part.devices[d]] > group->begin_s)
-                group->begin_s = g->free_s[group->part.devices[d]];
-        for (uint32_t d = 0; d < group->part.device_count; d++)
-            g->free_s[group->part.devices[d]] = group->begin_s + group->plan.estimated_makespan_s;
+        TRY(subproblem_hosts_reserve(&g->hosts, &group->plan, g->err));
+        for (uint32_t d = 0; d < group->subproblem.device_count; d++)
+            if (g->free_s[group->subproblem.devices[d]] > group->begin_s)
+                group->begin_s = g->free_s[group->subproblem.devices[d]];
+        for (uint32_t d = 0; d < group->subproblem.device_count; d++)
+            g->free_s[group->subproblem.devices[d]] = group->begin_s + group->plan.estimated_makespan_s;
     }
     return STATUS_OK;
 }
@@ -258,28 +259,28 @@ enum status reservation_plan(struct hardware *hardware, struct job_set *jobs, co
                              struct plan *out, struct error *err)
 {
     struct reservation_groups g = {.hardware = hardware, .jobs = jobs, .options = options, .err = err};
-    struct compose_part *parts = NULL;
+    struct merge_subplan *subplans = NULL;
     enum status status = prepare(&g);
     if (!status) {
-        parts = alloc_zeroed(g.count, sizeof *parts);
-        if (!parts) status = error_memory(err, "parts of a plan", g.count * sizeof *parts);
+        subplans = alloc_zeroed(g.count, sizeof *subplans);
+        if (!subplans) status = error_memory(err, "subplans of a plan", g.count * sizeof *subplans);
     }
     if (status) {
         hardware_release(hardware);
         job_set_release(jobs);
     } else {
-        const struct compose_options how = {.policy = reservation_policy, .seed = options->seed};
+        const struct merge_options how = {.policy = reservation_policy, .seed = options->seed};
         for (uint32_t i = 0; i < g.count; i++) {
             const struct group *group = &g.groups[i];
-            parts[i] = (struct compose_part){.plan = &group->plan, .jobs = group->part.jobs,
-                                             .devices = group->part.devices, .follows = PLAN_NONE,
-                                             .begin_s = group->begin_s,
-                                             .end_s = group->begin_s + group->plan.estimated_makespan_s};
+            subplans[i] = (struct merge_subplan){.plan = &group->plan, .jobs = group->subproblem.jobs,
+                                                    .devices = group->subproblem.devices, .follows = PLAN_NONE,
+                                                    .begin_s = group->begin_s,
+                                                    .end_s = group->begin_s + group->plan.estimated_makespan_s};
         }
-        status = plan_compose(hardware, jobs, parts, g.count, &how, out, err);
+        status = plan_merge(hardware, jobs, subplans, g.count, &how, out, err);
     }
     for (uint32_t i = 0; i < g.count; i++) plan_release(&g.groups[i].plan);
-    free(parts);
+    free(subplans);
     arena_release(&g.arena);
     return status;
 }

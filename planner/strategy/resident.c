@@ -1,6 +1,6 @@
 /*
  * What is made without resident placement comes first: its clock is to beat, and its lower bound holds for every plan. Plans of
- * parts are made to be compared and thrown away; equal jobs on equal devices are planned once.
+ * subproblems are made to be compared and thrown away; equal jobs on equal devices are planned once.
  */
 #include "planner/strategy/resident.h"
 
@@ -20,13 +20,13 @@
 #include "planner/strategy/direct.h"
 #include "planner/strategy/reservation.h"
 #include "planner/strategy/resident_divide.h"
-#include "planner/strategy/resident_part.h"
+#include "planner/strategy/resident_subproblem.h"
 
 /* Divisions that are planned where some jobs are left over, of those that are looked at: as many numbers of resident
  * devices, in equal steps. */
 enum { DIVISIONS_MAX = 3, DIVISIONS_SEEN = 64 };
 
-/* A plan of a part has to end that much earlier to be taken. */
+/* A plan of a subproblem has to end that much earlier to be taken. */
 static const double gain_least = 1e-9;
 
 struct resident_search {
@@ -38,17 +38,17 @@ struct resident_search {
     struct resident_times times;
     uint32_t *like;         /* per job: the lowest that takes as long wherever it is */
     uint32_t *kind_device;  /* per kind: the first device; device_count: there is none */
-    struct resident_part *parts; /* of one device, that are planned already */
-    uint32_t *slots;        /* 1 + a part, by hash; (slot_count), a power of two, at most half of them taken */
+    struct resident_timed *timed; /* devices with jobs, that are planned already */
+    uint32_t *slots;        /* 1 + an index of `timed`, by hash; (slot_count), a power of two, at most half of them taken */
     uint32_t slot_count;
-    uint32_t part_count;
+    uint32_t timed_count;
     struct resident_company company;
-    double part_bytes;      /* of host memory, for each part */
+    double subproblem_bytes; /* of host memory, for each subproblem */
     struct error *err;
 };
 
 /* Jobs of one device; what the best plan of these takes. */
-struct resident_part {
+struct resident_timed {
     uint32_t *jobs; /* (count) */
     uint32_t count, kind;
     double estimate_s;
@@ -75,17 +75,18 @@ bool resident_applies(const struct hardware *hardware, const struct job_set *job
     return resident_all_free(jobs) && resident_allowed(options);
 }
 
-/* --- times of parts -------------------------------------------------------------------------- */
+/* --- times of subproblems -------------------------------------------------------------------------- */
 
-/* Seconds of a part's best plan, and what it needs in host memory; infinite: none fits. */
-static enum status time_part(struct resident_search *s, const struct part *part, double *seconds, double *host_bytes)
+/* Seconds of a subproblem's best plan, and what it needs in host memory; infinite: none fits. */
+static enum status time_subproblem(struct resident_search *s, const struct subproblem *subproblem, double *seconds,
+                                   double *host_bytes)
 {
     struct plan plan = {0};
     struct error why = {0};
     *seconds = HUGE_VAL;
     *host_bytes = 0;
-    enum status status = resident_part(s->hardware, s->jobs->jobs, part, &s->company, s->part_bytes,
-                                       s->options, &plan, &why);
+    enum status status = resident_subproblem_plan(s->hardware, s->jobs->jobs, subproblem, &s->company, s->subproblem_bytes,
+                                                  s->options, &plan, &why);
     if (status == STATUS_INFEASIBLE) return STATUS_OK;
     if (status) {
         *s->err = why;
@@ -104,7 +105,7 @@ static uint64_t hash_jobs(const struct resident_search *s, uint32_t kind, const 
     return hash;
 }
 
-static bool same_jobs(const struct resident_search *s, const struct resident_part *a, const uint32_t *jobs, uint32_t count)
+static bool same_jobs(const struct resident_search *s, const struct resident_timed *a, const uint32_t *jobs, uint32_t count)
 {
     if (a->count != count) return false;
     for (uint32_t i = 0; i < count; i++)
@@ -114,21 +115,21 @@ static bool same_jobs(const struct resident_search *s, const struct resident_par
 
 /* Of these jobs, ascending, on one device. */
 static enum status time_device(struct resident_search *s, uint32_t device, const uint32_t *jobs, uint32_t count,
-                               const struct resident_part **out)
+                               const struct resident_timed **out)
 {
     uint32_t kind = s->hardware->devices[device].type;
     uint64_t slot = hash_jobs(s, kind, jobs, count) % s->slot_count;
     for (; s->slots[slot] > 0; slot = (slot + 1) % s->slot_count) {
-        *out = &s->parts[s->slots[slot] - 1];
+        *out = &s->timed[s->slots[slot] - 1];
         if ((*out)->kind == kind && same_jobs(s, *out, jobs, count)) return STATUS_OK;
     }
-    struct resident_part *made = &s->parts[s->part_count];
-    *made = (struct resident_part){.count = count, .kind = kind};
+    struct resident_timed *made = &s->timed[s->timed_count];
+    *made = (struct resident_timed){.count = count, .kind = kind};
     TRY(ARENA_NEW(&s->arena, count, made->jobs, s->err));
     memcpy(made->jobs, jobs, count * sizeof *jobs);
-    const struct part part = {.jobs = jobs, .devices = &device, .job_count = count, .device_count = 1};
-    TRY(time_part(s, &part, &made->estimate_s, &made->host_bytes));
-    s->slots[slot] = ++s->part_count;
+    const struct subproblem subproblem = {.jobs = jobs, .devices = &device, .job_count = count, .device_count = 1};
+    TRY(time_subproblem(s, &subproblem, &made->estimate_s, &made->host_bytes));
+    s->slots[slot] = ++s->timed_count;
     *out = made;
     return STATUS_OK;
 }
@@ -171,13 +172,13 @@ static enum status find_alike(struct resident_search *s)
     return STATUS_OK;
 }
 
-/* What is remembered of devices and of parts: each job alone on each kind; each device of all divisions. */
+/* What is remembered of devices and of subproblems: each job alone on each kind; each device of all divisions. */
 static enum status take_tables(struct resident_search *s)
 {
     uint32_t devices = s->hardware->device_count, kinds = s->hardware->type_count;
-    size_t parts = (size_t)s->jobs->count * kinds + (size_t)(DIVISIONS_MAX + 1) * devices;
-    TRY(ARENA_NEW(&s->arena, parts, s->parts, s->err));
-    for (s->slot_count = 2; s->slot_count < 2 * parts;) s->slot_count *= 2;
+    size_t subproblems = (size_t)s->jobs->count * kinds + (size_t)(DIVISIONS_MAX + 1) * devices;
+    TRY(ARENA_NEW(&s->arena, subproblems, s->timed, s->err));
+    for (s->slot_count = 2; s->slot_count < 2 * subproblems;) s->slot_count *= 2;
     TRY(ARENA_NEW(&s->arena, s->slot_count, s->slots, s->err));
     TRY(ARENA_NEW(&s->arena, kinds, s->kind_device, s->err));
     for (uint32_t k = 0; k < kinds; k++) s->kind_device[k] = devices;
@@ -200,10 +201,10 @@ static enum status time_jobs(struct resident_search *s, bool *fits)
     for (uint32_t j = 0; j < jobs; j++) {
         bool somewhere = false;
         for (uint32_t k = 0; k < kinds; k++) {
-            const struct resident_part *part = NULL;
-            if (s->kind_device[k] < devices) TRY(time_device(s, s->kind_device[k], &j, 1, &part));
-            alone[(size_t)j * kinds + k] = part ? part->estimate_s : HUGE_VAL;
-            somewhere |= part && part->estimate_s < HUGE_VAL;
+            const struct resident_timed *subproblem = NULL;
+            if (s->kind_device[k] < devices) TRY(time_device(s, s->kind_device[k], &j, 1, &subproblem));
+            alone[(size_t)j * kinds + k] = subproblem ? subproblem->estimate_s : HUGE_VAL;
+            somewhere |= subproblem && subproblem->estimate_s < HUGE_VAL;
         }
         *fits &= somewhere;
     }
@@ -233,31 +234,31 @@ static enum status share_out(struct resident_search *s, const uint32_t *device_o
     return STATUS_OK;
 }
 
-/* By the plans of all its parts; infinite where one fits in no way, or host memory does not hold them together. */
+/* By the plans of all its subproblems; infinite where one fits in no way, or host memory does not hold them together. */
 static enum status time_division(struct resident_search *s, const uint32_t *device_of, double *seconds)
 {
     uint32_t devices = s->hardware->device_count, *left, left_devices = 0, count;
-    double host_bytes = 0, part_s, part_bytes;
+    double host_bytes = 0, subproblem_s, subproblem_bytes;
     struct shares shares;
     TRY(share_out(s, device_of, &shares));
     TRY(ARENA_NEW(&s->arena, devices, left, s->err));
     *seconds = 0;
     for (uint32_t d = 0; d < devices; d++) {
-        const struct resident_part *part;
+        const struct resident_timed *subproblem;
         count = shares.begin[d + 1] - shares.begin[d];
         if (count == 0) left[left_devices++] = d;
         if (count == 0) continue;
-        TRY(time_device(s, d, shares.jobs + shares.begin[d], count, &part));
-        *seconds = max_s(*seconds, part->estimate_s);
-        host_bytes += part->host_bytes;
+        TRY(time_device(s, d, shares.jobs + shares.begin[d], count, &subproblem));
+        *seconds = max_s(*seconds, subproblem->estimate_s);
+        host_bytes += subproblem->host_bytes;
     }
     count = shares.begin[devices + 1] - shares.begin[devices];
     if (count > 0) {
-        const struct part rest = {.jobs = shares.jobs + shares.begin[devices], .devices = left, .job_count = count,
-                                  .device_count = left_devices};
-        TRY(time_part(s, &rest, &part_s, &part_bytes));
-        *seconds = max_s(*seconds, part_s);
-        host_bytes += part_bytes;
+        const struct subproblem rest = {.jobs = shares.jobs + shares.begin[devices], .devices = left, .job_count = count,
+                                        .device_count = left_devices};
+        TRY(time_subproblem(s, &rest, &subproblem_s, &subproblem_bytes));
+        *seconds = max_s(*seconds, subproblem_s);
+        host_bytes += subproblem_bytes;
     }
     if (host_bytes > s->hardware->host_bytes.value) *seconds = HUGE_VAL;
     return STATUS_OK;
@@ -343,10 +344,10 @@ static enum status try_policies(struct resident_search *s, struct choice *best)
     TRY(ARENA_NEW(&s->arena, count, devices, s->err));
     for (uint32_t j = 0; j < s->jobs->count; j++) all[j] = j;
     for (uint32_t d = 0; d < count; d++) devices[d] = d;
-    const struct part part = {.jobs = all, .devices = devices, .job_count = s->jobs->count, .device_count = count};
+    const struct subproblem subproblem = {.jobs = all, .devices = devices, .job_count = s->jobs->count, .device_count = count};
     struct planner_options own = *s->options;
     const struct policy *ways[RESIDENT_WAYS_MAX];
-    size_t way_count = resident_ways(s->jobs->jobs, &part, ways);
+    size_t way_count = resident_ways(s->jobs->jobs, &subproblem, ways);
     own.resident = false;
     for (size_t w = 0; w < way_count; w++) {
         const struct policy *policy = ways[w];
@@ -356,8 +357,8 @@ static enum status try_policies(struct resident_search *s, struct choice *best)
         bool on_all = policy->resident && policy->seats_max > 1; /* the others have one device compute at a time */
         if (count > 1 && !on_all) continue;
         own.policy = policy->name;
-        enum status status = part_plan(s->hardware, s->jobs->jobs, &part, NULL, s->hardware->host_bytes.value, &own,
-                                       &plan, &why);
+        enum status status = subproblem_plan(s->hardware, s->jobs->jobs, &subproblem, NULL, s->hardware->host_bytes.value, &own,
+                                             &plan, &why);
         if (status == STATUS_INFEASIBLE) continue;
         if (status) {
             *s->err = why;
@@ -435,7 +436,7 @@ enum status resident_plan(struct hardware *hardware, struct job_set *jobs, const
     struct resident_search s = {.hardware = &out->hardware, .jobs = &out->jobs, .options = options,
                                 .company = resident_company(&out->hardware, busy), .err = err};
     bool turns = host_states_exceed(s.hardware, s.jobs, hardware_host_count(s.hardware));
-    s.part_bytes = s.hardware->host_bytes.value / (turns ? busy : 1);
+    s.subproblem_bytes = s.hardware->host_bytes.value / (turns ? busy : 1);
     struct choice best = {.estimate_s = out->estimated_makespan_s};
     enum status status = choose(&s, &best);
     footprints_destroy(s.footprints);

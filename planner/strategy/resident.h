@@ -4,8 +4,8 @@
  *
  * On one device several policies are possible ways to run the same jobs: one streams them, interleaved; one has
  * them one behind the other, with what fits staying for a job's whole run; others keep all of a job's state on the
- * device, one job at a time or several. A part of one device (planner/strategy/part.h) takes the way that ends first, or
- * one that ends near the lower bound.
+ * device, one job at a time or several. A subproblem of one device (planner/strategy/subproblem.h) takes the way that ends
+ * first, or one that ends near the lower bound.
  *
  * On several devices jobs are placed *resident*: each has one device from its first minibatch to its last, those of a
  * device share it in one of these ways; or some are resident, and the others are streamed over the devices that are
@@ -21,7 +21,7 @@
 #ifndef SPILLWAY_PLANNER_RESIDENT_H
 #define SPILLWAY_PLANNER_RESIDENT_H
 
-#include "planner/strategy/part.h"
+#include "planner/strategy/subproblem.h"
 
 /* Does no job say where or how it runs: named devices, parallelism? */
 bool resident_all_free(const struct job_set *jobs);

@@ -1,5 +1,5 @@
 /*
- * A way to make a plan. A strategy may call those below it (planner.c is above part.c, which is above direct.c), never
+ * A way to make a plan. A strategy may call those below it (planner.c is above subproblem.c, which is above direct.c), never
  * planner_plan().
  */
 #ifndef SPILLWAY_PLANNER_STRATEGY_H

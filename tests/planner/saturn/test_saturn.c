@@ -17,7 +17,7 @@
 #include "base/size.h"
 #include "models/job/learning_rate.h"
 #include "planner/saturn/saturn.h"
-#include "planner/strategy/part.h"
+#include "planner/strategy/subproblem.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_parallel_plan.h"
@@ -135,12 +135,12 @@ static void configurations(void **state)
 static double whole_s(const struct hardware *hardware, const struct job_set *jobs, const struct saturn_time *t)
 {
     const uint32_t devices[] = {0, 1, 2, 3};
-    const struct part part = {.jobs = &t->job, .job_count = 1, .devices = devices, .device_count = t->config.devices};
+    const struct subproblem part = {.jobs = &t->job, .job_count = 1, .devices = devices, .device_count = t->config.devices};
     const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
     struct plan plan = {0};
     struct error err = {0};
     double seconds;
-    if (part_plan(hardware, jobs->jobs, &part, &t->config.parallel, hardware->host_bytes.value, &options, &plan, &err) ||
+    if (subproblem_plan(hardware, jobs->jobs, &part, &t->config.parallel, hardware->host_bytes.value, &options, &plan, &err) ||
         simulated_s(NULL, &plan, &seconds, &err))
         fail_msg("%s", err.text);
     plan_release(&plan);

@@ -20,7 +20,7 @@
 #include "planner/check/plan_check.h"
 #include "planner/check/plan_io.h"
 #include "planner/strategy/reservation.h"
-#include "planner/strategy/part.h"
+#include "planner/strategy/subproblem.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_parallel_plan.h"
@@ -157,16 +157,16 @@ static bool share(const struct plan *plan, uint32_t a, uint32_t b)
 static double alone_s(const struct plan *plan, uint32_t reservation)
 {
     uint32_t jobs[JOBS];
-    struct part part = {.jobs = jobs, .devices = plan_reservation_devices(plan, reservation),
-                        .device_count = plan->reservations[reservation].device_count};
+    struct subproblem subproblem = {.jobs = jobs, .devices = plan_reservation_devices(plan, reservation),
+                                    .device_count = plan->reservations[reservation].device_count};
     struct plan alone = {0};
     struct error err = {0};
     struct trace trace;
     const struct planner_options options = {.activations = 0};
     for (uint32_t j = 0; j < plan->jobs.count; j++)
-        if (plan->job_reservation[j] == reservation) jobs[part.job_count++] = j;
-    if (part_plan(&plan->hardware, plan->jobs.jobs, &part, NULL, plan->hardware.host_bytes.value, &options, &alone,
-                  &err))
+        if (plan->job_reservation[j] == reservation) jobs[subproblem.job_count++] = j;
+    if (subproblem_plan(&plan->hardware, plan->jobs.jobs, &subproblem, NULL, plan->hardware.host_bytes.value, &options, &alone,
+                        &err))
         fail_msg("%s", err.text);
     simulate(&alone, &trace, false);
     double makespan_s = trace.makespan_s;

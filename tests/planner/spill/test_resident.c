@@ -21,7 +21,7 @@
 #include "planner/strategy/reservation.h"
 #include "planner/strategy/planner.h"
 #include "planner/strategy/resident.h"
-#include "planner/strategy/resident_part.h"
+#include "planner/strategy/resident_subproblem.h"
 #include "planner/strategy/resident_divide.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
@@ -392,12 +392,12 @@ static double spilled_s(uint32_t devices, uint32_t busy, double bridge_rate)
     struct plan plan = {0};
     struct error err = {0};
     const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLACE_DEVICE, .resident = true};
-    const struct part part = {.jobs = &job, .devices = &device, .job_count = 1, .device_count = 1};
+    const struct subproblem subproblem = {.jobs = &job, .devices = &device, .job_count = 1, .device_count = 1};
     test_hardware(&hardware, devices, 12000000, bridge_rate);
     for (uint32_t d = 0; d < devices; d++) hardware.devices[d].path[0] = 0; /* all are behind the first link */
     test_profile_jobs(&jobs, 1, LAYERS, 20, equal_layer, NULL);
     const struct resident_company company = resident_company(&hardware, busy);
-    if (resident_part(&hardware, jobs.jobs, &part, &company, 1e12, &options, &plan, &err)) fail_msg("%s", err.text);
+    if (resident_part(&hardware, jobs.jobs, &subproblem, &company, 1e12, &options, &plan, &err)) fail_msg("%s", err.text);
     double seconds = plan.estimated_makespan_s;
     plan_release(&plan);
     hardware_release(&hardware);

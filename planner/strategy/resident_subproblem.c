@@ -1,5 +1,5 @@
-/* See resident_part.h. Plans of a part are made to be compared, and the best is kept. */
-#include "planner/strategy/resident_part.h"
+/* See resident_subproblem.h. Plans of a subproblem are made to be compared, and the best is kept. */
+#include "planner/strategy/resident_subproblem.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -21,10 +21,10 @@ bool resident_allowed(const struct planner_options *o)
            !o->no_double_buffer && !o->no_persistence && o->last == LAST_AUTO;
 }
 
-static bool any_clips(const struct job *jobs, const struct part *part)
+static bool any_clips(const struct job *jobs, const struct subproblem *subproblem)
 {
-    for (uint32_t i = 0; i < part->job_count; i++)
-        if (job_clips(&jobs[part->jobs[i]])) return true;
+    for (uint32_t i = 0; i < subproblem->job_count; i++)
+        if (job_clips(&jobs[subproblem->jobs[i]])) return true;
     return false;
 }
 
@@ -34,29 +34,29 @@ struct resident_company resident_company(const struct hardware *hardware, uint32
 }
 
 /* Other devices copy at the same time, and the host's one processor has no time for all of their optimizers. */
-static struct planner_options options_beside(const struct part *part, bool clips, const struct resident_company *company,
-                                             const struct planner_options *options)
+static struct planner_options options_beside(const struct subproblem *subproblem, bool clips,
+                                             const struct resident_company *company, const struct planner_options *options)
 {
     struct planner_options own = *options;
     own.resident = false;
-    if (company->busy_devices <= part->device_count) return own;
+    if (company->busy_devices <= subproblem->device_count) return own;
     own.contention = company->contention;
     if (own.optimizer == PLANNER_AUTO && !clips) own.optimizer = PLACE_DEVICE;
     return own;
 }
 
-size_t resident_ways(const struct job *jobs, const struct part *part, const struct policy *ways[RESIDENT_WAYS_MAX])
+size_t resident_ways(const struct job *jobs, const struct subproblem *subproblem, const struct policy *ways[RESIDENT_WAYS_MAX])
 {
     static const struct {
         const struct policy *policy;
         bool several; /* only for several jobs */
     } all[RESIDENT_WAYS_MAX] = {{&policy_model_parallel, false}, {&policy_shard_parallel, true}, {NULL, false},
                                 {&policy_spill_sequential, true}};
-    bool clips = any_clips(jobs, part);
+    bool clips = any_clips(jobs, subproblem);
     size_t count = 0;
     for (size_t w = 0; w < ARRAY_COUNT(all); w++) {
         bool stays = all[w].policy && all[w].policy->resident;
-        if ((all[w].several && part->job_count == 1) || (stays && clips)) continue;
+        if ((all[w].several && subproblem->job_count == 1) || (stays && clips)) continue;
         ways[count++] = all[w].policy;
     }
     return count;
@@ -75,11 +75,11 @@ static void keep_earlier(struct plan *trial, struct plan *best, bool *found)
 }
 
 /* The best way on one device, or one near the bound of all. Errors: of streaming where there is none. */
-static enum status best_way(const struct hardware *all, const struct job *from, const struct part *part,
+static enum status best_way(const struct hardware *all, const struct job *from, const struct subproblem *subproblem,
                             double host_bytes, struct planner_options *own, struct plan *out, struct error *err)
 {
     const struct policy *ways[RESIDENT_WAYS_MAX];
-    size_t way_count = resident_ways(from, part, ways);
+    size_t way_count = resident_ways(from, subproblem, ways);
     bool found = false;
     struct error streamed = {0};
     for (size_t w = 0; w < way_count; w++) {
@@ -87,7 +87,7 @@ static enum status best_way(const struct hardware *all, const struct job *from, 
         struct error why = {0};
         if (found && out->estimated_makespan_s <= near_enough * out->lower_bound_s) break;
         own->policy = ways[w] ? ways[w]->name : NULL;
-        enum status status = part_plan(all, from, part, NULL, host_bytes, own, &trial, &why);
+        enum status status = subproblem_plan(all, from, subproblem, NULL, host_bytes, own, &trial, &why);
         if (status == STATUS_OK) keep_earlier(&trial, out, &found);
         if (!ways[w]) streamed = why;
         if (status == STATUS_OK || status == STATUS_INFEASIBLE) continue;
@@ -99,17 +99,17 @@ static enum status best_way(const struct hardware *all, const struct job *from, 
     return found ? STATUS_OK : STATUS_INFEASIBLE;
 }
 
-enum status resident_part(const struct hardware *all, const struct job *from, const struct part *part,
-                          const struct resident_company *company, double host_bytes, const struct planner_options *options,
-                          struct plan *out, struct error *err)
+enum status resident_subproblem_plan(const struct hardware *all, const struct job *from, const struct subproblem *subproblem,
+                                     const struct resident_company *company, double host_bytes,
+                                     const struct planner_options *options, struct plan *out, struct error *err)
 {
-    if (!resident_allowed(options)) return part_plan(all, from, part, NULL, host_bytes, options, out, err);
-    struct planner_options own = options_beside(part, any_clips(from, part), company, options);
-    enum status status = part->device_count > 1 ? part_plan(all, from, part, NULL, host_bytes, &own, out, err)
-                                                : best_way(all, from, part, host_bytes, &own, out, err);
+    if (!resident_allowed(options)) return subproblem_plan(all, from, subproblem, NULL, host_bytes, options, out, err);
+    struct planner_options own = options_beside(subproblem, any_clips(from, subproblem), company, options);
+    enum status status = subproblem->device_count > 1 ? subproblem_plan(all, from, subproblem, NULL, host_bytes, &own, out, err)
+                                                : best_way(all, from, subproblem, host_bytes, &own, out, err);
     if (status != STATUS_INFEASIBLE) return status;
     *err = (struct error){0}; /* the host's processor may have to have optimizers */
     own = *options;
     own.resident = false;
-    return part_plan(all, from, part, NULL, host_bytes, &own, out, err);
+    return subproblem_plan(all, from, subproblem, NULL, host_bytes, &own, out, err);
 }

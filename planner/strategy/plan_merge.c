@@ -1,12 +1,12 @@
 /*
- * Numbers of the parts are translated once, in tables for each part: its buffers, units, slots and gangs. Then
+ * Numbers of the subplans are translated once, in tables for each subplan: its buffers, units, slots and gangs. Then
  * instances are appended in *turns*, each some repetitions of a segment, or one instance, with the time at which it
- * is expected to begin: a part's time is divided among its instances as what they compute, or copy, takes.
+ * is expected to begin: a subplan's time is divided among its instances as what they compute, or copy, takes.
  *
- *     part 0     minibatches 1 2 3 4 5 6 7 8           turns  0 0 0 0 1 1 0 0 ...
- *     part 1                         1 2 3 4
+ *     subplan 0  minibatches 1 2 3 4 5 6 7 8           turns  0 0 0 0 1 1 0 0 ...
+ *     subplan 1                       1 2 3 4
  */
-#include "planner/strategy/compose.h"
+#include "planner/strategy/plan_merge.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -24,47 +24,47 @@
 #include "planner/plan_hosts.h"
 #include "planner/walk/plan_build.h"
 
-enum { TURNS = 16 }; /* that a part takes while others run beside it */
+enum { TURNS = 16 }; /* that a subplan takes while others run beside it */
 static const double shortest_s = 1e-9; /* of an instance, in front of the order */
 
 struct piece {
-    const struct compose_part *part;
+    const struct merge_subplan *subplan;
     const struct plan *plan;
-    uint32_t *buffers, *units, *gangs, *works; /* of the part: theirs in the whole */
+    uint32_t *buffers, *units, *gangs, *works; /* of the subplan: theirs in the whole */
     uint64_t staged_base; /* where its staged buffers begin in the host's arena ... */
     uint64_t range_base;  /* ... and its jobs' ranges of host memory */
     double *unit_s;       /* what an instance of each takes (unit_seconds()) */
     double all_s;         /* all instances, all repetitions */
     bool uses_host;       /* has operations on the host's streams ... */
-    bool one_by_one;      /* ... beside another part that has: its instances take turns one by one */
+    bool one_by_one;      /* ... beside another subplan that has: its instances take turns one by one */
     /* the next turn: */
     double done_s;        /* what instances in front of it take */
     uint32_t segment, repeat, index;
     /* those that wait for it, and for how many devices it waits: */
-    uint32_t *next_on;    /* per device: the next part that has it, or PLAN_NONE */
-    uint32_t follower, next_follower; /* the first part that follows this one; the next that follows the same */
-    uint32_t waits;       /* devices that an earlier part has, and the part that it follows */
+    uint32_t *next_on;    /* per device: the next subplan that has it, or PLAN_NONE */
+    uint32_t follower, next_follower; /* the first subplan that follows this one; the next that follows the same */
+    uint32_t waits;       /* devices that an earlier subplan has, and the subplan that it follows */
 };
 
-struct composition {
+struct merge {
     struct plan_builder *builder;
     struct plan *whole;
     struct piece *pieces;
     uint32_t count;
-    struct tournament next_s; /* per part: when its next turn is expected to begin; HUGE_VAL: it waits, or is written */
+    struct tournament next_s; /* per subplan: when its next turn is expected to begin; HUGE_VAL: it waits, or is written */
     struct arena scratch;
     struct error *err;
 };
 
 /* --- numbers -------------------------------------------------------------------------------- */
 
-static enum status take_table(struct composition *c, size_t count, uint32_t **out)
+static enum status take_table(struct merge *c, size_t count, uint32_t **out)
 {
     TRY(ARENA_NEW(&c->scratch, count, *out, c->err));
     return STATUS_OK;
 }
 
-static enum status number_tables(struct composition *c, struct piece *p)
+static enum status number_tables(struct merge *c, struct piece *p)
 {
     const struct plan *plan = p->plan;
     TRY(take_table(c, plan->buffer_count, &p->buffers));
@@ -72,7 +72,7 @@ static enum status number_tables(struct composition *c, struct piece *p)
     TRY(take_table(c, plan->unit_count, &p->units));
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         struct plan_buffer buffer = plan->buffers[b];
-        buffer.job = p->part->jobs[buffer.job];
+        buffer.job = p->subplan->jobs[buffer.job];
         p->buffers[b] = plan_builder_buffer(c->builder, &buffer);
     }
     for (uint32_t w = 0; w < plan->work_count; w++) {
@@ -82,7 +82,7 @@ static enum status number_tables(struct composition *c, struct piece *p)
     return STATUS_OK;
 }
 
-static enum status number_gangs(struct composition *c, struct piece *p)
+static enum status number_gangs(struct merge *c, struct piece *p)
 {
     TRY(take_table(c, p->plan->gang_count, &p->gangs));
     for (uint32_t g = 0; g < p->plan->gang_count; g++) {
@@ -90,13 +90,13 @@ static enum status number_gangs(struct composition *c, struct piece *p)
         uint32_t *devices;
         TRY(take_table(c, plan_gang_size(gang), &devices));
         for (uint32_t i = 0; i < plan_gang_size(gang); i++)
-            devices[i] = p->part->devices[p->plan->gang_devices[gang->first + i]];
+            devices[i] = p->subplan->devices[p->plan->gang_devices[gang->first + i]];
         p->gangs[g] = plan_builder_gang(c->builder, gang->extents, devices);
     }
     return STATUS_OK;
 }
 
-static void write_op(struct composition *c, const struct piece *p, const struct plan_op *op,
+static void write_op(struct merge *c, const struct piece *p, const struct plan_op *op,
                      struct plan_access *accesses)
 {
     struct plan_op own = *op;
@@ -109,7 +109,7 @@ static void write_op(struct composition *c, const struct piece *p, const struct 
     plan_builder_op(c->builder, &own, accesses, op->access_count, NULL, 0);
 }
 
-static enum status number_units(struct composition *c, struct piece *p)
+static enum status number_units(struct merge *c, struct piece *p)
 {
     const struct plan *plan = p->plan;
     struct plan_access *accesses;
@@ -121,7 +121,7 @@ static enum status number_units(struct composition *c, struct piece *p)
     TRY(ARENA_NEW(&c->scratch, most, accesses, c->err));
     for (uint32_t u = 0; u < plan->unit_count; u++) {
         const struct plan_unit *unit = &plan->units[u];
-        plan_builder_unit_begin(c->builder, p->part->jobs[unit->job], unit->shard, (enum plan_pass)unit->pass,
+        plan_builder_unit_begin(c->builder, p->subplan->jobs[unit->job], unit->shard, (enum plan_pass)unit->pass,
                                 unit->ends_minibatch);
         for (uint32_t o = 0; o < unit->op_count; o++) write_op(c, p, &plan->ops[unit->first_op + o], accesses);
         p->units[u] = plan_builder_unit_end(c->builder);
@@ -131,8 +131,8 @@ static enum status number_units(struct composition *c, struct piece *p)
 
 /* --- jobs and reservations ------------------------------------------------------------------------ */
 
-/* Shards are numbered job by job, whichever part has them. */
-static enum status take_jobs(struct composition *c)
+/* Shards are numbered job by job, whichever subplan has them. */
+static enum status take_jobs(struct merge *c)
 {
     struct plan *whole = c->whole;
     uint32_t *piece_of, *job_in;
@@ -140,25 +140,25 @@ static enum status take_jobs(struct composition *c)
     TRY(take_table(c, whole->jobs.count, &job_in));
     for (uint32_t i = 0; i < c->count; i++)
         for (uint32_t k = 0; k < c->pieces[i].plan->jobs.count; k++) {
-            uint32_t j = c->pieces[i].part->jobs[k];
+            uint32_t j = c->pieces[i].subplan->jobs[k];
             piece_of[j] = i;
             job_in[j] = k;
         }
     for (uint32_t j = 0; j < whole->jobs.count; j++) {
-        const struct plan *part = c->pieces[piece_of[j]].plan;
+        const struct plan *subplan = c->pieces[piece_of[j]].plan;
         uint32_t k = job_in[j];
-        whole->jobs.jobs[j].parallel = part->jobs.jobs[k].parallel;
-        whole->job_activations[j] = part->job_activations[k];
+        whole->jobs.jobs[j].parallel = subplan->jobs.jobs[k].parallel;
+        whole->job_activations[j] = subplan->job_activations[k];
         whole->job_reservation[j] = piece_of[j];
-        for (uint32_t s = part->job_first_shard[k]; s < part->job_first_shard[k + 1]; s++)
-            plan_builder_shard(c->builder, j, part->shards[s].first_layer, part->shards[s].layer_count,
-                               part->shards[s].inputs_only);
+        for (uint32_t s = subplan->job_first_shard[k]; s < subplan->job_first_shard[k + 1]; s++)
+            plan_builder_shard(c->builder, j, subplan->shards[s].first_layer, subplan->shards[s].layer_count,
+                               subplan->shards[s].inputs_only);
     }
     return STATUS_OK;
 }
 
-/* Where some part's jobs take turns in host memory. */
-static enum status take_ranges(struct composition *c)
+/* Where some subplan's jobs take turns in host memory. */
+static enum status take_ranges(struct merge *c)
 {
     struct plan *whole = c->whole;
     bool any = false;
@@ -168,14 +168,14 @@ static enum status take_ranges(struct composition *c)
     for (uint32_t i = 0; i < c->count; i++)
         for (uint32_t k = 0; k < c->pieces[i].plan->jobs.count; k++) {
             if (!plan_has_range(c->pieces[i].plan, k)) continue;
-            struct plan_host_range *range = &whole->host_ranges[c->pieces[i].part->jobs[k]];
+            struct plan_host_range *range = &whole->host_ranges[c->pieces[i].subplan->jobs[k]];
             *range = c->pieces[i].plan->host_ranges[k];
             range->offset_bytes += c->pieces[i].range_base;
         }
     return STATUS_OK;
 }
 
-static enum status take_reservations(struct composition *c)
+static enum status take_reservations(struct merge *c)
 {
     struct plan *whole = c->whole;
     size_t entries = 0;
@@ -184,14 +184,16 @@ static enum status take_reservations(struct composition *c)
     TRY(ARENA_NEW(&whole->arena, entries, whole->reservation_devices, c->err));
     TRY(ARENA_NEW(&whole->arena, whole->jobs.count, whole->job_reservation, c->err));
     for (uint32_t i = 0; i < c->count; i++) {
-        const struct compose_part *part = c->pieces[i].part;
+        const struct merge_subplan *subplan = c->pieces[i].subplan;
         struct plan_reservation *reservation = &whole->reservations[whole->reservation_count++];
         *reservation = (struct plan_reservation){.first_device = whole->reservation_device_count,
-                                                 .device_count = part->plan->hardware.device_count,
-                                                 .follows = part->follows, .begin_s = part->begin_s, .end_s = part->end_s,
-                                                 .restart_s = part->restart_s};
+                                                 .device_count = subplan->plan->hardware.device_count,
+                                                 .follows = subplan->follows,
+                                                 .begin_s = subplan->begin_s,
+                                                 .end_s = subplan->end_s,
+                                                 .restart_s = subplan->restart_s};
         for (uint32_t d = 0; d < reservation->device_count; d++)
-            whole->reservation_devices[whole->reservation_device_count++] = part->devices[d];
+            whole->reservation_devices[whole->reservation_device_count++] = subplan->devices[d];
     }
     return STATUS_OK;
 }
@@ -219,13 +221,13 @@ static double unit_seconds(const struct plan *plan, const struct hardware *hardw
 static uint32_t device_of(const struct piece *p, const struct plan_instance *instance)
 {
     const struct plan *plan = p->plan;
-    return p->part->devices[instance->gang == PLAN_NONE ? instance->device
-                                                        : plan->gang_devices[plan->gangs[instance->gang].first]];
+    return p->subplan->devices[instance->gang == PLAN_NONE ? instance->device
+                                                           : plan->gang_devices[plan->gangs[instance->gang].first]];
 }
 
-/* How the part's time is divided among its instances: jobs of different sizes take turns, or follow each other, and
+/* How the subplan's time is divided among its instances: jobs of different sizes take turns, or follow each other, and
  * where each is when decides what the host's streams do next. */
-static enum status time_instances(struct composition *c, struct piece *p)
+static enum status time_instances(struct merge *c, struct piece *p)
 {
     const struct plan *plan = p->plan;
     TRY(ARENA_NEW(&c->scratch, plan->unit_count, p->unit_s, c->err));
@@ -260,9 +262,9 @@ static uint32_t count_below(const double *sorted, uint32_t count, double limit, 
     return begin;
 }
 
-/* Those that begin before a part ends, but for those that have ended when it begins, are beside it; itself included,
+/* Those that begin before a subplan ends, but for those that have ended when it begins, are beside it; itself included,
  * unless it takes no time. */
-static enum status choose_turns(struct composition *c)
+static enum status choose_turns(struct merge *c)
 {
     double *begins, *ends;
     uint32_t users = 0;
@@ -271,16 +273,16 @@ static enum status choose_turns(struct composition *c)
     for (uint32_t i = 0; i < c->count; i++) {
         const struct piece *p = &c->pieces[i];
         TRY(time_instances(c, &c->pieces[i]));
-        if (!p->uses_host || p->part->begin_s >= p->part->end_s) continue;
-        begins[users] = p->part->begin_s;
-        ends[users++] = p->part->end_s;
+        if (!p->uses_host || p->subplan->begin_s >= p->subplan->end_s) continue;
+        begins[users] = p->subplan->begin_s;
+        ends[users++] = p->subplan->end_s;
     }
     qsort(begins, users, sizeof *begins, compare_seconds);
     qsort(ends, users, sizeof *ends, compare_seconds);
     for (uint32_t i = 0; i < c->count; i++) {
-        const struct compose_part *part = c->pieces[i].part;
-        if (!c->pieces[i].uses_host || part->begin_s >= part->end_s) continue;
-        uint32_t beside = count_below(begins, users, part->end_s, false) - count_below(ends, users, part->begin_s, true);
+        const struct merge_subplan *subplan = c->pieces[i].subplan;
+        if (!c->pieces[i].uses_host || subplan->begin_s >= subplan->end_s) continue;
+        uint32_t beside = count_below(begins, users, subplan->end_s, false) - count_below(ends, users, subplan->begin_s, true);
         c->pieces[i].one_by_one = beside > 1;
     }
     return STATUS_OK;
@@ -293,10 +295,10 @@ static bool is_written(const struct piece *p)
 
 static double next_s(const struct piece *p)
 {
-    return p->part->begin_s + p->done_s / p->all_s * (p->part->end_s - p->part->begin_s);
+    return p->subplan->begin_s + p->done_s / p->all_s * (p->subplan->end_s - p->subplan->begin_s);
 }
 
-static void write_instance(struct composition *c, const struct piece *p, const struct plan_instance *instance,
+static void write_instance(struct merge *c, const struct piece *p, const struct plan_instance *instance,
                            uint32_t *slots)
 {
     const struct plan_unit *unit = &p->plan->units[instance->unit];
@@ -312,14 +314,14 @@ static void write_instance(struct composition *c, const struct piece *p, const s
     if (instance->gang != PLAN_NONE)
         plan_builder_gang_instance(c->builder, p->units[instance->unit], p->gangs[instance->gang], slots, at);
     else
-        plan_builder_instance(c->builder, p->units[instance->unit], p->part->devices[instance->device], slots, at);
+        plan_builder_instance(c->builder, p->units[instance->unit], p->subplan->devices[instance->device], slots, at);
     if (instance->peer == PLAN_NONE) return;
     plan_builder_peer(c->builder, instance->gang != PLAN_NONE ? p->gangs[instance->peer]
-                                                              : p->part->devices[instance->peer]);
+                                                              : p->subplan->devices[instance->peer]);
 }
 
 /* One instance; those that follow each other are a segment. */
-static void write_single(struct composition *c, struct piece *p, uint32_t *slots)
+static void write_single(struct merge *c, struct piece *p, uint32_t *slots)
 {
     const struct plan_segment *segment = &p->plan->segments[p->segment];
     const struct plan_instance *instance = &p->plan->instances[segment->first_instance + p->index];
@@ -332,8 +334,8 @@ static void write_single(struct composition *c, struct piece *p, uint32_t *slots
     p->segment++;
 }
 
-/* A part of a segment's repetitions. */
-static void write_turn(struct composition *c, struct piece *p, uint32_t *slots)
+/* Some of a segment's repetitions. */
+static void write_turn(struct merge *c, struct piece *p, uint32_t *slots)
 {
     const struct plan_segment *segment = &p->plan->segments[p->segment];
     uint32_t repeats = (segment->repeat_count + TURNS - 1) / TURNS;
@@ -351,33 +353,33 @@ static void write_turn(struct composition *c, struct piece *p, uint32_t *slots)
     p->segment++;
 }
 
-static void offer(struct composition *c, uint32_t index);
+static void offer(struct merge *c, uint32_t index);
 
-static void stop_waiting(struct composition *c, uint32_t index)
+static void stop_waiting(struct merge *c, uint32_t index)
 {
     if (--c->pieces[index].waits == 0) offer(c, index);
 }
 
-static void end_piece(struct composition *c, const struct piece *p)
+static void end_piece(struct merge *c, const struct piece *p)
 {
     for (uint32_t d = 0; d < p->plan->hardware.device_count; d++)
         if (p->next_on[d] != PLAN_NONE) stop_waiting(c, p->next_on[d]);
     for (uint32_t f = p->follower; f != PLAN_NONE; f = c->pieces[f].next_follower) stop_waiting(c, f);
 }
 
-/* The part may begin, goes on, or is written. */
-static void offer(struct composition *c, uint32_t index)
+/* The subplan may begin, goes on, or is written. */
+static void offer(struct merge *c, uint32_t index)
 {
     struct piece *p = &c->pieces[index];
     tournament_set(&c->next_s, index, is_written(p) ? HUGE_VAL : next_s(p));
     if (is_written(p)) end_piece(c, p);
 }
 
-/* A part begins when those are written that it follows, or that have one of its devices before it. */
-static enum status line_up(struct composition *c)
+/* A subplan begins when those are written that it follows, or that have one of its devices before it. */
+static enum status line_up(struct merge *c)
 {
     uint32_t *last_on;
-    TRY(take_table(c, c->whole->hardware.device_count, &last_on)); /* 1 + a part */
+    TRY(take_table(c, c->whole->hardware.device_count, &last_on)); /* 1 + a subplan */
     TRY(tournament_create(&c->scratch, c->count, HUGE_VAL, &c->next_s, c->err));
     for (uint32_t i = 0; i < c->count; i++) c->pieces[i].follower = c->pieces[i].next_follower = PLAN_NONE;
     for (uint32_t i = c->count; i-- > 0;) {
@@ -385,14 +387,14 @@ static enum status line_up(struct composition *c)
         uint32_t devices = p->plan->hardware.device_count;
         TRY(take_table(c, devices, &p->next_on));
         for (uint32_t d = 0; d < devices; d++) {
-            uint32_t *last = &last_on[p->part->devices[d]];
+            uint32_t *last = &last_on[p->subplan->devices[d]];
             p->next_on[d] = *last > 0 ? *last - 1 : PLAN_NONE;
             if (*last > 0) c->pieces[*last - 1].waits++;
             *last = i + 1;
         }
-        if (p->part->follows == PLAN_NONE) continue;
-        p->next_follower = c->pieces[p->part->follows].follower;
-        c->pieces[p->part->follows].follower = i;
+        if (p->subplan->follows == PLAN_NONE) continue;
+        p->next_follower = c->pieces[p->subplan->follows].follower;
+        c->pieces[p->subplan->follows].follower = i;
         p->waits++;
     }
     for (uint32_t i = 0; i < c->count; i++)
@@ -400,7 +402,7 @@ static enum status line_up(struct composition *c)
     return STATUS_OK;
 }
 
-static enum status write_order(struct composition *c)
+static enum status write_order(struct merge *c)
 {
     uint32_t most = 1, *slots;
     for (uint32_t i = 0; i < c->count; i++)
@@ -420,7 +422,7 @@ static enum status write_order(struct composition *c)
 
 /* --- estimate and bound --------------------------------------------------------------------- */
 
-/* What the devices of a part compute, without anything beside. */
+/* What the devices of a subplan compute, without anything beside. */
 static void add_computing(const struct piece *p, const struct hardware *hardware, double *busy_s)
 {
     const struct plan *plan = p->plan;
@@ -430,13 +432,13 @@ static void add_computing(const struct piece *p, const struct hardware *hardware
             const struct plan_unit *unit = &plan->units[instance->unit];
             const struct plan_gang *gang = instance->gang == PLAN_NONE ? NULL : &plan->gangs[instance->gang];
             for (uint32_t m = 0; m < (gang ? plan_gang_size(gang) : 1); m++) {
-                uint32_t device = p->part->devices[gang ? plan->gang_devices[gang->first + m] : instance->device];
+                uint32_t device = p->subplan->devices[gang ? plan->gang_devices[gang->first + m] : instance->device];
                 busy_s[device] += plan->segments[s].repeat_count * unit_seconds(plan, hardware, unit, device, false);
             }
         }
 }
 
-static enum status describe(struct composition *c, const struct compose_options *options)
+static enum status describe(struct merge *c, const struct merge_options *options)
 {
     struct plan *whole = c->whole;
     char text[384], seconds[QUANTITY_TEXT_BYTES];
@@ -447,7 +449,7 @@ static enum status describe(struct composition *c, const struct compose_options 
     for (uint32_t i = 0; i < c->count; i++) {
         const struct piece *p = &c->pieces[i];
         add_computing(p, &whole->hardware, busy_s);
-        if (p->part->end_s > whole->estimated_makespan_s) whole->estimated_makespan_s = p->part->end_s;
+        if (p->subplan->end_s > whole->estimated_makespan_s) whole->estimated_makespan_s = p->subplan->end_s;
         if (!longest || p->plan->lower_bound_s > longest->plan->lower_bound_s) longest = p;
     }
     for (uint32_t d = 1; d < whole->hardware.device_count; d++)
@@ -461,7 +463,7 @@ static enum status describe(struct composition *c, const struct compose_options 
         whole->lower_bound_s = longest->plan->lower_bound_s;
         whole->bound_kind = longest->plan->bound_kind;
         snprintf(text, sizeof text, "%s and what shares its devices: %.200s",
-                 whole->jobs.jobs[longest->part->jobs[0]].name, longest->plan->bound_text);
+                 whole->jobs.jobs[longest->subplan->jobs[0]].name, longest->plan->bound_text);
     }
     if (whole->estimated_makespan_s < whole->lower_bound_s) whole->estimated_makespan_s = whole->lower_bound_s;
     whole->seed = options->seed;
@@ -472,20 +474,20 @@ static enum status describe(struct composition *c, const struct compose_options 
 
 /* --- the whole ------------------------------------------------------------------------------ */
 
-/* `bytes` behind those of earlier parts on the hosts that the part is on. */
-static uint64_t base_of(const struct composition *c, const struct compose_part *part, uint64_t bytes, uint64_t *staged)
+/* `bytes` behind those of earlier subplans on the hosts that the subplan is on. */
+static uint64_t base_of(const struct merge *c, const struct merge_subplan *subplan, uint64_t bytes, uint64_t *staged)
 {
     const struct hardware_device *devices = c->whole->hardware.devices;
     uint64_t base = 0;
-    uint32_t count = part->plan->hardware.device_count;
+    uint32_t count = subplan->plan->hardware.device_count;
     for (uint32_t d = 0; d < count; d++)
-        if (staged[devices[part->devices[d]].host] > base) base = staged[devices[part->devices[d]].host];
-    for (uint32_t d = 0; d < count; d++) staged[devices[part->devices[d]].host] = base + bytes;
+        if (staged[devices[subplan->devices[d]].host] > base) base = staged[devices[subplan->devices[d]].host];
+    for (uint32_t d = 0; d < count; d++) staged[devices[subplan->devices[d]].host] = base + bytes;
     return base;
 }
 
-static enum status compose(struct composition *c, const struct compose_part *parts,
-                           const struct compose_options *options)
+static enum status merge(struct merge *c, const struct merge_subplan *subplans,
+                         const struct merge_options *options)
 {
     uint64_t *staged;
     TRY(ARENA_NEW(&c->scratch, hardware_host_count(&c->whole->hardware), staged, c->err));
@@ -493,12 +495,12 @@ static enum status compose(struct composition *c, const struct compose_part *par
     TRY(ARENA_NEW(&c->scratch, hardware_host_count(&c->whole->hardware), ranges, c->err));
     TRY(ARENA_NEW(&c->scratch, c->count, c->pieces, c->err));
     for (uint32_t i = 0; i < c->count; i++) {
-        c->pieces[i].part = &parts[i];
-        c->pieces[i].plan = parts[i].plan;
-        uint64_t bytes = size_align(plan_staged_bytes(parts[i].plan), MEMORY_ALIGNMENT);
-        c->pieces[i].staged_base = base_of(c, &parts[i], bytes, staged);
-        bytes = size_align(plan_ranges_bytes(parts[i].plan), PLAN_HOST_ALIGNMENT);
-        c->pieces[i].range_base = base_of(c, &parts[i], bytes, ranges);
+        c->pieces[i].subplan = &subplans[i];
+        c->pieces[i].plan = subplans[i].plan;
+        uint64_t bytes = size_align(plan_staged_bytes(subplans[i].plan), MEMORY_ALIGNMENT);
+        c->pieces[i].staged_base = base_of(c, &subplans[i], bytes, staged);
+        bytes = size_align(plan_ranges_bytes(subplans[i].plan), PLAN_HOST_ALIGNMENT);
+        c->pieces[i].range_base = base_of(c, &subplans[i], bytes, ranges);
     }
     TRY(take_reservations(c));
     TRY(take_jobs(c));
@@ -513,15 +515,15 @@ static enum status compose(struct composition *c, const struct compose_part *par
     return describe(c, options);
 }
 
-enum status plan_compose(struct hardware *hardware, struct job_set *jobs, const struct compose_part *parts,
-                         uint32_t part_count, const struct compose_options *options, struct plan *out,
-                         struct error *err)
+enum status plan_merge(struct hardware *hardware, struct job_set *jobs, const struct merge_subplan *subplans,
+                       uint32_t subplan_count, const struct merge_options *options, struct plan *out,
+                       struct error *err)
 {
-    struct composition c = {.count = part_count, .err = err};
-    assert(part_count > 0);
+    struct merge c = {.count = subplan_count, .err = err};
+    assert(subplan_count > 0);
     TRY(plan_builder_create(hardware, jobs, &c.builder, err));
     c.whole = plan_builder_plan(c.builder);
-    enum status status = compose(&c, parts, options);
+    enum status status = merge(&c, subplans, options);
     if (!status) status = plan_builder_finish(c.builder, out, err);
     if (!status) status = plan_host_fits(out, err);
     if (!status && plan_check(out, err)) status = error_add(err, "the planner made a plan that is wrong");

@@ -1,0 +1,32 @@
+/* Jobs of one device or of a few: streamed, resident, or in between, the way that ends first. */
+#ifndef SPILLWAY_PLANNER_RESIDENT_SUBPROBLEM_H
+#define SPILLWAY_PLANNER_RESIDENT_SUBPROBLEM_H
+
+#include "planner/policy/policies.h"
+#include "planner/strategy/subproblem.h"
+
+/* True when the options leave open how states stay on devices. */
+bool resident_allowed(const struct planner_options *options);
+
+struct resident_company {
+    uint32_t busy_devices; /* devices that work at the same time */
+    double contention;     /* by how much copies take longer for that (planner_options.contention) */
+};
+struct resident_company resident_company(const struct hardware *hardware, uint32_t busy_devices);
+
+enum { RESIDENT_WAYS_MAX = 4 };
+
+/* Sets the policies by which the subproblem's jobs can run on a device, in the order in which they are tried; NULL means
+ * streamed. Jobs that clip need the host's processor, so their states do not stay on a device. Returns their number. */
+size_t resident_ways(const struct job *jobs, const struct subproblem *subproblem, const struct policy *ways[RESIDENT_WAYS_MAX]);
+
+/*
+ * As subproblem_plan() of a subproblem whose jobs are not parallel; of one device, in one of these ways, if the options leave
+ * that open. `company` is that of the whole machine.
+ */
+MUST_CHECK enum status resident_subproblem_plan(const struct hardware *all, const struct job *from,
+                                                const struct subproblem *subproblem, const struct resident_company *company,
+                                                double host_bytes, const struct planner_options *options, struct plan *out,
+                                                struct error *err);
+
+#endif

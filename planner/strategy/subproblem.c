@@ -1,0 +1,93 @@
+/* See subproblem.h. */
+#include "planner/strategy/subproblem.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/try.h"
+#include "planner/strategy/direct.h"
+
+enum status subproblem_hosts_begin(struct arena *arena, const struct hardware *hardware, struct subproblem_hosts *out,
+                                   struct error *err)
+{
+    uint32_t hosts = hardware_host_count(hardware);
+    *out = (struct subproblem_hosts){.hardware = hardware};
+    TRY(ARENA_NEW(arena, hosts, out->left_bytes, err));
+    TRY(ARENA_NEW(arena, hosts, out->uses, err));
+    for (uint32_t h = 0; h < hosts; h++) out->left_bytes[h] = hardware_of_host(hardware, hardware->host_bytes.value);
+    return STATUS_OK;
+}
+
+double subproblem_hosts_left(const struct subproblem_hosts *hosts, const struct subproblem *subproblem)
+{
+    double least = HUGE_VAL;
+    for (uint32_t i = 0; i < subproblem->device_count; i++)
+        least = fmin(least, hosts->left_bytes[hosts->hardware->devices[subproblem->devices[i]].host]);
+    return least * hardware_host_count(hosts->hardware);
+}
+
+enum status subproblem_hosts_reserve(struct subproblem_hosts *hosts, const struct plan *plan, struct error *err)
+{
+    TRY(plan_host_uses(plan, hosts->uses, err));
+    for (uint32_t h = 0; h < hardware_host_count(hosts->hardware); h++)
+        hosts->left_bytes[h] -= (double)hosts->uses[h].memory_bytes;
+    return STATUS_OK;
+}
+
+static enum status take_devices(const struct hardware *all, const struct subproblem *subproblem, double host_bytes,
+                                struct hardware *out, struct error *err)
+{
+    *out = *all;
+    out->arena = (struct arena){0};
+    TRY(ARENA_NEW(&out->arena, subproblem->device_count, out->devices, err));
+    out->device_count = subproblem->device_count;
+    out->host_bytes.value = host_bytes;
+    for (uint32_t i = 0; i < subproblem->device_count; i++) out->devices[i] = all->devices[subproblem->devices[i]];
+    hardware_note_p2p(out);
+    return STATUS_OK;
+}
+
+static enum status take_jobs(const struct job *from, const struct subproblem *subproblem, const struct parallel *how,
+                             struct job_set *out, struct error *err)
+{
+    TRY(ARENA_NEW(&out->arena, subproblem->job_count, out->jobs, err));
+    out->count = subproblem->job_count;
+    for (uint32_t i = 0; i < subproblem->job_count; i++) {
+        struct job *job = &out->jobs[i];
+        *job = from[subproblem->jobs[i]];
+        if (how) job->parallel = *how;
+        job->parallel.first_device = 0;
+        job->devices = NULL;
+        job->device_count = 0;
+    }
+    return STATUS_OK;
+}
+
+/* "devices 4, 5, 7"; more than a few end in "...". */
+static void devices_text(const struct subproblem *subproblem, char *text, size_t bytes)
+{
+    enum { SHOWN = 8 };
+    size_t used = (size_t)snprintf(text, bytes, subproblem->device_count == 1 ? "device" : "devices");
+    for (uint32_t i = 0; i < subproblem->device_count && i < SHOWN; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s %u", i > 0 ? "," : "", subproblem->devices[i]);
+    if (subproblem->device_count > SHOWN) snprintf(text + used, bytes - used, ", ...");
+}
+
+enum status subproblem_plan(const struct hardware *all, const struct job *from, const struct subproblem *subproblem,
+                            const struct parallel *how, double host_bytes, const struct planner_options *options,
+                            struct plan *out, struct error *err)
+{
+    struct hardware hardware = {0};
+    struct job_set jobs = {0};
+    char text[128];
+    enum status status = take_devices(all, subproblem, host_bytes, &hardware, err);
+    if (!status) status = take_jobs(from, subproblem, how, &jobs, err);
+    if (status) {
+        hardware_release(&hardware);
+        job_set_release(&jobs);
+        return status;
+    }
+    status = direct_plan(&hardware, &jobs, options, out, err);
+    devices_text(subproblem, text, sizeof text);
+    return status ? error_add(err, "on %s, counted from 0", text) : STATUS_OK;
+}
