@@ -1,14 +1,13 @@
 /*
  * The table of verbs, finding one, and running it.
  *
- * A verb with actions ("models list", "models show") has one row per action, each with its own
- * options; the words of the command line are matched against the rows, first word first, so that
- * `spillway modles show` and `spillway models shwo` each get a suggestion of the right kind.
+ * A verb with actions ("models list", "models show") has one row per action, each with its own options. The words of
+ * the command line are compared with the rows from the first word on, so `spillway modles show` and `spillway models
+ * shwo` each get a suitable suggestion.
  *
- * The tables of options live on the stacks of the verbs, because they point at the variables that
- * they fill. Whoever wants to see a table without running the verb (help, completion, the check of
- * the man pages) calls the verb with cli->look set; cli_parse() then hands the table over and tells
- * the verb to go no further.
+ * The tables of options are on the stacks of the verbs, because they point to the variables that they fill. To read a
+ * table without running the verb (for help, completion and the check of the man pages), set cli->look and call the
+ * verb; cli_parse() then passes the table on and ends the verb.
  */
 #include "cli/common/cli.h"
 
@@ -87,7 +86,7 @@ const char *const cli_dispatches[] = {"plan", "live", NULL};
 
 /* --- finding the verb ------------------------------------------------------------------------ */
 
-/* The names (name NULL) or the actions of `name`, each once. */
+/* Lists the names (name NULL) or the actions of `name`, without duplicates. */
 static size_t list_words(const char *name, const char *words[VERBS_MAX])
 {
     size_t count = 0;
@@ -99,7 +98,7 @@ static size_t list_words(const char *name, const char *words[VERBS_MAX])
     return count;
 }
 
-/* `what` is "unknown verb" or the like, in front of the word. */
+/* Reports an unknown word; `what` is "unknown verb" or similar. */
 static enum status unknown_word(const char *what, const char *word, const char *const *words,
                                 size_t count, struct error *err)
 {
@@ -149,7 +148,7 @@ const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYT
     return buffer;
 }
 
-/* --- running and looking --------------------------------------------------------------------- */
+/* --- running and looking at tables ----------------------------------------------------------- */
 
 static bool is_help(const char *word)
 {
@@ -158,7 +157,7 @@ static bool is_help(const char *word)
 
 static enum status run_verb(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    int used = cli->verb->action ? 1 : 0; /* words before the verb's last one */
+    int used = cli->verb->action ? 1 : 0; /* words before the verb's last word */
     outputs_begin();
     enum status status = cli->verb->run(cli, argc - used, argv + used, err);
     status = cli_document_end(cli, status, err);
@@ -166,7 +165,7 @@ static enum status run_verb(struct cli *cli, int argc, char **argv, struct error
     return status;
 }
 
-/* A command line of the last release: the one that replaces it, with a warning that says so. */
+/* Runs a command line in the form of the last release: the new form, with a warning. */
 static enum status run_old(struct cli *cli, struct cli_old_spelling *old, struct error *err)
 {
     cli->argc = old->count;
@@ -227,7 +226,7 @@ enum status cli_dispatch(int argc, char **argv, FILE *out, struct error *err)
 {
     struct cli cli = {.out = out, .argc = argc, .argv = argv, .begin_document = cli_document_begin};
     enum status status = dispatch(&cli, argc, argv, err);
-    cli.argc = argc; /* the words of an old spelling are gone */
+    cli.argc = argc; /* the words of an old spelling are freed */
     cli.argv = argv;
     return cli_answer_end(&cli, status, err);
 }

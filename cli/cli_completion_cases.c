@@ -1,18 +1,18 @@
 /*
- * The completion scripts of bash and zsh: one function with a case per command. The words before the cursor choose the
- * case; the word before the cursor's own, and the first letter of that, decide between the values of an option, the
- * arguments of the command and the list of options. The shells differ in what stands around the cases; their variables
- * have other names than `words` and `options`, which zsh keeps for itself.
+ * The completion scripts of bash and zsh: one function with a case per command. The words before the cursor select the
+ * case. The previous word and the first letter of the current word decide between the values of an option, the
+ * arguments of the command and the list of options. The shells differ in the code around the cases. `words` and
+ * `options` are no variable names here, because zsh reserves them.
  *
- * bash parts words at '=' and ':', so that --hw=aws:p4 arrives as five; the function puts them together, completes the
- * whole, and takes off again what the line has already.
+ * bash splits words at '=' and ':', so --hw=aws:p4 arrives as five words. The function joins them, completes the whole,
+ * and removes the part that the line already has.
  */
 #include <string.h>
 
 #include "base/size.h"
 #include "cli/cli_completion.h"
 
-/* files=-f offers=" a b" */
+/* Prints files=-f offers=" a b". */
 static void print_place(FILE *out, const struct completion_place *place)
 {
     static const char *const files[] = {
@@ -36,7 +36,7 @@ static void print_values(FILE *out, const struct options *options)
     }
 }
 
-/* After `help trace` come the actions of trace; after another verb comes nothing. */
+/* Prints a case of `help`: after `help trace` come the actions of trace, after other verbs nothing. */
 static void print_help_case(FILE *out, const struct cli_verb *verb)
 {
     if (!verb->action) return;
@@ -68,14 +68,14 @@ static void print_verb_name(FILE *out, const struct cli_verb *verb)
     fprintf(out, " %s", verb->name);
 }
 
-/* hw) verb=hardware ;; */
+/* Prints lines such as: hw) verb=hardware ;; */
 static void print_other_names(FILE *out)
 {
     for (const struct cli_verb_name *other = cli_verb_names; other->theirs; other++)
         fprintf(out, "    %s) verb=%s ;;\n", other->theirs, other->ours);
 }
 
-/* models) actions=" list show" ;; */
+/* Prints lines such as: models) actions=" list show" ;; */
 static void print_actions(FILE *out, const struct cli_verb *verb)
 {
     if (!verb->action) return;
@@ -84,7 +84,7 @@ static void print_actions(FILE *out, const struct cli_verb *verb)
     fputs("\" ;;\n", out);
 }
 
-/* The text around the cases. */
+/* The script around the cases. */
 enum { BASH, ZSH };
 static const struct shell {
     const char *begin, *verbs_end, *other_names_end, *actions_end, *end;

@@ -1,4 +1,5 @@
-/* The IDs of figures, in a file of their own: cli/repro and the machines of cli_completion.c each have a `struct figure`. */
+/* The IDs of figures. A separate file, because both cli/repro and the machines of cli_completion.c have a `struct
+ * figure`. */
 #include "cli/cli_completion.h"
 #include "cli/repro/cli_papers.h"
 

@@ -1,12 +1,12 @@
 /*
- * The completion script of fish: a line for each word that may follow, with its help, and the command that it follows.
+ * The completion script of fish: a line for each possible word, with its help and the command before it.
  */
 #include <string.h>
 
 #include "base/size.h"
 #include "cli/cli_completion.h"
 
-/* In single quotes, as fish reads them. */
+/* Prints a text in single quotes for fish. */
 static void print_quoted(FILE *out, const char *text)
 {
     fputc('\'', out);
@@ -17,13 +17,13 @@ static void print_quoted(FILE *out, const char *text)
     fputc('\'', out);
 }
 
-/* complete -c spillway -n '__spillway_at plan' */
+/* Prints complete -c spillway -n '__spillway_at plan'. */
 static void print_condition(FILE *out, const char *command, const char *more)
 {
     fprintf(out, "complete -c spillway -n '__spillway_at %s%s'", strchr(command, ' ') + 1, more);
 }
 
-/* How a place takes words and files: -x is without files. */
+/* Prints how a place takes words and files; -x excludes files. */
 static void print_place(FILE *out, const struct completion_place *place, bool value)
 {
     if (value) fputs(place->files == COMPLETION_FILES ? " -r -F" : " -x", out);
@@ -67,7 +67,7 @@ static void print_command(void *context, const struct options *options)
     fputs(" -l help -s h -d 'print this help'\n", out);
 }
 
-/* The verb, its actions, and both again after `help`. */
+/* Prints the verb, its actions, and both again after `help`. */
 static void print_verb(FILE *out, const struct cli_verb *verb)
 {
     fprintf(out, "complete -c spillway -n '__spillway_words 0' -a %s -d ", verb->name);

@@ -1,7 +1,7 @@
 /*
- * main() of `spillway`: run the verb with a stream in memory for its answer, then put that on
- * standard output in one go and check that it arrived. A full disk or a reader that went away is
- * an error (exit 3), so a script that pipes our JSON cannot mistake half of it for all of it.
+ * main() of `spillway`: runs the verb with a stream in memory for its answer, then writes the
+ * answer to standard output at once and checks that it arrived. A full disk or a closed pipe is an
+ * error (exit 3), so a script that reads our JSON cannot mistake a part of it for the whole.
  */
 #include <errno.h>
 #include <signal.h>
@@ -13,11 +13,12 @@
 #include "base/text.h"
 #include "cli/common/cli.h"
 
-/* The temporary files go, nothing else needs tidying up. Verbs with a child set their own. */
+/* Removes the temporary files; nothing else needs cleaning up. Verbs with a child install their own
+ * handler. */
 static void on_signal(int number)
 {
     file_remove_pending();
-    /* Below a progress bar, which nobody wipes any more. */
+    /* Starts a new line after a progress bar, which is no longer erased. */
     if (isatty(STDERR_FILENO) && write(STDERR_FILENO, "\n", 1) < 0) _exit(3);
     _exit(128 + number);
 }
@@ -42,8 +43,8 @@ static void print_error(const struct error *err)
 
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN); /* write() then says EPIPE, which is reported like a full disk */
-    signal(SIGXFSZ, SIG_IGN); /* and EFBIG past a limit of the size of files */
+    signal(SIGPIPE, SIG_IGN); /* write() then returns EPIPE, which is reported like a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* and EFBIG past a limit on file sizes */
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
 

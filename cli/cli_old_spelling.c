@@ -1,7 +1,7 @@
 /*
- * `simulate PLAN --replay TRACE` is `trace replay PLAN TRACE`, and `simulate --chakra PREFIX` is `trace simulate PREFIX`
- * since 0.2. The words of the old form are put in the order of the new one; what the new verb does not take is then
- * refused by it. The advice is the new command line, ready to be copied.
+ * Since 0.2, `simulate PLAN --replay TRACE` is `trace replay PLAN TRACE`, and `simulate --chakra PREFIX` is `trace
+ * simulate PREFIX`. The words of the old form are put in the order of the new one; the new verb refuses words that it
+ * does not accept. The advice is the new command line, ready to be copied.
  */
 #include "cli/cli_old_spelling.h"
 
@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "cli/common/cli.h"
 
-/* Where `--name` or `--name=value` stands among the words; 0: nowhere. "--" ends options. */
+/* Returns the position of `--name` or `--name=value` among the words; 0: not there. "--" ends options. */
 static int find_option(int argc, char **argv, const char *name)
 {
     size_t length = strlen(name);

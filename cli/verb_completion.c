@@ -1,6 +1,6 @@
 /*
- * `completion`: a script that completes the command line in bash, zsh or fish, written from the tables that parse the
- * command line, so that it cannot offer what is not there.
+ * `completion`: a script that completes the command line in bash, zsh or fish. It is written from the tables that parse
+ * the command line, so it offers only valid words.
  */
 #include <string.h>
 

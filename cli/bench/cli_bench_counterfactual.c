@@ -1,7 +1,7 @@
 /*
- * `bench --counterfactual RUN:DECISION`: a run of a policy on an instance again, with one decision made by each of the other
- * policies, and everything behind it by the policy itself. Who decides otherwise knows what the view shows and has no
- * past of its own.
+ * `bench --counterfactual RUN:DECISION`: repeats a policy's run on an instance, with one decision made by each of the
+ * other policies, and later decisions by the policy itself. The other policy sees the same view, and has no state from
+ * earlier decisions.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,12 +21,12 @@ struct counterfactual {
     uint64_t run, decision;
     uint32_t policy;
     bool live;
-    double bound, value;         /* of what was decided */
+    double bound, value;         /* of the decided run */
     struct policy_decided decided;
     uint64_t decisions;
 };
 
-/* --- what is asked for ------------------------------------------------------------------------------ */
+/* --- the option ------------------------------------------------------------------------------------ */
 
 static enum status read_numbers(const char *text, struct counterfactual *c, struct error *err)
 {
@@ -64,7 +64,7 @@ static enum status find_run(struct counterfactual *c, struct error *err)
 
 /* --- trials ------------------------------------------------------------------------------------------- */
 
-/* `other`: who decides; NULL: the policy itself. */
+/* Runs a trial. `other`: the policy that decides; NULL: the policy itself. */
 static enum status try_it(const struct counterfactual *c, const char *other, struct policy_trial *out, struct error *err)
 {
     const struct policy_trial_options options = {
@@ -100,7 +100,7 @@ static bool same_choice(const struct policy_decided *a, const struct policy_deci
 /* --- the answer --------------------------------------------------------------------------------------- */
 
 struct answer {
-    uint32_t failed;       /* policies that broke a rule when asked */
+    uint32_t failed;       /* policies that broke a rule in the decision */
     struct cli_table table;
     struct json_out *json; /* NULL: a table */
 };
@@ -164,7 +164,7 @@ static enum status try_all(const struct counterfactual *c, struct answer *answer
     return STATUS_OK;
 }
 
-/* Behind the answer, as of other benches. */
+/* Returns the status after the answer, as other comparisons do. */
 static enum status verdict(const struct answer *answer, struct error *err)
 {
     if (answer->failed == 0) return STATUS_OK;

@@ -1,9 +1,7 @@
 /*
- * Policies on jobs: planned, simulated and, if wanted, carried out as `run` does; in the order that was planned,
- * or live.
+ * Policies on jobs: planned, simulated and optionally run as `run` does, in the planned order or live.
  *
- * Planning with a policy of the user's is done in a child process; what comes back is a few figures,
- * and the plan in a file.
+ * Planning with a user's policy is done in a child process. It returns a few figures, and the plan in a file.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,7 +36,7 @@ struct planned {
     double makespan_s, bound_s;
 };
 
-/* `searched` is the order search at the planner's cut; `optimal` searches cuts as well. */
+/* Plans with `searched`, the order search at the planner's cut, or `optimal`, which searches cuts too, or a policy. */
 static enum status make(const struct planning *planning, struct planned *out, struct error *err)
 {
     bool optimal = strcmp(planning->policy, bench_optimal) == 0;
@@ -86,7 +84,7 @@ static void make_and_tell(void *context, struct contain_sink *sink)
     contain_write(sink, &planned, sizeof planned);
 }
 
-/* *crashed: out->text says how. */
+/* *crashed: the child failed, and out->text says how. */
 static enum status make_in_child(struct planning *planning, struct planned *out, bool *crashed,
                                  struct error *err)
 {
@@ -111,7 +109,7 @@ static enum status make_in_child(struct planning *planning, struct planned *out,
     return STATUS_OK;
 }
 
-/* Of a policy of the user's, a fault of its own is told apart from one of the files by its name in front. */
+/* Returns true if the error is a fault of the user's policy, whose name begins the text, and not of the files. */
 static bool is_policys(const char *text)
 {
     return strncmp(text, "policy '", 8) == 0;
@@ -146,7 +144,7 @@ enum status bench_try_jobs(const struct bench *bench, const char *path, const ch
     return STATUS_OK;
 }
 
-/* --- carrying out ---------------------------------------------------------------------------- */
+/* --- running --------------------------------------------------------------------------------- */
 
 static enum status read_makespan(const char *path, double *out, struct error *err)
 {

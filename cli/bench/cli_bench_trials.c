@@ -1,10 +1,9 @@
 /*
- * Every policy on every case.
+ * Runs every policy on every case.
  *
- * On an instance: planned by the durations that it says. With noise, things then take as long as they
- * take: the order that was planned is kept, each task as early as it can, and beside it the policy
- * decides live. Both are held against a bound of what happened. Ticks are made finer first, so that a
- * tenth of a short duration is not rounded off.
+ * On an instance, the policy plans with the instance's durations. With noise, actual durations differ: first the
+ * planned order is kept, each task as early as possible; then the policy decides live. Both are compared with a bound
+ * of the actual durations. Ticks are divided first, so that a tenth of a short duration is not rounded off.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,13 +21,13 @@
 #include "planner/solve/instance/instance_change.h"
 #include "planner/solve/instance/instance_io.h"
 
-/* Of the competitors that are no policies. Nodes, not seconds: the same on every machine. */
+/* Limits of the searches. They count nodes and not seconds, so that results are equal on every machine. */
 enum { OPTIMAL_ITERATIONS = 2000, OPTIMAL_NODES = 2000000 };
 static const uint64_t memory_limit = UINT64_C(2) << 30;
 
 /* --- cases ----------------------------------------------------------------------------------- */
 
-/* Eight devices for Hydra's Fig. 7, as in its set; else sizes of a small cluster. */
+/* Makes an instance: eight devices for Hydra's Fig. 7, as in its experiments; else sizes of a small cluster. */
 static enum status make_family(enum instance_family family, uint64_t seed, struct instance *out,
                                struct error *err)
 {
@@ -49,7 +48,7 @@ static enum status read_instance(const char *path, uint64_t seed, struct instanc
     return err->status;
 }
 
-/* Durations in ticks that are fine enough for the noise, if there is room for that. */
+/* Divides ticks finely enough for the noise, if their range allows it. */
 static enum status make_finer(struct instance *in, double *ticks, struct error *err)
 {
     enum { FINER = 1000 };
@@ -117,7 +116,7 @@ static void keep_reason(const struct bench *bench, uint32_t policy, const char *
     reason->failed = failed;
 }
 
-/* What the planned order comes to when tasks take as long as they take. */
+/* Computes the result of the planned order with actual durations. */
 static enum status keep_order(const struct bench_round *round, const struct dispatch_step *steps,
                               struct bench_result *out, struct error *err)
 {
@@ -130,7 +129,7 @@ static enum status keep_order(const struct bench_round *round, const struct disp
     return STATUS_OK;
 }
 
-/* The steps of a timetable in the order of their starts. */
+/* A step of a timetable, for sorting by start. */
 struct started {
     int64_t start;
     uint32_t at;
@@ -184,7 +183,7 @@ static enum status try_search(struct bench_round *round, const char *name, struc
     return err->status;
 }
 
-/* One trial; `live`: with the durations that there really are. */
+/* Runs one trial; `live`: with actual durations. */
 static enum status try_policy(const struct bench_round *round, uint32_t policy, bool live,
                               struct bench_result *out, struct error *err)
 {
@@ -228,7 +227,7 @@ static enum status run_instance(struct bench_round *round, struct error *err)
         if (out->outcome == BENCH_DONE && bench->options.noise > 0 && try_policy(round, p, true, out, err))
             return err->status;
     }
-    for (uint32_t p = 0; p < bench->policy_count; p++) /* a proof may have raised it on the way */
+    for (uint32_t p = 0; p < bench->policy_count; p++) /* a proof may have raised it */
         bench_at(bench, round->workload, round->seed_index, p)->bound = round->bound;
     return STATUS_OK;
 }

@@ -1,4 +1,4 @@
-/* What a comparison is made of: who takes part, and what they are given. */
+/* The policies and workloads of a comparison. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static enum status add_policy(struct bench *bench, const char *name, struct erro
     for (uint32_t i = 0; i < bench->policy_count; i++)
         if (strcmp(bench->policies[i], name) == 0)
             return error_set(err, STATUS_BAD_INPUT, "policy '%s' is given twice", name);
-    /* files are looked at where they cannot hurt: in a child */
+    /* policies in files are checked in a child process */
     if (!bench_is_search(name) && !policy_is_file(name) && policy_open(name, &handle, err))
         return err->status;
     policy_close(&handle);
@@ -71,7 +71,7 @@ static enum status add_workload(struct bench *bench, const struct bench_workload
     return STATUS_OK;
 }
 
-/* By the key that says what a file is. */
+/* Finds the kind of a file by its version key. */
 static enum status kind_of(const char *path, enum bench_kind *kind, struct error *err)
 {
     struct json_input *in = NULL;

@@ -1,4 +1,4 @@
-/* `bench`: policies against each other; see cli_bench.h for its steps. */
+/* `bench`: compares policies; cli_bench.h lists its steps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ static enum status collect(const struct request *request, struct bench *bench, s
     return bench_add_policies(bench, request->policies, err);
 }
 
-/* Options that mean something to some workloads only. */
+/* Checks options that suit only some workloads. */
 static enum status check(const struct request *request, struct bench *bench, struct error *err)
 {
     bool jobs = false;

@@ -70,7 +70,7 @@ static void print_figure(FILE *out, const char *what, const struct figure *figur
             figure->source ? figure->source : what);
 }
 
-/* The largest of all tensors: embedding, a block, head. */
+/* Returns the largest of all tensors: embedding, a block, head. */
 static struct tensor_spec largest_tensor(const struct network *n)
 {
     struct tensor_spec largest = {0}, specs[LAYER_TENSORS_MAX];
@@ -121,7 +121,7 @@ static void print_head(FILE *out, const struct cli_mem *mem)
     fputs("\n\n", out);
 }
 
-/* "60 blocks", and how many parameters a network with these has. */
+/* Adds cells such as "60 blocks", and the parameters of such a network. */
 static void largest_cells(struct cli_table *table, const struct fit_largest *largest)
 {
     char count[QUANTITY_TEXT_BYTES];
@@ -156,7 +156,7 @@ static void way_cells(struct cli_table *table, const struct cli_mem *mem, uint32
     if (mem->largest) largest_cells(table, &mem->largest[i]);
 }
 
-/* Why ways never fit, each reason once. */
+/* Prints why ways never fit, each reason once. */
 static void print_reasons(FILE *out, const struct cli_mem *mem)
 {
     const char *last = "";
@@ -181,14 +181,15 @@ static enum status print_ways(FILE *out, const struct cli_mem *mem, struct error
     return cli_table_end(&table, out, err);
 }
 
-/* Does `plan` take this way, or is it slower because the way cannot be run here? */
+/* Returns true if `plan` chooses this way, or another one only because `run` cannot carry this one out. */
 static bool is_fastest(const struct cli_mem *mem)
 {
     return !mem->planned.any || strcmp(mem->planned.way, mem->ways[mem->chosen].name) == 0 ||
            mem->planned.run_s > mem->planned.other_s;
 }
 
-/* `plan` looks at more ways, and takes none that cannot be run where plans are run. */
+/* Prints the way that `plan` chooses. It tries more ways, and where plans can be run only ways that `run` can carry
+ * out. */
 static void print_planned(FILE *out, const struct cli_mem *mem)
 {
     const struct cli_planned *planned = &mem->planned;
@@ -237,7 +238,8 @@ enum status cli_mem_text(struct cli *cli, const struct cli_mem *mem, struct erro
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-/* Of the stage that has most: what stays on each of its devices from minibatch to minibatch, by the closed form. */
+/* Writes, for the stage with the most, the closed form of the states that stay on each of its devices between
+ * minibatches. */
 static void states_json(struct json_out *json, const struct job *job, const struct parallel *parallel)
 {
     struct job own = *job;

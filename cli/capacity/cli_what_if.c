@@ -18,7 +18,7 @@ enum { SATURN_DEVICES_MOST = 16 };
 
 /* --- one job after the other ------------------------------------------------------------------- */
 
-/* Which job's search counts: its own, or that of one before it. */
+/* Returns the job whose search is used: the job itself, or an earlier one of equal cost. */
 static uint32_t like(const struct job_set *jobs, uint32_t j)
 {
     for (uint32_t k = 0; k < j; k++)
@@ -34,7 +34,7 @@ static const struct what_if_way *best_way(const struct what_if_answer *a, const 
     return &search->tries[search->best].way;
 }
 
-/* Why nothing fits: what the cheapest of all on memory lacks, which is the last of those on one device. */
+/* Reports why nothing fits: the shortage of the way that needs the least memory, which is the last one on one device. */
 static void say_why(struct what_if_answer *a, const struct job *job, const struct what_if *search)
 {
     const char *reason = "no way was found";
@@ -64,7 +64,7 @@ static enum status search_jobs(const struct job_set *jobs, struct what_if_answer
     return STATUS_OK;
 }
 
-/* --- what a plan says -------------------------------------------------------------------------- */
+/* --- figures from plans -------------------------------------------------------------------------- */
 
 static void take_memory(const struct plan *plan, struct what_if_answer *a)
 {
@@ -78,7 +78,7 @@ static void take_memory(const struct plan *plan, struct what_if_answer *a)
     }
 }
 
-/* Jobs run one after the other: how many like the largest one has host memory room for? */
+/* Computes how many jobs like the largest one fit in host memory, for jobs that run in turn. */
 static void take_host_of_one(const struct plan *plan, struct what_if_answer *a)
 {
     const uint64_t bytes = plan_host_fullest(plan).memory_bytes;
@@ -93,7 +93,7 @@ static void take_peak(const struct plan *plan, struct what_if_answer *a)
     if (peak > a->peak_flops_per_s) a->peak_flops_per_s = peak;
 }
 
-/* Memory, FLOPs and what binds, from a short plan of each job. */
+/* Takes memory, FLOPs and the bottleneck from a short plan of each job. */
 static enum status take_jobs(const struct job_set *jobs, struct what_if_answer *a, struct error *err)
 {
     double longest_s = -1;
@@ -133,7 +133,7 @@ static void name_plan(const struct job_set *jobs, struct what_if_answer *a)
     snprintf(a->plan, sizeof a->plan, "in turn: %s", same ? best_way(a, jobs, 0)->fit.name : "each its own");
 }
 
-/* --- all jobs at once -------------------------------------------------------------------------- */
+/* --- jobs together -------------------------------------------------------------------------------- */
 
 static enum status take_together(struct what_if_answer *a, const struct cli_candidate *candidate, const char *name,
                                  struct error *err)
@@ -159,7 +159,7 @@ static enum status take_together(struct what_if_answer *a, const struct cli_cand
 
 enum together { TOGETHER_BY_POLICY, TOGETHER_RESIDENT, TOGETHER_SATURN };
 
-/* One that does not fit is no answer, and no error. */
+/* Tries one way to run jobs together; one that does not fit is neither an answer nor an error. */
 static enum status try_together(const struct cli_source *from, const char *policy, enum together how,
                                 struct what_if_answer *a, struct error *err)
 {
@@ -203,7 +203,7 @@ static enum status try_all_together(const struct cli_source *from, const struct 
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-/* Jobs that cost the same are simulated once. */
+/* Finds the effects of figures; jobs of equal cost are simulated once. */
 static enum status find_effects(const struct job_set *jobs, struct what_if_answer *a, struct error *err)
 {
     what_if_effects_begin(a);
@@ -217,7 +217,7 @@ static enum status find_effects(const struct job_set *jobs, struct what_if_answe
     return STATUS_OK;
 }
 
-/* Of all boards; 0 where one is unknown. */
+/* Returns the power of all boards in watts; 0 if one is unknown. */
 double what_if_watts(const struct hardware *hardware)
 {
     double sum = 0;

@@ -1,11 +1,11 @@
 /*
- * How sure an answer is. Each figure of the machine that has a spread is moved to where 5 % and where 95 % of its errors are
- * (sim/uncertainty/machine_draw.h says how these are distributed), all places of a figure at once, and the jobs' plans are simulated
- * again; figures are independent and their errors factors, so squares of logarithms add up. That is 90 % of what the
- * spreads allow, where times follow figures evenly.
+ * The interval of an answer. Each figure of the machine with a spread is moved to 5 % and to 95 % of its error
+ * distribution (sim/uncertainty/machine_draw.h), in all places that have it, and the jobs' plans are simulated again.
+ * Errors of figures are independent factors, so squared logarithms are added. The result covers 90 % of the spreads'
+ * distribution if times depend smoothly on figures.
  *
- * A long job's plan is that of two minibatches, so that thirty simulations are a matter of seconds; what a figure does to
- * these it is taken to do to all.
+ * Of a long job, a plan of two minibatches is simulated, so that thirty simulations take seconds; the relative effect
+ * of a figure on two minibatches is used for all.
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,9 +20,9 @@ enum { MINIBATCHES = 2 };
 
 static const double low_share = 0.05, high_share = 0.95;
 
-/* --- which figures ------------------------------------------------------------------------------ */
+/* --- figures with spreads --------------------------------------------------------------------------- */
 
-/* The largest spread of a figure's places stands for it. */
+/* Notes the largest spread of all places of a figure. */
 static void note_spread(void *context, const struct machine_place *place)
 {
     struct what_if_answer *a = context;
@@ -43,8 +43,8 @@ void what_if_effects_begin(struct what_if_answer *a)
 /* --- simulations -------------------------------------------------------------------------------- */
 
 struct change {
-    uint32_t figure; /* enum machine_figure; MACHINE_FIGURES: nothing changes */
-    double share;    /* of its errors that are below */
+    uint32_t figure; /* enum machine_figure; MACHINE_FIGURES: no change */
+    double share;    /* quantile of its error */
 };
 
 static double factor_of(void *context, const struct machine_place *place)

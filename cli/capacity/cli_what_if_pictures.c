@@ -1,4 +1,4 @@
-/* What `whatif --report` shows beside the tables: a tornado for each machine that was named. */
+/* The pictures of `whatif --report`: a tornado plot for each named machine. */
 #include <stdio.h>
 
 #include "base/extreme.h"
@@ -6,7 +6,7 @@
 #include "cli/document/cli_document.h"
 #include "plots/plot.h"
 
-/* Of the time: the price moves none. */
+/* Takes the effects on the time, which a price does not change. */
 static uint32_t take_effects(const struct what_if_answer *a, struct plot_effect out[WHAT_IF_BARS_MAX])
 {
     static const struct what_if_wanted wanted = {.all = true};

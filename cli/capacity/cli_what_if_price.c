@@ -1,4 +1,4 @@
-/* What a machine costs: what was given for it on the command line, then the price list, then so much for each GPU. */
+/* The price of a machine: from the command line, else from the price list, else a price per GPU. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { MACHINE_BYTES = 512 };
 
-/* MACHINE of "MACHINE=USD" may say whose it is, as `name` may. */
+/* Compares names; MACHINE of "MACHINE=USD" may have a cloud's prefix, and so may `name`. */
 static bool is_price_of(const char *item, const char *equals, const char *name)
 {
     const char *machine = price_machine(item);
@@ -35,7 +35,7 @@ static enum status find_given(const struct option_list *given, const char *name,
     return STATUS_OK;
 }
 
-/* "2x NAME", "2xNAME": NAME, and 2. */
+/* Splits "2x NAME" or "2xNAME" into NAME and 2. */
 static const char *split(char *part, double *count)
 {
     char *end;

@@ -1,8 +1,8 @@
 /*
- * What `whatif` prints: machines side by side as columns, or, where the catalogue was searched, as rows.
+ * The report of `whatif`: machines side by side as columns or, if the catalogue was searched, as rows.
  *
- * An interval stands behind each figure that rests on the time. All cells of the text come from what_if_cell(), so that
- * text and Markdown say the same; CSV and JSON have the numbers.
+ * Each figure that depends on the time is followed by its interval. All cells of the text come from what_if_cell(), so
+ * that text and Markdown are equal; CSV and JSON have the numbers.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 #include "cli/common/cli_table.h"
 #include "cli/ways/cli_predict.h"
 
-/* Figures that change a time by less are not shown. */
+/* Figures with a smaller relative effect on the time are not shown. */
 static const double shown_least = 0.001;
 
 /* --- derived ---------------------------------------------------------------------------------- */
@@ -36,7 +36,7 @@ static bool misses_deadline(const struct what_if_report *report, const struct wh
     return report->deadline_s >= 0 && what_if_time_s(report, a, a->run_s) > report->deadline_s;
 }
 
-/* What has no price is not below a cost. */
+/* Returns true if the cost limit is missed; a machine without a price misses it. */
 static bool misses_cost(const struct what_if_report *report, const struct what_if_answer *a)
 {
     if (report->cost_max_usd < 0) return false;
@@ -48,7 +48,8 @@ bool what_if_meets(const struct what_if_report *report, const struct what_if_ans
     return a->fits && !misses_deadline(report, a) && !misses_cost(report, a);
 }
 
-/* 0: no peak is known. Above 1 where 3 x 3 convolutions are filtered (models/cost/convolution_model.h): that is never shown. */
+/* Returns the MFU; 0: no peak is known. It is above 1 for filtered 3 x 3 convolutions
+ * (models/cost/convolution_model.h), and then not shown. */
 static double mfu(const struct what_if_answer *a)
 {
     return a->peak_flops_per_s > 0 ? a->model_flops / a->run_s / a->peak_flops_per_s : 0;
@@ -82,7 +83,7 @@ enum row {
     ROW_ENERGY, ROW_BINDS, ROW_MEMORY, ROW_HOST, ROW_BREAK_EVEN, ROWS
 };
 
-/* "523.7 (461 to 587)" */
+/* Writes "523.7 (461 to 587)". */
 static void range_text(double value, double low, double high, char *text, size_t bytes)
 {
     snprintf(text, bytes, "%.4g (%.3g to %.3g)", value, low, high);
@@ -97,7 +98,7 @@ static void time_text(const struct what_if_report *report, const struct what_if_
              quantity_text(what_if_time_s(report, a, a->high_s), DIMENSION_SECONDS, high));
 }
 
-/* Under which price for an hour it is as cheap as the cheapest of the others. */
+/* Writes the price per hour below which the machine is as cheap as the cheapest of the others. */
 static void break_even_text(const struct what_if_report *report, const struct what_if_answer *a, char *text,
                             size_t bytes)
 {
@@ -154,7 +155,7 @@ static bool any_bf16(const struct what_if_report *report)
     return false;
 }
 
-/* Which peak products are held against, of the first kind of device (cli_peak_flops_per_s()). */
+/* Returns the name of the peak that products are compared with, of the first kind of device (cli_peak_flops_per_s()). */
 static const char *peak_name(const struct what_if_report *report, const struct what_if_answer *a)
 {
     const struct device_type *type = &a->hardware.types[0];
@@ -162,7 +163,7 @@ static const char *peak_name(const struct what_if_report *report, const struct w
     return type->peak_tf32.value > type->peak_fp32.value ? "tf32" : "fp32";
 }
 
-/* "97.7 GiB of 128 GiB, 6 jobs at a time"; of jobs in turn "16 GiB of 128 GiB, room for 8" */
+/* Writes "97.7 GiB of 128 GiB, 6 jobs at a time", or "16 GiB of 128 GiB, room for 8" for jobs in turn. */
 static void host_text(const struct what_if_answer *a, char *text, size_t bytes)
 {
     char one[QUANTITY_TEXT_BYTES], two[QUANTITY_TEXT_BYTES];
@@ -283,7 +284,7 @@ static void print_markdown(FILE *out, const struct what_if_report *report)
     fputc('\n', out);
 }
 
-/* Of the catalogue: a row each, in the order that it has. */
+/* Prints a row for each machine of the catalogue, in its order. */
 static enum status print_machines(FILE *out, const struct what_if_report *report, struct error *err)
 {
     static const enum row shown[] = {ROW_PLAN, ROW_TIME, ROW_DEADLINE, ROW_PRICE, ROW_COST};
@@ -308,7 +309,7 @@ static void print_refused(FILE *out, const struct what_if_report *report)
         if (!report->answers[i].fits) fprintf(out, "%s: %s\n", report->answers[i].name, report->answers[i].reason);
 }
 
-/* How many figures with spreads are of each kind. */
+/* Prints how many figures with spreads there are of each kind. */
 static void print_kinds(FILE *out, const struct what_if_answer *a)
 {
     uint32_t counts[FIGURE_KIND_COUNT] = {0};
@@ -325,7 +326,7 @@ static void print_kinds(FILE *out, const struct what_if_answer *a)
     fputc('\n', out);
 }
 
-/* Does moving the figure move the time by as much as is shown? */
+/* Returns true if the figure's effect on the time is large enough to be shown. */
 static bool matters(const struct what_if_answer *a, const struct what_if_effect *e)
 {
     return e->spread > 0 && fmax(fabs(e->better_s / a->run_s - 1), fabs(e->worse_s / a->run_s - 1)) >= shown_least;
@@ -366,7 +367,7 @@ static enum status print_confidence(FILE *out, const struct what_if_report *repo
     return what_if_bars_text(out, report->wanted, report, err);
 }
 
-/* bf16 on a device without it is fp32 here. */
+/* Returns true if the jobs use bf16 and a device lacks it; such a device computes in fp32. */
 static bool lacks_bf16(const struct what_if_report *report)
 {
     for (uint32_t i = 0; i < report->count; i++)
@@ -430,7 +431,7 @@ enum status what_if_text(struct cli *cli, const struct what_if_report *report, b
     return print_lines(out, report, err);
 }
 
-/* --- for programs ------------------------------------------------------------------------------ */
+/* --- CSV and JSON --------------------------------------------------------------------------------- */
 
 static void csv_numbers(FILE *out, const struct what_if_report *report, const struct what_if_answer *a)
 {
@@ -450,7 +451,7 @@ static void csv_numbers(FILE *out, const struct what_if_report *report, const st
     fputc('\n', out);
 }
 
-/* A record for each machine; of one that the jobs do not fit, the plan is the reason. */
+/* Writes a record for each machine. If the jobs do not fit it, the reason takes the place of the plan. */
 enum status what_if_csv(struct cli *cli, const struct what_if_report *report, struct error *err)
 {
     (void)err;

@@ -14,7 +14,7 @@
 
 enum { NAME_BYTES = 64, LABEL_BYTES = 128 };
 
-/* Of all figures those that move the time by less are not shown. */
+/* With "all", figures with a smaller relative effect on the time are not shown. */
 static const double shown_least = 0.001;
 static const double price_spread = 0.1;
 
@@ -60,7 +60,7 @@ static bool in_group(uint32_t group, uint32_t figure)
     return group == WHAT_IF_BANDWIDTH ? is_bandwidth(figure) : is_compute(figure);
 }
 
-/* --- what was asked for ------------------------------------------------------------------------- */
+/* --- the option ------------------------------------------------------------------------------------ */
 
 static enum status unknown(const char *name, struct error *err)
 {
@@ -105,7 +105,7 @@ enum status what_if_wanted_read(const char *list, struct what_if_wanted *out, st
 
 /* --- bars ----------------------------------------------------------------------------------------- */
 
-/* Logarithms of what a figure does to the time; 0 where it has no spread, or moves it the other way round. */
+/* Returns the logarithms of a figure's effects on the time; 0 if it has no spread or the effect is negative. */
 static double gain_of(const struct what_if_answer *a, uint32_t figure)
 {
     const struct what_if_effect *effect = &a->effects[figure];
@@ -126,7 +126,7 @@ static struct what_if_bar figure_bar(const struct what_if_answer *a, uint32_t f)
                                 .worse = effect->worse_s / a->run_s - 1};
 }
 
-/* Its kind is that of the member with the largest spread. */
+/* Makes the bar of a group; its kind is that of the member with the largest spread. */
 static struct what_if_bar group_bar(const struct what_if_answer *a, uint32_t group)
 {
     struct what_if_bar bar = {.name = group_names[group]};
@@ -155,7 +155,7 @@ static double width_of(const struct what_if_bar *bar)
     return fabs(bar->worse - bar->better);
 }
 
-/* Of equal ones by name, so that equal input gives equal output. */
+/* Orders by width, then by name, so that equal inputs give equal outputs. */
 static int by_width(const void *left, const void *right)
 {
     const struct what_if_bar *a = left, *b = right;
@@ -247,7 +247,7 @@ enum status what_if_bars_text(FILE *out, const struct what_if_wanted *wanted, co
     return STATUS_OK;
 }
 
-/* --- for programs ----------------------------------------------------------------------------------- */
+/* --- CSV and JSON ----------------------------------------------------------------------------------- */
 
 void what_if_bars_json(struct json_out *json, const struct what_if_wanted *wanted, const struct what_if_report *report,
                        const struct what_if_answer *a)
@@ -286,7 +286,7 @@ static int by_bar(const void *left, const void *right)
     return by_width(&((const struct labelled *)left)->bar, &((const struct labelled *)right)->bar);
 }
 
-/* Of all machines' bars the widest. */
+/* Takes the widest bars of all machines. */
 static uint32_t take_all(const struct what_if_wanted *wanted, const struct what_if_report *report, struct labelled *all,
                          uint32_t room)
 {

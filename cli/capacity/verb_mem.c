@@ -1,9 +1,9 @@
 /*
- * `mem`: does the training of a network fit a machine, and how?
+ * `mem`: checks whether the training of a network fits a machine, and in which ways.
  *
- * The options become a jobs file in memory, so that defaults, limits and messages are those of every other verb; then
- * each way of fitting (planner/capacity/fit_ways.h) is planned, and the plan's memory shown; what fits is simulated as well, and
- * ranked by that.
+ * The options become a jobs file in memory, so that defaults, limits and messages equal those of other verbs. Each way
+ * of training (planner/capacity/fit_ways.h) is planned, and the plan's memory is shown. Ways that fit are simulated and
+ * ranked by time.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static void write_optimizer(const struct request *request, struct json_out *json
 
 static const char job_name[] = "the command line";
 
-/* Where each replica's are said, as many replicas as the one way that is asked for has, else as devices. */
+/* Counts replicas, for options that count per replica: those of the requested way, else one per device. */
 static enum status count_replicas(const struct request *request, const struct hardware *hardware, uint64_t *out,
                                   struct error *err)
 {
@@ -59,7 +59,7 @@ static enum status count_replicas(const struct request *request, const struct ha
     return STATUS_OK;
 }
 
-/* Microbatches of all replicas. */
+/* Counts the microbatches of all replicas. */
 static enum status count_microbatches(const struct request *request, const struct hardware *hardware, uint64_t *out,
                                       struct error *err)
 {
@@ -108,7 +108,7 @@ static void write_jobs(const struct request *request, uint64_t microbatches, uin
     json_out_object_end(json);
 }
 
-/* A network that is not known is worth a message of its own, without a place in the command line's JSON. */
+/* Checks the network first, so that its error has no place in the command line's JSON. */
 static enum status check_network(const struct request *request, struct error *err)
 {
     struct arena arena = {0};
@@ -126,7 +126,7 @@ static enum status check_network(const struct request *request, struct error *er
     return status;
 }
 
-/* Networks of today have more positions than anybody trains with at first. */
+/* Current networks have more positions than a first training uses. */
 enum { LONG_SEQUENCE = 8192 };
 
 static void warn_of_length(struct cli *cli, const struct request *request, const struct job *job)
@@ -136,7 +136,7 @@ static void warn_of_length(struct cli *cli, const struct request *request, const
              job->sequence);
 }
 
-/* Nobody has seen the text that the job is read from: "the command line:1:128: " in front is none of the user's. */
+/* Removes the place "the command line:1:128: " from an error: the user has not seen that text. */
 static enum status without_place(struct error *err)
 {
     if (strncmp(err->text, job_name, strlen(job_name)) == 0) {
@@ -146,7 +146,7 @@ static enum status without_place(struct error *err)
     return err->status;
 }
 
-/* The jobs file, with as many minibatches; destroy it. */
+/* Makes the jobs file with this number of minibatches; the caller destroys it. */
 static enum status write_job(const struct request *request, const struct hardware *hardware, uint64_t minibatches,
                              struct json_input **out, struct error *err)
 {
@@ -175,7 +175,7 @@ static enum status make_job(const struct request *request, const struct hardware
 
 /* --- the ways --------------------------------------------------------------------------------- */
 
-/* A listed one, or, by its degrees, one more; the list has room for it. */
+/* Finds a listed way, or adds one by its degrees; the list has room for it. */
 static enum status find_way(struct cli_mem *mem, struct fit_way *ways, const char *name, uint32_t *out,
                             struct error *err)
 {
@@ -197,13 +197,14 @@ static enum status find_way(struct cli_mem *mem, struct fit_way *ways, const cha
                      suggest_ending(name, names, mem->count, ending));
 }
 
-/* Of those that do not fit: what is missing of a device is worse than of the host, and that than of storage. */
+/* Returns the shortage of a way that does not fit: of a device it weighs more than of the host, and that more than of
+ * storage. */
 static uint64_t lack_of(const struct fit *f)
 {
     return f->verdict == FIT_DEVICE ? f->least_bytes : f->verdict == FIT_HOST ? f->host_bytes : f->stored_bytes;
 }
 
-/* By what is known of memory alone. */
+/* Compares by memory only. */
 static bool better(const struct fit *a, const struct fit *b)
 {
     static const int ranks[FIT_VERDICTS] = {[FIT_YES] = 0, [FIT_STORAGE] = 1, [FIT_HOST] = 2, [FIT_DEVICE] = 3,
@@ -212,14 +213,14 @@ static bool better(const struct fit *a, const struct fit *b)
     return a->verdict != FIT_YES && lack_of(a) < lack_of(b);
 }
 
-/* How fast a way is, and what binds, from its longer plan. */
+/* Simulates the longer plan of a way, for its time and bottleneck. */
 static enum status simulated_s(void *context, const struct plan *plan, double *seconds, struct error *err)
 {
     struct cli_mem_time *out = context;
     struct cli_prediction prediction = {0};
     enum status status = cli_predict(plan, NULL, NULL, &prediction, err);
     *seconds = prediction.result.makespan_s;
-    bool chain = !status && strncmp(prediction.result.binds, "the chain of ", 13) == 0; /* of a job without a name */
+    bool chain = !status && strncmp(prediction.result.binds, "the chain of ", 13) == 0; /* the job has no name */
     if (!status && out->binds[0] == '\0')
         snprintf(out->binds, sizeof out->binds, "%s", chain ? "the chain of passes" : prediction.result.binds);
     cli_prediction_release(&prediction);
@@ -236,7 +237,7 @@ static enum status time_way(const struct cli_mem *mem, uint32_t index, struct cl
     return what_if_minibatch(mem->hardware, mem->job, &way, &clock, &begin_s, &out->minibatch_s, err);
 }
 
-/* Into its place among the `count` ways before it, behind those that are as good. */
+/* Inserts a way among the `count` ways before it, after equally good ones. */
 static void rank_way(const struct cli_mem *mem, uint32_t index, uint32_t count, uint32_t *order)
 {
     uint32_t at = count;
@@ -250,7 +251,7 @@ static void rank_way(const struct cli_mem *mem, uint32_t index, uint32_t count, 
     order[at] = index;
 }
 
-/* Does a network of this shape fit, however deep? */
+/* Returns true if a network of this shape fits with any number of blocks. */
 static bool any_fits(const struct cli_mem *mem)
 {
     for (uint32_t i = 0; mem->largest && i < mem->count; i++)
@@ -258,7 +259,7 @@ static bool any_fits(const struct cli_mem *mem)
     return false;
 }
 
-/* What is found of each way. */
+/* The results of each way. */
 struct found {
     struct fit_way ways[FIT_WAYS_MAX];
     struct fit fits[FIT_WAYS_MAX];
@@ -269,7 +270,7 @@ struct found {
 
 enum { PLANNED_DEVICES_MOST = 16 };
 
-/* What `plan` takes, which looks at more ways. */
+/* Finds the way that `plan` chooses, which tries more ways. */
 static enum status find_planned(const struct request *request, struct cli_mem *mem, struct error *err)
 {
     struct json_input *in = NULL;

@@ -1,8 +1,8 @@
 /*
- * `whatif`: what would these jobs take on machines that one does not have?
+ * `whatif`: time and cost of jobs on machines that the user does not have.
  *
- * With --hw the machines that are named, side by side. Without, the other way round: which machine of the catalogue is the
- * cheapest that keeps the deadline; prices say which machines can be had.
+ * With --hw, the named machines are compared. Without it, the cheapest machine of the catalogue that meets the deadline
+ * is searched; the prices decide which machines are available.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,16 +25,16 @@ struct request {
     const char *jobs_path;
     struct option_list machines, price_files, given;
     const char *tokens, *usd_per_gpu_hour, *watt_price, *cost_max, *basis, *today;
-    const char *sensitivity, *plot;   /* NULL: nobody asked */
+    const char *sensitivity, *plot;   /* NULL: not asked for */
     double deadline_s;
-    struct cli_machine machine; /* what all of them have in common */
+    struct cli_machine machine; /* options that apply to all machines */
     bool csv, markdown, verbose;
 };
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
-/* Above 0; left as it is where there is none. */
-/* Products of what is larger might be infinite. */
+/* Reads a number above 0; `out` is unchanged if there is none. */
+/* Larger numbers could have infinite products. */
 static const double NUMBER_MAX = 1e30;
 
 static enum status take_number(const char *text, const char *option, const char *example, double *out,
@@ -79,7 +79,7 @@ static enum status find_machine(const struct cli_machine *like, const char *name
     return STATUS_OK;
 }
 
-/* Of the catalogue those that have a price. */
+/* Finds the machines of the catalogue that have a price. */
 static enum status find_machines(const struct request *request, const struct what_if_prices *prices,
                                  struct what_if_answer *answers, uint32_t *count, struct error *err)
 {
@@ -117,7 +117,7 @@ static void warn_watts(struct cli *cli, const struct what_if_answer *answers, ui
             cli_warn(cli, "electricity of '%s' is not counted: the power of a board is unknown", answers[i].name);
 }
 
-/* A basis that no list has is misspelt. */
+/* Refuses a basis that no list has, because it is misspelt. */
 static enum status check_basis(const struct request *request, const struct price_list *list, struct error *err)
 {
     uint32_t i = 0;
@@ -157,7 +157,7 @@ static enum status report(struct cli *cli, const struct request *request, const 
     return verdict(content, err);
 }
 
-/* Who asks for the cheapest machine and names no price means some list: the one that came along. */
+/* Reads the shipped price list, for a search for the cheapest machine without given prices. */
 static enum status read_shipped_prices(struct cli *cli, const struct request *request, struct price_list *list,
                                        struct error *err)
 {
@@ -177,7 +177,7 @@ static enum status read_prices(const struct request *request, struct price_list 
     return STATUS_OK;
 }
 
-/* What is faster may not have been looked for. */
+/* Warns that a faster way to run the jobs together may exist. */
 static void warn_apart(struct cli *cli, const struct job_set *jobs)
 {
     uint64_t minibatches = what_if_minibatches(jobs);

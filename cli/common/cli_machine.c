@@ -1,8 +1,7 @@
 /*
- * Without --hw a plan is for this machine, as `spillway measure` found it. That file lives where the
- * XDG base directory specification puts settings, so it survives rebuilding and is one per user.
- * When it is missing the message names the command that makes it: the first plan of a new user
- * must not end in a riddle.
+ * Without --hw a plan is for this machine, as `spillway measure` found it. The profile's path follows the XDG base
+ * directory specification, so the profile survives rebuilding, and each user has one. If it is missing, the message
+ * names the command that makes it.
  */
 #include "cli/common/cli_machine.h"
 
@@ -10,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Memory of 2^60 bytes and links of 10^18 bytes/s are past every machine and below what doubles
- * and uint64_t hold exactly enough. */
+/* Limits: 2^60 bytes of memory and links of 10^18 bytes/s exceed every machine, and doubles and uint64_t hold them
+ * exactly enough. */
 static const double bytes_max = 0x1p60;
 static const double rate_max = 1e18;
 
@@ -49,7 +48,7 @@ enum status cli_bytes(double given, const char *option, uint64_t *out, struct er
     return STATUS_OK;
 }
 
-/* 0 when not given. */
+/* Reads a rate in bytes/s; 0 when not given. */
 static enum status rate_of(double given, const char *option, double *out, struct error *err)
 {
     *out = 0;
@@ -125,7 +124,7 @@ const char *cli_machine_text(const struct hardware *hardware, char text[CLI_MACH
 {
     char memory[QUANTITY_TEXT_BYTES], rate[QUANTITY_TEXT_BYTES];
     const struct hardware_device *device = &hardware->devices[0];
-    if (hardware->type_count > 1) { /* whose names say how many of which */
+    if (hardware->type_count > 1) { /* its name lists the kinds and their counts */
         snprintf(text, CLI_MACHINE_TEXT_BYTES, "'%s'", hardware->name);
         return text;
     }

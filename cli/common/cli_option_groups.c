@@ -1,6 +1,6 @@
 /*
- * One table for all verbs, so that an option stands under the same heading wherever it appears. A name that means
- * something else in one verb has a row of its own there ("mem optimizer").
+ * One table for all verbs, so that an option has the same heading everywhere. A name with another meaning in one verb
+ * has a row of its own ("mem optimizer").
  */
 #include "cli/common/cli_option_groups.h"
 

@@ -4,7 +4,7 @@
 #include "base/text/quantity.h"
 #include "planner/check/plan_io.h"
 
-/* The plan's devices have to exist on the other machine, with the memory that the plan uses. */
+/* Checks that the other machine has enough devices, with the memory that the plan uses. */
 static enum status fit_named(const struct cli_machine *machine, const struct plan *plan,
                                struct hardware *hardware, struct error *err)
 {

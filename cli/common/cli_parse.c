@@ -14,7 +14,7 @@
 #include "models/hardware/hardware.h"
 #include "models/kernel/precision.h"
 
-/* Tells which machine is taken for a name that is no preset's. */
+/* Reports the machine that is used for a name that is not a preset's. */
 static void say_machine(struct cli *cli, const char *name)
 {
     char said[HARDWARE_SAID_BYTES];
@@ -64,7 +64,7 @@ enum status cli_parse(struct cli *cli, struct options *options, int argc, char *
     return STATUS_OK;
 }
 
-/* --- what every report has ------------------------------------------------------------------- */
+/* --- parts of every report ------------------------------------------------------------------- */
 
 void cli_warn(struct cli *cli, const char *format, ...)
 {
@@ -73,7 +73,7 @@ void cli_warn(struct cli *cli, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof cli->warnings[0], format, arguments);
     va_end(arguments);
-    text_clean(text, strlen(text), ""); /* as in errors: one line, nothing that a terminal obeys */
+    text_clean(text, strlen(text), ""); /* like errors: one line without control characters */
     if (!cli->quiet) fprintf(stderr, "warning: %s\n", text);
     if (cli->warning_count < CLI_WARNINGS_MAX) cli->warning_count++;
 }
@@ -89,7 +89,7 @@ void cli_print_word(FILE *out, const char *word)
     }
     fputc('\'', out);
     for (; *word; word++) {
-        if (*word == '\'') fputs("'\\''", out); /* end, a quote, begin again */
+        if (*word == '\'') fputs("'\\''", out); /* ends the quotes, prints a quote, and begins again */
         else fputc(*word, out);
     }
     fputc('\'', out);

@@ -29,25 +29,25 @@ static int compare_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Twice the rank of each of the sorted differences; *ties: sum of t^3 - t over groups of equal ones. */
+/* Computes twice the rank of each sorted difference; *ties: sum of t^3 - t over groups of t equal ones. */
 static void double_ranks(const double *sorted, size_t count, uint32_t *ranks, double *ties)
 {
     *ties = 0;
     for (size_t i = 0; i < count;) {
         size_t end = i;
         while (end < count && fabs(sorted[end]) <= fabs(sorted[i])) end++;
-        for (size_t k = i; k < end; k++) ranks[k] = (uint32_t)(i + 1 + end); /* i + 1 .. end, mean */
+        for (size_t k = i; k < end; k++) ranks[k] = (uint32_t)(i + 1 + end); /* mean of i + 1 .. end */
         double equal = (double)(end - i);
         *ties += equal * equal * equal - equal;
         i = end;
     }
 }
 
-/* P(sum of doubled ranks with random signs is at most `least`): each rank counts or not, evenly. */
+/* Computes P(sum of doubled ranks with random signs is at most `least`): each rank counts with probability 1/2. */
 static enum status exact_tail(const uint32_t *ranks, size_t count, size_t least, double *tail,
                               struct error *err)
 {
-    double *chance = alloc_zeroed(least + 1, sizeof *chance); /* of each sum so far */
+    double *chance = alloc_zeroed(least + 1, sizeof *chance); /* probability of each sum so far */
     if (!chance) return error_memory(err, "a test of ranks", (least + 1) * sizeof *chance);
     chance[0] = 1;
     for (size_t i = 0; i < count; i++)
@@ -96,7 +96,7 @@ out:
 
 bool statistics_kendall(const double *a, const double *b, size_t count, double *tau)
 {
-    double alike = 0, in_a = 0, in_b = 0; /* pairs: concordant less discordant; not tied */
+    double alike = 0, in_a = 0, in_b = 0; /* pairs: concordant minus discordant; not tied */
     for (size_t i = 0; i < count; i++)
         for (size_t j = i + 1; j < count; j++) {
             int x = (a[i] > a[j]) - (a[i] < a[j]), y = (b[i] > b[j]) - (b[i] < b[j]);

@@ -24,6 +24,6 @@ const struct option_synonym cli_synonyms[] = {
     {"dtype", "precision"},
     {"precision", "dtype"},
     {"recompute-granularity", "recompute"},
-    {"history", "file"}, /* of `history` itself */
+    {"history", "file"}, /* only of `history` */
     {NULL, NULL},
 };

@@ -1,8 +1,7 @@
 /*
- * A table is read into memory whole, since the width of a column is known only after its last cell.
- * Two spaces part the columns; no spaces stand at the end of a line, so that lines copy cleanly.
- * Everything we print is ASCII but the names that users give; those count in bytes, and a name with
- * other letters pulls its row to the right. Counting columns properly needs a locale.
+ * A table is kept in memory until its end, because column widths depend on all cells. Two spaces separate columns;
+ * lines have no trailing spaces, so they copy cleanly. All output is ASCII except for names that users give. Widths
+ * count characters of UTF-8; a wide character shifts the rest of its row. Exact widths would need a locale.
  */
 #include "cli/common/cli_table.h"
 
@@ -51,7 +50,7 @@ void cli_table_cell(struct cli_table *table, const char *format, ...)
     table->cells[table->cell_count++] = copy;
 }
 
-/* Characters of UTF-8 text. */
+/* Returns the number of UTF-8 characters. */
 static size_t width_of(const char *text)
 {
     size_t width = 0;
@@ -59,7 +58,7 @@ static size_t width_of(const char *text)
     return width;
 }
 
-/* Spaces are owed until something stands behind them. */
+/* Prints a row; spaces are printed only before further text. */
 static void print_row(FILE *out, const struct cli_table *table, const char *const *cells,
                       const size_t *widths)
 {

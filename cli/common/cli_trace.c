@@ -1,6 +1,6 @@
 /*
- * `simulate` and `trace show` print the same tables of a trace, one as it makes it, the other from a
- * file. A prediction has no losses; the column is there when some job has one.
+ * `simulate` and `trace show` print the same tables of a trace, from memory or from a file. Predictions have no losses;
+ * the column of losses is printed only if a job has one.
  */
 #include "cli/common/cli_trace.h"
 

@@ -1,16 +1,16 @@
 /*
- * One answer, two forms. A verb prints into a stream in memory; cli_table.c tells which of its bytes are a table,
- * and what that table holds. At the end the text goes where it always goes, and the page is made of the tables, as
- * tables, and of the lines between them:
+ * One answer in two forms. A verb prints into a stream in memory, and cli_table.c reports which bytes of it are tables,
+ * with their contents. At the end the text goes to the verb's output, and the page is made from the tables and from the
+ * lines between them:
  *
  *     2 jobs on 'gpu'                    a line that begins a paragraph
- *     JOB    ...                         told of: a table
+ *     JOB    ...                         reported by cli_table.c: a table
  *     makespan     12 s simulated        a name, two spaces or more, text: a row of a table of figures
- *                  and what follows      spaces: one more row of it, without a name
- *     next: spillway run plan.json       the last line: what to type next
+ *                  and its continuation  leading spaces: a further row without a name
+ *     next: spillway run plan.json       the last line: the next command
  *
- * So a verb has one way to say what it says, and a new table is on the page without a thought. Pictures are drawn
- * while the verb has the traces, kept in memory, and follow the text.
+ * So a verb prints its answer once, and every new table is on the page without further code. Pictures are drawn while
+ * the verb has the traces, kept in memory, and placed after the text.
  */
 #include "cli/document/cli_document.h"
 
@@ -42,14 +42,14 @@ struct seen_table {
 };
 
 struct picture {
-    const char *caption; /* borrowed from the program */
+    const char *caption; /* string constant */
     char *data;
     size_t length;
 };
 
 struct cli_document {
-    FILE *out, *stream; /* where the answer goes, and what holds it until then */
-    char *text;         /* of the stream */
+    FILE *out, *stream; /* out: the verb's normal output; stream: replaces it until the end */
+    char *text;         /* contents of the stream */
     size_t length;
     struct seen_table *tables;
     size_t table_count, table_capacity;
@@ -58,12 +58,12 @@ struct cli_document {
     char assumptions[ASSUMPTIONS_MAX][ASSUMPTION_BYTES];
     size_t assumption_count;
     struct arena arena;
-    struct error failed; /* the first failure on the way */
+    struct error failed; /* the first failure */
 };
 
-/* --- listening ------------------------------------------------------------------------------- */
+/* --- recording ------------------------------------------------------------------------------- */
 
-/* NULL behind them. */
+/* Copies strings, with NULL after the last one. */
 static enum status copy_strings(struct arena *arena, const char *const *texts, size_t count, const char *const **out,
                                 struct error *err)
 {
@@ -91,7 +91,7 @@ static void see_table(void *context, const struct cli_table *table, long from, l
     document->table_count++;
 }
 
-/* Before hours of work, not behind them. */
+/* Checks the target before long work. */
 static enum status check_target(const char *path, struct error *err)
 {
     struct file_out *file;
@@ -122,7 +122,7 @@ enum status cli_document_begin(struct cli *cli, struct error *err)
 
 /* --- pictures -------------------------------------------------------------------------------- */
 
-/* Takes what was drawn to `path` into memory. */
+/* Reads the picture at `path` into memory. */
 static enum status take_picture(struct cli_document *document, const char *caption, const char *path, struct error *err)
 {
     assert(document->picture_count < PICTURES_MAX);
@@ -147,7 +147,7 @@ void cli_document_draw(struct cli *cli, const char *caption, cli_draw draw, cons
     if (err.status != STATUS_OK) cli_warn(cli, "a picture is missing from the report: %s", err.text);
 }
 
-/* --- of traces ------------------------------------------------------------------------------- */
+/* --- pictures of traces ---------------------------------------------------------------------- */
 
 struct trace_pair {
     const struct trace *predicted, *measured;
@@ -183,7 +183,7 @@ void cli_document_traces(struct cli *cli, const struct trace *predicted, const s
     if (any->level_count > 0) cli_document_draw(cli, "Memory in use at each place", draw_memory, &pair);
 }
 
-/* --- what it rests on ------------------------------------------------------------------------ */
+/* --- assumptions ------------------------------------------------------------------------------ */
 
 static void assume(struct cli_document *document, const char *format, ...) PRINTF_LIKE(2, 3);
 static void assume(struct cli_document *document, const char *format, ...)
@@ -229,7 +229,7 @@ void cli_document_simulated(struct cli *cli, const struct hardware *hardware)
 
 /* --- the page -------------------------------------------------------------------------------- */
 
-/* Figures are gathered until something else comes. */
+/* The page being written; rows of figures are collected until another kind of line comes. */
 struct page {
     struct document *document;
     bool in_figures;
@@ -241,7 +241,7 @@ static void end_figures(struct page *page)
     page->in_figures = false;
 }
 
-/* Length of the name in front of a figure: from a small letter up to two spaces. 0: the line is none. */
+/* Returns the length of a figure's name: from a small letter to two spaces. 0: the line is not a figure. */
 static size_t label_length(const char *line)
 {
     enum { LABEL_MAX = 24 };
@@ -276,7 +276,7 @@ static void put_line(struct page *page, const char *line)
     }
 }
 
-/* The lines of a part of the text, which is changed. */
+/* Adds the lines of a part of the text, which is modified. */
 static void put_lines(struct page *page, char *text, char *end)
 {
     while (text < end) {
@@ -296,7 +296,7 @@ static void put_table(struct document *page, const struct seen_table *table)
     document_table_end(page);
 }
 
-/* The answer: lines and tables in the order in which they were printed. */
+/* Adds the answer: lines and tables in the order in which they were printed. */
 static void put_answer(struct document *page, const struct cli_document *document, char *text)
 {
     struct page lines = {.document = page};
@@ -310,13 +310,13 @@ static void put_answer(struct document *page, const struct cli_document *documen
     put_lines(&lines, at, text + document->length);
 }
 
-/* As it was typed. */
+/* Adds the command line as typed. */
 static void put_command(struct document *page, const struct cli *cli)
 {
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
-    if (!out) return; /* the page stands without */
+    if (!out) return; /* the page works without it */
     fputs("spillway", out);
     for (int i = 0; i < cli->argc; i++) {
         fputc(' ', out);
@@ -337,7 +337,7 @@ static enum status write_page(const struct cli *cli, struct error *err)
     const struct cli_document *document = cli->document;
     char title[CLI_COMMAND_BYTES];
     if (document->failed.status != STATUS_OK) return error_set(err, document->failed.status, "%s", document->failed.text);
-    /* a copy that is cut into lines */
+    /* a copy that is split into lines */
     char *text = alloc_resize(NULL, document->length + 1);
     struct document *page = document_create(cli_command(cli->verb, title));
     enum status status = STATUS_OK;
@@ -382,7 +382,7 @@ enum status cli_document_end(struct cli *cli, enum status status, struct error *
         if (status == STATUS_OK) status = error_memory(err, "the answer", document->length);
     } else {
         fwrite(document->text, 1, document->length, cli->out);
-        /* "No" is an answer as well. */
+        /* "no" is an answer as well */
         bool answer = document->length > 0 && (status == STATUS_OK || status == STATUS_CHECK || status == STATUS_INFEASIBLE);
         struct error page_error = {0};
         if (answer && write_page(cli, &page_error) != STATUS_OK && status == STATUS_OK) {

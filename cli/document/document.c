@@ -1,9 +1,8 @@
 /*
- * Texts are cleaned where they enter, once: what both writers get is UTF-8 without control characters, so that
- * each has only its own markup to think of. A text that is printed through a format may be of any length, so it is
- * measured first.
+ * Texts are cleaned once, when they are added: both writers get UTF-8 without control characters, and only have to
+ * escape their own markup. A formatted text may have any length, so it is measured first.
  *
- * Nodes stand in one array in the order in which they were added; cells of a table in an array of their own, headings
+ * Nodes are one array in the order in which they were added. The cells of a table are an array of their own, headings
  * first. All texts and pictures live in one arena.
  */
 #include "cli/document/document.h"
@@ -27,7 +26,8 @@ const char *const picture_endings[2] = {"svg", "png"};
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
-/* Bytes of the UTF-8 sequence at `text`; 0 where there is none (RFC 3629: none too long, no surrogates, at most U+10FFFF). */
+/* Returns the bytes of the UTF-8 sequence at `text`; 0: invalid (RFC 3629: no overlong forms, no surrogates, at most
+ * U+10FFFF). */
 static size_t sequence_length(const unsigned char *text)
 {
     if (text[0] < 0x80) return 1;
@@ -36,20 +36,20 @@ static size_t sequence_length(const unsigned char *text)
                     : text[0] >= 0xF0 && text[0] <= 0xF4 ? 4
                                                          : 0;
     for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xC0) != 0x80) return 0; /* the NUL at the end too */
+        if ((text[i] & 0xC0) != 0x80) return 0; /* also stops at the final NUL */
     if ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] > 0x9F) || (text[0] == 0xF0 && text[1] < 0x90) ||
         (text[0] == 0xF4 && text[1] > 0x8F))
         return 0;
     return length;
 }
 
-/* U+0000 to U+001F, U+007F to U+009F: HTML and terminals forbid them or do strange things. */
+/* Returns true for U+0000 to U+001F and U+007F to U+009F, which HTML forbids and terminals interpret. */
 static bool is_control(const unsigned char *text)
 {
     return text[0] < 0x20 || text[0] == 0x7F || (text[0] == 0xC2 && text[1] < 0xA0);
 }
 
-/* Line ends become spaces, or stay where `lines`. `out` has room for three bytes for each one of `text`. */
+/* Cleans a text. Line ends become spaces, or stay with `lines`. `out` has room for three bytes per byte of `text`. */
 static void clean(const char *text, bool lines, char *out)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -71,7 +71,7 @@ static void clean(const char *text, bool lines, char *out)
     *out = '\0';
 }
 
-/* A clean copy that lives as long as the document; "" after a failure. */
+/* Returns a clean copy that lives as long as the document; "" after a failure. */
 static const char *keep(struct document *document, const char *text, bool lines)
 {
     char *copy = alloc_resize(NULL, 3 * strlen(text) + 1);
@@ -105,7 +105,7 @@ static const char *keep_printed(struct document *document, const char *format, v
     return kept;
 }
 
-/* --- what a document is made of -------------------------------------------------------------- */
+/* --- adding nodes ---------------------------------------------------------------------------- */
 
 struct document *document_create(const char *title)
 {
@@ -123,7 +123,7 @@ void document_destroy(struct document *document)
     free(document);
 }
 
-/* NULL after a failure. */
+/* Adds a node. Returns NULL after a failure. */
 static struct node *add(struct document *document, enum node_kind kind, const char *text)
 {
     assert(!document->in_table);
@@ -232,7 +232,7 @@ static bool find_form(const unsigned char *data, size_t length, enum picture_for
         *out = PICTURE_PNG;
         return true;
     }
-    /* behind a declaration and comments, which are short */
+    /* skips a declaration and comments, which are short */
     size_t looked_at = length < 4096 ? length : 4096;
     *out = PICTURE_SVG;
     return looked_at > 0 && data[0] == '<' && memmem(data, looked_at, svg, strlen(svg)) != NULL;
@@ -250,7 +250,7 @@ enum status document_picture(struct document *document, const char *caption, con
     if (ARENA_NEW(&document->arena, length, copy, err) != STATUS_OK) return err->status;
     memcpy(copy, data, length);
     struct node *node = add(document, NODE_PICTURE, keep(document, caption, false));
-    if (!node) return STATUS_OK; /* remembered */
+    if (!node) return STATUS_OK; /* the failure is remembered */
     node->form = form;
     node->data = copy;
     node->length = length;
@@ -270,7 +270,7 @@ enum status document_picture_file(struct document *document, const char *caption
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-/* The ending with its dot; NULL without one. */
+/* Returns the ending of a path with its dot; NULL if there is none. */
 static const char *path_ending(const char *path)
 {
     const char *name = strrchr(path, '/');
@@ -292,7 +292,7 @@ enum status document_check_path(const char *path, struct error *err)
                      path);
 }
 
-/* "out/NAME-1.svg" beside "out/NAME.md". */
+/* Writes pictures "out/NAME-1.svg" and so on, for "out/NAME.md". */
 static enum status write_pictures(const struct document *document, const char *path, struct error *err)
 {
     size_t number = 0;

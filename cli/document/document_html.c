@@ -1,13 +1,12 @@
 /*
  * HTML5 without scripts.
  *
- * The page carries a policy (Content-Security-Policy) that allows images of its own and its style sheet, nothing
- * else: even if an escape were forgotten here, no script would run and nothing would be fetched. Pictures are data
- * URIs in <img>. A picture by itself is white; on a dark screen it gets a frame instead of other colours, as it
- * means something by its colours. A table that is wider than the screen scrolls by itself; on paper its head is on
- * each page.
+ * The page has a Content-Security-Policy that allows only its own images and style sheet: even if a text were not
+ * escaped, no script would run and nothing would be loaded. Pictures are data URIs in <img>. Pictures have a white
+ * background; on a dark screen they get a frame and keep their colours, which have a meaning. A table that is wider
+ * than the screen scrolls; on paper its head is repeated on each page.
  *
- * What is text is escaped in one place, put_text(), also in attributes, which are all in double quotes.
+ * Only put_text() writes text, with escapes, also in attributes, which are all in double quotes.
  */
 #include <stdint.h>
 #include <string.h>
@@ -50,7 +49,7 @@ static void put_text(struct file_out *file, const char *text)
     }
 }
 
-/* RFC 4648, section 4. */
+/* Writes base64 (RFC 4648, section 4). */
 static void put_base64(struct file_out *file, const unsigned char *data, size_t length)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -116,7 +115,7 @@ static void put_contents(struct file_out *file, const struct document *document)
     put(file, "</ul></nav>\n");
 }
 
-/* <tag>text</tag> */
+/* Writes <tag>text</tag>. */
 static void put_element(struct file_out *file, const char *tag, const char *text)
 {
     file_out_printf(file, "<%s>", tag);
@@ -142,7 +141,7 @@ static void put_node(struct file_out *file, const struct document *document, siz
         if (last) put(file, "</ul>\n");
         break;
     case NODE_CODE:
-        /* the first line end behind <pre> is no part of it */
+        /* HTML ignores the first line end after <pre> */
         put(file, "<pre>\n");
         put_text(file, node->text);
         put(file, "</pre>\n");

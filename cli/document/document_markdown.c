@@ -1,9 +1,9 @@
 /*
- * Markdown as GitHub reads it (CommonMark and tables).
+ * Markdown in GitHub's dialect (CommonMark and tables).
  *
- * A letter that could begin markup is escaped where it stands; those that mean something only at the beginning of
- * a block (headings, lists, quotes, rules) are escaped there alone, so that "3.5 GiB - 4 %" stays readable in the
- * source. Blocks are parted by empty lines.
+ * Characters that can begin markup anywhere are always escaped. Characters that are markup only at the beginning of a
+ * block (headings, lists, quotes, rules) are escaped only there, so that "3.5 GiB - 4 %" stays readable in the source.
+ * Empty lines separate blocks.
  */
 #include <string.h>
 
@@ -29,7 +29,8 @@ static void put_text(struct file_out *file, const char *text)
     }
 }
 
-/* At the beginning of a block, where "- ", "+ ", "1. ", "1) ", "# " and "---" are markup too, and four spaces are code. */
+/* Writes the beginning of a block, where "- ", "+ ", "1. ", "1) ", "# " and "---" are markup too, and four spaces are
+ * code. */
 static void put_block(struct file_out *file, const char *text)
 {
     text += strspn(text, " ");
@@ -45,7 +46,7 @@ static void put_block(struct file_out *file, const char *text)
     put_text(file, text);
 }
 
-/* A fence that is longer than any in the text. */
+/* Writes code between fences that are longer than any in the text. */
 static void put_code(struct file_out *file, const char *text)
 {
     size_t longest = 2;
@@ -87,7 +88,7 @@ static void put_table(struct file_out *file, const struct node *table)
     put(file, "\n");
 }
 
-/* What a link may hold as it is; the rest in hexadecimal, byte by byte (RFC 3986, section 2.1). */
+/* Writes a link; characters that links may not have become hexadecimal, byte by byte (RFC 3986, section 2.1). */
 static void put_link(struct file_out *file, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";

@@ -1,9 +1,9 @@
 /*
- * What runs beside an operation is taken from the measured trace: for two streams, whose spans each follow one
- * another, one pass over both gives the overlap of every span of the first. Operations of a stream come in plan
- * order, so its spans are already in order of time.
+ * The overlap of operations comes from the measured trace: the spans of a stream follow each other, so one pass over
+ * two streams gives the overlap of every span of the first. Operations of a stream have plan order, so its spans are
+ * already in order of time.
  *
- * Cost: the pairs of streams that can meet, times their spans; and a walk over the plan for each cause.
+ * Cost: the pairs of streams that can interact, times their spans; and a walk over the plan for each cause.
  */
 #include "cli/explain/causes.h"
 
@@ -48,13 +48,13 @@ struct finder {
     const struct plan *plan;
     const struct trace *measured;
     struct arena arena;
-    uint64_t **by_stream;    /* numbers of each stream's operations */
+    uint64_t **by_stream;    /* operation numbers of each stream */
     uint64_t *stream_counts;
     double *beside_compute_s, *beside_copy_s, *shared_s; /* by operation */
     uint8_t *cause;
 };
 
-/* --- what ran beside what -------------------------------------------------------------------- */
+/* --- overlaps ------------------------------------------------------------------------------------- */
 
 static enum status sort_streams(struct finder *f, struct error *err)
 {
@@ -77,7 +77,7 @@ static enum status sort_streams(struct finder *f, struct error *err)
     return STATUS_OK;
 }
 
-/* Add to `out` how long each span of stream `of` runs while one of stream `with` does. */
+/* Adds to `out` the time for which each span of stream `of` overlaps spans of stream `with`. */
 static void overlap(const struct finder *f, uint32_t of, uint32_t with, double *out)
 {
     const struct trace_span *spans = f->measured->spans;
@@ -98,7 +98,7 @@ static bool is_host_copy(uint32_t kind)
     return kind == STREAM_H2D || kind == STREAM_D2H;
 }
 
-/* Do copies of both streams cross a link in a direction that they share? */
+/* Returns true if copies of both streams use a common link in a direction that they share. */
 static bool share_link(const struct hardware *hardware, const struct trace_stream *a, const struct trace_stream *b)
 {
     const struct hardware_device *x = &hardware->devices[a->device], *y = &hardware->devices[b->device];
@@ -183,7 +183,7 @@ static enum status find_causes(struct finder *f, const struct explain_times *pre
 
 /* --- from the measured run to the predicted one ------------------------------------------------- */
 
-/* Turn what `cause` is of into what was predicted. */
+/* Replaces the durations of the operations of `cause` by the predicted ones. */
 static void undo(const struct finder *f, uint32_t cause, const struct explain_times *predicted, struct explain_times *times)
 {
     for (uint64_t n = 0; n < times->count; n++) {

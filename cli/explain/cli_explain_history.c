@@ -1,4 +1,4 @@
-/* See cli_explain_history.h. Commands are kept as a shell reads them back: words in single quotes where they need them. */
+/* See cli_explain_history.h. Commands are stored as typed in a shell, with single quotes where needed. */
 #include "cli/explain/cli_explain_history.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 
 static const char prefix[] = "history:", ending[] = ".db:";
 
-/* Where the row of a history of one's own begins, behind "runs.db:"; NULL: no such word. */
+/* Returns the row's name after "runs.db:", for a history in a file; NULL: the word has another form. */
 static const char *row_of_file(const char *word)
 {
     const char *found = strstr(word, ending);
@@ -23,7 +23,7 @@ bool cli_explain_is_row(const char *word)
     return strncmp(word, prefix, sizeof prefix - 1) == 0 || row_of_file(word);
 }
 
-/* The next word, its quotes taken off; false at the end. `out` has room for all of the command. */
+/* Reads the next word without its quotes. Returns false at the end. `out` has room for the whole command. */
 static bool next_word(const char **at, char *out)
 {
     while (**at == ' ') ++*at;
@@ -38,7 +38,7 @@ static bool next_word(const char **at, char *out)
     return true;
 }
 
-/* What `--trace` of a command says; NULL: nothing. */
+/* Finds the value of `--trace` in a command; NULL: none. */
 static enum status trace_of(const char *command, struct arena *arena, const char **out, struct error *err)
 {
     static const char option[] = "--trace";
@@ -56,7 +56,7 @@ static enum status trace_of(const char *command, struct arena *arena, const char
     return STATUS_OK;
 }
 
-/* By its number; the last run there is. */
+/* Finds a run by its number, or the last run. */
 static enum status find_record(const struct history_record *records, size_t count, const char *row,
                                const struct history_record **out, struct error *err)
 {

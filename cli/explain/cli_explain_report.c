@@ -1,4 +1,4 @@
-/* See cli_explain_report.h. Words name what is large and leave the rest to the tables. */
+/* See cli_explain_report.h. Sentences name the largest parts; the tables have the rest. */
 #include "cli/explain/cli_explain_report.h"
 
 #include <inttypes.h>
@@ -10,10 +10,10 @@
 
 enum { NAMED_MAX = 3, HANDOVERS_SHOWN = 8 };
 
-/* A gain that is worth naming. */
+/* The least gain that sentences mention. */
 static const double worth_naming = 0.005;
 
-/* What a stream does, for sentences. */
+/* Activities of streams, for sentences. */
 static const char *const doing[STREAM_KIND_COUNT] = {
     [STREAM_COMPUTE] = "computing", [STREAM_H2D] = "copying in", [STREAM_D2H] = "copying out",
     [STREAM_P2P] = "copying from other devices", [STREAM_GROUP] = "collectives of tensor groups",
@@ -27,7 +27,7 @@ static double share(double part, double whole)
     return whole > 0 ? part / whole : 0;
 }
 
-/* Streams on the path, the longest first: *at is the next one's seconds to look below; false at the end. */
+/* Finds the next stream of the path, the longest first. Returns false at the end. */
 static bool next_stream(const struct explain_path *path, bool *shown, uint32_t *out)
 {
     uint32_t best = path->stream_count;
@@ -43,7 +43,7 @@ static bool next_stream(const struct explain_path *path, bool *shown, uint32_t *
 
 /* --- words ----------------------------------------------------------------------------------- */
 
-/* By what is done, over all devices. */
+/* Prints the parts of the path by activity, over all devices. */
 static void say_path(FILE *out, const struct cli_explain_report *report)
 {
     const struct explain_path *path = report->path;
@@ -80,9 +80,9 @@ static void say_waiting(FILE *out, const struct cli_explain_report *report)
             longest->count == 1 ? "" : "s", quantity_text(longest->awaited_s, DIMENSION_SECONDS, text));
 }
 
-/* Copies of a profiler's trace whose names say that host memory was not pinned: "Memcpy HtoD (Pageable -> Device)". */
+/* Copies of a profiler's trace whose names show that host memory was not pinned: "Memcpy HtoD (Pageable -> Device)". */
 struct pageable {
-    double seconds, copies_s; /* of these, and of all copies between host and devices */
+    double seconds, copies_s; /* of these copies; of all copies between host and devices */
     uint64_t count;
 };
 
@@ -155,7 +155,7 @@ static void say_causes(FILE *out, const struct explain_causes *causes)
 
 /* --- tables ---------------------------------------------------------------------------------- */
 
-/* What operations take alone is the plan's to say. */
+/* Adds a share's cells. Times without contention need a plan. */
 static void share_cells(struct cli_table *table, const struct cli_explain_report *report, const char *name,
                         const struct explain_share *s)
 {

@@ -1,6 +1,6 @@
 /*
- * Back from the end by `decisive`. Handovers are sorted by their streams and added up where they are equal: their
- * number is bounded by the path, that of pairs of streams by nothing that is small.
+ * The path is followed back from the end by `decisive`. Handovers are sorted by their streams, and equal ones are
+ * added: their number is limited by the path, whereas the number of pairs of streams can be large.
  */
 #include "cli/explain/critical_path.h"
 
@@ -16,7 +16,7 @@ static int by_streams(const void *a, const void *b)
     return (x->awaited > y->awaited) - (x->awaited < y->awaited);
 }
 
-/* The longest awaited first; equal ones by streams. */
+/* Orders by awaited seconds, the longest first, then by streams. */
 static int by_seconds(const void *a, const void *b)
 {
     const struct explain_handover *x = a, *y = b;

@@ -1,7 +1,7 @@
 /*
- * What an operation waits for comes earlier in plan order (plan_walk.h), so one walk gives every begin: the latest
- * end of what it waits for and of the one in front of it on its stream. Operations that are one begin when the
- * last of them can; their numbers follow each other, and they are decided together, at the last.
+ * An operation waits only for operations earlier in plan order (plan_walk.h), so one walk gives every begin: the latest
+ * end of the operations that it waits for and of the previous one on its stream. Operations of one collective begin
+ * when the last of them can; they are consecutive, and handled together at the last one.
  */
 #include "cli/explain/explain_schedule.h"
 
@@ -14,7 +14,7 @@
 #include "sim/duration.h"
 #include "sim/engine/take.h"
 
-/* The operation in front on each stream; and of the group at hand, whose end it waits for. */
+/* The previous operation on each stream; and the awaited operation of the current group. */
 struct front {
     uint64_t *last;
     double ready_s;
@@ -40,7 +40,7 @@ static void wait_for(struct front *front, uint64_t number, double end_s)
     front->decisive = number;
 }
 
-/* True at the last of operations that are one; the front then says what they waited for. */
+/* Returns true at the last operation of a group; `front` then has the operation that the group waited for. */
 static bool arrive(struct front *front, const struct plan_walk_op *op, const double *end_s)
 {
     for (uint32_t w = 0; w < op->wait_count; w++) wait_for(front, op->waits[w], end_s[op->waits[w]]);
@@ -56,7 +56,7 @@ static void leave(struct front *front, double begun_s)
     front->decisive = EXPLAIN_NOBODY;
 }
 
-/* --- what a trace says ----------------------------------------------------------------------- */
+/* --- times of a trace ----------------------------------------------------------------------------- */
 
 static double alone_s(const struct plan *plan, struct sim_durations *durations, const struct plan_walk_op *op, double seconds)
 {
@@ -83,7 +83,7 @@ static enum status take(const struct plan *plan, const struct trace *trace, stru
 {
     struct sim_durations *durations;
     struct plan_walk_op op;
-    double begun_s = trace->spans[0].start_s, *end_s = out->seconds; /* ends, until all are known */
+    double begun_s = trace->spans[0].start_s, *end_s = out->seconds; /* holds ends until all are known */
     TRY(sim_durations_create(arena, plan, &plan->hardware, NULL, &durations, err));
     for (uint64_t n = 0; n < out->count; n++) {
         begun_s = min_s(begun_s, trace->spans[n].start_s);
@@ -122,7 +122,7 @@ enum status explain_times_take(const struct plan *plan, const struct trace *trac
     return status;
 }
 
-/* --- once more ------------------------------------------------------------------------------- */
+/* --- the schedule --------------------------------------------------------------------------------- */
 
 static void run(struct front *front, const struct explain_times *times, const struct plan_walk_op *op,
                 struct explain_schedule *out)

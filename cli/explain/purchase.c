@@ -1,8 +1,8 @@
 /*
- * A machine with one figure changed is one whose figures were moved (models/hardware/machine_figures.h). A link's bandwidth
- * stands in two places: in the link, and in what copies were measured to take, which the cost model prefers; so
- * where the link is the tightest on the way to a device, that device becomes one of a type of its own, whose
- * copies are faster by as much.
+ * A machine with one changed figure is a copy with moved figures (models/hardware/machine_figures.h). A link's
+ * bandwidth is in two places: in the link, and in the measured copies, which the cost model prefers. If the link is the
+ * bottleneck of the route to a device, the device gets a type of its own, whose copies become faster by the same
+ * factor.
  */
 #include "cli/explain/purchase.h"
 
@@ -22,9 +22,9 @@
 
 const char *const explain_resource_names[EXPLAIN_RESOURCE_COUNT] = {"compute", "link", "host memory rate", "storage", "memory"};
 
-/* --- machines that are better by a little ------------------------------------------------------ */
+/* --- improved machines --------------------------------------------------------------------------- */
 
-/* Links of one kind: all of a name but for its digits, and of a bandwidth; or one link. */
+/* Links of one kind (names that differ only in digits, one bandwidth), or one link. */
 struct link_group {
     const struct hardware *hardware;
     uint32_t first;
@@ -51,7 +51,7 @@ static bool in_group(const struct link_group *group, uint32_t link)
     return !(difference > 0 || difference < 0) && same_but_digits(links[link].name, links[group->first].name);
 }
 
-/* Is a link of the group the tightest of these? */
+/* Returns true if the bottleneck of these links is in the group. */
 static bool tightest(const struct link_group *group, const uint32_t *path, uint32_t count)
 {
     double least = INFINITY, of_group = INFINITY;
@@ -63,9 +63,9 @@ static bool tightest(const struct link_group *group, const uint32_t *path, uint3
     return count > 0 && of_group <= least;
 }
 
-/* What is better by `factor`; of types those whose copies from and to the host, and each other, the group's links bound. */
+/* An improvement by `factor`; for links, also the types whose copies with the host, or each other, the links limit. */
 struct better {
-    const struct link_group *group; /* where the resource is a link */
+    const struct link_group *group; /* for a resource that is a link */
     uint32_t resource;              /* enum explain_resource */
     double factor;
     bool *copies, *peers;           /* by type */
@@ -92,7 +92,7 @@ static double better_by(void *context, const struct machine_place *place)
     return moves ? better->factor : 1;
 }
 
-/* Those devices whose measured copies the group's links bound become types of their own. */
+/* Gives each device whose measured copies the group's links limit a type of its own. */
 static enum status split_types(const struct hardware *hardware, struct better *better, struct arena *arena,
                                struct hardware *out, struct error *err)
 {
@@ -120,7 +120,7 @@ static enum status split_types(const struct hardware *hardware, struct better *b
     return STATUS_OK;
 }
 
-/* --- one simulation each ----------------------------------------------------------------------- */
+/* --- simulations --------------------------------------------------------------------------------- */
 
 static enum status simulate(const struct plan *plan, const struct hardware *hardware, const double *slow, double *out,
                             struct error *err)
@@ -156,7 +156,8 @@ static enum status try_compute(const struct plan *plan, double more, struct aren
 static enum status try_one(const struct plan *plan, double more, struct arena *arena, struct explain_purchase *out,
                            struct error *err)
 {
-    struct hardware split = plan->hardware, moved = {0}; /* the first shares what it does not change; never released */
+    struct hardware split = plan->hardware, moved = {0}; /* shares unchanged parts with the plan's machine; never
+                                                            released */
     const struct link_group group = {.hardware = &plan->hardware, .first = out->first,
                                      .alone = plan->hardware.link_count <= EXPLAIN_LINKS_MAX};
     struct better better = {.group = &group, .resource = out->resource, .factor = 1 + more};
@@ -168,7 +169,7 @@ static enum status try_one(const struct plan *plan, double more, struct arena *a
     return status;
 }
 
-/* --- what there is ------------------------------------------------------------------------------ */
+/* --- the list of resources ----------------------------------------------------------------------- */
 
 static void list(struct explain_purchase *out, uint32_t *count, struct explain_purchase purchase)
 {
@@ -187,7 +188,7 @@ static enum status list_links(const struct hardware *hardware, struct arena *are
             if (k < first) first = k;
             members++;
         }
-        if (first < l) continue; /* listed with that one */
+        if (first < l) continue; /* listed with the first link of its kind */
         struct explain_purchase purchase = {.resource = EXPLAIN_LINK, .first = l, .name = hardware->links[l].name,
                                             .figure = hardware->links[l].bandwidth.value, .dimension = DIMENSION_BYTES_PER_S};
         char name[200];
@@ -219,7 +220,7 @@ static enum status list_all(const struct plan *plan, struct arena *arena, struct
                                                        .dimension = DIMENSION_FLOP_PER_S});
     }
     TRY(list_links(hardware, arena, out, count, err));
-    /* a host that is its own devices computes by their profiles */
+    /* host devices compute by their own profiles */
     if (hardware->host_bandwidth.value > 0 && strcmp(hardware->backend, "host") != 0 && uses_stream(plan, STREAM_CPU))
         list(out, count, (struct explain_purchase){.resource = EXPLAIN_HOST_RATE, .name = "host memory",
                                                    .figure = hardware->host_bandwidth.value,

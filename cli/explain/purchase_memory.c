@@ -1,7 +1,6 @@
 /*
- * The planner takes jobs and machine over, so each plan is made from what the file says, read anew. The plan at
- * hand may have been made with options that it does not keep; both plans here are made without any, so that memory
- * alone is between them.
+ * The planner takes jobs and machine over, so each plan reads the file again. The present plan may have been made with
+ * options that it does not store. So both compared plans are made with default options, and differ only in memory.
  */
 #include <math.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"
 
-/* Resident jobs have the devices that they stay on in the plan, as if the file had named them. */
+/* Resident jobs have the devices of the plan, as if the file had named them. */
 static bool has_devices(const struct plan *plan)
 {
     static const char before[] = "leases"; /* what plans of version 0.2.0 call it */
@@ -26,7 +25,7 @@ static bool can_plan(const struct plan *plan)
     return plan->gang_count > 0 || policy_find(plan->policy);
 }
 
-/* The makespan of the jobs planned for devices of `factor` times the memory. */
+/* Plans the jobs for devices with `factor` times the memory, and returns the makespan. */
 static enum status plan_again(const char *path, double factor, double *makespan_s, struct error *err)
 {
     struct plan read = {0}, plan = {0};
@@ -65,7 +64,8 @@ enum status explain_memory_purchase(const char *path, double more, struct explai
         status = plan_again(path, 1, &out->before_s, &why);
         if (status == STATUS_OK) status = plan_again(path, 1 + more, &out->after_s, &why);
         *known = status == STATUS_OK;
-        if (status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT) status = STATUS_OK; /* made by other options: not known */
+        if (status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT) status = STATUS_OK; /* the plan was made with
+                                                                                              other options: unknown */
         if (status != STATUS_OK) error_set(err, status, "%s", why.text);
     }
     if (*known && out->after_s > 0) {

@@ -1,6 +1,6 @@
 /*
- * Operations in the order in which they ended: what one waited for is the last of those that end by its begin, and stands
- * in front of it in that order, so that going from one to the next always comes to an end.
+ * Operations are sorted by their ends. An operation waited for the last one that ended before its begin, which is
+ * earlier in this order, so following the waits always terminates.
  */
 #include "cli/explain/trace_times.h"
 
@@ -10,7 +10,7 @@
 #include "base/try.h"
 #include "sim/engine/take.h"
 
-/* Ends so close are taken for one; and so many of them are looked at. */
+/* Ends closer than this are equal; and the maximum number of equal ends to inspect. */
 static const double same_s = 1e-6;
 enum { ALIKE_MOST = 64 };
 
@@ -26,7 +26,7 @@ static int by_end(const void *left, const void *right)
     return (a->span > b->span) - (a->span < b->span);
 }
 
-/* How many of ended[0 .. below) end by this time. */
+/* Returns how many of ended[0 .. below) end by this time. */
 static uint64_t count_ended(const struct ended *ended, uint64_t below, double time_s)
 {
     uint64_t first = 0;
@@ -44,7 +44,7 @@ static uint32_t closeness(const struct trace *trace, const struct trace_span *a,
     return (a->stream == b->stream ? 4u : 0u) + (device ? 2u : 0u) + (a->job == b->job ? 1u : 0u);
 }
 
-/* Of the one at place `at` of the order; EXPLAIN_NOBODY: nothing had ended. */
+/* Returns the operation that the one at position `at` waited for; EXPLAIN_NOBODY: none had ended. */
 static uint64_t awaited_by(const struct trace *trace, const struct ended *ended, uint64_t at)
 {
     const struct trace_span *span = &trace->spans[ended[at].span];
@@ -57,7 +57,7 @@ static uint64_t awaited_by(const struct trace *trace, const struct ended *ended,
     return ended[best].span;
 }
 
-/* Operations that last, by their ends; how many. *begin_s: of the first of them. */
+/* Sorts the operations that have a duration by their ends and returns their number. *begin_s: the earliest begin. */
 static uint64_t sort_by_end(const struct trace *trace, struct ended *ended, double *begin_s)
 {
     uint64_t count = 0;

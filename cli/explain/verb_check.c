@@ -1,10 +1,9 @@
 /*
- * `check FILE`: what is a file, and is it right?
+ * `check FILE`: recognises a file and checks it.
  *
- * Files of ours say themselves what they are: the first key that is asked for in each reader is "spillway_" and
- * the kind. The root's keys choose the reader, and the reader is the one that every other verb uses: nothing
- * passes here that is refused there. Some have no such key: a timeline has events, a network its type, a price list
- * is a table named .csv, and a history is a database.
+ * The root's keys select the reader: each kind of file has a version key "spillway_" and the kind. The reader is the
+ * one that every other verb uses, so `check` accepts nothing that other verbs refuse. Some kinds have no such key: a
+ * timeline has events, a network has its type, a price list is a table named .csv, and a history is a database.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,9 +34,9 @@
 #include "traces/trace_reader.h"
 
 enum { HOLDS_BYTES = 256 };
-static const size_t CHROME_BYTES_MAX = (size_t)1 << 30; /* as much as JSON of ours may have */
+static const size_t CHROME_BYTES_MAX = (size_t)1 << 30; /* the limit of our JSON files */
 
-/* --- the readers: what a file holds, into `text` ---------------------------------------------- */
+/* --- the readers: each writes a description of the file to `text` ------------------------------- */
 
 static enum status check_jobs(const char *path, char *text, size_t bytes, struct error *err)
 {
@@ -85,7 +84,7 @@ static enum status check_trace(const char *path, char *text, size_t bytes, struc
     return status;
 }
 
-/* A timeline does not say whether it was measured. */
+/* Checks a timeline, which does not say whether it was measured. */
 static enum status check_chrome(const char *path, char *text, size_t bytes, struct error *err)
 {
     struct trace trace = {0};
@@ -151,7 +150,7 @@ static enum status check_chain(const char *path, char *text, size_t bytes, struc
     return status;
 }
 
-/* Models whose times follow from a machine cannot be read without one, which the reader says. */
+/* Checks a serving problem. Its networks need a machine, which the reader's error says. */
 static enum status check_serving(const char *path, char *text, size_t bytes, struct error *err)
 {
     struct serving in = {0};
@@ -162,7 +161,7 @@ static enum status check_serving(const char *path, char *text, size_t bytes, str
     return status;
 }
 
-/* How many devices there are is the plan's to say. */
+/* Checks failures; the number of devices is known only with a plan. */
 static enum status check_failures(const char *path, char *text, size_t bytes, struct error *err)
 {
     struct failures failures;
@@ -201,9 +200,9 @@ static enum status check_history(const char *path, char *text, size_t bytes, str
     return status;
 }
 
-/* `name` is for programs, the noun for people; base/files/file_kind.h has the noun of each key. */
+/* `name` is for programs; base/files/file_kind.h has the noun of each key for people. */
 static const struct kind {
-    const char *key, *name; /* a key of the root; NULL: the file is no JSON */
+    const char *key, *name; /* a key of the root; NULL: the file is not JSON */
     enum status (*check)(const char *path, char *text, size_t bytes, struct error *err);
 } kinds[] = {
     {NULL, "price list", check_prices},
@@ -220,7 +219,7 @@ static const struct kind {
     {"spillway_chain", "chain of layers", check_chain},
     {"spillway_serving", "serving", check_serving},
     {"spillway_failures", "failures", check_failures},
-    {"model_type", "network", check_network}, /* last: other files may hold networks */
+    {"model_type", "network", check_network}, /* last, because other files may contain networks */
 };
 
 enum { PRICE_LIST, HISTORY, FIRST_OF_JSON };
@@ -270,7 +269,7 @@ static enum status find_kind(const char *path, const struct kind **out, struct e
     return find_json_kind(path, out, err);
 }
 
-/* "a plan" */
+/* Returns "a plan", for example. */
 static const char *noun_of(const struct kind *kind)
 {
     if (kind == &kinds[PRICE_LIST]) return "a price list";

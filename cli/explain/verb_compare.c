@@ -1,9 +1,9 @@
 /*
- * `compare`: how far a prediction was off, and where that comes from.
+ * `compare`: the error of a prediction, by stream and operation.
  *
- * Errors are predicted over measured minus one, with their sign: +5 % tokens/s means that we
- * promised more than came. --max-error makes the verb a gate for scripts: the report is printed in
- * either case, the exit code says whether the error is within bounds.
+ * Errors are predicted / measured - 1: +5 % tokens/s means that the prediction was too fast. With --max-error scripts
+ * can check predictions: the report is printed in any case, and the exit code says whether the error is within the
+ * limit.
  */
 #include <math.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 
 struct request {
     const char *predicted_path, *measured_path;
-    const char *max_error_text; /* NULL: no bound */
+    const char *max_error_text; /* NULL: no limit */
     double max_error;
     uint64_t worst;
     const char *plot; /* NULL: no picture */
@@ -110,7 +110,7 @@ static enum status print_worst(FILE *out, const struct pair *pair, uint32_t coun
     return cli_table_end(&table, out, err);
 }
 
-/* Others on the machine explain a difference; both traces say how much they took. */
+/* Warns if other programs used the processors; both traces have the share. */
 static void warn_load(struct cli *cli, const struct pair *pair)
 {
     double slowed_s;

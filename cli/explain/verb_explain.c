@@ -1,9 +1,9 @@
 /*
- * `explain`: what a run's time goes to, what buying more would bring, and why it was not as predicted.
+ * `explain`: where a run's time goes, the gain from a larger machine, and the causes of a prediction's error.
  *
- * With a plan alone the simulated run is explained. With a measured trace of it as well, the measured one is,
- * beside the simulated one; what buying more would bring is always the simulator's answer, which can try it. With a
- * trace alone, ours or another program's, its path is told by times.
+ * With only a plan, the simulated run is explained. With its measured trace, the measured run is explained and compared
+ * with the simulated one; gains always come from the simulator. With only a trace, of this or another program, its path
+ * is found from times.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ struct request {
     bool no_purchases, no_memory;
 };
 
-/* What buying more would bring, memory among it. `out` has room for one more than explain_purchases() fills in. */
+/* Finds the gains of all purchases, with memory. `out` has room for one more than explain_purchases() fills in. */
 static enum status buy(struct cli *cli, const struct request *request, const struct plan *plan, struct arena *arena,
                        struct explain_purchase *out, struct cli_explain_report *report, struct error *err)
 {
@@ -95,9 +95,9 @@ static enum status explain(struct cli *cli, const struct request *request, const
     return status;
 }
 
-/* --- a trace alone ------------------------------------------------------------------------------- */
+/* --- a trace without a plan ----------------------------------------------------------------------- */
 
-/* As of everything that is read as JSON. */
+/* The limit of all JSON files. */
 static const size_t text_bytes_max = (size_t)1 << 30;
 
 static enum status report_trace(struct cli *cli, const char *path, const struct trace *trace, bool foreign, struct error *err)
@@ -117,7 +117,7 @@ static enum status report_trace(struct cli *cli, const char *path, const struct 
     return status;
 }
 
-/* *some: the file is a trace, and was explained. */
+/* Explains the file if it is a trace; *some says so. */
 static enum status explain_trace(struct cli *cli, const char *path, bool *some, struct error *err)
 {
     enum { HEAD_BYTES = 4096 };
@@ -159,7 +159,7 @@ static enum status explain_plan(struct cli *cli, const struct request *request, 
     return status;
 }
 
-/* Of a run in the history. */
+/* Explains a run of the history. */
 static enum status explain_row(struct cli *cli, const struct request *request, struct error *err)
 {
     struct arena arena = {0};

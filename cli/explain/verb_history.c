@@ -1,4 +1,4 @@
-/* `history`: what was predicted and what was measured until now, and how far off predictions were. */
+/* `history`: past predictions and measurements, and the errors of predictions. */
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -175,7 +175,7 @@ static enum status look(struct cli *cli, const struct request *request, const ch
     struct history_error *errors = NULL;
     struct history_wrong wrong = {.rows = 0};
     struct answer answer = {.path = path};
-    /* of errors alone no group is left out */
+    /* without rows, show the errors of all groups */
     enum history_by by = request->by < HISTORY_BY_COUNT ? (enum history_by)request->by : HISTORY_BY_DAY;
     enum status status = STATUS_OK;
     if (request->path || access(path, F_OK) == 0) status = history_open(path, false, &history, err);
@@ -195,7 +195,7 @@ static enum status look(struct cli *cli, const struct request *request, const ch
     return status;
 }
 
-/* A year, a month or a day; a time of day may follow. */
+/* Checks a date: a year, a month or a day, possibly with a time. */
 static enum status check_since(const char *since, struct error *err)
 {
     static const char shape[] = "dddd-dd-ddTdd:dd:ddZ";

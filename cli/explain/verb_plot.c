@@ -1,9 +1,9 @@
 /*
  * `plot timeline`, `plot memory` and `plot throughput`: pictures, drawn by gnuplot (plots/plot.h).
  *
- * A trace says itself whether it is a prediction or a measurement, so the first two take one of
- * either or one of each, in any order. `throughput` reads what `plan --policy all --json` printed;
- * measured traces, which carry the name of their policy, are put beside its bars.
+ * A trace says whether it is a prediction or a measurement, so the first two accept one trace, or one of each in any
+ * order. `throughput` reads the output of `plan --policy all --json`; measured traces, which have the name of their
+ * policy, become additional bars.
  */
 #include <string.h>
 
@@ -23,7 +23,7 @@ struct request {
     uint64_t width_px;
 };
 
-/* Rows that all three kinds of picture share. */
+/* Rows of all three kinds of picture. */
 #define PLOT_OPTIONS(r)                                                                           \
     OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PICTURE, &(r)->output,                        \
                   "picture to draw (required): NAME.svg or NAME.png"),                    \
@@ -60,11 +60,11 @@ static enum status report(struct cli *cli, const struct request *request, struct
     return STATUS_OK;
 }
 
-/* --- of traces ------------------------------------------------------------------------------- */
+/* --- pictures of traces ---------------------------------------------------------------------- */
 
 struct trace_pair {
     struct trace traces[2];
-    const struct trace *predicted, *measured; /* into traces; NULL: none */
+    const struct trace *predicted, *measured; /* borrowed from traces; NULL: none */
 };
 
 static void pair_release(struct trace_pair *pair)
@@ -72,7 +72,7 @@ static void pair_release(struct trace_pair *pair)
     for (size_t i = 0; i < ARRAY_COUNT(pair->traces); i++) trace_release(&pair->traces[i]);
 }
 
-/* Only the part that is drawn is kept. */
+/* Reads the traces; only the part that is drawn is kept. */
 static enum status read_pair(const struct options *options, const struct plot_options *plot, struct trace_pair *pair,
                              struct error *err)
 {
@@ -137,7 +137,7 @@ enum status verb_plot_memory(struct cli *cli, int argc, char **argv, struct erro
     return plot_traces(cli, argc, argv, plot_memory, err);
 }
 
-/* --- of policies ----------------------------------------------------------------------------- */
+/* --- pictures of policies -------------------------------------------------------------------- */
 
 struct policies {
     struct plot_policy rows[PLOT_POLICIES_MAX];
@@ -145,7 +145,7 @@ struct policies {
     double lower_bound_s;
 };
 
-/* Keys of the report that no picture needs. */
+/* Skips keys of the report that pictures do not need. */
 static void pass_over(struct json_object *object, const char *const *keys)
 {
     for (; *keys; keys++) json_take_any(object, *keys);

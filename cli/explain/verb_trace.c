@@ -1,8 +1,8 @@
 /*
- * `trace show` and `trace export`: what a trace holds, and a picture of it that a browser opens.
+ * `trace show` and `trace export`: the contents of a trace, and a timeline that browsers open.
  *
- * Viewers choke on traces of more than about 100 MB, which a day of training reaches easily, so
- * `export` warns past that and names the option that makes it smaller.
+ * Viewers are slow with traces of more than about 100 MB, which a day of training exceeds, so `export` warns past that
+ * size and names the option that reduces it.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* `trace chakra`: a plan as execution traces of MLCommons Chakra, for ASTRA-sim and others that read these. */
+/* `trace chakra`: writes a plan as execution traces of MLCommons Chakra, for ASTRA-sim and other simulators. */
 #include <inttypes.h>
 #include <string.h>
 
