@@ -1,13 +1,12 @@
 /*
- * What the .cu files share: launching, and sums over a warp and a block in a fixed order.
+ * Shared code of the .cu files: launching, and sums over a warp and a block in a fixed order.
  *
- * A warp's sum goes by butterfly exchange: every lane adds the same pairs, in one order or the other,
- * and a + b is b + a to the last bit, so all lanes end with equal bits. A block adds its warps' sums
- * from the first to the last. Nothing here depends on which block or warp runs when.
+ * A warp's sum uses butterfly exchange: every lane adds the same pairs, in one order or the other.
+ * a + b equals b + a to the last bit, so all lanes end with equal bits. A block adds its warps'
+ * sums from the first to the last. No result depends on the time at which blocks or warps run.
  *
- * launch() is a function over a kernel's address so that the tests can put another one in its
- * place, which runs the threads of a block one after the other on the host
- * (tests/emulator/cuda_runtime.h).
+ * launch() takes a kernel's address so that tests can replace it by a function that runs the
+ * threads of a block one after the other on the host (tests/emulator/cuda_runtime.h).
  */
 #ifndef SPILLWAY_EXEC_KERNELS_CUDA_DEVICE_CUH
 #define SPILLWAY_EXEC_KERNELS_CUDA_DEVICE_CUH
@@ -52,12 +51,13 @@ __device__ static inline float warp_max(float x)
     return x;
 }
 
-/* Of one number per thread; every thread gets it. All threads of a block of THREADS must call. */
+/* Returns the sum of one number per thread to every thread. All threads of a block of THREADS must
+ * call it. */
 template <int THREADS> __device__ static inline float block_sum(float x)
 {
     __shared__ float sums[THREADS / WARP];
     x = warp_sum(x);
-    __syncthreads(); /* the sums of the call before have been read */
+    __syncthreads(); /* all threads have read the previous call's sums */
     if (threadIdx.x % WARP == 0) sums[threadIdx.x / WARP] = x;
     __syncthreads();
     float sum = 0;
@@ -65,7 +65,7 @@ template <int THREADS> __device__ static inline float block_sum(float x)
     return sum;
 }
 
-/* A NaN may be passed over, as fmaxf() does; the sums that follow keep it. */
+/* Returns the maximum over the block. It may miss a NaN, as fmaxf() does; later sums keep the NaN. */
 template <int THREADS> __device__ static inline float block_max(float x)
 {
     __shared__ float largest[THREADS / WARP];

@@ -1,4 +1,4 @@
-/* A device to measure kernels on, and operands in its arena. For measure_*.c alone. */
+/* A device for measuring kernels, with operands in its arena. Only for measure_*.c. */
 #ifndef SPILLWAY_EXEC_MEASURE_BENCH_H
 #define SPILLWAY_EXEC_MEASURE_BENCH_H
 
@@ -9,7 +9,8 @@ enum { HOT_SLOTS = 4, TOKENS = 8192, FEW_WORDS = 256, MANY_WORDS = 8192 };
 
 enum region { HOT, KEPT, WEIGHTS, STATE, COPIES, REGION_COUNT };
 
-/* Copies come from and go to COPIES. Everything lies in the arena, or in that of another bench. */
+/* COPIES is the source and target of copies. All memory is in the arena, or in the arena of another
+ * bench. */
 struct bench {
     const struct backend *backend;
     enum bench_size size;

@@ -1,4 +1,4 @@
-/* One call of each kernel class, with operands where a training step has them. For measure_*.c alone. */
+/* One call of each kernel class, with operands placed as in a training step. Only for measure_*.c. */
 #ifndef SPILLWAY_EXEC_MEASURE_CALLS_H
 #define SPILLWAY_EXEC_MEASURE_CALLS_H
 
@@ -16,9 +16,10 @@ struct call {
 typedef void (*call_function)(const struct call *call);
 
 struct kernel_class {
-    call_function call, less;       /* NULL: not measured; less: what is subtracted, the same sizes */
-    size_t need;                    /* offset in struct kernels of what a back end may lack; 0: none */
-    bool gpu_only;                  /* models/cost/cost.c puts the host's together from what is measured */
+    call_function call, less;       /* call NULL: not measured. less: a call of the same sizes whose time is
+                                       subtracted */
+    size_t need;                    /* offset in struct kernels of a kernel that a back end may lack; 0: none */
+    bool gpu_only;                  /* on the host, models/cost/cost.c computes it from other measurements */
 };
 extern const struct kernel_class kernel_classes[KERNEL_COUNT];
 

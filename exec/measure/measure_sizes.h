@@ -1,11 +1,11 @@
-/* Which sizes of each kernel class are measured. For measure_*.c alone. */
+/* Sizes of each kernel class that are measured. Only for measure_*.c. */
 #ifndef SPILLWAY_EXEC_MEASURE_SIZES_H
 #define SPILLWAY_EXEC_MEASURE_SIZES_H
 
 #include "exec/measure/measure_state.h"
 #include "models/kernel/work.h"
 
-/* All sizes of a class (m, n and k of items), in the order that files have them. Returns how many. */
+/* Writes all sizes of a class (m, n and k of items) in the order of files. Returns their number. */
 uint32_t measure_sizes(enum kernel kernel, enum bench_size size,
                        struct work_item items[RATE_POINTS_MAX]);
 

@@ -1,9 +1,9 @@
 /*
- * What the families of networks share when they compute: where tensors and scratch lie, the step of a
- * tensor, linear layers and norms, and the walk over a shard's blocks.
+ * Shared code of the families of networks: positions of tensors and scratch, the step of a tensor, linear layers and
+ * norms, and the iteration over a shard's blocks.
  *
- * A family says how an embedding, a block and a head compute, there and back; family_compute() calls
- * that for the layers of a shard in the order of a pass. Included by exec/network/unit.c and the families.
+ * A family defines how an embedding, a block and a head compute, forward and backward. family_compute() calls these
+ * functions for the layers of a shard in the order of a pass. Included by exec/network/unit.c and the families.
  */
 #ifndef SPILLWAY_EXEC_FAMILY_H
 #define SPILLWAY_EXEC_FAMILY_H
@@ -12,29 +12,28 @@
 
 #include "exec/network/unit.h"
 
-/* One computation: the arguments with the sizes and the pieces of workspace worked out. Letters as in
- * models/kernel/work.h. */
+/* One computation: its arguments, with sizes and pieces of workspace derived. Letters as in models/kernel/work.h. */
 struct unit {
     const struct kernels *kernels;
     const struct unit_arguments *arguments;
     const struct network *network;
     const struct family *family;
     int64_t b, t, r, c, h, d, f, v;
-    int64_t inner, shared; /* width of all queries, of all keys: H D, and as much or less */
+    int64_t inner, shared; /* width of all queries, and of all keys: H D, and at most H D */
     float epsilon;
     struct optimizer optimizer; /* with the learning rate of this step */
-    float scale;   /* of gradients in an UPDATE: below 1 where they are clipped */
-    uint32_t block_tensors; /* of one block, if there are any */
-    uint32_t turn, turns; /* which microbatch of how many */
-    float *sums;       /* where turns > 1: gradients of all microbatches so far, as the parameters */
-    float *gradients;  /* these are NULL or empty where the pass has none */
+    float scale;   /* scale of gradients in an UPDATE: below 1 when they are clipped */
+    uint32_t block_tensors; /* tensors of one block, if there is one */
+    uint32_t turn, turns; /* index and number of microbatches */
+    float *sums;       /* if turns > 1: sums of the gradients of microbatches so far, laid out like the parameters */
+    float *gradients;  /* NULL or empty if the pass does not need them */
     float *d_stream, *d_stream2, *d_qkv, *d_wide, *scratch, *logits;
     bf16 *rounded, *d_rounded;
 };
 
 enum { FAMILY_KEPT_MAX = 20 }; /* tensors that a layer keeps */
 
-/* A kernel that not every back end has. */
+/* A kernel that some back ends lack. */
 struct kernel_need {
     const char *name;
     size_t offset; /* in struct kernels */
@@ -42,13 +41,13 @@ struct kernel_need {
 #define KERNEL_NEED(field) {#field, offsetof(struct kernels, field)}
 
 /*
- * How a family computes. `kept`: what the layer keeps, in the order of memory_activations(); a block's
- * output is the last and NULL for the last layer of a shard. `in`, `out`: input and output of the
- * layer, (R, C); d_out and d_in are their gradients and may be one buffer. Gradients of parameters are
- * made and stepped on the way back.
+ * The computations of a family. `kept`: tensors that the layer keeps, in the order of memory_activations(); a block's
+ * output is the last one, NULL for the last layer of a shard. `in`, `out`: input and output of the layer, (R, C).
+ * d_out and d_in are their gradients and may be one buffer. The backward pass computes gradients of parameters and
+ * makes their steps.
  */
 struct family {
-    uint32_t block_kept;    /* entries of memory_activations() of a block, the output included */
+    uint32_t block_kept;    /* entries of memory_activations() per block, including the output */
     uint32_t head_kept;
     void (*embedding_forward)(const struct unit *unit);
     void (*embedding_backward)(const struct unit *unit);
@@ -57,66 +56,65 @@ struct family {
                           const float *in, float *out);
     void (*block_backward)(const struct unit *unit, uint64_t layer, float *const *kept,
                            const float *in, const float *d_out, float *d_in);
-    /* there with the loss and back in one go, so that logits need not exist whole; an evaluation has
-     * no way back: d_in is NULL */
+    /* forward pass, loss and backward pass together, so that the logits need not exist as a whole; an evaluation has
+     * no backward pass: d_in is NULL */
     void (*head)(const struct unit *unit, uint64_t layer, float *const *kept, const float *in,
                  float *d_in);
-    const char *(*unsupported)(const struct job *job); /* as unit_unsupported(); NULL: does all */
+    const char *(*unsupported)(const struct job *job); /* as unit_unsupported(); NULL: supports all */
     const struct kernel_need *needs;
     uint32_t need_count;
 };
 extern const struct family family_gpt2, family_llama, family_bert, family_vit;
 
-/* What unit_compute() does, for any family. */
+/* Implements unit_compute() for any family. */
 void family_compute(const struct family *family, const struct kernels *kernels,
                     const struct unit_arguments *arguments);
 
 /* --- tensors ---------------------------------------------------------------------------------- */
 
-/* Weights as passes read them: one of the two. */
+/* Weights as passes read them; one of the two pointers is set. */
 struct weights {
     const float *fp32;
     const bf16 *rounded;
 };
 
-/* One tensor of a layer, and where its gradient goes (NULL where the pass has none). */
+/* One tensor of a layer, and the place of its gradient (NULL if the pass has none). */
 struct tensor {
     struct weights weights;
     float *g;
-    uint32_t index; /* in the tables of the shard */
+    uint32_t index; /* index in the tables of the shard */
 };
 
-/* Tensor `index` of a layer, in the order of network_layer_tensors(). An embedding's tables of rows
- * are stepped by their own kernel and have no place for a gradient. */
+/* Returns tensor `index` of a layer, in the order of network_layer_tensors(). An embedding's tables of rows have no
+ * place for a gradient; a separate kernel steps them. */
 struct tensor family_tensor(const struct unit *unit, uint64_t layer, uint32_t index);
 
-/* A vector: what is fp32 whatever the precision. */
+/* Returns a vector, which is fp32 for every precision. */
 const float *family_vector(const struct unit *unit, uint64_t layer, uint32_t index);
 
-/* What follows when a tensor's gradient of this microbatch is complete: the optimizer's step; or it is
- * added to those of other microbatches; nothing in a backward pass whose gradients are applied
- * elsewhere. */
+/* Processes a complete gradient of a tensor for this microbatch: makes the optimizer's step, or adds the gradient to
+ * other microbatches' sum, or does nothing in a backward pass whose gradients are applied elsewhere. */
 void family_step(const struct unit *unit, const struct tensor *tensor, bool decays);
 
-/* --- layers that many have -------------------------------------------------------------------- */
+/* --- layers of several families --------------------------------------------------------------- */
 
-/* A linear layer of `rows` rows. Its bias, if it has one, is the tensor behind its weight. */
+/* A linear layer of `rows` rows. Its bias, if any, is the tensor after its weight. */
 struct linear {
     uint32_t weight;
     int64_t rows, out, in;
-    bool in_out; /* the weight is stored (in, out), else (out, in) */
+    bool in_out; /* weight stored as (in, out); false: (out, in) */
     bool bias;
 };
 
 /* y(rows,out) = x(rows,in) w + bias */
 void family_linear_forward(const struct unit *unit, float *y, const float *x, uint64_t layer,
                            struct linear linear);
-/* dx(rows,in) = (accumulate: +=) from dy(rows,out), NULL: not wanted; then the gradients of weight and
- * bias and their steps. */
+/* dx(rows,in) = (accumulate: +=) from dy(rows,out), NULL: not wanted. Then computes the gradients of weight and bias
+ * and makes their steps. */
 void family_linear_backward(const struct unit *unit, float *dx, const float *dy, const float *x,
                             uint64_t layer, struct linear linear, bool accumulate);
 
-/* Layer norm of `rows` rows, whose bias is the tensor behind its weight; as the kernel. */
+/* Layer norm of `rows` rows, whose bias is the tensor after its weight; arguments as for the kernel. */
 void family_norm_forward(const struct unit *unit, float *out, float *sum, float *stats,
                          const float *x, const float *y, int64_t rows, uint64_t layer,
                          uint32_t weight);
@@ -124,13 +122,13 @@ void family_norm_backward(const struct unit *unit, float *dx, const float *dout,
                           const float *stats, const float *added, int64_t rows, uint64_t layer,
                           uint32_t weight);
 
-/* Attention of a block over q, k and v, each an array of its own, as its forward pass calls it; for the
- * way back gradients are added to it. */
+/* Returns the arguments of a block's attention over separate arrays q, k and v, for the forward pass; for the
+ * backward pass the caller adds gradients. */
 struct attention family_attention(const struct unit *unit, const float *q, const float *k,
                                   const float *v, float *out, float *stats);
 
-/* Rows of an embedding's tables from `first` on, counted in what the state has of them: gathered into
- * x(R,C) and stepped, as kernels.embed_forward and embed_update have it. */
+/* Rows of an embedding's tables, starting at row `first` of the state: gathered into x(R,C) and stepped, as by
+ * kernels.embed_forward and embed_update. */
 struct table_rows {
     int64_t first;      /* in the state */
     const int32_t *tokens;
@@ -141,28 +139,28 @@ void family_gather(const struct unit *unit, float *x, const struct table_rows *r
 void family_step_rows(const struct unit *unit, const struct table_rows *rows,
                       const float *head_gradient, const float *dx, float *scratch);
 
-/* The network's padding token, as kernels take it. */
+/* Returns the network's padding token in the form of kernel arguments. */
 int64_t family_padded(const struct network *network);
 
-/* Embeddings that are tables of rows and nothing else. */
+/* Compute embeddings that consist only of tables of rows. */
 void family_tables_forward(const struct unit *unit);
 void family_tables_backward(const struct unit *unit);
 
-/* A language model's words: the product with the token table, and what is to be found. */
+/* The output of a language model: the product with the token table, and the targets. */
 struct words {
-    uint32_t own_weight;   /* the head's tensor that is the table, unless that is the embedding's */
-    uint32_t bias;         /* the head's tensor; WORDS_WITHOUT_BIAS */
-    bool masked;           /* only rows with a label count: loss_labels() instead of loss() */
-    const int32_t *labels; /* or the tokens, whose next ones are the words */
-    int64_t stride;        /* from one sample's to the next one's */
+    uint32_t own_weight;   /* the head's own table, unless it uses the embedding's */
+    uint32_t bias;         /* bias tensor of the head, or WORDS_WITHOUT_BIAS */
+    bool masked;           /* only rows with a label count: uses loss_labels() instead of loss() */
+    const int32_t *labels; /* labels, or tokens whose next tokens are the targets */
+    int64_t stride;        /* distance from one sample's labels to the next sample's */
 };
 enum { WORDS_WITHOUT_BIAS = LAYER_TENSORS_MAX };
 
-/* The loss of normf(R,C), and unless d_normf is NULL its gradient, those of table and bias, and their
- * steps; network_logit_rows() rows at a time. d_normf must not be normf. */
+/* Computes the loss of normf(R,C). Unless d_normf is NULL, also computes its gradient and the gradients of table and
+ * bias, and makes their steps; network_logit_rows() rows at a time. d_normf must not be normf. */
 void family_words(const struct unit *unit, uint64_t layer, const struct words *words,
                   const float *normf, float *d_normf);
-/* The words of a network that guesses the next one. */
+/* Returns the output of a network that predicts the next token. */
 struct words family_next_words(const struct unit *unit, uint32_t own_weight);
 
 #endif

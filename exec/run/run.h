@@ -1,20 +1,20 @@
 /*
- * Carry out a plan: open its devices, place its host buffers, walk it in plan order and enqueue
- * every operation with the events it waits for.
+ * Carries out a plan: opens its devices, places its host buffers, walks it in plan order and enqueues every operation
+ * with the events it waits for.
  *
- * The log is JSON lines. The first says what the run is made of; then one for each minibatch of a
- * job, as soon as its loss is on the host:
+ * The log is JSON lines. The first line describes the run. Each minibatch of a job adds a line as soon as its loss is
+ * on the host:
  *     {"job":"a","step":12,"loss":3.21,"lr":0.0003,"tokens_per_s":2085.1,"elapsed_s":4.67}
- * with "loss":null,"nonfinite":true where it is NaN or infinite, and a "norm" of the gradients where the
- * job clips (the line then waits for that). An evaluation has a line of its own,
+ * with "loss":null,"nonfinite":true when the loss is NaN or infinite, and a "norm" of the gradients when the job
+ * clips (the line then waits for it). An evaluation has its own line,
  *     {"job":"a","step":12,"evaluation":3.34,"best":true,"elapsed_s":4.81}
- * where "best" says whether it is the lowest so far. The last line says how the run ended. A run that
- * goes on from checkpoints appends, beginning with a first line again ("resumed":true); a step that
- * stands there twice was done twice, with equal losses.
+ * where "best" says whether its loss is the lowest so far. The last line says how the run ended. A run that continues
+ * from checkpoints appends to the log, starting with a first line again ("resumed":true). A step that appears twice
+ * was done twice, with equal losses.
  *
- * Stopping early keeps whole minibatches: when *stop is seen, each job that has begun a minibatch
- * ends it, nothing more is started, and state that lies on a device is brought back to the host.
- * Every job then stands at the end of its last completed minibatch.
+ * Stopping early keeps whole minibatches. When *stop is set, each job finishes the minibatch that it has begun, no
+ * further one is started, and state on devices is copied back to the host. Every job is then at the end of its last
+ * completed minibatch.
  */
 #ifndef SPILLWAY_EXEC_RUN_H
 #define SPILLWAY_EXEC_RUN_H
@@ -22,19 +22,19 @@
 #include "exec/state/run_options.h"
 
 /*
- * With options->live the policy is asked as units end and devices have slots (planner/policy/plan_dispatch.h), and
- * `trace`, when it is complete, is that of the plan that result->order makes. A policy that breaks a rule, or
- * whose process fails, stops the run: STATUS_BAD_INPUT with what it did, when every job has ended the
- * minibatch that it had begun and checkpoints are written.
+ * Carries out a plan. With options->live the policy is asked when units end and devices have slots
+ * (planner/policy/plan_dispatch.h); `trace`, if complete, then belongs to the plan that result->order makes. A policy
+ * that breaks a rule, or whose process fails, stops the run: STATUS_BAD_INPUT with its fault, after every job has
+ * finished its minibatch and checkpoints are written.
  *
- * `plan` must have passed plan_check(). Zeroed outputs in; release both, also after an error.
- * Errors: STATUS_NO_MEMORY with what is needed and what there is; STATUS_DEVICE, also when nothing
- * ends any more, with what waits for what; STATUS_BAD_INPUT for networks that cannot be trained
- * here, data and weights, and checkpoints of another training or at another step than a job begins;
- * STATUS_CHECK for damaged checkpoints; STATUS_IO. STATUS_INTERRUPTED never: stopping is
- * result->stopped; nor is a file that cannot be written at the end: everything else is, and result->unwritten
- * says what is missing. With keep_going, what is wrong with one job is its `failure` and no error; so is the
- * loss of a device, to each job that used it.
+ * `plan` must have passed plan_check(). The caller zeroes the outputs, and releases both also after an error.
+ * Errors: STATUS_NO_MEMORY with the bytes needed and available; STATUS_DEVICE, also when the run hangs, with the
+ * operations that wait for each other; STATUS_BAD_INPUT for networks that cannot be trained here, for data and
+ * weights, and for checkpoints of another training or at another step than a job begins; STATUS_CHECK for damaged
+ * checkpoints; STATUS_IO. Stopping is never STATUS_INTERRUPTED but result->stopped. A file that cannot be written at
+ * the end is no error either: all other files are written, and result->unwritten names the missing ones. With
+ * keep_going, the fault of one job is its `failure` and no error; so is the loss of a device, for each job that used
+ * it.
  */
 MUST_CHECK enum status run_plan(const struct plan *plan, const struct run_options *options,
                                 struct run_result *result, struct trace *trace,
@@ -42,10 +42,10 @@ MUST_CHECK enum status run_plan(const struct plan *plan, const struct run_option
 void run_result_release(struct run_result *result);
 
 /*
- * Checks what run_plan() checks before it takes memory of the plan's sizes, and ends there: jobs, outputs, memory, data, names
- * and shapes of weights. Storage and numbers in files of weights are not looked at. Errors: those of run_plan().
- * *elsewhere: the error is that the plan is for another machine; jobs are then looked at only as far as no machine can train
- * them.
+ * Makes the checks that run_plan() makes before it allocates memory of the plan's sizes: jobs, outputs, memory, data,
+ * names and shapes of weights. It does not check storage or the numbers in files of weights. Errors: as run_plan().
+ * *elsewhere: the error is that the plan is for another machine. Jobs are then checked only for faults on every
+ * machine.
  */
 MUST_CHECK enum status run_check(const struct plan *plan, const struct run_options *options, bool *elsewhere,
                                  struct error *err);

@@ -1,4 +1,4 @@
-/* What came out of a run, in its result and its trace. */
+/* The outcome of a run, in its result and its trace. */
 #ifndef SPILLWAY_EXEC_RUN_RESULT_H
 #define SPILLWAY_EXEC_RUN_RESULT_H
 
@@ -7,8 +7,8 @@
 /* Adds `why` to result->unwritten. */
 void run_result_unwritten(struct run_result *result, const struct error *why);
 
-/* When all has ended: what is to be kept is kept, and what failed is told. Errors: STATUS_NO_MEMORY,
- * STATUS_IO, and that of a job whose failure ended the run. */
+/* After all work has ended: keeps results and reports failures. Errors: STATUS_NO_MEMORY,
+ * STATUS_IO, and the error of a job whose failure ended the run. */
 MUST_CHECK enum status run_sum_up(struct run_loop *loop, struct trace *trace, struct error *err);
 
 #endif

@@ -1,33 +1,32 @@
-/* Operations that were enqueued and are not known to have ended, in plan order. */
+/* Operations in flight: enqueued and not yet known to have ended, in plan order. */
 #ifndef SPILLWAY_EXEC_RUN_FLIGHTS_H
 #define SPILLWAY_EXEC_RUN_FLIGHTS_H
 
 #include "exec/state/run_loop.h"
 
-/* Retire flights until the walk is not too far ahead and there is room for what `op` enqueues, and for its
- * checkpoint. */
+/* Retires flights until the walk is close enough and there is room for the work of `op` and for its checkpoint. */
 MUST_CHECK enum status run_make_room(struct run_loop *loop, const struct plan_walk_op *op, struct error *err);
 
-/* Does anything end, while something is waited for? */
+/* Detects hangs while the run waits. */
 struct run_watch {
     double changed_s;
     uint64_t passed;
 };
 struct run_watch run_watch_begin(const struct run_loop *loop);
-/* Now and then: tells progress and looks at devices. Errors: STATUS_DEVICE when nothing ends any more, with
- * what waits for what. */
+/* Reports progress and checks devices; call it regularly. Errors: STATUS_DEVICE when the run hangs, with the
+ * operations that wait. */
 MUST_CHECK enum status run_watch_keep(struct run_loop *loop, struct run_watch *watch, struct error *err);
 
-/* Wait until a flight has ended, telling progress meanwhile; record the oldest one then and remove it.
- * Errors: STATUS_DEVICE when nothing ends any more, with what waits for what. */
+/* Wait until a flight has ended and report progress meanwhile; record and remove the oldest flight. Errors:
+ * STATUS_DEVICE when the run hangs, with the operations that wait. */
 MUST_CHECK enum status run_await_flight(struct run_loop *loop, const struct flight *flight,
                                         struct error *err);
 MUST_CHECK enum status run_retire_flight(struct run_loop *loop, struct error *err);
 
-/* Those in front that have ended. */
+/* Retires the oldest flights that have ended. */
 MUST_CHECK enum status run_retire_ended(struct run_loop *loop, struct error *err);
 
-/* Has the run been told to stop? What has begun must be ended then, nothing else is begun. */
+/* Checks whether the run was told to stop. Work that has begun must then be finished; no other work is begun. */
 void run_look_at_stop(struct run_loop *loop);
 
 #endif

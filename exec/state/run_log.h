@@ -1,4 +1,4 @@
-/* The log of a run: JSON lines, see exec/run/run.h. Lines may come from several threads. */
+/* The log of a run: JSON lines, see exec/run/run.h. Thread-safe. */
 #ifndef SPILLWAY_EXEC_RUN_LOG_H
 #define SPILLWAY_EXEC_RUN_LOG_H
 
@@ -6,17 +6,17 @@
 
 struct run_log; /* opaque */
 
-/* What the first line says beside the plan. */
+/* Contents of the first line in addition to the plan. */
 struct run_log_head {
-    bool goes_on;            /* add to the file, instead of beginning it anew */
-    bool live;               /* the policy is asked meanwhile */
+    bool goes_on;            /* append to the file instead of replacing it */
+    bool live;               /* the policy is asked during the run */
     const char *policy;
     uint64_t seed;
     uint32_t threads;
     const char *libraries;
 };
 
-/* `path` NULL gives a log that writes nothing. Writes the first line. The caller ends it with
+/* Opens a log and writes the first line. With `path` NULL nothing is written. The caller ends it with
  * run_log_close(). */
 MUST_CHECK enum status run_log_open(const char *path, const struct plan *plan, const struct run_log_head *head,
                                     struct run_log **out, struct error *err);
@@ -27,8 +27,8 @@ struct run_log_entry {
     double loss;   /* may be NaN or infinite */
     double learning_rate;
     bool clips;
-    double norm;   /* of all gradients, of a job that clips; may be NaN or infinite */
-    bool skipped;  /* the step was left out */
+    double norm;   /* norm of all gradients, if the job clips; may be NaN or infinite */
+    bool skipped;  /* the step was skipped */
     double tokens_per_s, elapsed_s;
 };
 struct run_log_evaluation {
@@ -41,11 +41,11 @@ void run_log_minibatch(struct run_log *log, const struct run_log_entry *entry);
 
 void run_log_evaluation(struct run_log *log, uint32_t job, const struct run_log_evaluation *entry);
 
-/* What a stopped run keeps of a job: its minibatches, and where its weights were written. */
+/* Writes the minibatches of a job that a stopped run keeps, and the path of its weights. */
 void run_log_kept(struct run_log *log, uint32_t job, uint64_t minibatches, const char *weights_path);
 
-/* The last line. `end`: "complete", "stopped" or the text of an error. Errors of any write since
- * opening surface here (STATUS_IO). NULL is fine. */
+/* Writes the last line and closes the log. `end`: "complete", "stopped" or the text of an error. NULL does nothing.
+ * Errors: STATUS_IO when any write since opening failed. */
 MUST_CHECK enum status run_log_close(struct run_log *log, const char *end, double elapsed_s,
                                      struct error *err);
 
