@@ -107,7 +107,7 @@ static enum status parse_every(const char *text, struct run_checkpoints *out, st
                      "100, or a time such as 5min)", text);
 }
 
-/* The plan that came about; its time is what it took. */
+/* Writes the plan that was carried out, with its measured time. */
 static enum status write_carried(const struct run_command *command, const struct plan *plan,
                                  const struct run_result *result, const struct trace *trace, struct error *err)
 {
@@ -123,7 +123,7 @@ static enum status write_carried(const struct run_command *command, const struct
     return status;
 }
 
-/* Trace and executed plan. What cannot be written is told in the result, and no path in the report. */
+/* Writes trace and executed plan. Failures go into the result, and the report then has no path. */
 static void write_traces(const struct run_command *command, struct run_result *result, struct run_report *report)
 {
     struct error unwritten[2] = {{0}, {0}};

@@ -1,14 +1,14 @@
 /*
- * main() of spillway-exec: `run` carries a plan out, `check` says what a run would refuse, `checkpoints` where a run could go
- * on, `measure` writes this machine's profile, `detect` what can be told of it without, `devices` says what there is to use
- * (exec/command.h).
+ * main() of spillway-exec. `run` carries a plan out, `check` tells what a run would refuse, `checkpoints` lists
+ * points to resume from, `measure` writes this machine's profile, `detect` describes the machine without
+ * measurements, `devices` lists usable devices (exec/command.h).
  *
- * The program is usually started by `spillway run` and `spillway measure`, which share its terminal,
- * and can be used alone. Standard output gets the result in one piece at the end; progress, notes
- * and errors go to standard error.
+ * The program is usually started by `spillway run` and `spillway measure`, which share its terminal; it can also be
+ * used directly. Standard output gets the result in one piece at the end; progress, notes and errors go to standard
+ * error.
  *
- * The first SIGINT or SIGTERM asks a run to end at the next sensible place; it exits with 130 and
- * says what was kept. The second one ends the program at once.
+ * The first SIGINT or SIGTERM asks a run to end at the next sensible place; it exits with 130 and reports the results
+ * kept. The second signal ends the program at once.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@
 
 static volatile bool stop_asked;
 
-/* What the first signal is answered with. */
+/* Answer to the first signal. */
 static const char *volatile stop_note = "\nstopping (again: at once)\n";
 
 static void on_signal(int number)

@@ -36,8 +36,8 @@ enum dimension {
 
 /*
  * Parses a quantity such as "96MiB", "2 GB/s" or "1.5h" into bytes, bytes per second, seconds or FLOP per second.
- * Refuses a missing unit, a unit of another dimension, a negative number, NaN, infinity, and text after the quantity.
- * The message has the text found and the form expected. It does not name the position; the caller adds that with
+ * Refuses a missing unit, a unit of another dimension, a negative number, NaN, infinity, and trailing text. The
+ * message has the text found and the form expected. It does not name the position; the caller adds the position with
  * error_add().
  */
 MUST_CHECK enum status quantity_parse(const char *text, enum dimension dimension, double *out,

@@ -1,26 +1,23 @@
 /*
- * The file of a checkpoint: written by checkpoint_write.c, so that it is there whole or not at all, and
- * read by checkpoint_read.c.
+ * The file of a checkpoint: checkpoint_write.c writes it, whole or not at all, and checkpoint_read.c reads it.
  *
- *     length, header | values in full | what the optimizer remembers | losses | evaluations | checksums
+ *     length, header | values in full precision | moments | losses | evaluations | checksums
  *
- * Why safetensors. It is the container we read and write anyway, its reader here is strict and
- * fuzzed, every tensor has its name, and people can look into a checkpoint, or take its weights, with
- * software they have. Why one file per job: jobs come to their minibatches' ends at different times,
- * fail and are resumed by themselves. Why whole tensors and not shards: what cuts the network may
- * change between two runs.
+ * Why safetensors. We read and write this container anyway, its reader here is strict and fuzzed, every tensor has
+ * its name, and people can look into a checkpoint, or take its weights, with common software. Why one file per job:
+ * jobs reach the ends of their minibatches at different times, fail separately and are resumed separately. Why whole
+ * tensors and not shards: the cut of the network may change between two runs.
  *
- * Checksums are CRC-32 (zlib's, which is linked anyway): one of the head, one of each tensor, and one
- * of these numbers themselves. It finds every single error burst of 32 bits and lets one in four
- * billion of the rest pass, which is for accidents, not for malice; it costs less than writing to
- * any disk. They stand behind the data, as the last tensor, so that a file is written in one
- * sweep without a second one over the state.
+ * Checksums are CRC-32 (zlib's, which is linked anyway): one of the head, one of each tensor, and one of these
+ * numbers. CRC-32 finds every single error burst of 32 bits and misses one in four billion of other errors. This is
+ * for accidents, not for malice; it costs less than writing to any disk. The checksums follow the data as the last
+ * tensor, so that a file is written in one pass over the state.
  *
- * The checkpoint of the best evaluation is one like the others that is not removed when it gets old.
- * Which one it is stands in each newer one, as metadata and as the history that it follows from, and a
- * newer one is only written when the best one is on the disk: no name has to be changed, and a kill at
- * any moment leaves the best one that the newest knows of. What evaluations were made on does not
- * decide which training it is: with other held-out data a job goes on, and its evaluations begin anew.
+ * The checkpoint of the best evaluation is an ordinary checkpoint that is not removed when it gets old. Each newer
+ * checkpoint identifies it, by metadata and by the history of evaluations, and is only written when the best one is
+ * on the disk. No name has to change, and a kill at any moment leaves the best checkpoint that the newest one names.
+ * The data of evaluations is not part of the identity of a training: a job continues with other held-out data, and
+ * its evaluations start again.
  */
 #include "exec/checkpoint/checkpoint_format.h"
 
@@ -37,7 +34,7 @@
 #include "exec/files/weights.h"
 #include "models/job/learning_rate.h"
 
-enum { STEP_DIGITS = 10 }; /* JOB_MINIBATCHES_MAX has as many */
+enum { STEP_DIGITS = 10 }; /* digits of JOB_MINIBATCHES_MAX */
 
 const char checkpoint_version[] = "1";
 const char checkpoint_temporary_end[] = ".tmp", checkpoint_final_end[] = ".safetensors";
@@ -189,7 +186,7 @@ void checkpoint_evaluation_text(const struct checkpoint_subject *subject, char o
 
 /* --- the tensors ------------------------------------------------------------------------------ */
 
-/* What stands in front of a tensor's name in each part of the state: PyTorch's words. */
+/* Prefix of a tensor's name in each part of the state: PyTorch's terms. */
 enum { PARTS_MAX = 3 };
 static const char *const part_prefixes[OPTIMIZER_COUNT][PARTS_MAX] = {
     [OPTIMIZER_SGD] = {""},

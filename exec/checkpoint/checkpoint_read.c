@@ -1,8 +1,7 @@
 /*
- * What is read is checked from the back to the front: the checksums' own checksum, the head's, then
- * each tensor as it is read to its place. A file that is not whole is passed over for the one before it,
- * with a reason. One that is whole and of another training is an error, never passed over: someone
- * named the wrong folder, and going on would mix two trainings.
+ * Checks go from the end to the beginning: the checksums' own checksum, the head's, then each tensor as it is read to
+ * its place. A damaged file is skipped in favour of the previous one, with a reason. An undamaged file of another
+ * training is an error and is never skipped: the user named the wrong folder, and continuing would mix two trainings.
  */
 #include "exec/checkpoint/checkpoint_format.h"
 
@@ -118,7 +117,7 @@ static enum status read_head(struct reader *reader, struct error *err)
     return status == STATUS_OK ? status : not_whole(reader, err, "%.200s", why.text);
 }
 
-/* Checksums of the head and of each tensor in front of them, themselves checked. */
+/* Reads and checks the checksums of the head and of each tensor. */
 static enum status read_checksums(struct reader *reader, struct error *err)
 {
     const size_t tensors = safetensors_count(reader->parsed);
@@ -143,7 +142,7 @@ static enum status read_checksums(struct reader *reader, struct error *err)
 
 /* --- which training, which tensors ------------------------------------------------------------ */
 
-/* Where two descriptions begin to differ, from the comma in front of that on. */
+/* Returns the position at which two descriptions begin to differ, starting from the comma before the difference. */
 static size_t difference(const char *a, const char *b)
 {
     size_t at = 0, from = 0;
@@ -165,7 +164,7 @@ static enum status check_identity(const struct reader *reader, const struct chec
     enum status status = checkpoint_identify(subject, &identity, err);
     for (size_t i = 0; i < KEY_COUNT && status == STATUS_OK; i++) {
         const char *found = safetensors_metadata(reader->parsed, checkpoint_keys[i]);
-        /* those of before there was another do not say it */
+        /* old checkpoints, from when fp32 was the only precision, lack the key */
         if (!found && i == KEY_PRECISION) found = precision_names[PRECISION_FP32];
         /* which is what bf16 was called */
         if (i == KEY_PRECISION && strcmp(found, precision_names[PRECISION_BF16]) == 0)
@@ -230,9 +229,9 @@ static void zero_states(const struct checkpoint_subject *subject)
         memset(subject->states[s], 0, subject->tables[s].layout.bytes);
 }
 
-/* --- what was measured ------------------------------------------------------------------------ */
+/* --- losses and evaluations ------------------------------------------------------------------- */
 
-/* What a file says was measured. */
+/* Losses and evaluations in a file. */
 struct measured {
     double *losses;
     double *pairs;                 /* steps and losses of evaluations */
@@ -262,7 +261,7 @@ static enum status measured_init(struct measured *measured, const struct checkpo
     return error_memory(err, "losses", (contents->step + 4 * n) * sizeof(double));
 }
 
-/* Steps that rise to that of the checkpoint. */
+/* Takes evaluations, whose steps ascend up to the checkpoint's step. */
 static enum status take_evaluations(const struct reader *reader, const struct checkpoint_contents *contents,
                                     struct measured *measured, struct error *err)
 {

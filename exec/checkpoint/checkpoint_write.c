@@ -6,9 +6,9 @@
  *     rename to step-N.safetensors, sync JOB/
  *     remove what is too old
  *
- * The sync before the rename puts the bytes down before the name; the one behind it says when the
- * older ones may go. A disk may reorder everything between two syncs, and tests/exec/test_exec_checkpoint.c
- * lets it, for every call.
+ * The sync before the rename writes the bytes before the name; the sync after the rename shows that older checkpoints
+ * may be removed. A disk may reorder everything between two syncs; tests/exec/test_exec_checkpoint.c does so for
+ * every call.
  */
 #include "exec/checkpoint/checkpoint_format.h"
 
@@ -151,7 +151,7 @@ static enum status write_all(struct writer *writer, const struct checkpoint_cont
     return write_piece(writer, writer->checksums, bytes + sizeof *own, err);
 }
 
-/* The file under its temporary name, synced; nothing of it is left behind when that fails. */
+/* Writes the file under its temporary name and syncs it. On failure no part of it stays on disk. */
 static enum status write_temporary(struct checkpoint_folder *folder, struct writer *writer,
                                    const char *temporary, const struct checkpoint_contents *contents,
                                    const char *head, size_t head_bytes,
@@ -169,9 +169,8 @@ static enum status write_temporary(struct checkpoint_folder *folder, struct writ
     return status;
 }
 
-/* Remove what is too old or later than `step`, and what a killed run left half-written; the best one
- * (0: there is none) is never too old. That this fails does no harm but to the room on the disk; it is
- * tried again the next time. */
+/* Removes checkpoints that are too old or later than `step`, and incomplete files of a killed run; the best
+ * checkpoint (0: none) is never too old. A failure only costs space on the disk; the next call tries again. */
 static void remove_old(struct checkpoint_folder *folder, const struct job *job, uint64_t step,
                        uint64_t best_step)
 {

@@ -1,9 +1,9 @@
 /*
  * Attention as a graph of small operations, which cuDNN recognizes and runs as one kernel.
  *
- * Letters: B samples of T tokens, H heads of queries, K of keys and values, D numbers each; all in bf16,
- * rows of a token's heads without gaps: (B,H,T,D) with strides (T H D, D, H D, 1). What a caller has is
- * fp32 and lies elsewhere: it is rounded into the scratch in front, and results are widened behind.
+ * Letters: B samples of T tokens, H heads of queries, K heads of keys and values, D numbers each; all in bf16, rows
+ * of a token's heads without gaps: (B,H,T,D) with strides (T H D, D, H D, 1). The caller's arrays are fp32 with
+ * another layout: inputs are first rounded into the scratch, and results are widened afterwards.
  *
  *     forward   S = Q K^T scale;  S(i,j) = -inf where j > i, if causal
  *               M = max S, E = exp(S - M), Z = sum E;   P = E / Z, stats = M + log Z;   O = P V
@@ -13,21 +13,21 @@
  *               dS = (dO V^T - R) P scale
  *               dK = dS^T Q, likewise                   dQ = dS K
  *
- * P, dS and what is a result are bf16, all between fp32 (models/kernel/precision.h). A transpose is a "reshape" with
- * strides exchanged. The shape of the graph is the one that the library's own front end makes (NVIDIA
- * cudnn-frontend, scaled_dot_product_flash_attention.h, which says which patterns are recognized), with
- * what that does for a deterministic way back: dQ comes out of its product at once, instead of being
- * added up in memory by blocks that finish in any order.
+ * P, dS and the results are bf16, all intermediate values fp32 (models/kernel/precision.h). A transpose is a
+ * "reshape" with exchanged strides. The graph has the shape that the library's own front end makes (NVIDIA
+ * cudnn-frontend, scaled_dot_product_flash_attention.h, which lists the recognized patterns), with its choices for a
+ * deterministic backward pass: dQ is the direct result of its product instead of a sum in memory over blocks that
+ * finish in any order.
  *
  * The scratch (models/job/memory.h), forward and back:
  *
  *     | q | k | v | out |                        the library's workspace |
  *     | q | k | v | out | dout | dq | dk | dv | R | the library's workspace |
  *
- * That workspace has a size that the planner granted before anyone could ask the library. On the way back
- * the library may want a number for each weight. So when it wants more than there is, it is given the
- * samples, and then the groups of heads, in equal pieces, one after the other: a piece is the same graph
- * with fewer of them and addresses further on. Pieces follow from the shape and the library alone.
+ * The planner fixes the size of that workspace before the library can be asked. In the backward pass the library may
+ * need a number per weight. If it needs more than there is, it gets the samples, and then the groups of heads, in
+ * equal pieces one after the other. A piece is the same graph with fewer of them and with later addresses. Pieces
+ * depend only on the shape and the library.
  */
 #include "exec/cuda/attention_cudnn.h"
 
@@ -110,7 +110,7 @@ static struct cudnn_tensor columns(struct cudnn_graph *graph, const struct piece
                        (int64_t[]){p->t * p->row_kv, p->d, 1, p->row_kv});
 }
 
-/* (B,heads,T,1) of fp32. All heads of a sample lie one after the other, also those of other pieces. */
+/* An fp32 tensor (B,heads,T,1). All heads of a sample are adjacent, including heads of other pieces. */
 static struct cudnn_tensor sums(struct cudnn_graph *graph, const struct piece *p, int64_t number)
 {
     const int64_t heads = p->row / p->d;

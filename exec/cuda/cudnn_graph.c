@@ -1,13 +1,12 @@
 /*
  * Graphs for cuDNN, and the choice of a plan.
  *
- * The library is asked for engines (its heuristics, the fast ones and then those that nearly always work)
- * and proposes configurations, the best first. Each is made a plan of, which is where the library finds
- * out whether it can (it compiles code then), and the first is taken that is not marked as giving other
- * bits each time and fits into the workspace that is there.
+ * The library's heuristics (the fast ones first, then those that nearly always work) propose engine configurations,
+ * best first. A plan is made of each, which is when the library finds out whether it supports the graph (it then
+ * compiles code). The first plan is taken that is not marked as nondeterministic and that fits into the workspace.
  *
- * Which one that is depends on the library, the device, the graph and the workspace alone; so does what a
- * job computes.
+ * The choice depends only on the library, the device, the graph and the workspace; the same holds for a job's
+ * results.
  */
 #include "exec/cuda/cudnn_graph.h"
 
@@ -289,7 +288,7 @@ static cudnnBackendDescriptor_t plan_of(struct cudnn_graph *graph,
 
 enum { CONFIGS_MAX = 8 };
 
-/* What the library proposes in one of its ways; none is an answer, not a failure of the graph. */
+/* Fetches the library's proposals from one heuristic; an empty list is not a failure of the graph. */
 static int64_t configurations(struct cudnn_graph *graph, const struct cudnn_target *target,
                               cudnnBackendDescriptor_t all, cudnnBackendHeurMode_t way,
                               cudnnBackendDescriptor_t configs[CONFIGS_MAX])

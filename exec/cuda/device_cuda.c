@@ -10,65 +10,55 @@
  *                                     record an event        reach the event      notes times, moves
  *                                                                                 `ended` on
  *
- * Nobody else waits for the GPU. The feeder hands over at most AHEAD commands before their turn, so
- * that launching them is hidden behind work and yet little has been handed over when a run is stopped.
- * It does wait for room, for its queue, and in device_wait() for the host; never for a command of its
- * own to end, unless copies are paced or host memory is pageable (below).
+ * Only the reaper waits for the GPU. The feeder hands over at most AHEAD commands before their turn. Launch costs
+ * thus overlap with work, and still few commands are in the GPU's queue when a run is stopped. The feeder waits for
+ * room, for its queue, and in device_wait() for the host. It never waits for the end of its own commands, unless
+ * copies are paced or host memory is pageable (below).
  *
- * Waiting, in each direction:
- *     GPU stream for GPU stream    the feeder sleeps until the other feeder has recorded the event,
- *                                  then hands over cudaStreamWaitEvent(): the GPUs settle the rest
- *     GPU stream for host stream   the feeder sleeps until the host function has ended
- *     host stream for GPU stream   its thread sleeps until the reaper has seen the event
- * Why none of these can end in a deadlock is in device.c; here it matters that a GPU is only ever
- * given a wait for what a GPU has already been given. A flag in memory that the host sets and the
- * GPU polls (cuStreamWaitValue32) would let waits for the host be handed over early too, but what a
- * GPU waits for then may never come when a run ends early, and the GPU would be lost.
+ * device.c shows why no wait can end in a deadlock; it relies here on the fact that a GPU is only given a wait for
+ * work that a GPU already has. A flag in memory that the host sets and the GPU polls (cuStreamWaitValue32) would
+ * allow waits for the host to be handed over early too. But the awaited value may never come when a run ends early,
+ * and the GPU would be lost.
  *
- * Events. Each stream has a ring of RING pairs, made when the device is opened. A pair belongs to
- * command number % RING; it is used again when that command has ended, long after, since RING is more
- * than AHEAD. Between looking whether a command has ended and waiting for its event, the event must
- * not be recorded anew: `events_lock` of the stream is held for both.
+ * Events. Each stream has a ring of RING pairs, made when the device is opened. A pair belongs to command number %
+ * RING. It is reused long after that command has ended, since RING is larger than AHEAD. Between the check whether a
+ * command has ended and the wait for its event, the event must not be recorded again: the stream's `events_lock` is
+ * held for both.
  *
- * Host functions on these streams (the loss's arrival, a checkpoint's) are carried out by the feeder
- * when everything in front of them has ended; they are few. cudaLaunchHostFunc() would run them on a
- * thread of the driver, which streams may share and where none may wait for another, as those of a
- * checkpoint do; and a driver whose device is lost would drop them, and whoever waits for them would
- * hang.
+ * Host functions on these streams (the arrival of a loss, a checkpoint's steps) are carried out by the feeder after
+ * all earlier commands have ended; they are few. cudaLaunchHostFunc() would run them on a thread of the driver, which
+ * streams may share and on which no function may wait for another, as a checkpoint's functions do. A driver whose
+ * device is lost would drop them, and threads that wait for them would hang.
  *
- * A lost device. An error that a call returns, or that the reaper finds when it waits for an event,
- * is the end of the device (device_fail()): commands are passed over from then on, but for host
- * functions. An event of another device that cannot be waited for is that device's failure.
+ * A lost device. An error that a call returns, or that the reaper finds when it waits for an event, is the end of the
+ * device (device_fail()): from then on commands are skipped, except host functions. An event of another device that
+ * cannot be waited for is that device's failure.
  *
- * Guards. A guarded copy is looked at when it is handed over, at most AHEAD commands of its stream
- * before its turn. So when a run is stopped, copies that have been handed over are carried out though
- * their guard has been shut since. That changes nothing that is kept. A computation is handed over
- * behind the copies that it waits for and in front of those that wait for it (a feeder waits until
- * that has happened), and a computation that has been handed over counts as begun. A guard that is
- * shut is shut for minibatches that have not begun, so: state that comes back to the host belongs to
- * a minibatch that has begun if its copy was handed over before the guard was shut, and is left out
- * if it was handed over afterwards; and a copy to the device whose computation is left out has filled
- * a slot that nobody reads.
+ * Guards. A guard is checked when its copy is handed over, at most AHEAD commands of its stream before its turn. When
+ * a run is stopped, copies that were already handed over are carried out even if their guard has closed since. This
+ * changes nothing that is kept. A computation is handed over after the copies that it waits for and before the copies
+ * that wait for it (a feeder waits until that has happened), and a computation that was handed over counts as begun.
+ * A guard is closed only for minibatches that have not begun. State that returns to the host therefore belongs to a
+ * minibatch that has begun, if its copy was handed over before the guard closed, and is skipped, if it was handed
+ * over later. A copy to the device whose computation is skipped has filled a slot that is never read.
  *
- * Paced copies go chunk by chunk, each awaited, with sleeps between (exec/device/pace.h); on such a stream a
- * command is carried out from end to end by the feeder, which waits for events as a host stream does.
- * So do both copying streams when host memory is pageable (options.pageable): the driver then copies
- * through memory of its own and reads or writes the host's side when it is called, not when the
- * stream comes to it, so the call must not be made earlier. Such copies reach about a third of the
- * link's rate.
+ * Paced copies go chunk by chunk, each awaited, with sleeps in between (exec/device/pace.h). On such a stream the
+ * feeder carries out a command from start to end and waits for events as a host stream does. So do both copy streams
+ * when host memory is pageable (options.pageable): the driver then copies through its own memory and accesses the
+ * host's side when it is called, not at the stream's turn, so the call must not be made earlier. Such copies reach
+ * about a third of the link's rate.
  *
- * Copies from another GPU. The fetching one's P2P stream is given cudaMemcpyPeerAsync(), with access
- * enabled where the driver says that it can be; where it cannot, the driver goes through the host. A
- * GPU whose copies were found to arrive changed (device_p2p.h) is staged: access is taken back, and
- * copies go through a pinned buffer piece by piece, out and in on the same stream, which keeps the one
- * from overtaking the other and half of the rate unused.
+ * Copies from another GPU. The fetching GPU's P2P stream is given cudaMemcpyPeerAsync(), with peer access enabled if
+ * the driver allows it; otherwise the driver goes through the host. A GPU whose copies arrived changed (device_p2p.h)
+ * is staged: peer access is disabled, and copies go through a pinned buffer piece by piece, in and out on the same
+ * stream. This keeps the two directions from overtaking each other and leaves half of the rate unused.
  *
- * Times. An event's time is that of an anchor, an event whose clock_s() was found when the device was
- * opened, plus what cudaEventElapsedTime() says lies between: error at most half of the round trip of
- * that calibration (some 10 us), and 0.5 us of resolution. That function returns float milliseconds,
- * so an event further than ANCHOR_S from the anchor becomes the new anchor. The clocks of GPU and host
- * drift apart by some millionths; but an event cannot come before the command was handed over, nor
- * after the reaper saw it, and a time outside these moves the anchor as far as it is outside.
+ * Times. An event's time is the time of an anchor, an event whose clock_s() was found when the device was opened,
+ * plus the difference by cudaEventElapsedTime(). The error is at most half of the round trip of that calibration
+ * (some 10 us), plus 0.5 us of resolution. That function returns float milliseconds, so an event further than
+ * ANCHOR_S from the anchor becomes the new anchor. The clocks of GPU and host drift apart by some millionths. But an
+ * event cannot come before its command was handed over, nor after the reaper saw it; a time outside these limits
+ * moves the anchor by the excess.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -411,7 +401,7 @@ static enum status start_stream(struct device *device, uint32_t kind, struct err
     return STATUS_OK;
 }
 
-/* The feeder has ended; what it handed over is finished first. */
+/* Frees a stream after its feeder has ended; first completes the commands that were handed over. */
 static void stop_stream(struct device_stream *stream)
 {
     struct cuda_stream *const own = stream->own;
@@ -419,9 +409,9 @@ static void stop_stream(struct device_stream *stream)
     pthread_join(own->reaper, NULL);
     pthread_cond_destroy(&own->waiter.wake);
     own->reaping = false;
-    /* All devices of a run are stopped before one is closed: what is still copied from a peer's arena,
-     * on this device's stream, must have ended before that arena is freed. */
-    if (cudaStreamSynchronize(own->stream) != cudaSuccess) cudaGetLastError(); /* a lost device's */
+    /* All devices of a run are stopped before one is closed. Copies on this device's stream from a peer's arena must
+     * have ended before that arena is freed. */
+    if (cudaStreamSynchronize(own->stream) != cudaSuccess) cudaGetLastError(); /* a lost device reports an error */
     cudaStreamDestroy(own->stream);
     own->stream = NULL;
 }
@@ -497,7 +487,7 @@ static enum status map_arena(struct device *device, const char *name, struct err
                          quantity_text((double)available, DIMENSION_BYTES, words[1]),
                          quantity_text((double)total, DIMENSION_BYTES, words[2]), available);
     if (options->arena_bytes == 0) return STATUS_OK;
-    /* What is free may lie in pieces, or have been taken since. */
+    /* Free memory may be fragmented, or may have been taken since. */
     device->memory.arena_bytes = options->arena_bytes;
     const cudaError_t failed = cudaMalloc(&device->arena, options->arena_bytes);
     if (failed != cudaSuccess) {
@@ -515,7 +505,7 @@ static enum status map_arena(struct device *device, const char *name, struct err
     return STATUS_OK;
 }
 
-/* What opening the device took; `before` was free in front of it. */
+/* Notes the memory that opening the device took; `before` was free before that. */
 static enum status note_memory(struct device *device, size_t before, struct error *err)
 {
     struct device_memory *const memory = &device->memory;

@@ -1,9 +1,8 @@
 /*
  * Attention in bf16 by cuDNN, by our own kernels and by the host's, on the same operands.
  *
- * One block on the device holds the arrays of a shape, and one on the host the same, so that an operand's
- * place is an offset in both. Times are the best of a few calls that are awaited each: what is asked is
- * what the machine can do.
+ * One block on the device and one on the host hold the arrays of a shape, so an operand has the same offset in both.
+ * Times are the best of a few calls, each awaited: the question is the machine's best performance.
  */
 #include "exec/cuda/gpu_attention.h"
 
@@ -33,7 +32,7 @@ struct bench {
     double host_s[2];
 };
 
-/* Boundaries of arrays; the same as those of a workspace's entries, and more. */
+/* Alignment of arrays, at least that of a workspace's entries. */
 enum { ALIGNMENT = 64 };
 
 static void lay_out(struct bench *bench, const struct gpu_attention_shape *s)

@@ -5,12 +5,11 @@
  *
  *     s(i,j) = q(i) . k(j) / sqrt(D);  p = softmax over j (causal: j <= i);  out(i) = sum p(i,j) v(j)
  *
- * The T x T weights never reach memory. Forward, a block holds a tile of queries and goes through
- * the tiles of keys from the first to the last its queries may see, keeping for each query the
- * largest score so far, the sum of exponentials and the weighted sum of values, and rescaling both
- * when the largest grows. Only the log of the sum (lse) is kept. Backward makes weights again from
- * scores and lse, in two kernels, so that whatever is summed is summed by one block in one order and no
- * atomics are needed, at the price of making the scores twice:
+ * The T x T weights never reach memory. Forward, a block holds a tile of queries and iterates over the tiles of keys
+ * from the first to the last that its queries may see. For each query it keeps the largest score so far, the sum of
+ * exponentials and the weighted sum of values, and rescales both sums when the largest grows. Only the log of the sum
+ * (lse) is stored. Backward recomputes the weights from scores and lse, in two kernels. Each sum is thus made by one
+ * block in one order, and no atomics are needed, at the price of computing the scores twice:
  *
  *     keys:     a block holds a tile of keys and goes through the queries that see them
  *                   dV += P^T dO,   dK += dS^T Q
@@ -22,7 +21,7 @@
  * a block that holds a tile of keys goes through the queries of all heads of the group, one head after
  * the other, and so adds up their dK and dV.
  *
- * delta is worked out again by every block that needs it: a dot product of D beside TILE of them.
+ * delta is recomputed by every block that needs it: one dot product of D for TILE of them in the products.
  *
  * A block is SIDE x SIDE threads, SIDE = TILE / EACH; in a product of tiles a thread makes EACH x
  * EACH results, SIDE apart, so that it reads 2 EACH numbers of shared memory for EACH^2
@@ -186,7 +185,7 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
     float *const queries = shared, *const other = queries + S::TILE_FLOATS;
     float *const weights = other + S::TILE_FLOATS;
     const int64_t index = blockIdx.x / tiles;
-    const int tile = (int)(tiles - 1 - blockIdx.x % tiles); /* those with the most keys first */
+    const int tile = (int)(tiles - 1 - blockIdx.x % tiles); /* tiles with the most keys first */
     const int first = tile * TILE;
     const struct head head = head_of(a, index);
     const int tx = threadIdx.x % S::SIDE, ty = threadIdx.x / S::SIDE;

@@ -1,13 +1,13 @@
 /*
- * Kernels that treat each number alone: GELU and SwiGLU, their derivatives, sums, optimizer steps.
+ * Elementwise kernels: GELU and SwiGLU, their derivatives, sums, optimizer steps.
  *
- * All of them are bound by memory. A thread takes EACH numbers that lie THREADS apart: neighbouring
- * threads read neighbouring numbers, and all loads of a thread are under way before the first result
- * is stored (the arrays may be the same one, so the compiler could not do that by itself). Loads are of
- * four bytes, not sixteen: any alignment is right, a number's result does not depend on where it
- * stands, and with EACH loads in flight per thread the difference is a few per cent.
+ * All of them are bound by memory. A thread takes EACH numbers that are THREADS apart: neighbouring threads read
+ * neighbouring numbers, and all loads of a thread are in flight before the first result is stored (the arrays may be
+ * the same, so the compiler could not do that by itself). Loads have four bytes, not sixteen: every alignment works,
+ * a number's result does not depend on its position, and with EACH loads in flight per thread the difference is a few
+ * per cent.
  *
- * The formulas are those of kernels_elementwise.c and kernels_swiglu.c.
+ * The formulas are as in kernels_elementwise.c and kernels_swiglu.c.
  */
 #include "exec/cuda/kernels_cuda_device.cuh"
 

@@ -1,18 +1,18 @@
 /*
  * The embedding: gathering rows of the token and position tables, and updating those tables.
  *
- * As on the host (kernels_embed.c), a row's gradient is the tied head's, if any, plus dx of every token
- * that is this row, in the order of the tokens; it never exists as a table. Which tokens belong to a
- * row is settled by sorting pairs (row, token's place), row in the upper half of 64 bits: CUB's radix
- * sort over the row's bits alone is stable, so equal rows keep the order of the tokens. Tokens outside
- * the range of rows, and the padding token, get the row behind the vocabulary and end up last.
+ * As on the host (kernels_embed.c), a row's gradient is the tied head's, if any, plus dx of every occurrence of the
+ * row's token, in the order of the tokens; it never exists as a table. The tokens of a row are found by sorting pairs
+ * (row, token's place), with the row in the upper half of 64 bits. CUB's radix sort over only the row's bits is
+ * stable, so equal rows keep the order of the tokens. Tokens outside the range of rows, and the padding token, get
+ * the row number after the vocabulary and end up last.
  *
- * Then a block takes a row. Its threads find the row's first pair together: each looks at one of
- * THREADS evenly spaced pairs, and the count of those in front of the row cuts the range to a
- * THREADS-th, so that 65 536 tokens take two looks at memory instead of sixteen.
+ * Then a block takes a row. Its threads find the row's first pair together: each checks one of THREADS evenly spaced
+ * pairs, and the number of pairs before the row cuts the range to a THREADS-th. 65 536 tokens thus take two memory
+ * accesses instead of sixteen.
  *
- * Additions per row are made by one thread per column, one after the other: no atomics, and the
- * same order however the table is cut.
+ * Additions per row are made by one thread per column, one after the other: without atomics, and in the same order
+ * for every cut of the table.
  */
 #include "exec/cuda/kernels_cuda_device.cuh"
 

@@ -1,29 +1,28 @@
 /*
  * Products by cuBLASLt, with a plan for each shape.
  *
- * The library is told what to compute by descriptors and asked which of its algorithms suits; asking
- * takes tens of microseconds. So the answer is kept, with the descriptors, in a table by shape, and a
- * product costs a look-up and a launch. The structs are the library's semi-opaque ones, held by
- * value: nothing is allocated after the table.
+ * Descriptors tell the library what to compute, and a query returns the best of its algorithms; the query takes tens
+ * of microseconds. The answer is therefore kept, with the descriptors, in a table by shape, and a product costs a
+ * look-up and a launch. The structs are the library's semi-opaque ones, held by value: nothing is allocated after the
+ * table.
  *
- * The same bits. The algorithm follows from the shape, the GPU, the library's version and what the
- * library may count on: a workspace of fixed size that is this stream's own, and how operands are
- * aligned (below). It never follows from timing: algorithms are not tried out against each other.
- * Sums that are split over blocks must be added up from separate places (COMPUTE_TYPE), not in place
- * in the order in which blocks come along.
+ * The same bits. The algorithm depends on the shape, the GPU, the library's version and the guarantees given to the
+ * library: a workspace of fixed size owned by this stream, and the alignment of operands (below). It never depends on
+ * timing: algorithms are not compared by measurement. Sums that are split over blocks must be added up from separate
+ * places (COMPUTE_TYPE), not in place in the order in which blocks arrive.
  *
- * Operands are fp32, or both bf16; sums and results are fp32 either way. So a weight in bf16 is read as it
- * lies, and what it is multiplied by was rounded by a kernel of our own.
+ * Operands are fp32, or both bf16; sums and results are always fp32. A bf16 weight is read in place; its other
+ * operand was rounded by a kernel of our own.
  *
- * Alignment. Buffers begin at multiples of CUDA_OPERAND_ALIGNMENT, but the part of a microbatch begins
- * within one, behind as many matrices of its size as there were microbatches before, and a cut at
- * another layer puts the same matrix at the beginning of another buffer. So what the library is told
- * is no more than a multiple of the matrix's own size can promise, wherever it lies; and less only
- * where it lies at a place within a buffer that the shapes alone decide, such as patches in scratch.
+ * Alignment. Buffers begin at multiples of CUDA_OPERAND_ALIGNMENT. But the part of a microbatch begins inside a
+ * buffer, after the matrices of earlier microbatches, and a cut at another layer puts the same matrix at the
+ * beginning of another buffer. The alignment told to the library is therefore the alignment that every multiple of
+ * the matrix's own size has. It is less only if the matrix is at a place inside a buffer that depends only on the
+ * shapes, such as patches in scratch.
  *
- * The bias is added by the library's epilogue where it has one for the shape, else by a kernel of our
- * own; which of the two is part of the plan. Column sums for bias gradients are our own kernel
- * (kernels_cuda_rows.cu): the order in which the library's epilogue adds is not documented.
+ * The bias is added by the library's epilogue if it has one for the shape, else by a kernel of our own; the choice is
+ * part of the plan. Column sums for bias gradients are our own kernel (kernels_cuda_rows.cu), because the order in
+ * which the library's epilogue adds is not documented.
  */
 #include "exec/cuda/kernels_cuda_products.h"
 
@@ -35,7 +34,7 @@
 #include "exec/cuda/kernels_cuda.h"
 #include "exec/cuda/kernels_cuda_launch.h"
 
-/* A job has about twenty shapes; beyond this many, plans are made anew over old ones. */
+/* A job has about twenty shapes; beyond PLANS, new plans replace old ones. */
 enum { PLANS = 1024, PROBES = 16 };
 
 struct key {
@@ -70,14 +69,14 @@ static cublasStatus_t set(struct product_plan *plan, cublasLtMatmulDescAttribute
     return cublasLtMatmulDescSetAttribute(&plan->operation, attribute, value, bytes);
 }
 
-/* A stored matrix of so many rows and columns, without gaps. */
+/* Describes a stored matrix of `rows` and `columns`, without gaps. */
 static cublasStatus_t lay_out(cublasLtMatrixLayoutOpaque_t *layout, cudaDataType_t type,
                               int64_t rows, int64_t columns)
 {
     return cublasLtMatrixLayoutInit(layout, type, (uint64_t)rows, (uint64_t)columns, rows);
 }
 
-/* The one that operands of bf16 have: tf32 concerns fp32 alone. */
+/* Returns the compute type for the operands; tf32 matters only for fp32. */
 static cublasComputeType_t compute_type(const struct key *key, bool tf32)
 {
     return tf32 && !key->bf16 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;

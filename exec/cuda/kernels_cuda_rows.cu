@@ -1,24 +1,22 @@
 /*
  * Kernels over rows and columns of a matrix: layer norm and RMS norm, column sums, the loss.
  *
- * Rows. A block takes a row: THREADS partial sums of numbers THREADS apart, then those of the block
- * in a fixed order. The row is read from DRAM once and from the caches afterwards.
+ * Rows. A block takes a row: THREADS partial sums of numbers THREADS apart, then the sum over the block in a fixed
+ * order. The row is read from DRAM once and from the caches afterwards.
  *
- * Columns (gradients of norm weights and of biases) are summed in two stages, because one block per
- * 32 columns would leave most of the machine idle: the rows are cut into at most CHUNKS_MAX pieces
- * by a rule that knows the shape alone; each piece writes its sums to the workspace, and a second
- * kernel adds the pieces from first to last.
+ * Columns (gradients of norm weights and of biases) are summed in two stages, because one block per 32 columns would
+ * leave most of the machine idle. A rule that depends only on the shape cuts the rows into at most CHUNKS_MAX pieces.
+ * Each piece writes its sums to the workspace, and a second kernel adds the pieces from first to last.
  *
  *                 columns ->                            workspace (chunks, C)
  *        rows  [ 32 x 8 threads ][ ... ]   chunk 0  ->  row 0   \
  *          |   [ 32 x 8 threads ][ ... ]   chunk 1  ->  row 1    > second stage
  *
- * The loss. One sweep finds a row's largest logit and the sum of exponentials together: each thread
- * keeps both for the numbers it has seen and rescales its sum when the largest changes. A second sweep
- * writes the gradient. 8 bytes per logit from and to DRAM when a row (200 KB) stays in the second
- * cache. A block takes every LOSS_BLOCKS-th row and adds up their losses in double. Rows without a
- * target count for nothing; how many of a part have one is counted on the device, in front, for each
- * piece of its rows anew: the count is cheap, and there is nowhere to keep it.
+ * The loss. One sweep finds a row's largest logit and the sum of exponentials together: each thread keeps both for
+ * the numbers it has seen and rescales its sum when the largest changes. A second sweep writes the gradient. This
+ * takes 8 bytes per logit from and to DRAM when a row (200 KB) stays in the second-level cache. A block takes every
+ * LOSS_BLOCKS-th row and adds up their losses in double. Rows without a target do not count. The number of rows with
+ * a target is counted on the device before each piece: the count is cheap, and there is no place to keep it.
  */
 #include "exec/cuda/kernels_cuda_device.cuh"
 
@@ -29,7 +27,7 @@ enum { COLUMNS = 32, LANES = 8, CHUNKS_MAX = 64, CHUNK_ROWS_MIN = 64 };
 
 /* --- layer norm --------------------------------------------------------------------------------------- */
 
-/* x + y -> sum (y may be NULL; sum may be y), then the norm of it. A thread reads back only what it
+/* x + y -> sum (y may be NULL; sum may be y), then the norm of the sum. A thread reads back only numbers that it
  * wrote itself. */
 __global__ static void norm_forward(float *out, float *sum, float *stats, const float *x,
                                     const float *y, const float *w, const float *b, int64_t c,
@@ -127,8 +125,8 @@ __global__ static void rms_norm_input(float *dx, const float *dout, const float 
 
 /* --- columns ------------------------------------------------------------------------------------------- */
 
-/* What is summed: x; x, and behind all columns x times the normed input; x times the input over its
- * root mean square. */
+/* Terms of the sums: x; x, and after all columns x times the normed input; x times the input over its root mean
+ * square. */
 enum sums { SUMS_PLAIN, SUMS_NORM, SUMS_RMS_NORM };
 
 /* Sums of COLUMNS columns over one chunk of rows. A block has COLUMNS x LANES threads. `add`: more by
@@ -183,7 +181,7 @@ __global__ static void sum_chunks(float *plain, float *weighted, const float *pa
     if (weighted) weighted[column] = total_weighted;
 }
 
-/* How rows are cut: at most so many chunks as have room in the workspace. */
+/* Returns the rows of a chunk: chunks are limited by the room in the workspace. */
 static int64_t chunk_rows_of(int64_t rows, int64_t floats_per_chunk)
 {
     int64_t chunks = (int64_t)(CUDA_WORKSPACE_BYTES / sizeof(float)) / floats_per_chunk;

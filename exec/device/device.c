@@ -1,43 +1,40 @@
 /*
- * The queues of devices: what every back end has in common.
+ * The queues of devices, the common part of every back end.
  *
- * A stream is a ring of commands between the one thread that enqueues and the one that works. Three
- * counters run upward for ever: how many commands were enqueued, how many were taken from the ring,
- * how many have ended. An event is a value of the last counter, so recording one costs nothing, and
- * an event is never freed.
+ * A stream is a ring of commands between the enqueueing thread and the working thread. Three counters only increase:
+ * the numbers of commands enqueued, taken from the ring, and ended. An event is a value of the last counter, so
+ * recording an event costs nothing, and an event is never freed.
  *
  *     ended      taken      enqueued
  *       |          |            |
  *   ... [copy][wait][poison][copy] ...        ring of DEVICE_QUEUE_MAX, index = counter % size
  *
- * On the host a command has ended when the stream's thread is through with it, so `taken` and `ended`
- * go together. A GPU is given a few commands ahead of their turn (stream_ops.ahead_max), and its back
- * end moves `ended` on as they end there.
+ * On the host a command has ended when the stream's thread has carried it out, so `taken` and `ended` are equal. A
+ * GPU is given a few commands ahead of their turn (stream_ops.ahead_max), and its back end raises `ended` as they end
+ * there.
  *
- * Waiting. A wait for an event of another stream ends, on the host, when that event has been reached.
- * Between two streams of GPUs it is enough that the other stream's commands have been handed over:
- * the wait is handed over as well, and the GPUs settle it between them. Neither can end in a deadlock:
- * an event is always recorded before it is waited for, so the commands of all streams have one order,
- * that in which they were enqueued; a thread only ever waits for commands in front of its own in this
- * order, to be taken or to end; and the first one that has not ended waits for nobody.
+ * Waiting. On the host, a wait for an event of another stream ends when that event is reached. Between two GPU
+ * streams it suffices that the other stream's commands were handed over: the wait is handed over too, and the GPUs
+ * carry it out. Neither wait can end in a deadlock. An event is always recorded before it is waited for, so the
+ * commands of all streams have one order, the order of enqueueing. A thread only waits for commands earlier in this
+ * order, to be taken or to end, and the first command that has not ended waits for none.
  *
- * Whoever must wait - a stream for another's event, a stream for work, the enqueueing thread for
- * room or for an event - sleeps on a condition variable of its own and hangs its name on the list of
- * the stream it waits for; that stream wakes exactly those whose event it has reached. Nobody spins:
- * with few cores a spinning thread takes the time of a computing one.
+ * A waiting thread - a stream waiting for another's event or for work, the enqueueing thread waiting for room or for
+ * an event - sleeps on its own condition variable and registers with the stream that it waits for. That stream wakes
+ * exactly the threads whose event it has reached. No thread spins: with few cores a spinning thread takes the time of
+ * a computing one.
  *
- * One lock guards all queues and lists of the process. A command takes it twice, for well under a
- * microsecond, and commands take tens of microseconds at least; with a lock per stream, a stream
- * that waits for another and is closed meanwhile would need two of them, in some order.
- * device_passed() reads the counter without the lock.
+ * One lock guards all queues and lists of the process. A command takes it twice, for well under a microsecond;
+ * commands take at least tens of microseconds. With a lock per stream, a stream that waits for another and is closed
+ * meanwhile would need two locks, in some order. device_passed() reads the counter without the lock.
  *
- * When a device is lost (a GPU can be: a fault in a kernel makes every later call fail), its
- * commands are passed over from then on, so that nobody hangs, and device_failed() says why. Host
- * functions are still called, in their turn: somebody may wait for what they say.
+ * When a device is lost (a fault in a GPU's kernel makes every later call fail), its commands are skipped from then
+ * on, so that no thread hangs, and device_failed() has the reason. Host functions are still called in their turn,
+ * since threads may wait for their results.
  *
- * For tests, `delay_seed` puts a pause of up to 2 ms in front of work, different for every stream
- * and command but the same for a seed: a missing wait then shows as wrong numbers. `poison` writes
- * NaN over released memory: so does a use after release.
+ * For tests, `delay_seed` adds a pause of up to 2 ms before work, different for every stream and command but the same
+ * for a seed: a missing wait then shows as wrong numbers. `poison` writes NaN over released memory: a use after
+ * release then shows too.
  */
 #include "exec/device/device.h"
 
@@ -115,8 +112,8 @@ bool command_is_shut(const struct command *command)
            guard->value >= atomic_load(guard->limit);
 }
 
-/* Of all magnitudes, most of them short: streams overtake each other by a little and by much, and a ninth of the most
- * on average leaves a test's time to its work. */
+/* Returns a pause. Pauses have all magnitudes, most of them short: streams overtake each other by a little and by
+ * much. The mean is a ninth of the maximum, which leaves most of a test's time to its work. */
 double queue_delay_s(const struct device_stream *stream, uint64_t number)
 {
     return stream->delay_key ? DELAY_MAX_S * pow(random_unit(stream->delay_key, number), 8) : 0;
@@ -315,7 +312,7 @@ struct device_stream *device_stream(struct device *device, uint32_t kind)
 
 uint64_t device_record(const struct device_stream *stream)
 {
-    return stream->enqueued; /* changed by the calling thread alone */
+    return stream->enqueued; /* changed only by the calling thread */
 }
 
 uint64_t device_passed(const struct device_stream *stream)

@@ -1,10 +1,10 @@
 /*
  * The host as a device: an arena, a thread per stream, memcpy as the link, matrix products on cores.
  *
- * A copy from another device is one memcpy from arena to arena, by the thread of the one that fetches.
+ * A copy from another device is one memcpy from arena to arena, by the thread of the fetching device.
  *
- * The stream's thread does the work itself, so a command has ended when the function below returns,
- * and the times of a piece of work are those of that thread's clock.
+ * The stream's thread does the work itself. A command has ended when the function below returns, and the times of a
+ * piece of work come from that thread's clock.
  */
 #include <string.h>
 #include <time.h>

@@ -2,10 +2,10 @@
  * Large blocks of host memory.
  *
  * A first write to a fresh page costs more than the copy that follows: 2.3 GB/s with 4 KiB pages,
- * 8.6 GB/s with huge ones (measured; copying runs at 11). So blocks start on a huge page's boundary,
- * ask for huge pages and are written to before any clock runs. The kernel would promise more memory
- * than there is and kill the process when it is used; callers therefore compare what they need
- * with host_memory_available() first, where they can say what it is for.
+ * 8.6 GB/s with huge pages (measured; copying runs at 11 GB/s). Blocks therefore start on a huge
+ * page's boundary, ask for huge pages and are written to before any clock runs. The kernel would
+ * promise more memory than exists and kill the process when it is used. Callers therefore first
+ * compare their needs with host_memory_available(), where they can name the purpose of the memory.
  */
 #include "exec/device/host_memory.h"
 
@@ -18,7 +18,8 @@
 
 enum { HUGE_BYTES = 2 << 20, PAGE_BYTES = 4096 };
 
-/* The number behind `key` in a file of lines such as "MemFree: 12 kB" or "inactive_file 12288". */
+/* Finds the number after `key` in a file of lines such as "MemFree: 12 kB" or "inactive_file
+ * 12288". */
 static bool number_of_key(const char *path, const char *key, uint64_t *out)
 {
     FILE *file = fopen(path, "re");
@@ -96,7 +97,7 @@ enum status host_memory_map(const char *what, uint64_t bytes, void **out, struct
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) return error_memory(err, what, bytes);
 
-    /* Give back what lies in front of the boundary and behind the end. */
+    /* Unmap the parts before the boundary and after the end. */
     const uint64_t front = size_align((uintptr_t)base, HUGE_BYTES) - (uintptr_t)base;
     const uint64_t kept = size_align(bytes, PAGE_BYTES);
     char *const memory = base + front;

@@ -1,27 +1,28 @@
 /*
  * Paced copies.
  *
- * The problem: copy at 2 GB/s with a memcpy that does 11 GB/s, so that one megabyte takes 500 us,
- * and use no processor time for the difference, for the computation needs it.
+ * The problem: copy at 2 GB/s with a memcpy that reaches 11 GB/s, so that one megabyte takes 500
+ * us, without using processor time for the difference, because computations need it.
  *
- * The copy goes in chunks. Behind each chunk the thread sleeps until the moment at which a link of
+ * The copy goes in chunks. After each chunk the thread sleeps until the moment at which a link of
  * this rate would have carried it: start + bytes so far / rate. These deadlines are absolute, so
- * that errors of single sleeps do not add up. Chunks spread the memory traffic over the copy's time
- * as a link does; one memcpy and one long sleep would disturb computations more, but shorter.
+ * errors of single sleeps do not add up. Chunks spread the memory traffic over the copy's time as a
+ * link does; one memcpy and one long sleep would disturb computations more, but for a shorter time.
  *
  * Sleeps end late: by 75 us with the kernel's default timer slack, by 24 us without slack (AMD
- * Genoa under KVM; nine in ten within 3 us of that). Two things keep that out of the result. The
- * thread learns how late its sleeps usually end and sets its alarm earlier by that, then turns in a
- * loop for the few microseconds that may be left. And what is still late is not lost: a copy that
- * follows without a pause starts, by the schedule, where the last one should have ended. Only the
- * lateness of sleeping is made up for in this way, never the slowness of memcpy (a link does not
- * catch up), and at most a copy's own duration of it, so there is no burst above the rate.
+ * Genoa under KVM; nine in ten within 3 us of that). Two measures keep this out of the result.
+ * First, the thread learns the usual delay of its sleeps and sets its alarm earlier by that, then
+ * loops for the few microseconds that may be left. Second, remaining lateness is not lost: a copy
+ * that follows without a pause starts, by the schedule, where the last one should have ended. Only
+ * lateness of sleeping is made up for in this way, never slowness of memcpy (a link does not catch
+ * up), and at most a copy's own duration of it, so there is no burst above the rate.
  *
  *     schedule   |---- copy 1 ----|---- copy 2 ----|
  *     really     |---- copy 1 ------|-- copy 2 ----|        copy 1 overslept, copy 2 is on time
  *
- * Unpaced copies are one memcpy: from about three quarters of the cache's size upward glibc's stores
- * then bypass the caches, which is faster (13 against 10 GB/s) and leaves the computation its cache.
+ * Unpaced copies are one memcpy: from about three quarters of the cache's size upward glibc's
+ * stores bypass the caches, which is faster (13 against 10 GB/s) and leaves the computation its
+ * cache.
  */
 #include "exec/device/pace.h"
 

@@ -1,32 +1,33 @@
 /*
  * A file of states, read and written in pieces.
  *
- * Direct I/O wants whole blocks at addresses that are multiples of blocks. A transfer is cut into
- * *pieces*: blocks that are ours only in part, one by one, at its ends, and up to PIECE bytes each of
- * what is between:
+ * Direct I/O requires whole blocks at addresses that are multiples of blocks. A transfer is cut
+ * into *pieces*: partial blocks at its ends, one by one, and pieces of up to PIECE bytes in
+ * between:
  *
  *     offset                                              offset + bytes
  *       |                                                      |
  *   [ . aaaa ][ bbbbbbbb ... ][ bbbbbbbb ... ][ bbbb ... ][ aa . . ]     multiples of a block
  *
- *     a   through a block of ours; what is not to be written is read first
- *     b   straight from or to the caller's memory, if that lies on a block boundary there; else
- *         through a piece of ours and a copy
+ *     a   through a block buffer; when writing, the rest of the block is read first
+ *     b   directly from or to the caller's memory, if that is on a block boundary; else through a
+ *         piece buffer and a copy
  *
- * What the run moves most, states of shards, begins on a block boundary in the file and in memory, so
- * nearly all of it is b. Rows of an embedding are copied; memory is an order of magnitude faster than
- * any disk.
+ * Most data of a run, states of shards, begins on a block boundary in the file and in memory, so
+ * nearly all of it is b. Rows of an embedding are copied; memory is an order of magnitude faster
+ * than any disk.
  *
- * Several pieces of a transfer are under way at the same time, for no disk is fast with one. With
- * io_uring they are DEPTH entries of the lane's ring, submitted and awaited by the calling thread.
- * Where the kernel refuses io_uring (seccomp filters of containers do, and some distributions switch
- * it off), WORKERS threads take the pieces in turn with pread and pwrite.
+ * Several pieces of a transfer are in flight at the same time, because no disk is fast with one.
+ * With io_uring they are DEPTH entries of the lane's ring, submitted and awaited by the calling
+ * thread. If the kernel refuses io_uring (seccomp filters of containers do, and some distributions
+ * switch it off), WORKERS threads transfer the pieces with pread and pwrite.
  *
- * A short transfer goes on behind the last whole block that it did. A piece that makes no progress
- * for RETRIES_MAX times is given up with what was said last.
+ * A short transfer continues after the last whole block that it transferred. A piece that makes no
+ * progress for RETRIES_MAX tries fails with its last error.
  *
- * Tried and left: registered buffers and files (1 to 2 % on this machine's disk, and pinned memory
- * counts against a limit that is small by default); a polling kernel thread (it takes a core).
+ * Tried and dropped: registered buffers and files (1 to 2 % on this machine's disk, and pinned
+ * memory counts against a limit that is small by default); a polling kernel thread (it takes a
+ * core).
  */
 #include "exec/device/storage.h"
 
@@ -58,7 +59,7 @@ struct transfer {
     uint64_t offset, bytes;
     uint64_t first;        /* of the blocks that it touches ... */
     uint64_t end;          /* ... and where they end */
-    uint64_t next;         /* what is not yet taken begins here */
+    uint64_t next;         /* first byte that is not yet taken */
     int failure;           /* errno of the first piece that failed; 0 */
     uint64_t failed_at;
 };
@@ -157,7 +158,7 @@ static bool take_piece(struct transfer *t, const struct storage *storage, struct
     return true;
 }
 
-/* Copy between the piece's room and what of it belongs to the caller. */
+/* Copies between the piece's buffer and the caller's part of it. */
 static void copy_piece(const struct transfer *t, const struct piece *piece)
 {
     const uint64_t from = max_u64(piece->offset, t->offset);
@@ -177,7 +178,8 @@ static void fail(struct transfer *t, const struct piece *piece, int reason)
     t->failed_at = piece->offset + piece->done;
 }
 
-/* What a call said of the rest of a piece. False: it is not at its end and shall be tried again. */
+/* Evaluates the result of a call on the rest of a piece. Returns false when the piece is not
+ * complete and must be tried again. */
 static bool account(const struct storage *storage, struct transfer *t, struct piece *piece,
                     bool write, int64_t result)
 {
@@ -211,7 +213,7 @@ static void move_piece(const struct storage *storage, struct transfer *t, struct
     }
 }
 
-/* Before a piece goes: what is in its room when it is written. */
+/* Fills a piece's buffer before it is written. */
 static void fill_piece(const struct storage *storage, struct transfer *t, struct piece *piece)
 {
     if (!t->write || !piece->ours) return;
@@ -270,7 +272,7 @@ static void run_ring(struct lane *lane, struct transfer *t)
         if (idle_count == DEPTH) return;
         const int submitted = io_uring_submit_and_wait(&lane->ring, 1);
         struct io_uring_cqe *entry;
-        /* EINTR and EBUSY: look what is there, and ask again for what was not taken */
+        /* EINTR and EBUSY: process completions, then submit the rest again */
         assert(submitted >= 0 || submitted == -EINTR || submitted == -EBUSY || submitted == -EAGAIN);
         while (io_uring_peek_cqe(&lane->ring, &entry) == 0) {
             struct piece *const ended = reap(lane, t, entry);

@@ -4,24 +4,23 @@
  *     text     a token is a byte
  *     llmc     llm.c's .bin: 256 x int32, of which magic, version and token count are used, then
  *              tokens of 16 bits (magic 20240520, version 1) or 32 bits (20240801, version 7)
- *     nanogpt  nanoGPT's .bin: tokens of 16 bits and nothing else
+ *     nanogpt  nanoGPT's .bin: only tokens of 16 bits
  *     none     token i of sample s is drawn from (seed, s (T+1) + i)
  *
- * All numbers are little-endian. The file is mapped; opening sweeps it once to see that every token
- * is a word of the vocabulary (at some GB/s, and the pages are then in the cache). What a batch takes
- * is probed before it is looked at: a disk that fails, or a file that someone shortens, then is an error
- * of this job and not the end of the program. A sample of a file is any T + 1 tokens in a row; its
- * start is drawn from (seed, sample), so samples are drawn with replacement and depend on nothing that
- * was drawn before.
+ * All numbers are little-endian. The file is mapped; opening scans it once to check that every token is in the
+ * vocabulary (at some GB/s, and the pages are then in the cache). The tokens of a batch are probed before they are
+ * accessed, so that a failing disk or a truncated file is an error of this job and not the end of the program. A
+ * sample of a file is any T + 1 consecutive tokens. Its start is drawn from (seed, sample), so samples are drawn with
+ * replacement and do not depend on earlier draws.
  *
- * Held-out samples of a file are not drawn: M of them begin at equal distances, so that an evaluation
- * sees the whole of the data and always the same of it. What is drawn all the same (words to guess, or
- * data where there is no file) is drawn from a seed that all jobs share.
+ * Held-out samples of a file are not drawn: M of them begin at equal distances, so that an evaluation covers all the
+ * data and always uses the same part. Random choices that remain (words to guess, or data without a file) are drawn
+ * from a seed that all jobs share.
  *
- * Words to guess (bert). A token is chosen with probability 0.15, by a draw of (seed, place), its place
- * counted over all samples; of the chosen ones 80 % become the mask, 10 % a random token and 10 % stay
- * what they are. All are labels. A minibatch in which none was chosen guesses the one whose draw came
- * nearest, so that there is always a loss. Source: Devlin et al., arXiv 1810.04805, appendix A.1.
+ * Words to guess (bert). A token is chosen with probability 0.15, by a draw of (seed, place), with its place counted
+ * over all samples. Of the chosen tokens 80 % become the mask, 10 % a random token and 10 % do not change. All are
+ * labels. If no token of a minibatch is chosen, the one with the nearest draw is, so that there is always a loss.
+ * Source: Devlin et al., arXiv 1810.04805, appendix A.1.
  *
  * Sources: llm.c dev/data/data_common.py; nanoGPT data/openwebtext/prepare.py.
  */
@@ -50,7 +49,7 @@ enum { LLMC_HEADER_BYTES = 256 * 4 };
 #define HELD_OUT_SEED UINT64_C(0x68656c642d6f7574)
 static_assert(HELD_OUT_SEED > JOB_SEED_MAX, "no job's training is drawn from it");
 
-/* Of all tokens, and of the chosen ones: up to which draw they are masked, replaced. */
+/* Share of tokens that are chosen; among these, draws up to which they are masked, and replaced. */
 static const double CHOSEN = 0.15, MASKED = 0.8, REPLACED = 0.9;
 
 struct data_source {
@@ -387,7 +386,7 @@ static enum status read_sample(const struct data_source *source, uint64_t sample
     return status;
 }
 
-/* What stands in place of a chosen token. */
+/* Returns the replacement of a chosen token. */
 static int32_t disguise(const struct data_source *source, uint64_t place, int32_t token)
 {
     double kind = random_unit(source->seed ^ KEY_KIND, place);

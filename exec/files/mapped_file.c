@@ -13,7 +13,7 @@
 
 enum status mapped_file_open(const char *path, struct mapped_file *out, struct error *err)
 {
-    /* without waiting: a pipe, refused below, has nobody at its other end */
+    /* without waiting: a pipe, which is refused below, may have no writer */
     int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (descriptor < 0) return error_input(err, "cannot open '%s'", path);
     struct stat about;

@@ -1,19 +1,20 @@
 /*
  * Reading and writing safetensors files.
  *
- * jansson parses the header; duplicate names are refused by it. Each entry is then checked by itself
- * (names of keys, types, the product of the shape times the type's size against the range), and all
- * together: sorted by offset, each must begin where the one before ends, the first at 0, the last end
- * at the end of the file. After that a tensor's pointer and length can be trusted.
+ * jansson parses the header and refuses duplicate names. Each entry is then checked by itself
+ * (names of keys, types, the product of the shape times the type's size against the range). All
+ * entries are checked together: sorted by offset, the first must begin at 0, each must begin at the
+ * end of the previous one, and the last must end at the end of the file. After that a tensor's
+ * pointer and length can be trusted.
  *
  * A JSON object is a hash table, so a second one, of integers, serves as the index from names to
  * tensors.
  *
- * Types of 16 bits: BF16 is the upper half of a float; F16 has five bits of exponent, so sign, exponent
+ * 16-bit types: BF16 is the upper half of a float. F16 has five bits of exponent, so sign, exponent
  * and mantissa are shifted to their places and the exponent gets the difference of the two biases.
- * An F16's subnormal numbers are normal as floats: with an exponent of 2^-14 in front of it the
- * mantissa counts in the right unit, and 2^-14 is taken off again. No float on the way is subnormal,
- * since a thread may be told to take those for zero.
+ * An F16's subnormal numbers are normal as floats: with an exponent of 2^-14 the mantissa counts in
+ * the right unit, and 2^-14 is subtracted again. No intermediate float is subnormal, since a thread
+ * may treat subnormal floats as zero.
  */
 #include "exec/files/safetensors.h"
 

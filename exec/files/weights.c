@@ -106,9 +106,8 @@ static const char *shape_text(const uint64_t *shape, uint32_t rank, char text[SH
 
 enum { OTHER_NAME_BYTES = 128 };
 
-/* What a tensor is called in a file of the network without its head, or with one; "" when that makes
- * no difference. gpt2's files on the hub are of the former kind, those of the other families of the
- * latter. */
+/* Writes a tensor's name in a file of the network without its head, or with one; "" if both are equal. gpt2's files
+ * on the hub have no head, the files of other families do. */
 static void other_name(uint32_t family, const char *name, char other[OTHER_NAME_BYTES])
 {
     static const char *const bases[NETWORK_FAMILY_COUNT] = {

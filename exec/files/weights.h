@@ -49,9 +49,9 @@ void weights_copy_values(const struct job *job, const struct state_tables *table
 void weights_init(const struct job *job, const struct state_tables *tables, float *state);
 
 /* Fills the states of all shards of a job from job->weights_in. Every tensor must exist with its shape, as F32, F16
- * or BF16, with finite numbers. Names may be those of the network with or without a head ("transformer.wte.weight",
- * "layers.0.mlp.up_proj.weight"); unknown tensors are skipped. Moments become zero.
- * Errors: STATUS_BAD_INPUT with the tensor and its fault, STATUS_IO. */
+ * or BF16, with finite numbers. Names may belong to the network with or without a head ("transformer.wte.weight",
+ * "layers.0.mlp.up_proj.weight"); unknown tensors are skipped. Moments become zero. Errors: STATUS_BAD_INPUT with the
+ * tensor and its fault, STATUS_IO. */
 MUST_CHECK enum status weights_read(const struct job *job, const struct state_tables *tables,
                                     uint32_t shard_count, float *const *states, struct error *err);
 

@@ -2,9 +2,9 @@
  * Initial weights: normal numbers of standard deviation 0.02 (initializer_range), gpt2's projections
  * back into the residual stream divided by sqrt(2 blocks), norms one, biases zero.
  *
- * A number is a function of (seed, tensor, element) alone, so shards can be filled in any order, by
- * any number of threads, and a network is the same however it is cut. Two normal numbers come from
- * two uniform ones (Box and Muller, 1958), and both of those from one draw of 64 bits:
+ * A number depends only on (seed, tensor, element). Shards can therefore be filled in any order, by
+ * any number of threads, and a network is the same for every cut. Two normal numbers come from two
+ * uniform ones (Box and Muller, 1958), and both of those from one draw of 64 bits:
  *
  *     radius = sqrt(-2 ln a), a in (0, 1);  angle = 2 pi b, b in [0, 1);  radius cos, radius sin
  *

@@ -50,7 +50,7 @@
 
 enum { TILE = MEMORY_ATTENTION_TILE };
 
-/* What all heads of a call have in common; rows lie so many floats apart. */
+/* Common sizes of all heads of a call; row distances are in floats. */
 struct shape {
     int64_t b, t, h, kv, d;
     int64_t row_q, row_kv, row_out;
@@ -71,7 +71,7 @@ static int64_t place(const struct shape *shape, int64_t row, int64_t sample, int
     return sample * shape->t * row + index * shape->d;
 }
 
-/* Of the keys and values that head `index` uses. */
+/* Returns the position of the keys and values that head `index` uses. */
 static int64_t place_kv(const struct shape *shape, int64_t row, int64_t sample, int64_t index)
 {
     return place(shape, row, sample, index / (shape->h / shape->kv));
@@ -112,8 +112,8 @@ static int64_t head_keys(const struct head *head, int64_t first, int64_t rows)
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
-/* Scores s(rows, keys) become exp(score - largest of the row); inverse[i] is what is missing to make
- * row i a softmax. Row i sees its first `seen + i` keys, at most all of them. */
+/* Replaces scores s(rows, keys) by exp(score - largest of the row); inverse[i] is the factor that makes row i a
+ * softmax. Row i sees its first `seen + i` keys, at most all of them. */
 CLONES static void softmax_rows(float *restrict s, float *restrict lse, float *restrict inverse,
                                 int64_t rows, int64_t keys, int64_t seen)
 {
@@ -302,7 +302,7 @@ static float *lane_scratch(float *scratch, int64_t lane, int64_t t)
     return scratch + lane * 2 * host_min(t, TILE) * t;
 }
 
-/* Rows of `width` numbers, rounded, one after the other. Returns what is behind them. */
+/* Rounds rows of `width` numbers into consecutive memory. Returns the address after them. */
 static float *round_array(const struct kernels *kernels, float *to, const float **from,
                           int64_t rows, int64_t width, int64_t stride)
 {
@@ -313,8 +313,8 @@ static float *round_array(const struct kernels *kernels, float *to, const float 
     return to + rows * width;
 }
 
-/* A call as the loops over heads take it: what products read is rounded where the job is, and
- * scratch is what is left of it for the tiles. */
+/* Prepares a call for the loops over heads: rounds the operands of products if the job does, and sets scratch to the
+ * rest, for the tiles. */
 static struct attention prepared(const struct kernels *kernels, const struct attention *attention,
                                  struct shape *shape)
 {

@@ -1,18 +1,18 @@
 /*
- * Linear layers with weights in bf16, as a GPU's matrix units compute them: both operands are bf16, each
- * product of two numbers is exact in fp32, and sums are in fp32.
+ * Linear layers with bf16 weights, as a GPU's matrix units compute them: both operands are bf16, each product of two
+ * numbers is exact in fp32, and sums are in fp32.
  *
- * The host's processor multiplies fp32 (most have no bf16 at all, and of those that have some are slower
- * with it than with fp32), so operands are widened again, which changes no bit of them. They are widened
- * by tiles into memory of fixed size that stays in the cache:
+ * The host's processor multiplies fp32 (most processors have no bf16, and some that have it are slower with it than
+ * with fp32). Operands are therefore widened again, which changes no bit of them. They are widened by tiles into
+ * memory of fixed size that stays in the cache:
  *
  *     for each column tile of the result, for each part of the inner dimension:
  *         widen that tile of B                  DEPTH x SIDE
  *         for each row tile: widen A's tile     SIDE x DEPTH; then C(tile) += A(tile) B(tile)
  *
- * A is widened once for each column tile: one number moved for 2 SIDE FLOPs. Tiles follow from the shape
- * alone, so equal calls give equal bits here as elsewhere. The order of sums is not that of one product of
- * fp32 of the same operands: the inner dimension is cut.
+ * A is widened once for each column tile: one number moved for 2 SIDE FLOPs. Tiles depend only on the shape, so equal
+ * calls give equal bits here as elsewhere. The order of sums differs from that in an fp32 product of the same
+ * operands, because the inner dimension is cut.
  */
 #include "exec/kernels/kernels_host.h"
 
@@ -25,7 +25,7 @@ static_assert(SIDE * DEPTH <= HOST_WIDENED, "a tile fits");
 struct operand {
     const bf16 *x;
     int64_t columns;
-    bool transposed; /* op(X) is the transpose of what is stored */
+    bool transposed; /* op(X) is the transpose of the stored matrix */
 };
 
 struct product {

@@ -1,26 +1,23 @@
 /*
  * The embedding: gathering rows of the token and position tables, and updating those tables.
  *
- * Forward. x(r) = table[token(r)] + positions[t(r)]. A slice of the tables adds what it holds, and
- * the slice with row 0 comes first: it writes 0 + its contribution, the others add theirs. Tokens
- * lie before positions, so the sum is ((0 + token) + position) however the tables were cut, and
- * equal to the last bit.
+ * Forward. x(r) = table[token(r)] + positions[t(r)]. A slice of the tables adds its part, and the slice with row 0
+ * comes first: it writes 0 + its contribution, the others add theirs. Tokens come before positions, so the sum is ((0
+ * + token) + position) for every cut of the tables, equal to the last bit.
  *
- * Update. A row's gradient is the tied head's (if any) plus dx of every token that is this row, in
- * the order of the tokens. It never exists as a table: rows are swept in order, most of them are no
- * token of this batch and step straight from the head's gradient; for the others a piece of the
- * gradient is summed up on the stack. Which tokens belong to a row is settled once per call: pairs
- * (row, r) of the tokens in range are sorted by row, with a stable radix sort of 11 bits a pass, so
- * equal rows stay in token order; a thread finds the first pair of its block by bisection.
+ * Update. A row's gradient is the tied head's (if any) plus dx of every occurrence of the row's token, in the order
+ * of the tokens. It never exists as a table. Rows are swept in order. Most rows have no token in the batch and step
+ * directly from the head's gradient; for the others a piece of the gradient is summed up on the stack. The tokens of
+ * each row are found once per call: pairs (row, r) of the tokens in range are sorted by row, with a stable radix sort
+ * of 11 bits a pass, so that equal rows stay in token order. A thread finds the first pair of its block by bisection.
  *
  *     tokens 7 3 7 9   ->  pairs (3,1) (7,0) (7,2) (9,3)      scratch: 2 x 8 bytes per token
  *     row 7: g = head[7] + dx[0] + dx[2]
  *
- * Where the gradient is wanted and no step (clipping), the same sweep writes what it would apply.
+ * If only the gradient is needed (clipping), the same sweep writes the gradient instead of making the step.
  *
- * Cost: a sweep of the tables, 28 bytes per parameter for AdamW (24 without a head), 1.1 GB for
- * GPT-2, beside which sorting some thousand tokens is nothing. With SGD, no decay and no head a row
- * without tokens is left alone: p - lr 0 is p.
+ * Cost: a sweep of the tables, 28 bytes per parameter for AdamW (24 without a head), 1.1 GB for GPT-2; sorting some
+ * thousand tokens is negligible. With SGD, no decay and no head, a row without tokens is skipped: p - lr 0 is p.
  */
 #include "exec/kernels/kernels_host.h"
 
@@ -107,8 +104,8 @@ static int64_t pair_place(uint64_t p)
     return (int64_t)(p & UINT32_MAX);
 }
 
-/* Sort by row, keeping the order of equal rows; `other` has room for as many. Returns where the
- * result is: pairs or other. */
+/* Sorts by row, keeping the order of equal rows; `other` has room for `count` pairs. Returns the sorted array: pairs
+ * or other. */
 static uint64_t *sort_pairs(uint64_t *pairs, uint64_t *other, int64_t count, int64_t rows)
 {
     for (int shift = 32; shift == 32 || (rows - 1) >> (shift - 32) > 0; shift += RADIX_BITS) {
@@ -212,7 +209,7 @@ static void update_rows(const struct sweep *s, int64_t from, int64_t to)
             row++;
             continue;
         }
-        /* the idle rows in front of the next token, all at once */
+        /* the rows without tokens before the next token, all at once */
         int64_t next = k < s->pair_count ? pair_row(s->pairs[k]) : s->vocabulary;
         int64_t busy = host_min(next - s->first_row, to);
         if (row < busy) {

@@ -1,21 +1,19 @@
 /*
- * The host's kernel table: made, tested and described.
+ * Creates, tests and describes the host's kernel table.
  *
- * A matrix library can be slow without saying so: it falls back to code for old processors when it
- * does not know the one it meets. So creation multiplies small matrices and compares them with sums
- * in double, times one product of 512 x 512 x 512, and times a loop of our own that does nothing but
- * multiply and add in registers. kernels_host_text() tells all of that; a product below a quarter of
- * the loop's rate (scaled by threads) is called slow in so many words. 8 ms in all,
- * and 30 more the first time, when the library makes its code.
+ * A matrix library can be slow without saying so: it falls back to code for old processors when it does not know the
+ * present one. Creation therefore multiplies small matrices and compares them with sums in double, times one product
+ * of 512 x 512 x 512, and times a loop of our own that only multiplies and adds in registers. kernels_host_text()
+ * reports the results; a product below a quarter of the loop's rate (scaled by threads) is called slow. All this
+ * takes 8 ms, and 30 ms more the first time, when the library generates its code.
  *
- * Threads. Each compute stream has a thread of its own, and OpenMP's team hangs on the thread that
- * opens a parallel region, so streams do not share a pool. kernels_host_attach() tells the OpenMP
- * runtime the size of the team; the library asks the same runtime.
+ * Threads. Each compute stream has its own thread, and OpenMP's team belongs to the thread that opens a parallel
+ * region, so streams do not share a pool. kernels_host_attach() tells the OpenMP runtime the size of the team; the
+ * library asks the same runtime.
  *
- * Subnormal numbers. Words that never occur get ever smaller probabilities, and the squares of their
- * gradients sink below 2^-126, where many processors take a hundred times longer for a product. The
- * threads of a team therefore treat such numbers as zero, all of them, so that bits do not depend on
- * who computes.
+ * Subnormal numbers. Tokens that never occur get ever smaller probabilities, and the squares of their gradients sink
+ * below 2^-126, where many processors take a hundred times longer for a product. All threads of a team therefore
+ * treat such numbers as zero, so that bits do not depend on the thread that computes.
  */
 #include "exec/kernels/kernels_host.h"
 
@@ -221,9 +219,9 @@ enum status kernels_host_create(uint32_t threads, struct kernels **out, struct e
     kernels->context = context;
     kernels->threads = threads;
 
-    /* The library's own code moves the stack pointer into its buffers while it packs and multiplies (seen
-     * with 2.6.3), so a signal handler would write its frame over the heap in front of them. Streams'
-     * threads block signals anyway; this is the caller's. */
+    /* While it packs and multiplies, the library's code moves the stack pointer into its buffers (seen with 2.6.3),
+     * so a signal handler would write its frame over the heap before them. Streams' threads block signals anyway;
+     * this blocks them for the calling thread. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -3,17 +3,17 @@
  *
  *     loss(r) = log(sum_j exp z(j)) - z(target);   dz(j) = (softmax(z)(j) - [j is target]) / R
  *
- * A row of 50257 logits (196 KiB) comes from memory once: the largest logit is found in a first
- * sweep, and the two that follow (exponentials and their sum; scaling) find the row in the second
- * cache and write it back. 8 R V bytes to and from memory. The mean is summed in double over blocks
- * of rows that R alone decides, so that threads may take blocks in any order.
+ * A row of 50257 logits (196 KiB) comes from memory once: the first sweep finds the largest logit; the two that
+ * follow (exponentials and their sum; scaling) find the row in the second-level cache and write it back. 8 R V bytes
+ * to and from memory. The mean is summed in double over blocks of rows that depend only on R, so that threads may
+ * take blocks in any order.
  *
- * Rows may have no target (words of a masked language model that are not to be guessed): they count
- * for nothing, and R is then the number of those that do.
+ * Rows may have no target (tokens of a masked language model that are not to be predicted): they do not count, and R
+ * is then the number of rows with a target.
  *
- * Of a minibatch in several parts each part's mean counts alike; gradient and loss are divided by how
- * many there are, which for one part changes no bit. A part's logits may come in pieces of some rows, one
- * call each: the losses of pieces are added in their order.
+ * In a minibatch of several parts, the means of all parts have equal weights: gradient and loss are divided by the
+ * number of parts, which changes no bit if there is one. A part's logits may come in pieces of some rows, one call
+ * each: the losses of pieces are added in their order.
  */
 #include "exec/kernels/kernels_host.h"
 

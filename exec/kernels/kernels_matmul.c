@@ -17,13 +17,13 @@
  *
  * The bias gradient is the column sums of dy. Threads share out the columns, not the rows: each
  * column is summed from top to bottom by one thread, so no partial sums need memory or an order.
- * Rows are taken in blocks of 64 whose sums are added up, which keeps the rounding error near that
- * of 64 + m / 64 additions in a row. One read of dy: 4 m n bytes, mostly from cache.
+ * Rows are taken in blocks of 64 whose sums are added up, which keeps the rounding error near the
+ * error of 64 + m / 64 additions in a row. One read of dy: 4 m n bytes, mostly from cache.
  *
- * Weights in bf16 have their own file, kernels_bf16.c, whose products end here.
+ * bf16 weights have their own file, kernels_bf16.c, whose products end here.
  *
- * What the library promises, and we test: equal calls with an equal number of threads give equal
- * bits, wherever the operands lie.
+ * The library promises, and we test: equal calls with an equal number of threads give equal bits
+ * for any addresses of the operands.
  */
 #include "exec/kernels/kernels_host.h"
 

@@ -1,16 +1,16 @@
 /*
- * Layer norm of rows, with the residual sum in front of it, and its gradient.
+ * Layer norm of rows, preceded by the residual sum, and its gradient.
  *
  *     sum = x + y;  mean, var over the C numbers of a row;  n = (sum - mean) / sqrt(var + epsilon)
  *     out = n w + b
  *     dx  = (g - avg(g) - n avg(g n)) / sqrt(var + epsilon),  g = dout w
  *     dw  = sum over rows of dout n,  db = sum over rows of dout
  *
- * Forward, a row (3 KiB at C = 768) is read once from memory and then three times from the first
- * cache: sum, squares of what differs from the mean (not E[x^2] - mean^2, which cancels), result.
- * Backward has two sweeps with different owners: dx by rows, and dw, db by columns, as in
- * kernels_matmul.c, so that no thread needs partial sums of another. The second sweep works n out
- * again from the two numbers kept per row.
+ * Forward, a row (3 KiB at C = 768) is read once from memory and then three times from the
+ * first-level cache: sum, squared differences from the mean (not E[x^2] - mean^2, which cancels),
+ * result. Backward has two sweeps with different owners: dx by rows, and dw, db by columns, as in
+ * kernels_matmul.c, so that no thread needs partial sums of another. The second sweep recomputes n
+ * from the two numbers kept per row.
  *
  * Bytes: forward 16 R C with the residual sum (2 read, 2 written), backward 12 to 16 R C for dx and
  * 8 R C, mostly from cache, for dw and db.

@@ -1,13 +1,13 @@
 /*
- * Root-mean-square norm of rows, with the residual sum in front of it, and its gradient.
+ * Root-mean-square norm of rows, preceded by the residual sum, and its gradient.
  *
  *     sum = x + y;  inverse = 1 / sqrt(avg(sum^2) + epsilon);  n = sum inverse;  out = n w
  *     dx  = (g - n avg(g n)) inverse,  g = dout w
  *     dw  = sum over rows of dout n
  *
- * The layer norm of kernels_norm.c without its mean and without a bias, made the same way: forward
- * reads a row from memory once; backward has a sweep by rows for dx and one by columns for dw, so
- * that no thread needs partial sums of another.
+ * It is the layer norm of kernels_norm.c without mean and bias, made the same way: forward reads a
+ * row from memory once; backward has a sweep by rows for dx and one by columns for dw, so that no
+ * thread needs partial sums of another.
  *
  * Bytes: as there, 16 R C forward with the residual sum, 12 to 16 R C backward for dx and 8 R C,
  * mostly from cache, for dw.

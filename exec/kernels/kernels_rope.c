@@ -1,16 +1,17 @@
 /*
- * Rotary positions: the pairs (i, i + D/2) of each head turned by position * frequency(i), in place.
+ * Rotary positions: rotates the pairs (i, i + D/2) of each head by position * frequency(i), in
+ * place.
  *
  *     first'  = first cos - second sin           back: the same by the opposite angle, which is
  *     second' = second cos + first sin           also the way of the gradients
  *
- * Angles are rounded to single precision as Hugging Face's are (a frequency, then its product with
- * the position), since weights were trained with those; sine and cosine of them are exact to half a
- * unit. They are worked out once per position and serve all samples and heads.
+ * Angles are rounded to single precision like Hugging Face's (a frequency, then its product with
+ * the position), since weights were trained with those; their sine and cosine are exact to half a
+ * unit. They are computed once per position and serve all samples and heads.
  *
- * Cost: 16 bytes per pair, and per position D/2 sines and cosines of about 20 ns each: with B H of
- * 100 and more, nothing.
- * Source: Su et al., "RoFormer", arXiv 2104.09864; the pairing is that of modeling_llama.py.
+ * Cost: 16 bytes per pair, and per position D/2 sines and cosines of about 20 ns each: negligible
+ * with B H of 100 and more.
+ * Source: Su et al., "RoFormer", arXiv 2104.09864; the pairing is as in modeling_llama.py.
  */
 #include "exec/kernels/kernels_host.h"
 

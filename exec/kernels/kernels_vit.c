@@ -1,15 +1,15 @@
 /*
- * What ViT does beside norms, products and attention: moving rows.
+ * ViT's kernels other than norms, products and attention: moving rows.
  *
- *     patches          pixels(B,channels,side P,side P) -> (B,side^2,channels P P), so that embedding
- *                      them (a convolution whose stride is its size) is one product
+ *     patches          pixels(B,channels,side P,side P) -> (B,side^2,channels P P), so that
+ *                      embedding them (a convolution whose stride is its size) is one product
  *     join             class token, patches and positions become the first block's input
- *     first            the class tokens leave the last block; on the way back all others have no
- *                      gradient
+ *     first            the class tokens leave the last block; in the backward pass all other tokens
+ *                      have no gradient
  *
  * Each is bound by memory: two accesses of 4 bytes per number (join: three). Gradients of positions
- * are column sums over the samples, in the order of kernels_matmul.c; that of the class token is the
- * one of its position.
+ * are column sums over the samples, in the order of kernels_matmul.c; the class token's gradient
+ * equals its position's.
  */
 #include "exec/kernels/kernels_host.h"
 

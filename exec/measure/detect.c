@@ -55,7 +55,7 @@ void detect_pcie(const char *root, const char *address, uint32_t *generation, ui
 
 /* --- processors ----------------------------------------------------------------------------------- */
 
-/* Of a core, in fp32: two units that multiply and add, as wide as the instructions that it has. */
+/* Returns the fp32 operations of a core per cycle: two units that multiply and add, with its widest instructions. */
 static uint32_t flops_per_cycle(const char *flags)
 {
     if (strstr(flags, " avx512f")) return 2 * 2 * 16;

@@ -1,9 +1,9 @@
 /*
- * Plain rates of a GPU, to hold against its datasheet: each is the best of a few batches, because what
- * is asked is what the machine can do, not what it does on average (that is `measure`).
+ * Plain rates of a GPU, for comparison with its datasheet. Each is the best of a few batches, because the question is
+ * the machine's best performance, not its average (that is `measure`).
  *
- * Copies are timed by the device's own events, from the first one's start to the last one's end;
- * kernels by the clock around a batch that is awaited, long enough for the waiting not to count.
+ * Copies are timed by the device's own events, from the start of the first to the end of the last. Kernels are timed
+ * by the clock around an awaited batch, which is so long that the waiting does not matter.
  */
 #include "exec/measure/gpu_rates.h"
 

@@ -153,7 +153,7 @@ static double best_rate(const struct device_type *type, uint32_t first, uint32_t
     return best;
 }
 
-/* Of products in fp32 or in bf16, which follow their forward product. */
+/* Returns the rate of the fastest product in fp32 or bf16; the classes of a product follow its forward class. */
 double measure_best_product(const struct device_type *type, enum kernel forward)
 {
     return best_rate(type, forward, forward + 3u);
@@ -243,7 +243,7 @@ static enum status measure_profiles(struct measure *measure, const struct machin
 
 /* --- the machine -------------------------------------------------------------------------------------- */
 
-/* What all cores can copy together, from one copy's rate and what a second one does to it. */
+/* Returns the rate at which all cores can copy together, from one copy's rate and a second copy's effect on it. */
 static double widest_copy(const struct device_type *type, uint32_t cores)
 {
     const struct interference *const alone =
@@ -254,7 +254,7 @@ static double widest_copy(const struct device_type *type, uint32_t cores)
     return rate * cores;
 }
 
-/* One device behind one link, in the arena. */
+/* Adds one device with one link, in the arena. */
 static enum status place_device(struct measure *measure, struct device_type *type, uint32_t cores,
                                 struct figure handover_s, struct error *err)
 {

@@ -2,12 +2,12 @@
  * A benchmark that calls a kernel again and again on the same operands measures the cache. In
  * training, an operand is in one of four states, and each has a region of memory here:
  *
- *     hot       written by the kernel before: one place, used again at once
- *     kept      activations of some layers ago: as many places as a few layers have
+ *     hot       written by the previous kernel: one place, used again at once
+ *     kept      activations of some layers ago: places for a few layers
  *     weights   last read by the previous pass, a model ago
  *     state     parameters and moments of an update, likewise
  *
- * Which of them a call takes is measure_calls.c's to say.
+ * measure_calls.c chooses among them for each call.
  */
 #include "exec/measure/measure_bench.h"
 
@@ -37,8 +37,8 @@ uint64_t bench_bytes(enum bench_size size)
     return bytes;
 }
 
-/* What the arena holds, from a block of the host's memory, as often as it goes in: small values that
- * stay small, neither denormal nor infinite, in whichever role they serve. Then the tokens. */
+/* Fills the arena by repeating a block of the host's memory: small values that stay small, neither denormal nor
+ * infinite, in every role. Then fills the tokens. */
 static enum status fill(struct bench *bench, struct error *err)
 {
     enum { BLOCK_FLOATS = 4 << 20 };

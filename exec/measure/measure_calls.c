@@ -1,16 +1,15 @@
 /*
- * Where a call finds its operands, and the calls.
+ * Positions of a call's operands, and the calls.
  *
- * What is hot is in one place. An operand that is kept, a weight or a state moves on at every call and
- * comes back after as many calls as the share of its region says (48 for weights: there are about that
- * many tensors of its size, with gradients and moments, in a small model). Small operands then come back
- * from a cache, as they do in a small model, and large ones from DRAM. Gradients of weights come back
- * after four: they are overwritten by every layer.
+ * Hot operands are in one place. A kept operand, a weight or a state moves on at every call and returns after a
+ * number of calls that its region's share determines (48 for weights: a small model has about that number of tensors
+ * of its size, with gradients and moments). Small operands then come from a cache, as they do in a small model, and
+ * large ones from DRAM. Gradients of weights return after four calls: every layer overwrites them.
  *
- * Some classes are no kernel of their own: the column sums for biases are what a weight's product
- * takes longer with them than without, the scattering of an embedding's gradient what its fused step
- * takes longer than an optimizer's step on as many parameters. The optimizer is timed on the tensors
- * of a transformer block with that many parameters, four matrices and eight vectors.
+ * Some classes are not kernels of their own. The column sums for biases are the difference between a weight's product
+ * with and without them. The scattering of an embedding's gradient is the difference between its fused step and an
+ * optimizer's step on the same number of parameters. The optimizer is timed on the tensors of a transformer block of
+ * that size, four matrices and eight vectors.
  */
 #include "exec/measure/measure_calls.h"
 
@@ -340,7 +339,7 @@ static void update_block(const struct call *c, const struct optimizer *optimizer
     const uint32_t moments = optimizer_moments(optimizer->kind);
     const uint64_t bytes = precision_bytes(optimizer->moments);
     const bool rounded = optimizer->moments == PRECISION_BF16;
-    /* a moment in bf16 takes half of what is there for it */
+    /* a bf16 moment takes half of its room */
     char *const first = moments > 0 ? (char *)state(c, moments * c->m) : NULL;
     struct kernel_parameters all = {.m = first,
                                     .v = moments > 1 ? first + (uint64_t)c->m * bytes : NULL};
@@ -379,7 +378,7 @@ static void call_momentum_bf16(const struct call *c)
     update_block(c, &momentum_bf16);
 }
 
-/* Arrays of bf16 are as long as those of fp32 that they lie in. */
+/* Returns an fp32 array as a bf16 array of the same length. */
 static bf16 *halves(float *array)
 {
     return (bf16 *)(void *)array;
@@ -412,7 +411,7 @@ static void call_matmul_bf16_weight(const struct call *c)
 
 /* --- all of them -------------------------------------------------------------------------------- */
 
-/* Without those of 16 bits throughout: parallel jobs are not carried out. */
+/* Without the classes of 16 bits throughout, which only parallel jobs use; these are not carried out. */
 const struct kernel_class kernel_classes[KERNEL_COUNT] = {
     [KERNEL_MATMUL_FORWARD] = {call_matmul_forward},
     [KERNEL_MATMUL_INPUT] = {call_matmul_input},

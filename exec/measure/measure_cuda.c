@@ -1,14 +1,13 @@
 /*
  * The profile of a machine with GPUs: `spillway measure` there.
  *
- * The same kernels, copies and experiments as for the host (measure.c), with larger operands, through
- * the same devices and streams. The first GPU is measured; where there are more, they are entered as
- * devices of the same type, each behind a link of its own: links that several share can only be found
- * by copying to all at once, and that is not done yet.
+ * The same kernels, copies and experiments as for the host (measure.c), with larger operands, through the same
+ * devices and streams. The first GPU is measured. Further GPUs are entered as devices of the same type, each with a
+ * link of its own. Shared links could only be found by copying to all GPUs at once, which is not done yet.
  *
- * The peak is worked out from the number of multiprocessors, what each does in a cycle and the clock;
- * where a product beats that (clocks change), its rate is the peak. Host memory's bandwidth, which
- * optimizers on the host's processor live on, is that of an optimizer step on all cores.
+ * The peak is computed from the number of multiprocessors, their operations per cycle and the clock; if a product is
+ * faster (clocks change), its rate is the peak. The bandwidth of host memory, which limits optimizers on the host's
+ * processor, is measured by an optimizer step on all cores.
  */
 #include <assert.h>
 #include <cuda_runtime_api.h>
@@ -146,8 +145,8 @@ static double link_rate(const struct device_type *type)
     return fmax((double)in->bytes / in->seconds, (double)out->bytes / out->seconds);
 }
 
-/* What copies between two devices go over: at more than the rate of their links to the host something of
- * their own, else these links. */
+/* Places the links of copies between two devices: links of their own if copies are faster than the links to the host,
+ * else the links to the host. */
 static enum status place_p2p(struct measure *measure, const struct device_type *type,
                              struct error *err)
 {

@@ -1,10 +1,10 @@
 /*
- * How much copies and computations slow each other down.
+ * Measures the slowdown of copies and computations by each other.
  *
- * Interference is found by experiments. In each, some devices compute (the load of
- * bench_compute_step(), over and over) and some streams copy (COPY_BYTES at a time, over and over);
- * only the time in which all of them were at work counts. With T the time of a step,
- * r the rate of a copy, D devices at work, struct interference (models/hardware/hardware.h) says
+ * Interference is found by experiments. In each, some devices compute (the load of bench_compute_step(), over and
+ * over) and some streams copy (COPY_BYTES at a time, over and over); only the time in which all of them are active
+ * counts. With T the time of a step, r the rate of a copy, D active devices, struct interference
+ * (models/hardware/hardware.h) says
  *
  *     T(D devices)              = T(1 device) (1 + compute_by_compute (D - 1))
  *     T(D devices, copies)      = T(1 device) (1 + compute_by_compute (D - 1)
@@ -12,14 +12,13 @@
  *     r(one copy, D devices)    = reference / (1 + copy_by_compute D)
  *     r(two copies)             = reference / (1 + copy_by_copy)
  *
- * and each experiment gives one unknown. D is the number of devices that fill the cores with their
- * threads, at least two to learn the cost of a second one; copies are measured with as many computing devices
- * as fill the cores, because that is how plans use a machine: with all cores at work a copy takes
- * a core's time as well as memory bandwidth.
+ * and each experiment gives one unknown. D is the number of devices that fill the cores with their threads, at least
+ * two to learn the cost of a second one. Copies are measured while these devices compute, because plans use a machine
+ * like this: when all cores are busy, a copy takes a core's time as well as memory bandwidth.
  *
- * Where a copy and a team of threads compete for a core, experiments come out in two kinds: the copy runs on a core of
- * its own, or a thread of the team waits for it. Plans see both in turn, so the mean of the samples is kept and not
- * their median. The highest and the lowest are left out.
+ * When a copy and a team of threads compete for a core, experiments have two kinds of results: the copy runs on a
+ * core of its own, or a thread of the team waits for it. Plans see both alternately, so the mean of the samples is
+ * kept and not their median, without the highest and the lowest sample.
  */
 #include <assert.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* A load like training: what computes while copies are measured beside it. */
+/* A load like training, which computes while copies are measured. */
 #include "base/size.h"
 #include "exec/measure/measure_calls.h"
 

@@ -1,5 +1,5 @@
 /*
- * Which cores there are to measure, and what is known to make measurements wrong.
+ * Finds the cores to measure, and known causes of wrong measurements.
  *
  * Three things limit the cores of a process: the machine, the set it may run on (taskset, a batch
  * system, a container's cpuset) and a quota of time (a container's cpu limit). A profile made with

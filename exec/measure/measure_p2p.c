@@ -1,11 +1,10 @@
 /*
- * Copies from one device to another, alone.
+ * Measures copies from one device to another, with nothing else running.
  *
- * Two devices of the back end are opened with nothing but an arena each; the second fetches from the
- * first, batches of copies between places that were not touched for a while, as boundaries are. On
- * the host that is a memcpy by the thread of the one that fetches; between GPUs whatever the driver
- * makes of it, and where what was copied does not arrive (device_p2p.h) there is nothing to measure:
- * such devices are planned without direct copies.
+ * Two devices of the back end are opened, each with only an arena. The second fetches from the first, in batches of
+ * copies between places that were not touched for a while, as boundaries are. On the host that is a memcpy by the
+ * fetching device's thread; between GPUs the driver chooses the method. If the data does not arrive (device_p2p.h)
+ * nothing is measured: such devices are planned without direct copies.
  */
 #include <stdlib.h>
 
@@ -44,7 +43,7 @@ static double time_copies(struct device *to, struct device *from, uint64_t bytes
 struct p2p_visits {
     struct measure *measure;
     struct device *devices[2];
-    bool direct; /* what is copied arrives */
+    bool direct; /* copied data arrives */
     struct series series[SIZES];
     double rates[SIZES]; /* estimates */
 };

@@ -1,4 +1,5 @@
-/* What the host's processor multiplies and adds at most: a figure to hold the kernels' rates against. */
+/* Measures the highest rate of multiplications and additions of the host's processor, for comparison with the
+ * kernels' rates. */
 #include <assert.h>
 #include <math.h>
 

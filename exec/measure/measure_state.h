@@ -185,8 +185,8 @@ void p2p_visits_visit(struct p2p_visits *visits);
 MUST_CHECK enum status p2p_visits_keep(struct p2p_visits *visits, struct device_type *type, struct error *err);
 void p2p_visits_close(struct p2p_visits *visits);
 
-/* Measures interference between host devices of `threads` threads, as many as `cores` hold, at least two. With GPUs
- * it uses one, since GPUs do not share their compute resources (measure_interference.c). */
+/* Measures interference between host devices of `threads` threads: at least two, and enough to fill `cores`. With
+ * GPUs it uses one, since GPUs do not share their compute resources (measure_interference.c). */
 struct laboratory;
 struct laboratory_options {
     const struct backend *backend;

@@ -1,14 +1,13 @@
 /*
- * How fast is a disk?
+ * Measures the speed of a disk.
  *
- * With the executor's own transfers, in a file of FILE_BYTES or half of what is free if that is less:
- * all of it is written first, so that its blocks are there; then it is read and written alone, in
- * passes of PASS_BYTES, and both at the same time by two threads for as long as BOTH_PASSES take. The
- * medians are the rates. A block read by itself says how long it takes until anything comes.
+ * It uses the executor's own transfers, in a file of FILE_BYTES, or half of the free space if that
+ * is less. The whole file is written first, so that its blocks exist. Then it is read and written
+ * separately, in passes of PASS_BYTES, and by two threads at the same time for the length of
+ * BOTH_PASSES. The medians are the rates. A block read by itself gives the latency.
  *
- * Disks have caches of their own, and virtual ones share theirs with strangers; passes that go around
- * in a large file show the worst of that, but not what an SSD does when it has been written for an
- * hour.
+ * Disks have caches, and virtual disks share their caches with other users. Passes over a large
+ * file show the worst of that, but not the speed of an SSD after an hour of writing.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -24,7 +23,7 @@
 
 enum { PASSES = 5, BOTH_PASSES = 3, LATENCY_SAMPLES = 15, LANE_READ = 0, LANE_WRITE = 1, LANES = 2 };
 static const uint64_t file_bytes = UINT64_C(1) << 30, pass_bytes = UINT64_C(128) << 20;
-static const double usable_share = 0.9; /* of what is free */
+static const double usable_share = 0.9; /* share of the free space */
 
 struct disk_bench {
     struct measure *measure;
@@ -73,8 +72,9 @@ static void *run_side(void *pointer)
     return NULL;
 }
 
-/* What both move together until the first of them is done with its passes is not known; until both
- * are, it is: the slower one has the disk for itself at the end, so this is from below. */
+/* The bytes that both threads move until the first of them finishes are unknown; the bytes until
+ * both have finished are known. The slower thread has the disk for itself at the end, so the result
+ * is a lower estimate. */
 static enum status measure_both(struct disk_bench *bench, struct figure *out, struct error *err)
 {
     struct side sides[LANES] = {{.bench = bench, .lane = LANE_READ},

@@ -1,4 +1,4 @@
-/* Which samples of a measurement were disturbed, and by how much. */
+/* Finds disturbed samples of a measurement, and the size of the disturbance. */
 #include <assert.h>
 
 #include "base/process/progress.h"

@@ -1,8 +1,8 @@
 /*
- * BERT with its masked-language head: how its layers compute, there and back.
+ * BERT with its masked-language head: the forward and backward computations of its layers.
  *
- * Letters as in models/kernel/work.h. Weights are stored (out, in). A block norms behind each sum; with the
- * names of what it keeps (models/job/memory.h):
+ * Letters as in models/kernel/work.h. Weights are stored (out, in). A block norms after each sum; with the names of
+ * kept tensors (models/job/memory.h):
  *
  *     in(R,C) --+-- q, k, v(R,HD) -- attention(R,HD) -- projection --+
  *               +-------------------------------------------------- middle(R,C) -- norm1(R,C)
@@ -10,18 +10,18 @@
  *     norm1   --+-- fc(R,F) -- gelu(R,F) -- projection --+
  *               +---------------------------------------- sum(R,C) -- out(R,C)
  *
- * Every token attends to every other one. There is no stream that gradients run along untouched: each
- * goes through a norm before it splits, and the products that lead back to the stream add to it.
+ * Every token attends to every other one. No stream passes gradients on unchanged: each gradient goes through a norm
+ * before it splits, and the products that lead back to the stream add to it.
  *
  *     d_out -> d_sum (d_stream2) -> d_gelu (d_wide), d_fc in place -> d_norm1 = d_sum + ... in place
  *     d_norm1 -> d_middle (d_in) -> d_attention (d_stream2) -> d_qkv -> d_in = d_middle + ...
  *
- * The embedding sums the rows of token, position and token type and norms the sum; it keeps nothing,
- * so its backward pass makes sum and statistics again. Token types come as rows of the tables, in the
- * third part of the batch (models/job/job.h), and are gathered and stepped like tokens.
+ * The embedding sums the rows of token, position and token type and norms the sum. It keeps nothing, so its backward
+ * pass recomputes sum and statistics. Token types come as rows of the tables, in the third part of the batch
+ * (models/job/job.h), and are gathered and stepped like tokens.
  *
- * The head guesses the words that have a label: dense, gelu, norm, and the product with the token
- * table (tied) or a matrix of its own, with a bias.
+ * The head predicts the tokens that have a label: dense, gelu, norm, and the product with the token table (tied) or a
+ * matrix of its own, with a bias.
  *
  * Source: Devlin et al., arXiv 1810.04805; modeling_bert.py of transformers (BertForMaskedLM).
  */
@@ -36,7 +36,7 @@ enum head_tensor {
     WORD_BIAS, TRANSFORM_WEIGHT, TRANSFORM_BIAS, NORMF_WEIGHT, NORMF_BIAS, HEAD_WEIGHT
 };
 
-/* What a layer keeps, in the order of memory_activations(). */
+/* Tensors that a layer keeps, in the order of memory_activations(). */
 enum block_kept {
     KEPT_Q, KEPT_K, KEPT_V, KEPT_ATTENTION, KEPT_ATTENTION_STATS, KEPT_MIDDLE, KEPT_NORM1,
     KEPT_NORM1_STATS, KEPT_FC, KEPT_GELU, KEPT_SUM, KEPT_NORM2_STATS,
@@ -69,7 +69,7 @@ static struct embedding embedding_of(const struct unit *unit)
     return (struct embedding){unit->scratch, sum, other, other + unit->r * unit->c};
 }
 
-/* The embedding's norm, behind its tables. */
+/* Returns the index of the embedding's norm, after its tables. */
 static uint32_t norm_index(const struct unit *unit)
 {
     return unit->network->token_types > 0 ? 3 : 2;

@@ -1,39 +1,39 @@
 /*
- * A pass over the layers of a shard, whatever the family.
+ * A pass over the layers of a shard, for any family.
  *
  *     FORWARD   the embedding; or blocks, keeping their activations or not
- *     LOSS      blocks forward, the head there and back, blocks backward
- *     BACKWARD  the embedding; or blocks forward again unless they were kept, then blocks backward
- *               (where only the inputs of blocks were: forward and backward of each, the last first;
- *               so does a LOSS that holds no more than these)
+ *     LOSS      blocks forward, the head forward and backward, blocks backward
+ *     BACKWARD  the embedding; or blocks forward again unless their activations were kept, then blocks backward
+ *               (if only the inputs of blocks were kept: forward and backward of each block, the last first;
+ *               likewise a LOSS that holds only inputs)
  *     UPDATE    the steps of all tensors, from gradients that a backward pass left
  *     NORM      the sums of squares of the same gradients, one for each tensor
- *     EVALUATE  forward, with the loss where the head is; nothing is kept and nothing changes
+ *     EVALUATE  forward, with the loss in the head's shard; nothing is kept and nothing changes
  *
- * A weight's gradient stands in the `gradients` buffer, laid out like the layer's parameters, only
- * until that weight's optimizer step, which follows as soon as the weight was used for the last
- * time in this step (it was used to carry the gradient through). So the gradient is still in cache.
- * When the optimizer runs elsewhere, gradients stay in a buffer as large as the shard's parameters
- * and an UPDATE makes the same steps later: each element's step depends on nothing but itself.
+ * A weight's gradient is in the `gradients` buffer, laid out like the layer's parameters, only until that weight's
+ * optimizer step. The step follows as soon as the weight was used for the last time in this pass (to carry the
+ * gradient through), so the gradient is still in cache. When the optimizer runs elsewhere, gradients stay in a buffer
+ * of the size of the shard's parameters and an UPDATE makes the same steps later: each element's step depends only on
+ * itself.
  *
- * Clipping. Each tensor's sum of squares is made in an order that its size alone decides, and they are
- * added in the order of the network's tensors, whichever shard each is in and whenever it came: so the
- * norm, and with it the step, has the same bits in every sharding.
+ * Clipping. Each tensor's sum of squares is made in an order that depends only on its size. The sums are added in the
+ * order of the network's tensors, in whichever shard each is and whenever it came. The norm, and with it the step,
+ * therefore has the same bits in every sharding.
  *
- * Several microbatches go through a shard one after the other before the next shard's turn (vertical
- * order): parameters cross the link once for all of them. The gradients of the first are the sums,
- * those of each other one stand in `gradients` like above and are added as soon as they are complete;
- * the steps come at the end. So the order of additions is that of the microbatches, wherever the
- * sums lie and whoever applies them.
+ * Several microbatches go through a shard one after the other before the next shard's turn (vertical order):
+ * parameters cross the link once for all of them. The first microbatch's gradients start the sums. Each later
+ * microbatch's gradients are in `gradients` as above and are added as soon as they are complete; the steps come at
+ * the end. The order of additions is thus the order of the microbatches, wherever the sums are and whatever applies
+ * them.
  *
- * Weights in bf16. What a product multiplies them by is rounded in front of it, and back the gradient of its
- * result once for both products; the copies are scratch. Where the state is whole, an optimizer's step
- * takes its parts together: a pass that only reads has the weights alone.
+ * Weights in bf16. The other operand of a product with weights is rounded before the product, and in the backward
+ * pass the gradient of its result is rounded once for both products; the copies are scratch. If the whole state is
+ * there, an optimizer's step uses all its parts; a pass that only reads has only the weights.
  *
- * The same bits in every sharding. The calls made for a layer, with their shapes, are a function of
- * the layer alone: nothing is fused across layers, a block's output is always written out, and where
- * operands lie changes nothing (exec/kernels/kernels.h). When a backward pass recomputes, it makes the very
- * calls of the forward pass, less those whose result only the next shard needs.
+ * The same bits in every sharding. The calls made for a layer, with their shapes, depend only on the layer: nothing
+ * is fused across layers, a block's output is always written out, and the addresses of operands change nothing
+ * (exec/kernels/kernels.h). When a backward pass recomputes, it makes the same calls as the forward pass, except
+ * calls whose result only the next shard needs.
  */
 #include "exec/network/family.h"
 
@@ -84,7 +84,8 @@ static const struct memory_table *evaluation_workspace(const struct unit_argumen
                        : &a->tables->workspace[UNIT_FORWARD][0];
 }
 
-/* The inputs of a single layer are the boundary alone: kept, though nothing is there. */
+/* Returns the kind of pass. The inputs of a single layer are only the boundary: they count as kept, although no
+ * buffer exists. */
 static uint32_t way_of(const struct unit_arguments *a)
 {
     bool kept = a->activations || (a->inputs_only && a->tables->inputs.bytes == 0);
@@ -153,7 +154,8 @@ static struct unit unit_of(const struct family *family, const struct kernels *ke
     };
 }
 
-/* Entries of a layer in a table where each layer in front of it, all blocks, has `per_block`. */
+/* Returns the entries of a layer in a table in which each earlier layer, all of them blocks, has `per_block`
+ * entries. */
 static const struct memory_entry *layer_entries(const struct memory_table *table,
                                                 const struct unit_arguments *a, uint64_t layer,
                                                 uint32_t per_block)
@@ -163,7 +165,7 @@ static const struct memory_entry *layer_entries(const struct memory_table *table
     return &table->entries[index];
 }
 
-/* What a layer keeps; `all` points to what all layers keep, laid out as the table says. */
+/* Finds a layer's kept tensors; `all` points to the kept tensors of all layers, laid out as in the table. */
 static void kept_of(const struct unit *unit, float *all, uint64_t layer,
                     float *out[FAMILY_KEPT_MAX])
 {
@@ -181,7 +183,7 @@ static void kept_of(const struct unit *unit, float *all, uint64_t layer,
     }
 }
 
-/* The same where `alone` points to what this layer alone keeps; its output is not there. */
+/* Finds a layer's kept tensors when `alone` points to those of only this layer, without its output. */
 static void kept_alone(const struct unit *unit, float *alone, uint64_t layer,
                        float *out[FAMILY_KEPT_MAX])
 {
@@ -197,7 +199,7 @@ static void kept_alone(const struct unit *unit, float *alone, uint64_t layer,
     if (!head) out[count] = NULL;
 }
 
-/* A layer's input where `inputs` points to those of all layers but the first. */
+/* Returns a layer's input when `inputs` points to the inputs of all layers except the first. */
 static float *held_input(const struct unit *unit, float *inputs, uint64_t layer)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -242,7 +244,7 @@ const float *family_vector(const struct unit *unit, uint64_t layer, uint32_t ind
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-/* Of the random bits of a layer in this step. */
+/* Returns the key of the stochastic-rounding stream of (layer, step). */
 static uint64_t rounding_key(const struct unit_arguments *a, uint64_t layer)
 {
     return random_u64(random_u64(a->job->seed, a->minibatch + 1), layer);
@@ -285,8 +287,8 @@ static void shut_by_loss(const struct unit_arguments *a)
     if (a->guard && a->loss && !isfinite(*a->loss)) shut(a->guard, GUARD_LOSS);
 }
 
-/* Does a step with gradients of these squares' sum stay finite? AdamW squares them in float, the others multiply them by
- * the rate; a power of ten is left for what they are added to. */
+/* Returns true when a step with gradients of this sum of squares stays finite. AdamW squares gradients in float,
+ * other kinds multiply them by the rate; a power of ten remains for the terms that they are added to. */
 static bool fits(const struct unit *unit, double squares)
 {
     const double most = (double)FLT_MAX / 10, rate = unit->optimizer.learning_rate;
@@ -329,8 +331,8 @@ void family_step(const struct unit *unit, const struct tensor *tensor, bool deca
 
 /* --- layers that many have -------------------------------------------------------------------- */
 
-/* The products of a linear layer alone: as family_linear_forward() with weights from anywhere; there and
- * back, where dw and dbias (NULL: none) are written or, as `add` says (LINEAR_ADD_...), added to. */
+/* The products of a linear layer by itself: as family_linear_forward() with weights from anywhere, and backward,
+ * where dw and dbias (NULL: none) are written or, as `add` says (LINEAR_ADD_...), added to. */
 struct product {
     struct weights w;
     int64_t rows, out, in;
@@ -441,7 +443,7 @@ static int64_t table_rows(const struct unit *unit)
     return (int64_t)(a->row_count > 0 ? a->row_count : network_table_rows(unit->network));
 }
 
-/* What the state has of an embedding. */
+/* Returns the layout of an embedding's rows in the state. */
 static struct state_layout rows_layout(const struct unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -461,7 +463,7 @@ static void *rows_in_part(const struct unit *unit, const struct state_layout *la
 void family_gather(const struct unit *unit, float *x, const struct table_rows *rows)
 {
     const struct kernels *k = unit->kernels;
-    /* a pass that only reads has the weights alone, from the beginning on */
+    /* a pass that only reads has only the weights, from the beginning on */
     const uint64_t row_bytes = unit->network->width * precision_weight_bytes(unit->arguments->job->precision);
     const void *const weights = at_byte(unit->arguments->state, (uint64_t)rows->first * row_bytes);
     if (unit->arguments->job->precision == PRECISION_BF16_WEIGHTS)
@@ -573,7 +575,7 @@ void family_words(const struct unit *unit, uint64_t layer, const struct words *w
         (words->masked ? k->loss_labels : k->loss)(k, a->loss, unit->logits, words->labels,
                                                    words->stride, unit->b, unit->t, v, rows);
         if (!d_normf) continue;
-        /* the embedding's gradient holds those of earlier microbatches; others are added by steps */
+        /* the embedding's gradient already has the sums of earlier microbatches; steps add other gradients */
         bool more = rows.first > 0, weight_more = more || (tied && unit->turn > 0);
         product_backward(unit, d_normf + rows.first * c, false, d_table,
                                 (weight_more ? LINEAR_ADD_WEIGHT : 0) | (more ? LINEAR_ADD_BIAS : 0),
@@ -601,7 +603,7 @@ static void blocks_forward(const struct unit *unit, uint64_t end, float *all, fl
     }
 }
 
-/* The input of a layer: the boundary, or what the layer in front of it kept as its output. */
+/* Returns the input of a layer: the boundary, or the kept output of the previous layer. */
 static const float *layer_input(const struct unit *unit, float *all, uint64_t layer)
 {
     if (layer == unit->arguments->shard->first_layer) return unit->arguments->boundary_in;
@@ -623,8 +625,8 @@ static void blocks_backward(const struct unit *unit, uint64_t end, float *all, c
     }
 }
 
-/* Forward without keeping: in `alone`, each layer's activations replace those of the one in front of
- * it. `inputs`: where the inputs of all layers but the first go; NULL: nowhere. */
+/* Forward without keeping: each layer's activations replace the previous layer's in `alone`. `inputs` receives the
+ * inputs of all layers except the first; NULL: not stored. */
 static void blocks_forward_only(const struct unit *unit, uint64_t end, float *alone, float *inputs)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -642,8 +644,9 @@ static void blocks_forward_only(const struct unit *unit, uint64_t end, float *al
     }
 }
 
-/* Blocks [first, end) from their inputs, the last first: what the backward pass of each needs is made
- * in `alone` just before it, but for the last block's where that is `fresh` from the forward pass. */
+/* Backward over blocks [first, end) from their inputs, the last first. The activations that each block's backward
+ * pass needs are computed in `alone` just before it, except the last block's if they are still `fresh` from the
+ * forward pass. */
 static void blocks_backward_alone(const struct unit *unit, uint64_t end, float *alone,
                                   float *inputs, const float *d_out, bool fresh)
 {
@@ -697,7 +700,7 @@ static void compute_backward(const struct unit *unit)
     blocks_backward(unit, end, a->activations ? a->activations : made, a->gradient_in);
 }
 
-/* What gradients are multiplied by, as torch.nn.utils.clip_grad_norm_() has it. */
+/* Returns the factor of the gradients, as in torch.nn.utils.clip_grad_norm_(). */
 static float clip_scale(const struct unit_arguments *a)
 {
     if (!job_clips(a->job)) return 1;
@@ -781,7 +784,7 @@ static struct unit_arguments arguments_of_turn(const struct unit_arguments *whol
     uint64_t kept = turn * table->bytes / sizeof(float);
     uint64_t labels = job->network.family == NETWORK_VIT
                           ? 1 : job_batch_bytes(job) / sizeof(int32_t) / job_samples(job);
-    if (a.batch) a.batch += turn * job->microbatch * labels; /* of images the pixels lie behind */
+    if (a.batch) a.batch += turn * job->microbatch * labels; /* for images, the pixels follow */
     if (a.boundary_in) a.boundary_in += boundary;
     if (a.boundary_out) a.boundary_out += boundary;
     if (a.gradient_in) a.gradient_in += boundary;

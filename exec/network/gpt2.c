@@ -1,8 +1,8 @@
 /*
- * GPT-2: how its layers compute, there and back.
+ * GPT-2: the forward and backward computations of its layers.
  *
- * Letters as in models/kernel/work.h: B samples of T tokens make R rows; C width, H heads, F = 4 C, V words.
- * Weights are stored (in, out). A block, with the names of what it keeps (models/job/memory.h):
+ * Letters as in models/kernel/work.h: B samples of T tokens make R rows; C width, H heads, F = 4 C, V tokens of the
+ * vocabulary. Weights are stored (in, out). A block, with the names of kept tensors (models/job/memory.h):
  *
  *     in(R,C) --+-- norm1 -- qkv(R,3C) -- attention(R,C) -- projection --+
  *               +--------------------------------------------------------+-- middle(R,C) --+
@@ -11,17 +11,16 @@
  *
  * The head is a norm and the product with the token table (tied) or a matrix of its own.
  *
- * One gradient runs along the residual stream, from the boundary gradient that comes in to the one
- * that goes out. Each branch makes its own gradient from it and the norm at the branch's root adds
- * the result to it:
+ * One gradient runs along the residual stream, from the incoming boundary gradient to the outgoing one. Each branch
+ * makes its own gradient from it, and the norm at the branch's root adds the result to it:
  *
  *     d_in -> dgelu (d_wide) -> through gelu in place -> dnorm2 (d_stream2) -> d_middle = d_in + ...
  *     d_middle -> dattention (d_stream2) -> d_qkv -> dnorm1 (d_stream2) -> d_in' = d_middle + ...
  *
- * What is left out of a forward pass that only the backward pass needs: the second projection.
+ * A forward pass that only the backward pass needs skips the second projection.
  *
- * FLOPs of a block: forward 24 R C^2 in the four products and 2 B T^2 C in causal attention; backward
- * twice and two and a half times that.
+ * FLOPs of a block: forward 24 R C^2 in the four products and 2 B T^2 C in causal attention; backward twice the
+ * former and two and a half times the latter.
  */
 #include "exec/network/family.h"
 
@@ -32,7 +31,7 @@ enum block_tensor {
 };
 enum head_tensor { NORMF_WEIGHT, NORMF_BIAS, HEAD_WEIGHT };
 
-/* What a layer keeps, in the order of memory_activations(). */
+/* Tensors that a layer keeps, in the order of memory_activations(). */
 enum block_kept {
     KEPT_NORM1, KEPT_NORM1_STATS, KEPT_QKV, KEPT_ATTENTION, KEPT_ATTENTION_STATS, KEPT_MIDDLE,
     KEPT_NORM2, KEPT_NORM2_STATS, KEPT_FC, KEPT_GELU,

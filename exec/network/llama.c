@@ -1,8 +1,8 @@
 /*
- * Llama: how its layers compute, there and back.
+ * Llama: the forward and backward computations of its layers.
  *
- * Letters as in models/kernel/work.h; K heads of keys and values of D, H / K heads of queries to each. Weights
- * are stored (out, in), no layer has a bias. A block, with the names of what it keeps:
+ * Letters as in models/kernel/work.h; K heads of keys and values of D, H / K heads of queries to each. Weights are
+ * stored (out, in), no layer has a bias. A block, with the names of kept tensors:
  *
  *     in(R,C) --+-- norm1 --+-- q(R,HD) turned --+
  *               |           +-- k(R,KD) turned --+-- attention(R,HD) -- projection --+
@@ -13,9 +13,9 @@
  *               |           +-- up(R,F) ----+                               |
  *               +-----------------------------------------------------------+-- out(R,C)
  *
- * Norms are root-mean-square norms. Gradients run as in exec/network/gpt2.c. Queries and keys are kept turned,
- * which is what attention needs; their gradients are turned back before they reach the weights. The
- * three products that lead back to a norm add up in d_stream2, in the order q, k, v, or gate, up.
+ * Norms are root-mean-square norms. Gradients run as in exec/network/gpt2.c. Queries and keys are kept after
+ * rotation, as attention needs them; their gradients are rotated back before they reach the weights. The three
+ * products that lead back to a norm add up in d_stream2, in the order q, k, v, or gate, up.
  *
  * The head is a norm and the product with the token table (tied) or a matrix of its own.
  *
@@ -30,7 +30,7 @@ enum block_tensor {
 };
 enum head_tensor { NORMF_WEIGHT, HEAD_WEIGHT };
 
-/* What a layer keeps, in the order of memory_activations(). */
+/* Tensors that a layer keeps, in the order of memory_activations(). */
 enum block_kept {
     KEPT_NORM1, KEPT_NORM1_STATS, KEPT_Q, KEPT_K, KEPT_V, KEPT_ATTENTION, KEPT_ATTENTION_STATS,
     KEPT_MIDDLE, KEPT_NORM2, KEPT_NORM2_STATS, KEPT_GATE, KEPT_UP, KEPT_SWIGLU,

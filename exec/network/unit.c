@@ -1,8 +1,8 @@
 /*
- * Which family carries a computation out, and the tables it needs.
+ * Chooses the family that carries a computation out, and makes the tables that it needs.
  *
- * A family (exec/network/family.h) says how its layers compute and which of its networks it cannot do; it is
- * entered in the table below.
+ * A family (exec/network/family.h) defines its layers' computations and names networks of the family that it does not
+ * support. The table below lists the families.
  */
 #include "exec/network/unit.h"
 

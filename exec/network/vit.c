@@ -1,14 +1,13 @@
 /*
- * ViT with a classifier: how its layers compute, there and back.
+ * ViT with a classifier: the forward and backward computations of its layers.
  *
- * Letters as in models/kernel/work.h; an image is cut into N patches of P x P pixels, T = N + 1. Weights are
- * stored (out, in), the patches' as the convolution (C, channels, P, P) that they are for Hugging Face,
- * which is (out, in) as well. A block is GPT-2's (exec/network/gpt2.c) with q, k and v apart, which may lack
- * biases, and with every token attending to every other one; heads may be narrower or wider together
- * than the network.
+ * Letters as in models/kernel/work.h; an image is cut into N patches of P x P pixels, T = N + 1. Weights are stored
+ * (out, in); the patches' weight is Hugging Face's convolution (C, channels, P, P), which is (out, in) as well. A
+ * block is GPT-2's (exec/network/gpt2.c) with separate q, k and v, which may lack biases, and with every token
+ * attending to every other one. Heads together may be narrower or wider than the network.
  *
- *     embedding   pixels -> patches(B N, channels P P) -> embedded(B N,C), the class token in front of
- *                 them, all + positions; patches and embedded patches are scratch
+ *     embedding   pixels -> patches(B N, channels P P) -> embedded(B N,C), preceded by the class token,
+ *                 all + positions; patches and embedded patches are scratch
  *     head        the class tokens(B,C) -> norm -> classes(B), and the loss of the labels
  *
  * The embedding keeps nothing: its backward pass cuts the images into patches again.
@@ -20,8 +19,8 @@
 
 enum embedding_tensor { CLASS_TOKEN, POSITIONS, PATCH_WEIGHT, PATCH_BIAS };
 
-/* The tensors of a block, in the order of network_layer_tensors(): those in front of the biases that
- * may be missing, and those behind, counted from behind_qkv(). */
+/* The tensors of a block, in the order of network_layer_tensors(): tensors before the optional biases. behind_qkv()
+ * counts the tensors after them. */
 enum block_tensor { NORM1_WEIGHT, NORM1_BIAS, QKV_WEIGHT };
 enum block_tensor_behind {
     PROJECTION_WEIGHT, PROJECTION_BIAS, NORM2_WEIGHT, NORM2_BIAS, FC_WEIGHT, FC_BIAS, OUT_WEIGHT,
@@ -29,7 +28,7 @@ enum block_tensor_behind {
 };
 enum head_tensor { NORMF_WEIGHT, NORMF_BIAS, CLASSES_WEIGHT, CLASSES_BIAS };
 
-/* What a layer keeps, in the order of memory_activations(). */
+/* Tensors that a layer keeps, in the order of memory_activations(). */
 enum block_kept {
     KEPT_NORM1, KEPT_NORM1_STATS, KEPT_Q, KEPT_K, KEPT_V, KEPT_ATTENTION, KEPT_ATTENTION_STATS,
     KEPT_MIDDLE, KEPT_NORM2, KEPT_NORM2_STATS, KEPT_FC, KEPT_GELU,

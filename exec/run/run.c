@@ -1,21 +1,20 @@
 /*
  * The loop that carries a plan out.
  *
- * One thread walks the plan in plan order (or, where a policy is asked meanwhile, in the order that it comes
- * to: run_live.c) and hands every operation to its stream (run_enqueue.c). Nothing
- * is waited for here; the streams' threads do, and so work overlaps as far as the plan allows. What they
- * call is in run_calls.c; how far the walk runs ahead, and what ends, run_flights.c sees to.
+ * One thread walks the plan in plan order (or, with live dispatch, in the policy's order: run_live.c) and hands every
+ * operation to its stream (run_enqueue.c). This thread waits for no operation; the streams' threads do, so work
+ * overlaps as far as the plan allows. run_calls.c has the functions that they call. run_flights.c limits the distance
+ * between walk and streams, and records ended operations.
  *
- * Stopping. A job that has begun a minibatch must end it, else its shards would be of different
- * steps. When the flag is seen, each job's limit is set to the minibatches it has begun. Computations
- * and copies of later ones that are already enqueued are left out when their turn comes; the walk
- * goes on only to enqueue what is left below the limits. An operation that is skipped by the walk
- * still enqueues its waits, because others that wait for it rely on what it waits for. State that
- * the plan would have written back later is written back at the end (run_newer.c).
+ * Stopping. A job that has begun a minibatch must end it, else its shards would be of different steps. When the flag
+ * is set, each job's limit becomes the number of minibatches that it has begun. Enqueued computations and copies of
+ * later minibatches are skipped when their turn comes; the walk continues only to enqueue the rest below the limits.
+ * An operation that the walk skips still enqueues its waits, because other operations rely on them. State that the
+ * plan would have written back later is written back at the end (run_newer.c).
  *
- * A job that fails, or whose loss is not finite and shall stop it, gets such a limit for itself
- * (run_faults.c), and the plan is walked to its end for the others; so do the jobs of a device that is
- * lost, whose operations are passed over from then on.
+ * A job that fails, or that stops because its loss is not finite, gets such a limit for itself (run_faults.c), and
+ * the walk continues to the end of the plan for the others. So do jobs of a lost device, whose operations are skipped
+ * from then on.
  */
 #include "exec/run/run.h"
 

@@ -1,10 +1,10 @@
 /*
- * On the streams' threads. The loss of a minibatch is copied to the host like anything else; right behind
- * that copy, on the same stream, a call logs it before the next copy can overwrite it.
+ * Runs on the streams' threads. The loss of a minibatch is copied to the host like other data. Directly after that
+ * copy, on the same stream, a call logs it before the next copy can overwrite it.
  *
- * Evaluations. The losses of held-out minibatches come the same way and are summed up in the order of
- * the plan; the call of the last one knows the mean and whether it is the best. A KEEP waits for that
- * copy, and so for its call, before it copies parameters aside or leaves them.
+ * Evaluations. The losses of held-out minibatches come the same way and are summed up in the order of the plan. The
+ * call of the last one knows the mean and whether it is the best. A KEEP waits for that copy, and so for its call,
+ * before it decides whether to copy the parameters.
  */
 #include "exec/run/run_calls.h"
 
@@ -59,8 +59,8 @@ static void log_minibatch(struct run *run, const struct run_log_entry *part, boo
     if (whole) run_log_minibatch(run->log, &entry);
 }
 
-/* Is the step of this minibatch left out? Its loss came to the host in front of its gradients, on the same
- * stream, and the norm is there before the first step is. */
+/* Returns true when the step of this minibatch is skipped. Its loss came to the host before its gradients, on the
+ * same stream, and the norm is there before the first step. */
 static bool skips_step(struct run *run, uint32_t job, uint64_t minibatch, const double *norms)
 {
     if (run->options->on_nan == RUN_NAN_CONTINUE) return false;

@@ -1,7 +1,7 @@
 /*
- * First a wait for each operation it must come behind (plan_walk.h says which), then the copy, the
- * computation or the call, then the event that says it has ended. Checkpoints hang in before and behind
- * (run_saver.c).
+ * Enqueues first a wait for each operation that must precede this one (see plan_walk.h), then the
+ * copy, the computation or the call, then the event of its end. Checkpoints add commands before and
+ * after (run_saver.c).
  *
  * In tests, released memory is filled with NaN on the stream of the releasing operation, after
  * waiting for all streams that used it; the event of that operation then includes the filling.

@@ -1,24 +1,24 @@
 /*
- * Live dispatch. Where run.c walks the plan's own order, here the order comes about: when a unit is over,
- * the policy is asked, and what it chooses is pushed into the walk (plan_walk_push()) and handed to the
- * streams at once. Everything below is the same: who waits for whom follows from the order in which
- * instances were pushed, as it does from the plan's.
+ * Live dispatch. run.c walks the plan's own order; here the order arises during the run. When a unit is over, the
+ * policy is asked. Its choice is pushed into the walk (plan_walk_push()) and handed to the streams at once.
+ * Everything below is the same: waits follow from the order in which instances were pushed, as they do from the
+ * plan's order.
  *
  *     policy  ->  plan_dispatch_next()  ->  walk  ->  run_enqueue()  ->  streams
  *        ^                                                                 |
  *        +-----  plan_dispatch_over()  <-  a unit's last operations  <-----+
  *
- * A unit is over when the streams of its device have come behind what they had to do for it; of one that
- * does nothing there, the host's. Behind its last operation on each of these streams a call counts down,
- * and the last one wakes this thread. What the host's processor still has to update is not waited for: the
- * next unit that needs it does, by rule 2 of plan.h.
+ * A unit is over when the streams of its device have passed all their operations for it; a unit without operations
+ * there uses the host's streams. A call after its last operation on each of these streams counts down, and the last
+ * call wakes this thread. Pending updates on the host's processor are not waited for: the next unit that needs them
+ * waits, by rule 2 of plan.h.
  *
- * Memory. Whatever the order, it is a plan order of units that leave nothing behind, each in a choice that
- * plan_check() has found room for; so no device is ever over its memory, and nothing can deadlock.
+ * Memory. Every order is a plan order of units that leave no state behind, each in a choice that plan_check() has
+ * found room for. No device ever exceeds its memory, and no deadlock is possible.
  *
- * Stopping. As in run.c each job ends the minibatch that it has begun, and a job that is past its limit has
- * nothing more to choose. The policy is not asked any more then. One that breaks a rule or whose process
- * fails stops the run in the same way, so that checkpoints are as after any stop; its error is the run's.
+ * Stopping. As in run.c, each job ends the minibatch that it has begun, and a job beyond its limit has no more
+ * choices. The policy is then no longer asked. A policy that breaks a rule or whose process fails stops the run in
+ * the same way, so that checkpoints are as after any stop; its error is the run's.
  */
 #include "exec/run/run_live.h"
 
@@ -41,7 +41,7 @@ static const double POLL_S = 0.1;
 struct live_unit {
     struct run_live *live;
     uint32_t job;
-    atomic_uint left; /* streams that are not behind it */
+    atomic_uint left; /* streams that have not passed it yet */
 };
 
 struct run_live {
@@ -75,8 +75,8 @@ static void call_behind(void *argument)
 
 /* --- a unit ---------------------------------------------------------------------------------- */
 
-/* Which of the unit's operations on each stream is the last; of device streams, or where it has none there,
- * the host's. Returns on how many. PLAN_NONE: a stream that is not waited for. */
+/* Finds the unit's last operation on each device stream, or without device operations on each of the host's streams.
+ * Returns the number of streams. PLAN_NONE: a stream that is not waited for. */
 static uint32_t find_last_ops(const struct plan *plan, const struct plan_unit *unit,
                               uint32_t last[STREAM_KIND_COUNT])
 {

@@ -1,14 +1,13 @@
 /*
- * Before and after a run.
+ * Setup and teardown of a run.
  *
- * First the checks (run_checks.h), so that errors are found before anything that takes long; run_check() ends there.
- * Then the memory is mapped and touched, devices are opened, weights are made or read, one shard a
- * thread, and the log begins.
+ * First come the checks (run_checks.h), so that errors are found before anything slow; run_check() ends there. Then
+ * the memory is mapped and touched, devices are opened, weights are made or read, one shard per thread, and the log
+ * begins.
  *
- * Host buffers lie in one block, each at a multiple of 4 KiB: the state of a shard, the batches, the
- * boundary activations that wait for their turn; behind them the arena of staged states. Host state
- * is what outlives the run: weights_init() fills it, the plan's copies keep it up to date,
- * weights_write() saves it.
+ * Host buffers are in one block, each at a multiple of 4 KiB: the state of a shard, the batches, the boundary
+ * activations that wait for their turn; after them the arena of staged states. Host state outlives the run:
+ * weights_init() fills it, the plan's copies keep it up to date, weights_write() saves it.
  */
 #include "exec/state/run_state.h"
 
@@ -41,7 +40,7 @@ enum { BUFFER_ALIGNMENT = 4096, SETUP_THREADS_MAX = 16 };
 
 /* --- host buffers ----------------------------------------------------------------------------- */
 
-/* Buffers of jobs that have ranges, each job's one behind the other: plan_check() knows that they have room. */
+/* Lays out the buffers of jobs with ranges, consecutively per job; plan_check() has checked that they have room. */
 static enum status lay_out_ranges(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -287,8 +286,8 @@ static enum status fill_all_weights(struct run *run, struct error *err)
     return status;
 }
 
-/* What copies of pageable memory take longer, roughly: a copy by the processor comes on top, and does
- * not overlap with the link's. Assumed, not measured. */
+/* Slowdown of copies of pageable memory, roughly: a copy by the processor is added and does not overlap with the
+ * link's. Assumed, not measured. */
 static const double PAGEABLE_FACTOR = 3;
 
 /* All copies of the plan to and from the host one after the other. */
@@ -313,7 +312,8 @@ static double planned_copies_s(const struct plan *plan)
     return total_s;
 }
 
-/* Copies of pinned memory run beside everything else; a run works without, see device_cuda.c. */
+/* Pins host memory. Copies of pinned memory overlap with all other work; a run also works without pinning, see
+ * device_cuda.c. */
 static void pin_host(struct run *run)
 {
     char why[160];
@@ -351,7 +351,7 @@ static uint32_t device_threads(const struct hardware *hardware)
     return each > 0 ? each : 1;
 }
 
-/* On the host stream, rather than what it is there for? */
+/* Returns true for computations on the host stream, which otherwise runs host functions and batches. */
 static bool computes_on_host(const struct plan_op *op)
 {
     return op->kind == OP_COMPUTE && op->stream == STREAM_HOST && op->pass != PLAN_BATCH &&
@@ -396,7 +396,7 @@ static enum status check_kernels(const struct plan *plan, const struct kernels *
     return STATUS_OK;
 }
 
-/* Which job works on which device; where that is decided live, each may on all. */
+/* Finds the devices of each job; with live dispatch, each job may use all. */
 static enum status find_users(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -546,7 +546,8 @@ static enum status make_results(struct run *run, struct error *err)
     return status;
 }
 
-/* A run that begins anew must not mix its checkpoints with those of another. */
+/* Checks that there are no checkpoints: a run that starts from the beginning must not mix its checkpoints with those
+ * of another run. */
 static enum status check_no_checkpoints(struct run *run, struct error *err)
 {
     if (!run->options->checkpoints) return STATUS_OK;
@@ -588,7 +589,7 @@ static enum status open_log(struct run *run, struct error *err)
     return run_log_open(options->log_path, run->plan, &head, &run->log, err);
 }
 
-/* What computes, for reports and the log. */
+/* Notes the software that computes, for reports and the log. */
 static enum status note_libraries(struct run *run, struct error *err)
 {
     char text[1024];
@@ -672,7 +673,7 @@ static enum status keep_best(struct run *run, uint32_t j, struct error *err)
     return keep_values(run, j, &run->value_tables[first], &run->kept[first], job->weights_best, &result->kept_path, err);
 }
 
-/* Nobody wants weights with numbers that are not finite in place of those that a file may have. */
+/* Fails a job whose weights are not finite: they must not replace weights that a file may have. */
 static void fail_not_finite(struct run *run, uint32_t j)
 {
     struct error *const failure = &run->jobs[j].failure;
@@ -682,7 +683,7 @@ static void fail_not_finite(struct run *run, uint32_t j)
              run->result->jobs[j].checkpoint > 0 ? "the last checkpoint has those before" : "they are not finite");
 }
 
-/* Of a job that ended because something was not finite, but not its weights. */
+/* Reports the results kept for a job that ended because a value was not finite, while its weights are finite. */
 static void say_what_is_left(struct run *run, uint32_t j)
 {
     struct error *const failure = &run->jobs[j].failure;

@@ -1,12 +1,12 @@
 /*
- * A job that fails is one whose limit is lowered to what it has begun, as a stop does for all jobs:
- * operations of later minibatches are left out when their turn comes, and those of other jobs find
- * the plan as it was. Its place in the plan stays empty.
+ * The limit of a failed job is lowered to the minibatches that it has begun, as a stop does for all
+ * jobs. Operations of later minibatches are skipped when their turn comes, and other jobs'
+ * operations find the plan unchanged. The failed job's place in the plan stays empty.
  *
- * A lost device takes the state of its jobs along, or the newer part of it: what is on the host is of
- * one step for some shards and of the next for others. Such a job ends with the losses that arrived,
- * and neither weights nor a checkpoint are made of what is left; a checkpoint that was written
- * before is whole. Jobs of other devices go on, or end as after any failure.
+ * A lost device loses the state of its jobs, or the newer part of it: the state on the host is then
+ * of one step for some shards and of the next for others. Such a job ends with the losses that
+ * arrived, and no weights or checkpoints are made of the rest; earlier checkpoints are whole. Jobs
+ * of other devices continue, or end as after any failure.
  */
 #include "exec/state/run_faults.h"
 

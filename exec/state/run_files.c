@@ -1,10 +1,10 @@
 /*
- * A range of host memory is cleared when its job is opened, as memory is that is mapped before a run, and then filled as
- * run_setup.c fills it. So a job computes the same bits in whatever range and after whatever job.
+ * A range of host memory is cleared when its job is opened, like memory that is mapped before a run, and then filled
+ * as run_setup.c does. A job therefore computes the same bits in every range and after every other job.
  *
- * A job is closed when it is complete, or failed: its last checkpoint is written, if there are checkpoints, then its
- * weights. A stop ends jobs in the middle; these stay where they are, to be kept when all has ended, and since no job
- * begins after a stop nobody takes their memory.
+ * A job is closed when it is complete or failed: its last checkpoint is written, if there are checkpoints, then its
+ * weights. A stop ends jobs in the middle. These stay in memory, to be kept after all work has ended; since no job
+ * begins after a stop, their memory is not reused.
  */
 #include "exec/state/run_files.h"
 

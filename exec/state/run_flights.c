@@ -1,19 +1,18 @@
 /*
- * What is enqueued and not yet known to have ended is in a ring of *flights*:
+ * Enqueued operations that are not yet known to have ended are in a ring of *flights*:
  *
  *     oldest                                   next
  *       |    number n: its stream, the event     |
  *       v    that says n has ended, its times    v
  *     [ n-5 ][ n-4 ][ n-3 ][ n-2 ][ n-1 ][  n  ]           RUN_WINDOW entries
  *
- * To wait for operation m is to wait for the event of flight m; a number before the ring has ended.
- * Flights retire in plan order: their spans are recorded and their places in the ring are free
- * again. The walk runs ahead until the ring is full or a stream has BACKLOG_MAX_S of predicted work
- * in front of it: far enough that devices which drift apart do not wait for each other, and near
- * enough that a stopped run ends soon.
+ * To wait for operation m is to wait for the event of flight m; an operation before the ring has ended. Flights
+ * retire in plan order: their spans are recorded and their places in the ring are free again. The walk runs ahead
+ * until the ring is full or a stream has BACKLOG_MAX_S of predicted work pending: far enough that devices that drift
+ * apart do not wait for each other, and near enough that a stopped run ends soon.
  *
- * A run that hangs says so: when no stream gets anything done for a minute, or 20 times the longest
- * predicted operation, the run ends with the names of what waits for what.
+ * A run that hangs reports it: when no stream makes progress for a minute, or for 20 times the longest predicted
+ * operation, the run ends with the names of the operations that wait for each other.
  */
 #include "exec/state/run_flights.h"
 
@@ -128,8 +127,8 @@ static bool is_home(const struct run_loop *loop, uint32_t job)
     return home;
 }
 
-/* An event that has been reached means nothing once a device is lost: its jobs are ended, but for
- * those that had no more use for it. */
+/* Checks devices. On a lost device a reached event means nothing: its jobs are ended, except jobs that no longer used
+ * it. */
 static void look_at_devices(struct run_loop *loop)
 {
     struct run *const run = loop->run;

@@ -27,7 +27,8 @@ struct flight {
     uint32_t wait_count;
 };
 
-/* Contents of a staged buffer: the minibatch of its state, and whether it is newer than the state on storage. */
+/* Contents of a staged buffer: the minibatch of its state, and whether the state came from a device and is not on
+ * storage yet. */
 struct staged_state {
     uint64_t arrived; /* as in device_state */
     bool fresh;

@@ -15,9 +15,8 @@ static struct device_state *device_state_of(const struct run_loop *loop, const s
     return &loop->states[(size_t)op->device * loop->plan->buffer_count + buffer];
 }
 
-/* Its own. State that goes back to
- * the host, and on to storage, has that in which it came: if its way in was left out, so is its way
- * back; if not, there may be finished minibatches in it. */
+/* Returns the operation's own minibatch. State that goes back to the host, and on to storage, uses the minibatch in
+ * which it arrived: if its copy in was skipped, so is its copy back; if not, it may contain finished minibatches. */
 uint64_t run_copied_minibatch(const struct run_loop *loop, const struct plan_walk_op *op)
 {
     const struct plan_place_use *const from = &op->uses[0];

@@ -13,9 +13,9 @@
 /*
  * Checkpoints, see checkpoint.h. A job gets one when it is complete, when the run is stopped, and when its
  * minibatches pass a multiple of every_steps or every_s have passed since its last one. The state is copied to a
- * snapshot (which takes as much host memory as the largest job's state) and written while training continues. A
- * checkpoint that becomes due meanwhile is taken at the job's next minibatch. A job whose checkpoint cannot be
- * written continues without.
+ * snapshot (host memory of the size of the largest job's state) and written while training continues. A checkpoint
+ * that becomes due meanwhile is taken at the job's next minibatch. A job whose checkpoint cannot be written continues
+ * without.
  */
 struct run_checkpoints {
     const char *folder;

@@ -1,11 +1,11 @@
 /*
- * Spans come in plan order, which is the order that a trace wants. Changes of memory levels come in
- * that order too, but are wanted by time, across streams: they are collected as (time, place, bytes
- * more or less), sorted at the end and summed up. Where two changes have one time, memory is given
- * back before it is taken: the next user of a slot waits for the last one.
+ * Spans come in plan order, which is the order of a trace. Changes of memory levels come in that
+ * order too, but a trace needs them by time, across streams. They are collected as (time, place,
+ * change in bytes), sorted at the end and summed up. If two changes have the same time, memory is
+ * released before it is acquired: the next user of a slot waits for the last one.
  *
- * A slot is taken when the operation with ACQUIRE starts and given back when the one with RELEASE
- * ends; in the plan's terms it may still be read by another stream then, for a moment.
+ * A slot is acquired when the operation with ACQUIRE starts and released when the operation with
+ * RELEASE ends; in the plan's terms another stream may then still read it for a moment.
  *
  * Without spans there are no changes either, and the peaks are those of plan order.
  */

@@ -1,39 +1,38 @@
 /*
  * A consistent copy without a pause.
  *
- * Between the last operation of a job's minibatch k and the first of k + 1, in plan order, all of the
- * job's state is of one step. We call that place a *cut*. Nothing has to stop there: what writes state
- * before the cut is waited for, what writes it behind waits for the copy, and the first such writer is
- * the next backward pass, a whole forward pass away. The copy (some 10 GB/s) is done by then, unless
- * batches are tiny.
+ * Between the last operation of a job's minibatch k and the first of k + 1, in plan order, all of the job's state is
+ * of one step. We call that place a *cut*. No operation has to stop there. Operations before the cut that write state
+ * are waited for; operations after the cut that write state wait for the copy. The first such writer is the next
+ * backward pass, a whole forward pass away. The copy (some 10 GB/s) is done by then, unless batches are tiny.
  *
  *     D2H stream, at the cut:  wait for the last operation on each stream that wrote the job's state
  *                              or its loss; call: "reached"
- *     our thread:              copies what is newest on the host, shard by shard; "copied"
+ *     our thread:              copies the newest state on the host, shard by shard; "copied"
  *     D2H of devices that hold newer state (resident jobs):
- *                              call: wait for "copied"; copy that on top; call: "brought"
- *     any stream, behind:      in front of an operation that writes the job's state on the host, a
- *                              call waits for "copied"; on a device, a wait for the copies on top
+ *                              call: wait for "copied"; copy the newer state over it; call: "brought"
+ *     any stream, later:       before an operation that writes the job's state on the host, a
+ *                              call waits for "copied"; on a device, a wait for the copies of newer state
  *     our thread:              writes the file from the copy
  *
- * What writes host state is found by looking at the accesses, so it does not matter whether that is a
- * copy from a device or a computation of the host's own.
+ * Writers of host state are found by their accesses, so copies from devices and computations on the host are treated
+ * alike.
  *
- * There is room for one copy, that of the largest job. A checkpoint that comes due while another is
- * being written is taken at the job's next minibatch; of several that wait, the longest goes first. The
- * loop may be many seconds ahead of the streams, so when the cut before is not even reached yet, it lets
- * some of what it enqueued end first: then "meanwhile" is real time.
+ * There is room for one copy, of the largest job. A checkpoint that becomes due while another is being written is
+ * taken at the job's next minibatch; if several jobs wait, the one that has waited longest goes first. The loop may
+ * be many seconds ahead of the streams. If the previous cut is not even reached yet, the loop lets some of its
+ * enqueued work end first, so that the copy is made in time.
  *
- * The state of a job that has ended does not change any more once it is on the host, and is written
- * from there. So is that of every job after a stop. What lives on storage (run_storage.h) is copied by
- * reading it, and behind a cut it is the writes to storage that wait for the copy.
+ * The state of a job that has ended does not change once it is on the host, and is written from there. So is the
+ * state of every job after a stop. State on storage (run_storage.h) is copied by reading it; after a cut, writes to
+ * storage wait for the copy.
  *
- * Where an evaluation may turn out the best so far, a cut cannot be put off to the next minibatch: the
- * loop waits for the room. Whether it was the best is known when the cut is reached; if not, and if
- * nothing else was due, nothing is copied.
+ * If an evaluation may be the best so far, a cut cannot be postponed to the next minibatch: the loop waits for the
+ * room. When the cut is reached it is known whether the evaluation is the best; if it is not, and no other checkpoint
+ * was due, nothing is copied.
  *
- * A cut that a stop or a failure left out (its minibatch was never computed) goes the same way, and is
- * not written. What fails while writing ends the checkpoints of that job and nothing else.
+ * A cut that a stop or a failure skipped (its minibatch was never computed) goes the same way and is not written. A
+ * failure of writing ends only the checkpoints of that job.
  */
 #include "exec/state/run_saver.h"
 
@@ -61,7 +60,7 @@ enum phase {
     PHASE_IDLE,
     PHASE_ENQUEUED, /* a cut is on its way through the streams */
     PHASE_REACHED,  /* our thread is to copy */
-    PHASE_COPIED,   /* what is on devices may still come on top */
+    PHASE_COPIED,   /* newer state on devices may still be copied over it */
     PHASE_WRITING
 };
 
@@ -81,8 +80,8 @@ struct run_saver {
     struct checkpoint_folder *folder;
     char libraries[128];
     float **copies;          /* per shard of the plan: its place in the copy */
-    uint64_t *wrote;         /* [job][stream]: event behind the last write of state or loss */
-    uint64_t *brought;       /* [device]: event behind the copies on top of the last cut */
+    uint64_t *wrote;         /* [job][stream]: event after the last write of state or loss */
+    uint64_t *brought;       /* [device]: event after the copies of newer state for the last cut */
     bool *covered;           /* per shard of the plan: wholly newer on a device at the last cut */
     struct saved *jobs;
     uint64_t due_counter;
@@ -170,7 +169,8 @@ static void write_checkpoint(struct run_saver *saver, uint32_t job, uint64_t min
     give_up(saver, job, &err);
 }
 
-/* As on the streams: whoever does not wait for the copy is found out. */
+/* Pauses at random, as streams do in tests: an operation that does not wait for the copy then shows as wrong
+ * numbers. */
 static void pause_at_random(const struct run_saver *saver, uint64_t number)
 {
     const uint64_t seed = saver->run->options->delay_seed;
@@ -226,7 +226,7 @@ static void serve_cut(struct run_saver *saver)
         saver->copied_number = saver->cut_number;
         saver->phase = PHASE_COPIED;
     } else {
-        /* what was to come from a device that was lost meanwhile did not come */
+        /* state from a device that was lost meanwhile did not arrive */
         const bool whole = !dropped && run_job_is_sound(saver->run, job);
         saver->phase = PHASE_WRITING;
         pthread_mutex_unlock(&saver->lock);
@@ -305,8 +305,8 @@ static bool is_there(struct run *run, uint32_t job, uint64_t minibatch)
     return there && run_job_is_sound(run, job);
 }
 
-/* Is the evaluation behind this minibatch the best so far? Behind a cut there is no later one before the
- * copy was made. */
+/* Returns true when the evaluation after this minibatch is the best so far. After a cut there is no later evaluation
+ * before the copy is made. */
 static bool is_best(struct run *run, uint32_t job, uint64_t minibatch)
 {
     pthread_mutex_lock(&run->lock);
@@ -386,7 +386,7 @@ static bool is_newer(const struct run_saver *saver, uint32_t device, uint32_t bu
            saver->states[(size_t)device * plan->buffer_count + buffer].changed_bytes > 0;
 }
 
-/* Enqueue the copies on top of what is on the host. */
+/* Enqueues the copies of newer state over the state on the host. */
 static void bring_from(struct run_saver *saver, uint32_t device, const struct saver_call *call)
 {
     const struct plan *const plan = saver->run->plan;
@@ -455,7 +455,7 @@ static void cut(struct run_saver *saver, const struct plan_walk_op *op, uint64_t
         saver->brought[d] = 0;
         if (device_has_newer(saver, d, job)) bring_from(saver, d, &call);
     }
-    if (if_best) return; /* perhaps there is none: what is due does not change */
+    if (if_best) return; /* there may be no copy: the times of other checkpoints do not change */
     saver->jobs[job].minibatch = minibatch;
     saver->jobs[job].at_s = clock_s();
     saver->jobs[job].due_since = 0;
@@ -685,7 +685,7 @@ enum status run_saver_create(struct run *run, const struct device_state *states,
         run_saver_destroy(saver);
         return status;
     }
-    /* "oneDNN 2.6.3 (avx512_core), 2 threads, ...": what is measured differs from run to run */
+    /* only the name of "oneDNN 2.6.3 (avx512_core), 2 threads, ...": measured values differ from run to run */
     snprintf(saver->libraries, sizeof saver->libraries, "%.*s",
              (int)strcspn(run->result->libraries, ","), run->result->libraries);
     place_copies(saver);

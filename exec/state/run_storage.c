@@ -1,24 +1,25 @@
 /*
  * The states of a run that live on storage.
  *
- * Each stored shard has a range of the file, on a block boundary. Three lanes of the file: that of the
- * stream that reads, that of the one that writes, and one for everything else, which takes turns:
+ * Each stored shard has a range of the file, on a block boundary. The file has three lanes: one for
+ * the stream that reads, one for the stream that writes, and one for all other users, which take
+ * turns:
  *
  *     read stream    reads of the plan      -> staged buffers in host memory
  *     write stream   staged buffers         -> writes of the plan
- *     aside          initial states; copies for checkpoints; what is brought back after a stop;
+ *     aside          initial states; copies for checkpoints; state brought back after a stop;
  *                    weights at the end
  *
- * The streams are those of two computing-only devices of the host back end, whose threads spend their
+ * The streams belong to two compute-only devices of the host back end, whose threads spend their
  * time in storage_read() and storage_write().
  *
- * Initial weights are made, and final ones written, in memory. Before and after the run the arena of
- * staged states is idle, and mostly large enough for that; else room is mapped for as long as it
- * takes.
+ * Initial weights are made, and final weights written, in memory. Before and after the run the
+ * arena of staged states is idle, and mostly large enough for that; otherwise memory is mapped
+ * temporarily.
  *
- * A transfer that fails takes its job with it: a part of the state is lost. What the job computes from
- * then on is void, its minibatches are not counted, no checkpoint and no weights are written of it. The
- * others go on if the run keeps going.
+ * A transfer that fails also fails its job: a part of the state is lost. All later results of the
+ * job are void, its minibatches are not counted, and no checkpoint and no weights are written of
+ * it. The other jobs continue if the run keeps going.
  */
 #include "exec/state/run_storage.h"
 
