@@ -6,7 +6,7 @@
  * of it. A table of bytes by such sets has no moment in it, adds up to the arena, and is the same for
  * whoever counts: the planner from the layouts of its instances, the executor from what it handed out.
  *
- *     arena   [ workspace | edge | edge | keep | region     | region     ]
+ *     arena   [ workspace | edge | edge | keep | weight buffer | weight buffer ]
  *     is for    workspace   boundaries    kept   states, or activations that are spilled
  */
 #ifndef SPILLWAY_PLANNER_PLAN_MEMORY_H

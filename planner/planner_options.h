@@ -48,8 +48,8 @@ struct planner_options {
     double contention;       /* copies of streamed states take at least so much longer, for others copy as well;
                                 0: as they are */
     uint64_t seed;           /* of the policy */
-    bool no_double_buffer;   /* one region for streamed state instead of two or more */
-    uint32_t regions;        /* regions for streamed state per device: 1 to 8; 0: chosen */
+    bool no_double_buffer;   /* one weight buffer for streamed state instead of two or more */
+    uint32_t weight_buffers; /* weight buffers for streamed state per device: 1 to 8; 0: chosen */
     uint32_t activations;    /* enum plan_activations for all jobs, or PLANNER_AUTO */
     bool mixed;              /* with PLANNER_AUTO: some shards of a job may keep theirs when others do
                                 not (partition_kept.h) */

@@ -57,7 +57,7 @@ struct request {
     bool runnable;      /* only plans that `run` can carry out */
     bool no_double_buffer;
     bool no_persistence;
-    uint64_t regions, shards, seed, iterations;
+    uint64_t weight_buffers, shards, seed, iterations;
     double time_limit_s;
     double interval_s, threshold_s, restart_s; /* of policy saturn and its like; below 0: not given */
     int argc;
@@ -76,7 +76,7 @@ static struct planner_options planner_options_of(const struct request *request, 
         .live = request->dispatch > 0,
         .no_double_buffer = request->no_double_buffer,
         .no_persistence = request->no_persistence,
-        .regions = (uint32_t)request->regions,
+        .weight_buffers = (uint32_t)request->weight_buffers,
         .activations = request->activations == 0 || request->activations >= ACTIVATIONS_MIXED
                            ? PLANNER_AUTO
                            : (uint32_t)request->activations - 1,
@@ -160,7 +160,7 @@ static const char *streaming_option(const struct request *request)
         {request->stored > 0, "stored"},
         {request->no_double_buffer, "no-double-buffer"},
         {request->no_persistence, "no-persistence"},
-        {request->regions > 0, "regions"},
+        {request->weight_buffers > 0, "regions"},
         {request->shards > 0, "shards"},
         {request->dispatch > 0, "dispatch"},
         {request->timetable != NULL, "schedule-from"},
@@ -383,8 +383,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                     "load a shard only after the shard before it has left"),
         OPTION_FLAG("no-persistence", 0, &request.no_persistence,
                     "keep no state on a device between passes, even if memory is left"),
-        OPTION_U64("regions", 0, "N", 1, 8, &request.regions,
-                   "memory regions for streamed shards on each device (default: chosen)"),
+        OPTION_U64("regions", 0, "N", 1, 8, &request.weight_buffers,
+                   "weight buffers for spilled shards on each device (default: chosen)"),
         OPTION_CHOICE("cuts", 0, "HOW", cuts_choices, &request.cuts,
                       "how jobs are cut into shards (default greedy: as few as fit)"),
         OPTION_U64("shards", 0, "N", 1, PLAN_SHARDS_MAX, &request.shards,

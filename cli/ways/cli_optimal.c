@@ -39,8 +39,8 @@ void cli_optimal_label(const struct planner_options *fixed, const struct planner
 {
     const size_t bytes = CLI_OUTCOME_NAME_BYTES;
     size_t used = (size_t)snprintf(text, bytes, "%s", options->policy);
-    if (options->regions != fixed->regions)
-        used += (size_t)snprintf(text + used, bytes - used, ", %u regions", options->regions);
+    if (options->weight_buffers != fixed->weight_buffers)
+        used += (size_t)snprintf(text + used, bytes - used, ", %u weight buffers", options->weight_buffers);
     if (options->activations != fixed->activations)
         used += (size_t)snprintf(text + used, bytes - used, ", %s",
                                  plan_activations_names[options->activations]);
@@ -91,22 +91,22 @@ static enum status attempt(struct portfolio *p, struct planner_options options, 
 /* The best so far, changed in one respect; false when there are no more such changes. */
 static bool changed(const struct portfolio *p, uint32_t index, struct planner_options *out)
 {
-    enum { REGIONS = 5, KINDS = ACTIVATIONS_COUNT };
+    enum { WEIGHT_BUFFERS = 5, KINDS = ACTIVATIONS_COUNT };
     *out = p->best;
-    if (index < REGIONS - 1) {
-        out->regions = p->fixed->regions == 0 ? index + 2 : p->best.regions;
-    } else if (index < REGIONS - 1 + KINDS) {
-        if (p->fixed->activations == PLANNER_AUTO) out->activations = index - (REGIONS - 1);
-    } else if (index == REGIONS - 1 + KINDS) {
+    if (index < WEIGHT_BUFFERS - 1) {
+        out->weight_buffers = p->fixed->weight_buffers == 0 ? index + 2 : p->best.weight_buffers;
+    } else if (index < WEIGHT_BUFFERS - 1 + KINDS) {
+        if (p->fixed->activations == PLANNER_AUTO) out->activations = index - (WEIGHT_BUFFERS - 1);
+    } else if (index == WEIGHT_BUFFERS - 1 + KINDS) {
         out->no_persistence = true;
-    } else if (index == REGIONS + KINDS) {
+    } else if (index == WEIGHT_BUFFERS + KINDS) {
         if (p->fixed->activations == PLANNER_AUTO) {
             out->activations = PLANNER_AUTO;
             out->mixed = true;
         }
-    } else if (index == REGIONS + KINDS + 1) {
+    } else if (index == WEIGHT_BUFFERS + KINDS + 1) {
         out->cuts = CUTS_BALANCED;
-    } else if (index == REGIONS + KINDS + 2) {
+    } else if (index == WEIGHT_BUFFERS + KINDS + 2) {
         uint32_t most = 0;
         const struct plan *plan = &p->field->kept.plan;
         for (uint32_t j = 0; j < plan->jobs.count; j++) {

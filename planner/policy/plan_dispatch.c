@@ -7,12 +7,12 @@
  *
  * so that memory does not grow with repetitions.
  *
- * Slots overlap where regions do. With two regions, a unit is offered both; the one that the last unit
+ * Slots overlap where weight buffers do. With two weight buffers, a unit is offered both; the one that the last unit
  * on this device has not is taken, so that its copies in run beside that one's computation. Looking back
  * one unit at a time, the first difference decides:
  *
- *     took last   region 1, before that region 0, of three
- *     choices     region 0: overlaps (nothing, 8 MiB)   region 1: (8 MiB, ...)   region 2: (nothing, nothing) *
+ *     took last   weight buffer 1, before that 0, of three
+ *     choices     0: overlaps (nothing, 8 MiB)   1: (8 MiB, ...)   2: (nothing, nothing) *
  */
 #include "planner/policy/plan_dispatch.h"
 
@@ -25,7 +25,7 @@
 #include "base/size.h"
 #include "models/cost/cost.h"
 
-enum { HISTORY = 8 }; /* units of a device that are looked back at: as many as there may be regions */
+enum { HISTORY = 8 }; /* units of a device that are looked back at: as many as there may be weight buffers */
 
 /* A policy takes a job without computation left for one that is done. */
 static const double COMPUTE_LEAST_S = 1e-9;

@@ -17,7 +17,7 @@ bool resident_allowed(const struct planner_options *o)
     bool stays = o->activations == PLANNER_AUTO || plan_activations_stay(o->activations);
     bool place = o->optimizer == PLANNER_AUTO || o->optimizer == PLACE_DEVICE;
     return o->resident && !o->policy && !o->live && !o->instance && !o->timetable && !o->swap && stays && place &&
-           !o->mixed && o->storage == STORAGE_AUTO && o->cuts == CUTS_GREEDY && o->shards <= 1 && o->regions == 0 &&
+           !o->mixed && o->storage == STORAGE_AUTO && o->cuts == CUTS_GREEDY && o->shards <= 1 && o->weight_buffers == 0 &&
            !o->no_double_buffer && !o->no_persistence && o->last == LAST_AUTO;
 }
 

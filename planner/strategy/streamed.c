@@ -143,7 +143,7 @@ static enum status describe(struct plan *plan, const struct policy *policy,
     bool cpu = options->optimizer != PLACE_DEVICE && hardware_has_cpu(&plan->hardware);
     bound_makespan(&plan->hardware, &plan->jobs, cpu, &bound);
     plan->seed = options->seed;
-    plan->double_buffer = !partition->resident && partition->region_count > 1;
+    plan->double_buffer = !partition->resident && partition->weight_buffer_count > 1;
     plan->estimated_makespan_s = estimate_s;
     plan->lower_bound_s = bound.seconds;
     plan->bound_kind = bound.kind;
@@ -195,9 +195,9 @@ static enum status plan_by_policy(struct hardware *hardware, struct job_set *job
     struct plan_builder *builder = NULL;
     enum status status = policy_open(name, &handle, err);
     const struct policy *policy = handle.policy;
-    if (!status && options->regions > REGIONS_MAX)
-        status = error_set(err, STATUS_BAD_INPUT, "%u regions (expected 1 to %d)",
-                           options->regions, REGIONS_MAX);
+    if (!status && options->weight_buffers > PARTITION_WEIGHT_BUFFERS_MAX)
+        status = error_set(err, STATUS_BAD_INPUT, "%u weight buffers (expected 1 to %d)",
+                           options->weight_buffers, PARTITION_WEIGHT_BUFFERS_MAX);
     if (!status) status = footprints_create(hardware, jobs, &footprints, err);
     if (!status)
         status = partition_for(policy, hardware, jobs, footprints, options, &partition, err);

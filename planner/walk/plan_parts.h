@@ -4,7 +4,7 @@
  *
  * The moment is found by going through the instances one behind the other, each life from ACQUIRE to RELEASE. A plan runs
  * many side by side, so that more is in use; that is counted as PART_AHEAD with all that has a place and is not in use
- * then: regions into which the next shard comes, what is gathered ahead, gaps of alignment.
+ * then: weight buffers into which the next shard comes, what is gathered ahead, gaps of alignment.
  *
  *     bytes of parts, PART_AHEAD included = plan_device_bytes()
  */

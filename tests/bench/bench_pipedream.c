@@ -71,7 +71,7 @@ static double makespan_s(const struct row *row, struct network *network, const s
     struct sim_result result = {0};
     struct trace trace = {0};
     struct error err = {0};
-    const struct planner_options options = {.regions = 0};
+    const struct planner_options options = {.weight_buffers = 0};
     const struct sim_options sim = {.no_fold = false};
     must(hardware_find(row->machine, &hardware, &err), &err);
     for (uint32_t d = 0; d < hardware.device_count; d++) hardware.devices[d].memory_bytes = UINT64_C(1) << 40;

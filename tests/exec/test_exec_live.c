@@ -39,7 +39,7 @@ struct setting {
     uint32_t devices, jobs, shards, minibatches;
     uint64_t device_bytes; /* 0: plenty */
     uint32_t optimizer;    /* enum planner_place, or PLANNER_AUTO */
-    uint32_t regions;      /* 0: chosen */
+    uint32_t weight_buffers; /* 0: chosen */
     double clip;           /* of the last job; 0: it does not */
     bool stored;           /* states are on storage */
     bool evaluated;        /* the first job, and its best weights are kept */
@@ -74,7 +74,7 @@ static enum status make_plan(const struct setting *setting, const uint64_t *firs
         .seed = 5,
         .optimizer = setting->optimizer,
         .shards = setting->shards,
-        .regions = setting->regions,
+        .weight_buffers = setting->weight_buffers,
         .activations = PLANNER_AUTO,
         .storage = setting->stored ? STORAGE_ALL : STORAGE_NONE,
     };
@@ -181,8 +181,8 @@ static void test_any_policy_gives_the_same_bits(void **state)
         {.devices = 3, .jobs = 4, .shards = 3, .minibatches = 3, .optimizer = PLACE_CPU},
         {.devices = 2, .jobs = 3, .shards = 4, .minibatches = 3, .optimizer = PLANNER_AUTO, .clip = 0.25,
          .evaluated = true},
-        {.devices = 2, .jobs = 3, .shards = 4, .minibatches = 3, .stored = true, .regions = 3},
-        {.devices = 2, .jobs = 3, .shards = 5, .minibatches = 3, .regions = 1},
+        {.devices = 2, .jobs = 3, .shards = 4, .minibatches = 3, .stored = true, .weight_buffers = 3},
+        {.devices = 2, .jobs = 3, .shards = 5, .minibatches = 3, .weight_buffers = 1},
     };
     for (size_t s = 0; s < ARRAY_COUNT(settings); s++) {
         struct plan plan, fixed_plan;
@@ -223,7 +223,7 @@ static void test_random_workloads(void **state)
             .minibatches = 2 + (uint32_t)random_below(key, 3, 2),
             .device_bytes = random_below(key, 4, 2) ? 0 : 300000 + random_below(key, 5, 900000),
             .optimizer = random_below(key, 6, 2) ? PLACE_DEVICE : PLANNER_AUTO,
-            .regions = (uint32_t)random_below(key, 7, 5),
+            .weight_buffers = (uint32_t)random_below(key, 7, 5),
             .clip = 0,
             .stored = random_below(key, 8, 4) == 0,
             .evaluated = random_below(key, 9, 3) == 0,

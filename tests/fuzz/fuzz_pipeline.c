@@ -89,7 +89,7 @@ static const struct way ways[] = {
     {"host-2-cores", {SMALL}, {CHOSEN, .policy = "spill-sequential", .no_double_buffer = true}},
     {"host-2-cores", {SMALL}, {CHOSEN, .policy = "fifo", .cuts = CUTS_BALANCED, .no_persistence = true}},
     {"host-2-cores", {SMALL}, {CHOSEN, .policy = "random", .seed = 5, .shards = 3, .last = LAST_HOLDS_INPUTS}},
-    {"host-2-cores", {SMALL, .host_memory_bytes = 64 << 20}, {CHOSEN, .policy = "srtf", .regions = 3}},
+    {"host-2-cores", {SMALL, .host_memory_bytes = 64 << 20}, {CHOSEN, .policy = "srtf", .weight_buffers = 3}},
     {"2x a100-sxm4-40gb", {.no_p2p = false}, {CHOSEN, .policy = "model-parallel"}},
     {"2x a100-sxm4-40gb", {.no_p2p = false}, {CHOSEN, .policy = "shard-parallel"}},
     {"4x a100-sxm4-80gb", {.no_p2p = false}, {CHOSEN, .policy = "saturn"}},

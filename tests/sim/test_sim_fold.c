@@ -313,7 +313,7 @@ static bool random_parallel_plan(uint64_t key, struct plan *out)
         job->devices = named;
         job->device_count = width;
     }
-    const struct planner_options options = {.regions = 0};
+    const struct planner_options options = {.weight_buffers = 0};
     return planner_plan(&hardware, &jobs, &options, out, &err) == STATUS_OK;
 }
 

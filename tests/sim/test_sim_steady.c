@@ -141,7 +141,7 @@ static bool random_parallel_plan(uint64_t key, struct plan *out)
                            .zero = (uint32_t)random_below(key, 6, 4)};
     if (p->schedule == PIPELINE_INTERLEAVED) p->chunks = 2;
     job->microbatches = p->data * p->pipeline * (1 + random_below(key, 7, 2));
-    const struct planner_options options = {.regions = 0};
+    const struct planner_options options = {.weight_buffers = 0};
     return planner_plan(&hardware, &jobs, &options, out, &err) == STATUS_OK;
 }
 

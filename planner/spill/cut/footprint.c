@@ -1,7 +1,7 @@
 /*
  * A cache in front of models/.
  *
- * The partitioner tries some dozens of region sizes, and for each walks the layers of each job,
+ * The partitioner tries some dozens of weight buffer sizes, and for each walks the layers of each job,
  * asking at every step what the shard so far would need: a few thousand questions for a job, most
  * of them asked before. A question costs microseconds (the memory tables are rebuilt), an answer
  * from the cache nanoseconds. Jobs that differ only in name, seed, data or learning rate are one

@@ -3,23 +3,23 @@
  *
  * Streamed state: each device's arena is
  *
- *     [ workspace | edge 0 .. edge e-1 | keep | persistent | table | region 0 | region 1 | ... ]
+ *     [ workspace | edge 0 .. edge e-1 | keep | persistent | table | weight buffer 0 | weight buffer 1 | ... ]
  *
  * `workspace` is the scratch of the one computation that runs. An *edge* holds what is small about
- * a unit: batch, loss, boundary activations and their gradients, in and out. A *region* holds what
- * is large: state, parameters, table, spilled activations. Units of a device take regions and edges
+ * a unit: batch, loss, boundary activations and their gradients, in and out. A *weight buffer* holds what
+ * is large: state, parameters, table, spilled activations. Units of a device take weight buffers and edges
  * in turn, so that the copies in for the next unit and the copies out of the last run beside the
- * computation of this one: two regions are Hydra's double buffer, three let both directions of a
+ * computation of this one: two weight buffers are Hydra's double buffer, three let both directions of a
  * duplex link work at once, one is no double buffering. `keep` holds activations between passes,
  * `persistent` the states of shards that stay for as long as their job runs (partition_persistent.h),
- * `table` the token table and its gradient while a head computes: one head at a time, so regions
+ * `table` the token table and its gradient while a head computes: one head at a time, so weight buffers
  * need not be as large as a vocabulary.
  *
  * Resident state: `keep` is cut into seats; a job sits in one seat on each of its devices from LOAD
- * to STORE, with the state and the kept activations of its shards there. Each seat has a region, for
+ * to STORE, with the state and the kept activations of its shards there. Each seat has a weight buffer, for
  * the token table and its gradient.
  *
- * Source: greedy maximal shards, Hydra, arXiv 2110.08633, Algorithm 1; the region size is searched
+ * Source: greedy maximal shards, Hydra, arXiv 2110.08633, Algorithm 1; the weight buffer size is searched
  * for instead of given.
  */
 #ifndef SPILLWAY_PLANNER_PARTITION_H
@@ -28,7 +28,7 @@
 #include "planner/planner_options.h"
 #include "planner/spill/cut/footprint.h"
 
-enum { REGIONS_MAX = 8, ARENA_ALIGNMENT = 256 };
+enum { PARTITION_WEIGHT_BUFFERS_MAX = 8, ARENA_ALIGNMENT = 256 };
 
 /* States on storage, and what the arena of staged ones is cut into: see partition_storage.h. */
 struct partition_storage {
@@ -67,8 +67,8 @@ struct partition {
     uint64_t workspace_bytes;
     uint64_t edge_bytes;
     uint32_t edge_count;
-    uint64_t region_bytes;
-    uint32_t region_count;
+    uint64_t weight_buffer_bytes;
+    uint32_t weight_buffer_count;
     uint64_t keep_bytes;         /* streamed: all of it; resident: of one seat */
     uint64_t persistent_bytes;   /* streamed: of all persistent states */
     uint64_t table_bytes;        /* streamed: table and gradient of the largest vocabulary */
@@ -142,9 +142,9 @@ static inline uint64_t partition_table(const struct partition *p)
 {
     return partition_persistent(p) + p->persistent_bytes;
 }
-static inline uint64_t partition_region(const struct partition *p, uint32_t turn)
+static inline uint64_t partition_weight_buffer(const struct partition *p, uint32_t turn)
 {
-    return partition_table(p) + p->table_bytes + (turn % p->region_count) * p->region_bytes;
+    return partition_table(p) + p->table_bytes + (turn % p->weight_buffer_count) * p->weight_buffer_bytes;
 }
 
 #endif

@@ -2,7 +2,7 @@
  * Two clocks. Among jobs that take turns there is always another unit to fill a gap, so the units of a
  * minibatch just add up, each with the largest of its parts. A job that is alone on its device has
  * nothing to fill gaps with: a shard's parameters come in again only when its update is out, and a
- * region is free again when what was in it has left. With few, large shards these gaps are most of a
+ * weight buffer is free again when what was in it has left. With few, large shards these gaps are most of a
  * minibatch, so its units are put on the lanes of a device one behind the other, as schedule.c will:
  *
  *     in       | in 1 |      | in 2 |in 2'|           ...
@@ -64,9 +64,9 @@ static double unit_s(const struct cutter *cutter, const struct candidate *c, con
     double out = out_bytes ? cost_copy_s(cutter->hardware, 0, COPY_D2H, out_bytes) : 0;
     in *= cutter->contention;
     out *= cutter->contention;
-    if (c->region_count == 1) return in + load->compute_s + out;
+    if (c->weight_buffer_count == 1) return in + load->compute_s + out;
     double compute = load->compute_s + cutter->copy_slows_s * (double)(in_bytes + out_bytes);
-    return c->region_count == 2 ? max_s(compute, in + out) : max_s(compute, max_s(in, out));
+    return c->weight_buffer_count == 2 ? max_s(compute, in + out) : max_s(compute, max_s(in, out));
 }
 
 /* enum plan_activations of a shard of a cut. */
@@ -119,14 +119,14 @@ struct seconds estimate_shard(const struct cutter *cutter, const struct candidat
 /* When each lane is free. */
 struct lanes {
     double h2d, compute, d2h, cpu;
-    double region[REGIONS_MAX];
+    double weight_buffer[PARTITION_WEIGHT_BUFFERS_MAX];
     uint32_t turn;
     double *ready; /* per shard: its update is in host memory */
 };
 
 static bool is_alone(const struct cutter *cutter, const struct candidate *c)
 {
-    return (!cutter->interleaved || cutter->jobs->count == 1) && c->region_count > 1;
+    return (!cutter->interleaved || cutter->jobs->count == 1) && c->weight_buffer_count > 1;
 }
 
 static double copied_s(const struct cutter *cutter, enum copy_direction direction, uint64_t bytes)
@@ -155,9 +155,9 @@ static void run_unit(const struct cutter *cutter, const struct candidate *c, str
     double out = copied_s(cutter, COPY_D2H, load->out_bytes);
     double compute =
         load->compute_s + cutter->copy_slows_s * (double)(load->in_bytes + load->out_bytes);
-    double *region = &lanes->region[lanes->turn % c->region_count];
+    double *weight_buffer = &lanes->weight_buffer[lanes->turn % c->weight_buffer_count];
     double in_start = lanes->h2d;
-    if (!persistent) in_start = max_s(in_start, max_s(*region, state_s));
+    if (!persistent) in_start = max_s(in_start, max_s(*weight_buffer, state_s));
     lanes->h2d = in_start + in;
     lanes->compute = max_s(lanes->compute, lanes->h2d) + compute;
     lanes->d2h = max_s(lanes->d2h, lanes->compute) + out;
@@ -165,7 +165,7 @@ static void run_unit(const struct cutter *cutter, const struct candidate *c, str
     if (updates && cpu_s > 0)
         lanes->ready[s] = lanes->cpu = max_s(lanes->cpu, lanes->d2h) + cpu_s;
     if (persistent) return;
-    *region = lanes->d2h;
+    *weight_buffer = lanes->d2h;
     lanes->turn++;
 }
 

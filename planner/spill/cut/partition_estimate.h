@@ -3,7 +3,7 @@
  * nobody but the ways of cutting includes this.
  *
  * A streamed unit takes the largest of its computation, its copies in and its copies out (with two
- * regions, in and out take turns; with one, everything does). While persistent shards compute, the
+ * weight buffers, in and out take turns; with one, everything does). While persistent shards compute, the
  * next streamed one comes in: they count as one unit with it. A job that is alone on its device waits
  * for its own copies besides; see partition_estimate.c.
  */
@@ -14,8 +14,8 @@
 
 /* What is tried for all jobs alike. */
 struct candidate {
-    uint32_t region_count;
-    uint64_t region_bytes;
+    uint32_t weight_buffer_count;
+    uint64_t weight_buffer_bytes;
     uint32_t activations;
     bool loss_inputs; /* the last shards hold only the inputs of layers */
     uint32_t place; /* enum planner_place */

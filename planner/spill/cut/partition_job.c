@@ -10,7 +10,7 @@
  * and as long as any other by this estimate; the copies that they add are hidden, but not free.
  *
  * Layers of one kind make many cuts of equal time: greedy shards of 5, 5 and 2 blocks become shards of 4,
- * for which a smaller region is enough, and what that frees may keep states on the device.
+ * for which a smaller weight buffer is enough, and what that frees may keep states on the device.
  *
  * The sum knows nothing of gaps between units, nor of what the processor does meanwhile, and a balanced
  * cut is taken only if the estimate of the whole minibatch, which does, is not longer.
@@ -26,8 +26,8 @@
 
 static const double tie = 1e-6;
 
-uint64_t partition_region_need(const struct footprint *f, const struct job *job, bool last, uint32_t activations,
-                               uint32_t place)
+uint64_t partition_weight_buffer_need(const struct footprint *f, const struct job *job, bool last, uint32_t activations,
+                                      uint32_t place)
 {
     uint64_t pair = padded(f->weight_bytes) + padded(f->gradient_bytes), need = padded(f->state_bytes);
     if (estimate_uses_cpu(job, place))
@@ -51,11 +51,11 @@ static uint64_t slice_row_bytes(const struct job *job)
 /* State and gradient of a slice each start on a boundary. */
 enum { SLICE_PADDING = 2 * ARENA_ALIGNMENT };
 
-/* Rows of the embedding that fit a region, or 0 when not even one does; all of them if possible. */
-static uint64_t slice_rows_for(const struct job *job, uint64_t region_bytes)
+/* Rows of the embedding that fit a weight buffer, or 0 when not even one does; all of them if possible. */
+static uint64_t slice_rows_for(const struct job *job, uint64_t weight_buffer_bytes)
 {
-    if (region_bytes <= SLICE_PADDING) return 0;
-    uint64_t rows = (region_bytes - SLICE_PADDING) / slice_row_bytes(job);
+    if (weight_buffer_bytes <= SLICE_PADDING) return 0;
+    uint64_t rows = (weight_buffer_bytes - SLICE_PADDING) / slice_row_bytes(job);
     uint64_t all = job_embedding_rows(job);
     if (rows >= all) return all;
     uint64_t slices = rows ? (all + rows - 1) / rows : 0;
@@ -127,7 +127,7 @@ static enum status share_updates(const struct cutter *cutter, const struct candi
 
 /* Bytes of a shard of these layers, which are not an embedding. */
 struct shard_need {
-    uint64_t region, workspace, keep, spilled;
+    uint64_t weight_buffer, workspace, keep, spilled;
 };
 
 static enum status need_of(const struct cutter *cutter, const struct candidate *c, uint32_t j,
@@ -138,7 +138,7 @@ static enum status need_of(const struct cutter *cutter, const struct candidate *
     if (!f) return cutter_out_of_memory(err);
     bool last = is_last(job, first, count);
     *out = (struct shard_need){
-        .region = partition_region_need(f, job, last, c->activations, c->place),
+        .weight_buffer = partition_weight_buffer_need(f, job, last, c->activations, c->place),
         .workspace = cutter_workspace(f, job, last, partition_unit_way(c, job, last))};
     if (plan_activations_stay(c->activations) && !last) out->keep = padded(f->kept_bytes[c->activations]);
     if (plan_activations_spill(c->activations) && !last) out->spilled = f->kept_bytes[c->activations];
@@ -174,11 +174,11 @@ static enum status begin(const struct cutter *cutter, const struct candidate *c,
     if (estimate_embedding_on_cpu(job, c->place)) {
         workspace = 0;
     } else if (job_slices(job)) {
-        cut->slice_rows = slice_rows_for(job, c->region_bytes);
+        cut->slice_rows = slice_rows_for(job, c->weight_buffer_bytes);
         *fits = cut->slice_rows > 0 && workspace <= room;
-        if (cut->slice_rows == job_embedding_rows(job) && need <= c->region_bytes) cut->slice_rows = 0;
+        if (cut->slice_rows == job_embedding_rows(job) && need <= c->weight_buffer_bytes) cut->slice_rows = 0;
     } else {
-        *fits = need <= c->region_bytes && workspace <= room;
+        *fits = need <= c->weight_buffer_bytes && workspace <= room;
     }
     if (!*fits) return STATUS_OK;
     cut->workspace_bytes = workspace;
@@ -220,7 +220,7 @@ enum status partition_cut_greedy(const struct cutter *cutter, const struct candi
             struct shard_need need;
             TRY(need_of(cutter, c, j, first, count + 1, &need, err));
             uint64_t workspace = max_u64(cut->workspace_bytes, need.workspace);
-            if (need.region > c->region_bytes || workspace + cut->keep_bytes + need.keep > room) break;
+            if (need.weight_buffer > c->weight_buffer_bytes || workspace + cut->keep_bytes + need.keep > room) break;
         }
         *fits = count > 0;
         if (*fits) TRY(add_layers(cutter, c, j, first, count, cut, err));
@@ -265,7 +265,7 @@ static enum status part_of(void *context, uint64_t first, uint64_t count, struct
     TRY(shard_s(b, first, count, &seconds, err));
     bool stays = plan_activations_stay(c->activations);
     *out = (struct boundaries_part){
-        .fits = need.region <= c->region_bytes && need.workspace + b->room->keep_bytes <= b->room->bytes,
+        .fits = need.weight_buffer <= c->weight_buffer_bytes && need.workspace + b->room->keep_bytes <= b->room->bytes,
         .cost = seconds + tie * (2 * b->greedy_s + seconds * seconds / b->greedy_s),
         .workspace_bytes = stays ? need.workspace : 0, /* else it fits, and that is all */
         .keep_bytes = b->room->copies * need.keep};
@@ -328,8 +328,8 @@ out:
     return err->status;
 }
 
-enum status partition_region_used(const struct cutter *cutter, const struct candidate *c, uint32_t j,
-                                  const struct job_cut *cut, uint64_t *bytes, struct error *err)
+enum status partition_weight_buffer_used(const struct cutter *cutter, const struct candidate *c, uint32_t j,
+                                         const struct job_cut *cut, uint64_t *bytes, struct error *err)
 {
     const struct job *job = &cutter->jobs->jobs[j];
     *bytes = 4 * ARENA_ALIGNMENT;
@@ -339,7 +339,7 @@ enum status partition_region_used(const struct cutter *cutter, const struct cand
             footprint_of(cutter->footprints, j, shard->first_layer, shard->layer_count);
         if (!f) return cutter_out_of_memory(err);
         bool last = is_last(job, shard->first_layer, shard->layer_count);
-        uint64_t need = partition_region_need(f, job, last, c->activations, c->place);
+        uint64_t need = partition_weight_buffer_need(f, job, last, c->activations, c->place);
         if (s == 0 && job_has_embedding(job))
             need = estimate_embedding_on_cpu(job, c->place) ? 0
                    : cut->slice_rows ? cut->slice_rows * slice_row_bytes(job) + 2 * ARENA_ALIGNMENT

@@ -1,10 +1,10 @@
 /*
- * Cutting one job for one region size; nobody but partition_streamed.c includes this.
+ * Cutting one job for one weight buffer size; nobody but partition_streamed.c includes this.
  *
  * Greedily: each shard as large as fits, which makes the fewest. Balanced: at the boundaries with which
  * the estimated times of the shards add up to the least, transfers of boundaries included, and of equal
  * sums the one with the fewest shards, the most even ones (boundaries.h). Both obey the same limits: a
- * shard's state fits a region, and scratch and kept activations what is left beside the regions. An
+ * shard's state fits a weight buffer, and scratch and kept activations what is left beside the weight buffers. An
  * embedding is a shard of its own either way.
  */
 #ifndef SPILLWAY_PLANNER_PARTITION_JOB_H
@@ -12,11 +12,11 @@
 
 #include "planner/spill/cut/partition_estimate.h"
 
-/* Bytes of the region for the greediest unit of this shard, which is not an embedding. */
-uint64_t partition_region_need(const struct footprint *f, const struct job *job, bool last, uint32_t activations,
-                               uint32_t place);
+/* Bytes of the weight buffer for the greediest unit of this shard, which is not an embedding. */
+uint64_t partition_weight_buffer_need(const struct footprint *f, const struct job *job, bool last, uint32_t activations,
+                                      uint32_t place);
 
-/* Bytes of the smallest region for an embedding: a row of it at a time, if it may be cut; all of it; nothing. */
+/* Bytes of the smallest weight buffer for an embedding: a row of it at a time, if it may be cut; all of it; nothing. */
 uint64_t partition_embedding_need(const struct footprint *f, const struct job *job, uint32_t place);
 
 /* How the greediest unit of a shard computes. */
@@ -43,9 +43,9 @@ MUST_CHECK enum status partition_cut_balanced(const struct cutter *cutter, const
                                               uint32_t j, const struct partition_room *room,
                                               struct job_cut *cut, struct error *err);
 
-/* The smallest region that this cut can do with. Errors: STATUS_NO_MEMORY. */
-MUST_CHECK enum status partition_region_used(const struct cutter *cutter, const struct candidate *c,
-                                             uint32_t j, const struct job_cut *cut, uint64_t *bytes,
-                                             struct error *err);
+/* The smallest weight buffer that this cut can do with. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status partition_weight_buffer_used(const struct cutter *cutter, const struct candidate *c,
+                                                    uint32_t j, const struct job_cut *cut, uint64_t *bytes,
+                                                    struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Persistent shards: what a device's arena has to spare, once regions, edges and scratch are taken
+ * Persistent shards: what a device's arena has to spare, once weight buffers, edges and scratch are taken
  * off, keeps the states of some shards from their job's first minibatch to its last. They are updated
  * where they are, and nothing of them crosses a link in between.
  *

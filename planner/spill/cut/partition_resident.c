@@ -155,7 +155,7 @@ static enum status try_seats(struct cutter *cutter, uint32_t seats, uint32_t act
                              struct error *err)
 {
     uint32_t edges = 4; /* both directions of two neighbours */
-    uint64_t taken = edges * cutter->edge_bytes + seats * out->region_bytes;
+    uint64_t taken = edges * cutter->edge_bytes + seats * out->weight_buffer_bytes;
     *fits = false;
     out->shard_count = 0;
     out->workspace_bytes = out->keep_bytes = 0;
@@ -189,7 +189,7 @@ static enum status try_seats(struct cutter *cutter, uint32_t seats, uint32_t act
     out->edge_bytes = cutter->edge_bytes;
     out->edge_count = edges;
     out->activations = activations;
-    out->seat_count = out->region_count = seats;
+    out->seat_count = out->weight_buffer_count = seats;
     *fits = out->workspace_bytes + seats * out->keep_bytes <= p.room;
     if (!*fits)
         cutter_note_failure(cutter, 0, 0, out->workspace_bytes + seats * out->keep_bytes - p.room);
@@ -211,7 +211,7 @@ enum status partition_resident(const struct hardware *hardware, const struct job
     enum status status = ends ? partition_allocate(jobs, &made, err) : cutter_out_of_memory(err);
     if (!status) status = partition_allocate(jobs, &trial, err);
     bool found = false;
-    made.region_bytes = trial.region_bytes = cutter.table_bytes; /* of a seat */
+    made.weight_buffer_bytes = trial.weight_buffer_bytes = cutter.table_bytes; /* of a seat */
     uint32_t seats = seats_max < jobs->count ? seats_max : jobs->count;
     for (; seats > 0 && !found && !status; seats--) {
         const uint32_t modes[] = {ACTIVATIONS_KEEP, ACTIVATIONS_RECOMPUTE, ACTIVATIONS_KEEP_INPUTS};

@@ -8,7 +8,7 @@
  * A *transient* slot is between storage and a device: a state, or parameters, or a slice of an
  * embedding, for as long as it takes to go through. A *held* one has a state that the host's processor
  * updates, from its being read to its being written. Units take both kinds in turn, as they take
- * regions and edges of a device (partition.h).
+ * weight buffers and edges of a device (partition.h).
  */
 #ifndef SPILLWAY_PLANNER_PARTITION_STORAGE_H
 #define SPILLWAY_PLANNER_PARTITION_STORAGE_H

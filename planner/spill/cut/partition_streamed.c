@@ -1,26 +1,26 @@
 /*
- * Greedy maximal shards, for the best region size; if asked for, their boundaries then balanced.
+ * Greedy maximal shards, for the best weight buffer size; if asked for, their boundaries then balanced.
  *
- * For a given region size G the arena is settled: k regions and the edges are taken off, what is
+ * For a given weight buffer size G the arena is settled: k weight buffers and the edges are taken off, what is
  * left is workspace (and room for kept activations). A shard may grow while its state fits G and
  * its scratch fits the workspace; the greedy cut has the fewest shards, because whatever fits, each
  * part of it fits too. G itself trades: a large one makes few shards but leaves little workspace
  * and long first copies. So some dozens of sizes between the smallest that any layer needs and all
- * of the memory are tried, with two and three regions and each way of treating activations, in the
+ * of the memory are tried, with two and three weight buffers and each way of treating activations, in the
  * shards that go back later and in the one with the loss, and the cut with the least estimated time
  * (partition_estimate.h) is taken.
  *
- * The place of the optimizers is tried like the rest. On the device a region holds a shard's state,
+ * The place of the optimizers is tried like the rest. On the device a weight buffer holds a shard's state,
  * on the host's processor parameters and gradient. Split, it is cut as for the device, and of each
  * job as many shards as balance both go to the processor, the last ones: their gradients are there
  * first, and the first shards' parameters are wanted first. (Without moments, a state is less than
- * parameters and gradient; then a region holds these.)
+ * parameters and gradient; then a weight buffer holds these.)
  *
- * Balanced boundaries (partition_job.h) are for the best candidate alone. The region shrinks to what they
+ * Balanced boundaries (partition_job.h) are for the best candidate alone. The weight buffer shrinks to what they
  * need, and what depends on the cut is chosen anew: what stays, and where updates are made.
  *
  * When nothing fits, the message says what is missing when each layer is a shard of its own and there
- * is one region, and names the layer that needs most.
+ * is one weight buffer, and names the layer that needs most.
  */
 #include "planner/spill/cut/partition_job.h"
 #include "planner/spill/cut/partition_kept.h"
@@ -35,7 +35,7 @@
 #include "models/cost/cost.h"
 #include "planner/spill/cut/bound.h"
 
-enum { REGION_SIZES = 20 };
+enum { WEIGHT_BUFFER_SIZES = 20 };
 
 /* --- all jobs at one candidate ----------------------------------------------------------------- */
 
@@ -118,19 +118,19 @@ static struct partition_room room_of(const struct cutter *cutter, const struct j
     return room;
 }
 
-/* Balance greedy cuts, job by job; the region becomes what they still need of it. */
+/* Balance greedy cuts, job by job; the weight buffer becomes what they still need of it. */
 static enum status balance(const struct cutter *cutter, struct candidate *c, uint64_t room,
                            struct job_cut *cuts, struct error *err)
 {
-    uint64_t region = 0, used;
+    uint64_t weight_buffer = 0, used;
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
         if (footprint_twin(cutter->footprints, j) != j) continue;
         const struct partition_room own = room_of(cutter, cuts, j, room);
         TRY(partition_cut_balanced(cutter, c, j, &own, &cuts[j], err));
-        TRY(partition_region_used(cutter, c, j, &cuts[j], &used, err));
-        region = max_u64(region, used);
+        TRY(partition_weight_buffer_used(cutter, c, j, &cuts[j], &used, err));
+        weight_buffer = max_u64(weight_buffer, used);
     }
-    if (region < c->region_bytes) c->region_bytes = region;
+    if (weight_buffer < c->weight_buffer_bytes) c->weight_buffer_bytes = weight_buffer;
     return STATUS_OK;
 }
 
@@ -140,8 +140,8 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
                                  struct partition *out, struct job_cut *cuts, bool *fits,
                                  struct error *err)
 {
-    uint32_t edge_count = c->region_count + 1;
-    uint64_t taken = c->region_count * c->region_bytes + edge_count * cutter->edge_bytes +
+    uint32_t edge_count = c->weight_buffer_count + 1;
+    uint64_t taken = c->weight_buffer_count * c->weight_buffer_bytes + edge_count * cutter->edge_bytes +
                      cutter->table_bytes;
     *fits = false;
     out->shard_count = 0;
@@ -163,7 +163,7 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     struct candidate fitted = *c;
     if (balanced) {
         if (balance(cutter, &fitted, room, cuts, err)) return err->status;
-        room += c->region_count * (c->region_bytes - fitted.region_bytes);
+        room += c->weight_buffer_count * (c->weight_buffer_bytes - fitted.weight_buffer_bytes);
         total(cutter, cuts, &workspace, &keep, &spilled);
         if (workspace + keep > room) return STATUS_OK;
         c = &fitted;
@@ -193,8 +193,8 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     out->edge_bytes = cutter->edge_bytes;
     out->edge_count = edge_count;
     out->table_bytes = cutter->table_bytes;
-    out->region_bytes = c->region_bytes;
-    out->region_count = c->region_count;
+    out->weight_buffer_bytes = c->weight_buffer_bytes;
+    out->weight_buffer_count = c->weight_buffer_count;
     out->activations = c->activations;
     out->objective_s = estimate_together(cutter, all);
     *fits = true;
@@ -280,17 +280,17 @@ static bool place_possible(const struct cutter *cutter, uint32_t place)
     return cutter->options->optimizer == place;
 }
 
-/* Bytes of the region for a layer as a shard of its own. */
-static uint64_t layer_region(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations,
-                             uint32_t place)
+/* Bytes of the weight buffer for a layer as a shard of its own. */
+static uint64_t layer_weight_buffer(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations,
+                                    uint32_t place)
 {
     if (layer == 0 && job_has_embedding(job)) return partition_embedding_need(f, job, place);
-    return partition_region_need(f, job, is_last(job, layer, 1), activations, place);
+    return partition_weight_buffer_need(f, job, is_last(job, layer, 1), activations, place);
 }
 
-/* The smallest region that every layer fits on its own (an embedding is cut as finely as needed). */
-static enum status least_region(const struct cutter *cutter, uint32_t activations, uint32_t place,
-                                uint64_t *bytes, struct error *err)
+/* The smallest weight buffer that every layer fits on its own (an embedding is cut as finely as needed). */
+static enum status least_weight_buffer(const struct cutter *cutter, uint32_t activations, uint32_t place,
+                                       uint64_t *bytes, struct error *err)
 {
     *bytes = 4 * ARENA_ALIGNMENT;
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
@@ -299,7 +299,7 @@ static enum status least_region(const struct cutter *cutter, uint32_t activation
         for (uint64_t l = 0; l < job->network.layer_count; l++) {
             const struct footprint *f = footprint_of(cutter->footprints, j, l, 1);
             if (!f) return cutter_out_of_memory(err);
-            *bytes = max_u64(*bytes, layer_region(job, l, f, activations, place));
+            *bytes = max_u64(*bytes, layer_weight_buffer(job, l, f, activations, place));
         }
     }
     return STATUS_OK;
@@ -333,9 +333,9 @@ struct least {
 static enum status least_need(const struct cutter *cutter, uint32_t activations, bool loss_inputs, uint32_t place,
                               struct least *out, struct error *err)
 {
-    uint32_t regions = cutter->options->regions ? cutter->options->regions : 1;
-    uint64_t region = 0, workspace = 0, most = 0, keep = 0;
-    enum status status = least_region(cutter, activations, place, &region, err);
+    uint32_t weight_buffers = cutter->options->weight_buffers ? cutter->options->weight_buffers : 1;
+    uint64_t weight_buffer = 0, workspace = 0, most = 0, keep = 0;
+    enum status status = least_weight_buffer(cutter, activations, place, &weight_buffer, err);
     for (uint32_t j = 0; j < cutter->jobs->count && !status; j++) {
         const struct job *of = &cutter->jobs->jobs[j];
         uint64_t kept = 0;
@@ -343,7 +343,7 @@ static enum status least_need(const struct cutter *cutter, uint32_t activations,
             const struct footprint *f = footprint_of(cutter->footprints, j, l, 1);
             if (!f) return cutter_out_of_memory(err);
             uint64_t own = layer_workspace(of, l, f, activations, loss_inputs, place);
-            uint64_t sum = own + regions * layer_region(of, l, f, activations, place) +
+            uint64_t sum = own + weight_buffers * layer_weight_buffer(of, l, f, activations, place) +
                            (is_last(of, l, 1) && job_has_table(of) ? cutter_table_bytes(of) : 0);
             workspace = max_u64(workspace, own);
             kept += layer_keep(of, l, f, activations);
@@ -354,7 +354,8 @@ static enum status least_need(const struct cutter *cutter, uint32_t activations,
         }
         keep = cutter->interleaved ? keep + kept : max_u64(keep, kept);
     }
-    out->bytes = regions * region + (regions + 1) * cutter->edge_bytes + cutter->table_bytes + workspace + keep;
+    out->bytes =
+        weight_buffers * weight_buffer + (weight_buffers + 1) * cutter->edge_bytes + cutter->table_bytes + workspace + keep;
     return status;
 }
 
@@ -395,11 +396,11 @@ static enum status infeasible(const struct cutter *cutter, struct error *err)
 }
 
 /* From all of the memory down to a 200th of it, in equal ratios; the least possible size last. */
-static uint64_t region_size(const struct cutter *cutter, uint32_t regions, uint32_t step,
-                            uint64_t least)
+static uint64_t weight_buffer_size(const struct cutter *cutter, uint32_t weight_buffers, uint32_t step,
+                                   uint64_t least)
 {
-    double size = (double)(cutter->capacity / regions);
-    if (step == REGION_SIZES) return least;
+    double size = (double)(cutter->capacity / weight_buffers);
+    if (step == WEIGHT_BUFFER_SIZES) return least;
     for (uint32_t i = 0; i < step; i++) size /= 1.3216; /* 200^(1/19) */
     return (uint64_t)size & ~(uint64_t)(ARENA_ALIGNMENT - 1);
 }
@@ -424,15 +425,15 @@ static enum status adopt(const struct cutter *cutter, const struct candidate *c,
     return search->trial.shards ? STATUS_OK : partition_allocate(cutter->jobs, &search->trial, err);
 }
 
-/* Try region sizes. */
+/* Try weight buffer sizes. */
 static enum status try_sizes(struct cutter *cutter, struct candidate c, struct search *search,
                              struct error *err)
 {
     uint64_t least = 0;
-    enum status status = least_region(cutter, c.activations, c.place, &least, err);
-    for (uint32_t step = 0; step <= REGION_SIZES && !status; step++) {
+    enum status status = least_weight_buffer(cutter, c.activations, c.place, &least, err);
+    for (uint32_t step = 0; step <= WEIGHT_BUFFER_SIZES && !status; step++) {
         bool fits;
-        c.region_bytes = region_size(cutter, c.region_count, step, least);
+        c.weight_buffer_bytes = weight_buffer_size(cutter, c.weight_buffer_count, step, least);
         status = try_candidate(cutter, &c, false, &search->trial, search->cuts, &fits, err);
         if (status || !fits ||
             (search->found && search->trial.objective_s >= search->best.objective_s))
@@ -464,11 +465,11 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
     cutter.contention = max_s(partition_contention(hardware, busy), options->contention);
     enum status status = search.cuts ? partition_allocate(jobs, &search.trial, err)
                                      : cutter_out_of_memory(err);
-    uint32_t first = options->regions ? options->regions : options->no_double_buffer ? 1 : 2;
-    uint32_t last = options->regions ? options->regions : options->no_double_buffer ? 1 : 3;
+    uint32_t first = options->weight_buffers ? options->weight_buffers : options->no_double_buffer ? 1 : 2;
+    uint32_t last = options->weight_buffers ? options->weight_buffers : options->no_double_buffer ? 1 : 3;
     for (uint32_t attempt = 0; attempt < 2 && !search.found && !status; attempt++) {
         if (attempt == 1) { /* better without double buffer than not at all */
-            if (options->regions || options->no_double_buffer) break;
+            if (options->weight_buffers || options->no_double_buffer) break;
             first = last = 1;
         }
         for (uint32_t way = 0; way < ACTIVATIONS_COUNT * PLACE_COUNT * 4 && !status; way++) {
@@ -479,7 +480,7 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
             if (!mode_possible(&cutter, c.activations) || !place_possible(&cutter, c.place) ||
                 !cutter_may_hold(&cutter, c.loss_inputs) || (c.keeps_first && !kept_possible(&cutter, &c)))
                 continue;
-            for (c.region_count = first; c.region_count <= last && !status; c.region_count++)
+            for (c.weight_buffer_count = first; c.weight_buffer_count <= last && !status; c.weight_buffer_count++)
                 status = try_sizes(&cutter, c, &search, err);
         }
     }

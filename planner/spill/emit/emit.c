@@ -6,8 +6,8 @@
  * next. Where it is on another device to which there is a direct link, and the schedule says so, it is
  * fetched from there, and has stayed in its edge until then.
  *
- * The slots of an instance are the unit's, moved to the region and edge whose turn it is. Regions
- * and edges are taken in turn on each device; plan.h's rule 2 makes the next user of a region wait
+ * The slots of an instance are the unit's, moved to the weight buffer and edge whose turn it is. Weight buffers
+ * and edges are taken in turn on each device; plan.h's rule 2 makes the next user of a weight buffer wait
  * for the last one, which is all the synchronisation that double buffering needs.
  */
 #include "planner/spill/emit/emit.h"
@@ -59,7 +59,7 @@ static struct shard_view view_of(struct emitter *e, uint32_t job, uint32_t shard
 static uint32_t write_unit(struct emitter *e, const struct shard_view *v, bool ends_minibatch)
 {
     e->current = (struct unit_slots){.first_acquire = (uint32_t)e->acquire_count};
-    e->edge_used = e->region_used = 0;
+    e->edge_used = e->weight_buffer_used = 0;
     plan_builder_unit_begin(e->builder, v->job_index, v->shard, v->pass, ends_minibatch);
     emit_pass(e, v);
     emit_turn_end(e);
@@ -114,7 +114,7 @@ static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, en
 
 /* Whose turn it is on a device. */
 struct turns {
-    uint32_t edge, region, transient, held;
+    uint32_t edge, weight_buffer, transient, held;
 };
 
 /* The slots of the unit there, in slot_scratch. */
@@ -134,7 +134,8 @@ static void find_slots(struct emitter *e, uint32_t id, uint32_t device, uint32_t
         if (a->area == AREA_KEEP) base = partition_keep(p, seat);
         if (a->area == AREA_PERSISTENT) base = partition_persistent(p);
         if (a->area == AREA_TABLE) base = partition_table(p);
-        if (a->area == AREA_REGION) base = partition_region(p, p->resident ? seat : turns.region + a->turn);
+        if (a->area == AREA_WEIGHT_BUFFER)
+            base = partition_weight_buffer(p, p->resident ? seat : turns.weight_buffer + a->turn);
         if (a->area == AREA_TRANSIENT) base = storage_transient(p, e->host_seat[device], turns.transient + a->turn);
         if (a->area == AREA_HELD) base = storage_held(p, e->host_seat[device], turns.held + a->turn);
         e->slot_scratch[i] = plan_builder_slot(e->builder, base + a->offset_bytes, a->bytes);
@@ -146,28 +147,28 @@ static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32
     if (e->status || id == PLAN_NONE) return;
     const struct unit_slots *slots = &e->slots[id];
     find_slots(e, id, device, seat,
-               (struct turns){e->edge_turn[device], e->region_turn[device], e->transient_turn[device],
+               (struct turns){e->edge_turn[device], e->weight_buffer_turn[device], e->transient_turn[device],
                               e->held_turn[device]});
     if (e->status) return;
     plan_builder_instance(e->builder, id, device, e->slot_scratch, slots->acquire_count);
     if (slots->uses_edge) e->edge_turn[device]++;
-    e->region_turn[device] += slots->region_turns;
+    e->weight_buffer_turn[device] += slots->weight_buffer_turns;
     e->transient_turn[device] += slots->transient_turns;
     e->held_turn[device] += slots->held_turns;
 }
 
-/* Each unit on each device of its job's node, as if it were any region's turn: then whichever order they come in, one
- * finds a region that the units in front of it have not. */
+/* Each unit on each device of its job's node, as if it were any weight buffer's turn: then whichever order they come in, one
+ * finds a weight buffer that the units in front of it have not. */
 static void add_choices(struct emitter *e, const uint32_t *last_device)
 {
     const struct hardware *hardware = &e->plan->hardware;
     for (uint32_t id = 0; id < e->slots_count; id++) {
         const struct unit_slots *slots = &e->slots[id];
-        bool turns = slots->uses_edge || slots->region_turns + slots->transient_turns + slots->held_turns > 0;
+        bool turns = slots->uses_edge || slots->weight_buffer_turns + slots->transient_turns + slots->held_turns > 0;
         uint32_t home = hardware->devices[last_device[e->plan->units[id].job]].host;
         for (uint32_t d = 0; d < hardware->device_count; d++)
             for (uint32_t t = 0; hardware->devices[d].host == home &&
-                                 t < (turns ? e->partition->region_count : 1) && !e->status; t++) {
+                                 t < (turns ? e->partition->weight_buffer_count : 1) && !e->status; t++) {
                 find_slots(e, id, d, 0, (struct turns){t, t, t, t});
                 if (!e->status)
                     plan_builder_choice(e->builder, id, d, e->slot_scratch, slots->acquire_count);
@@ -257,11 +258,11 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
     uint32_t *last_device = calloc(plan->jobs.count + 1u, sizeof *last_device);
     e.unit_ids = malloc((ids + 1) * sizeof *e.unit_ids);
     e.edge_turn = calloc(devices, sizeof *e.edge_turn);
-    e.region_turn = calloc(devices, sizeof *e.region_turn);
+    e.weight_buffer_turn = calloc(devices, sizeof *e.weight_buffer_turn);
     e.transient_turn = calloc(devices, sizeof *e.transient_turn);
     e.held_turn = calloc(devices, sizeof *e.held_turn);
     e.host_seat = calloc(devices, sizeof *e.host_seat);
-    if (!continued || !last_device || !e.unit_ids || !e.edge_turn || !e.region_turn ||
+    if (!continued || !last_device || !e.unit_ids || !e.edge_turn || !e.weight_buffer_turn ||
         !e.transient_turn || !e.held_turn || !e.host_seat) {
         e.status = error_memory(err, "the table of units", ids * sizeof *e.unit_ids);
     } else {
@@ -280,7 +281,7 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
     free(e.slots);
     free(e.acquires);
     free(e.edge_turn);
-    free(e.region_turn);
+    free(e.weight_buffer_turn);
     free(e.transient_turn);
     free(e.held_turn);
     free(e.host_seat);

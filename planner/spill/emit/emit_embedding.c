@@ -1,10 +1,10 @@
 /*
- * An embedding that exceeds a region is cut into slices, each with a turn of its own: rows of the
+ * An embedding that exceeds a weight buffer is cut into slices, each with a turn of its own: rows of the
  * parameters (forward) or of parameters, moments and table gradient (backward) come in, are used
  * and go out while the next slice comes in.
  *
  * Where the host's processor has a job's optimizer, both passes of its embedding run there and have no
- * part in regions and edges.
+ * part in weight buffers and edges.
  */
 #include "planner/spill/emit/emit_embedding.h"
 
@@ -35,7 +35,7 @@ void emit_embedding_forward_sliced(struct emitter *e, const struct shard_view *v
     for (uint32_t k = 0; k < slices; k++) {
         slice_range(v, k, &first, &count);
         uint32_t rows = emit_buffer(e, v, BUFFER_PARAMETERS, 0, 1 + k, true, count * row);
-        emit_fetch_state(e, v, 0, STAGED_TRANSIENT + k, first * row, rows, AREA_REGION, count * row);
+        emit_fetch_state(e, v, 0, STAGED_TRANSIENT + k, first * row, rows, AREA_WEIGHT_BUFFER, count * row);
         emit_use(e, rows, ACCESS_READ | ACCESS_RELEASE);
         emit_use(e, tokens, ACCESS_READ | (k + 1 == slices ? ACCESS_RELEASE : 0));
         if (k == 0) emit_use_new(e, out, 0, AREA_EDGE, 0, v->footprint->output_bytes);
@@ -69,7 +69,7 @@ void emit_embedding_backward_sliced(struct emitter *e, const struct shard_view *
         bool stored = emit_is_stored(e, v, 0);
         uint32_t to = rows;
         if (stored) to = emit_stage(e, v, 0, STAGED_TRANSIENT + k, AREA_TRANSIENT, slice.bytes);
-        if (!stored) emit_slot(e, AREA_REGION, 0, slice.bytes);
+        if (!stored) emit_slot(e, AREA_WEIGHT_BUFFER, 0, slice.bytes);
         for (uint32_t part = 0; part <= last_part; part++)
             if (slice.parts[part].bytes > 0)
                 emit_copy(e, stored ? STREAM_READ : STREAM_H2D, host,
@@ -77,7 +77,7 @@ void emit_embedding_backward_sliced(struct emitter *e, const struct shard_view *
                           slice.parts[part].offset_bytes, part == 0 ? ACCESS_ACQUIRE : 0,
                           slice.parts[part].bytes);
         if (stored) {
-            emit_slot(e, AREA_REGION, 0, slice.bytes);
+            emit_slot(e, AREA_WEIGHT_BUFFER, 0, slice.bytes);
             emit_copy(e, STREAM_H2D, to, 0, ACCESS_RELEASE, rows, 0, ACCESS_ACQUIRE, slice.bytes);
         }
         if (job_has_table(v->job) && first < vocabulary) {
@@ -85,7 +85,7 @@ void emit_embedding_backward_sliced(struct emitter *e, const struct shard_view *
             gradient = emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 1 + k, true,
                                    gradient_rows * row);
             emit_fetch(e, emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, 0), first * row,
-                       gradient, AREA_REGION, 0, gradient_rows * row);
+                       gradient, AREA_WEIGHT_BUFFER, 0, gradient_rows * row);
         }
         uint32_t release = k + 1 == slices ? ACCESS_RELEASE : 0;
         emit_use(e, rows, ACCESS_READ | ACCESS_WRITE);

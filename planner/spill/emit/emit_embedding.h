@@ -1,4 +1,4 @@
-/* Passes of an embedding that no region holds: in slices, or on the host's processor. */
+/* Passes of an embedding that no weight buffer holds: in slices, or on the host's processor. */
 #ifndef SPILLWAY_PLANNER_EMIT_EMBEDDING_H
 #define SPILLWAY_PLANNER_EMIT_EMBEDDING_H
 

@@ -3,12 +3,12 @@
  * the input of the loss and the gradients, used once, can skip the host.
  *
  *     streamed backward of shard s:
- *       h2d  state of s            -> region
+ *       h2d  state of s            -> weight buffer
  *       h2d  boundary s            -> edge          (the shard's input: recomputation starts there)
  *       h2d  gradient s+1          -> edge          (unless it is here; or p2p from where it is)
  *       compute backward              workspace, edge: gradient s
  *       d2h  gradient s            -> host          (unless it is used here next)
- *       d2h  state of s            -> host, region free
+ *       d2h  state of s            -> host, weight buffer free
  */
 #include "planner/spill/emit/emit_pass.h"
 
@@ -38,7 +38,7 @@ static uint32_t activations_way(const struct emitter *e, const struct shard_view
 
 static enum area table_area(const struct shard_view *v)
 {
-    return v->resident ? AREA_REGION : AREA_TABLE;
+    return v->resident ? AREA_WEIGHT_BUFFER : AREA_TABLE;
 }
 
 /* By a loss: the head's table, the fetched one unless the embedding's is here. */
@@ -93,7 +93,7 @@ static void write_forward(struct emitter *e, const struct shard_view *v)
     uint32_t acts = 0;
     if (kept_bytes > 0) {
         acts = emit_buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, true, kept_bytes);
-        emit_use_new(e, acts, 0, plan_activations_spill(v->activations) ? AREA_REGION : AREA_KEEP,
+        emit_use_new(e, acts, 0, plan_activations_spill(v->activations) ? AREA_WEIGHT_BUFFER : AREA_KEEP,
                      e->partition->keep_offset[v->global], kept_bytes);
     }
     uint32_t how = trains || v->embedding ? activations_way(e, v) : 0;
@@ -113,7 +113,7 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
     uint64_t gradient_bytes = table ? job_table_gradient_bytes(v->job) : 0;
     uint32_t table_name = 0, gradient = 0, loss = 0;
     /* A job alone has the table's area to itself, and can fetch the table while its state waits for a
-     * region; among others the area is what is waited for, and the table would hold the state up. */
+     * weight buffer; among others the area is what is waited for, and the table would hold the state up. */
     bool state_first = e->partition->interleaved;
     uint32_t state = state_first ? emit_fetch_trained(e, v) : 0;
     if (table && !table_here) table_name = emit_fetch_table(e, v, table_area(v));
@@ -205,13 +205,13 @@ static void write_backward(struct emitter *e, const struct shard_view *v)
         gradient = emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, true, table_bytes);
         if (!table_here)
             emit_fetch(e, emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, table_bytes), 0,
-                       gradient, AREA_REGION, 0, table_bytes);
+                       gradient, AREA_WEIGHT_BUFFER, 0, table_bytes);
     }
     if (kept_bytes > 0) {
         acts = emit_buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, true, kept_bytes);
         if (plan_activations_spill(v->activations))
             emit_fetch(e, emit_buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, false, kept_bytes), 0, acts,
-                       AREA_REGION, 0, kept_bytes);
+                       AREA_WEIGHT_BUFFER, 0, kept_bytes);
     }
     if (v->embedding) emit_fetch_batch(e, v);
     if (!first) emit_fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, ORIGIN_HOST);

@@ -2,7 +2,7 @@
  * A state on storage (partition_storage.h) takes one more step each way, through host memory:
  *
  *       read  state of s           -> staged         (or parameters, or the table)
- *       h2d   staged               -> region; staged free
+ *       h2d   staged               -> weight buffer; staged free
  *       ...
  *       d2h   state of s           -> staged
  *       write staged               -> storage; staged free
@@ -75,7 +75,7 @@ uint32_t emit_fetch_parameters(struct emitter *e, const struct shard_view *v)
     uint64_t bytes = v->footprint->weight_bytes;
     if (v->persistent) return emit_device_state(e, v);
     uint32_t parameters = emit_buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true, bytes);
-    emit_fetch_state(e, v, v->shard, STAGED_TRANSIENT, 0, parameters, AREA_REGION, bytes);
+    emit_fetch_state(e, v, v->shard, STAGED_TRANSIENT, 0, parameters, AREA_WEIGHT_BUFFER, bytes);
     return parameters;
 }
 

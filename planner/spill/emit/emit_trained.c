@@ -1,7 +1,7 @@
 /*
  * Where the host's processor has the optimizer, the parameters come instead of the state, and
  *
- *       d2h  gradient of the parameters  -> host, in turn one of a few buffers of the job; region free
+ *       d2h  gradient of the parameters  -> host, in turn one of a few buffers of the job; weight buffer free
  *       cpu  update                         state of s, on the host
  *
  * end the unit; the next forward pass of the shard then waits for that update. A state on storage is
@@ -64,9 +64,9 @@ uint32_t emit_fetch_trained(struct emitter *e, const struct shard_view *v)
         uint32_t staged = emit_stage(e, v, v->shard, STAGED_HELD, AREA_HELD, f->state_bytes);
         emit_copy(e, STREAM_READ, emit_host_state(e, v, v->shard), 0, 0, staged, 0, ACCESS_ACQUIRE,
                   f->state_bytes);
-        emit_fetch(e, staged, 0, trained, AREA_REGION, 0, f->weight_bytes);
+        emit_fetch(e, staged, 0, trained, AREA_WEIGHT_BUFFER, 0, f->weight_bytes);
     } else {
-        emit_fetch_state(e, v, v->shard, STAGED_TRANSIENT, 0, trained, AREA_REGION,
+        emit_fetch_state(e, v, v->shard, STAGED_TRANSIENT, 0, trained, AREA_WEIGHT_BUFFER,
                          v->on_cpu ? f->weight_bytes : f->state_bytes);
     }
     return trained;
@@ -76,7 +76,7 @@ void emit_use_trained(struct emitter *e, const struct shard_view *v, uint32_t tr
 {
     emit_use(e, trained, v->on_cpu ? ACCESS_READ | ACCESS_RELEASE : ACCESS_READ | ACCESS_WRITE);
     if (v->on_cpu)
-        emit_use_new(e, device_gradient(e, v), 0, AREA_REGION, 0, v->footprint->gradient_bytes);
+        emit_use_new(e, device_gradient(e, v), 0, AREA_WEIGHT_BUFFER, 0, v->footprint->gradient_bytes);
 }
 
 void emit_send_trained(struct emitter *e, const struct shard_view *v, uint32_t trained)

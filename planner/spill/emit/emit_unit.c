@@ -20,10 +20,10 @@ void emit_slot(struct emitter *e, enum area area, uint64_t offset_bytes, uint64_
         e->edge_used += emit_padded(bytes);
         e->current.uses_edge = true;
         assert(e->edge_used <= e->partition->edge_bytes);
-    } else if (area == AREA_REGION) {
-        a.turn = e->current.region_turns;
-        a.offset_bytes = e->region_used;
-        e->region_used += emit_padded(bytes);
+    } else if (area == AREA_WEIGHT_BUFFER) {
+        a.turn = e->current.weight_buffer_turns;
+        a.offset_bytes = e->weight_buffer_used;
+        e->weight_buffer_used += emit_padded(bytes);
     } else if (area == AREA_TRANSIENT) {
         a.turn = e->current.transient_turns++;
     } else if (area == AREA_HELD) {
@@ -35,9 +35,9 @@ void emit_slot(struct emitter *e, enum area area, uint64_t offset_bytes, uint64_
 
 void emit_turn_end(struct emitter *e)
 {
-    assert(e->region_used <= e->partition->region_bytes);
-    if (e->region_used > 0) e->current.region_turns++;
-    e->region_used = 0;
+    assert(e->weight_buffer_used <= e->partition->weight_buffer_bytes);
+    if (e->weight_buffer_used > 0) e->current.weight_buffer_turns++;
+    e->weight_buffer_used = 0;
 }
 
 uint32_t emit_buffer(struct emitter *e, const struct shard_view *v, uint32_t kind,

@@ -2,7 +2,7 @@
  * The unit that is being written: its operations, and the ranges of the arena that they acquire.
  *
  * A range is noted as an area and an offset in it, for the unit is written once and its instances take
- * regions, edges and staged states in turn (emit.c). Accesses are gathered by emit_use() until the
+ * weight buffers, edges and staged states in turn (emit.c). Accesses are gathered by emit_use() until the
  * computation that makes them is added; a copy brings its own two. The first error stays in the emitter,
  * and what follows it does nothing.
  */
@@ -17,7 +17,7 @@
 enum area {
     AREA_WORKSPACE,
     AREA_EDGE,
-    AREA_REGION,
+    AREA_WEIGHT_BUFFER,
     AREA_KEEP,
     AREA_PERSISTENT,
     AREA_TABLE,
@@ -28,14 +28,14 @@ enum area {
 /* A slot of a unit, before it is moved to its turn and seat. */
 struct acquire {
     enum area area;
-    uint32_t turn; /* regions, staged states: counted from the instance's first turn */
+    uint32_t turn; /* weight buffers, staged states: counted from the instance's first turn */
     uint64_t offset_bytes, bytes;
 };
 
 /* What an instance of a unit needs beside the unit. */
 struct unit_slots {
     uint32_t first_acquire, acquire_count;
-    uint32_t region_turns, transient_turns, held_turns;
+    uint32_t weight_buffer_turns, transient_turns, held_turns;
     bool uses_edge;
 };
 
@@ -53,13 +53,13 @@ struct emitter {
     size_t slots_count, slots_capacity;
     struct acquire *acquires;
     size_t acquire_count, acquire_capacity;
-    uint32_t *edge_turn, *region_turn, *transient_turn, *held_turn; /* per device */
+    uint32_t *edge_turn, *weight_buffer_turn, *transient_turn, *held_turn; /* per device */
     uint32_t *host_seat; /* likewise: how many of its host's come before it */
     uint32_t *slot_scratch;
     size_t slot_scratch_capacity;
     /* the unit being written */
     struct unit_slots current;
-    uint64_t edge_used, region_used;
+    uint64_t edge_used, weight_buffer_used;
     struct plan_access accesses[ACCESSES_MAX];
     uint32_t access_count;
 };
@@ -87,10 +87,10 @@ struct shard_view {
 /* What a slot of so many bytes takes of an area that is filled in order. */
 static inline uint64_t emit_padded(uint64_t bytes) { return size_align(bytes, ARENA_ALIGNMENT); }
 
-/* The next slot; offset_bytes is for areas other than edges and regions, which are filled in order. */
+/* The next slot; offset_bytes is for areas other than edges and weight buffers, which are filled in order. */
 void emit_slot(struct emitter *e, enum area area, uint64_t offset_bytes, uint64_t bytes);
 
-/* The next slice, or the end of the unit: what follows takes the next region. */
+/* The next slice, or the end of the unit: what follows takes the next weight buffer. */
 void emit_turn_end(struct emitter *e);
 
 /* The name of a buffer of the unit's job. */

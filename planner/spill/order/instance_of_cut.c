@@ -50,7 +50,7 @@ static enum status fill_classes(const struct unit_times *t, struct instance *out
         struct instance_class *to = &out->classes[class];
         TRY(arena_string(&out->arena, hw->types[type].name, &to->name, err));
         to->device_count = devices_of(hw, type);
-        to->memory = t->partition->region_count;
+        to->memory = t->partition->weight_buffer_count;
         types[class++] = type;
     }
     return STATUS_OK;

@@ -3,7 +3,7 @@
  *
  * Ticks are microseconds, rounded up; copies are those of device 0's link. A job is its minibatches' units on devices; passes of an
  * embedding on the host's processor and evaluations are left out. Every unit takes one unit of memory
- * and a device has as many as it has regions, so that copies run ahead as they do in a plan. What
+ * and a device has as many as it has weight buffers, so that copies run ahead as they do in a plan. What
  * the instance does not know of a plan: boundaries, the host's processor, storage, states that stay
  * (their units have no copies), more than one copy ahead, and contention.
  */

@@ -35,7 +35,7 @@ static struct unit_time least(const struct unit_times *t, uint32_t job, uint32_t
 /* --- sums ------------------------------------------------------------------------------------ */
 
 struct sums { /* seconds, of all units */
-    double compute, in, out, regions; /* of a device, or of all that share the units */
+    double compute, in, out, weight_buffers; /* of a device, or of all that share the units */
     double cpu, read, write;          /* of the machine */
     double head, tail, out_head;      /* least of a unit: copied in; behind that; in front of copying out */
     double behind;                    /* the last computation of all */
@@ -45,13 +45,13 @@ static const struct sums nothing = {.head = HUGE_VAL, .tail = HUGE_VAL, .out_hea
 
 static double out_of(const struct unit_time *unit)
 {
-    return unit->out_s > 0 ? unit->edge_out_s + unit->out_s : 0; /* as long as it has its region */
+    return unit->out_s > 0 ? unit->edge_out_s + unit->out_s : 0; /* as long as it has its weight buffer */
 }
 
 /* `edges`: of so many of them what goes out beside the state counts. */
 static void add_unit(struct sums *sums, const struct unit_time *unit, bool persistent, double times, double edges)
 {
-    bool region = !persistent || unit->in_s > 0 || unit->out_s > 0;
+    bool weight_buffer = !persistent || unit->in_s > 0 || unit->out_s > 0;
     if (!unit->gathers) sums->cpu += unit->cpu_s * times;
     sums->read += unit->read_s * times;
     sums->write += unit->write_s * times;
@@ -60,7 +60,7 @@ static void add_unit(struct sums *sums, const struct unit_time *unit, bool persi
     sums->in += unit->in_s * times;
     sums->out += unit->edge_out_s * edges + unit->out_s * times;
     double left = unit->out_apart ? 0 : out_of(unit);
-    if (region) sums->regions += (unit->in_s + unit->compute_s + left) * times;
+    if (weight_buffer) sums->weight_buffers += (unit->in_s + unit->compute_s + left) * times;
     sums->head = min_s(sums->head, unit->in_s);
     sums->tail = min_s(sums->tail, unit->compute_s + out_of(unit));
     sums->out_head = min_s(sums->out_head, unit->in_s + unit->compute_s);
@@ -189,27 +189,27 @@ static struct sums of_one_device(const struct unit_times *t, struct sums sums)
 }
 
 static void raise_by_device(struct order_bound *bound, const struct sums *sums, double devices,
-                            double regions)
+                            double weight_buffers)
 {
     if (sums->compute > 0)
         raise(bound, sums->head + sums->compute / devices + sums->behind, PLAN_ORDER_COMPUTE);
     if (sums->in > 0) raise(bound, sums->in / devices + sums->tail, PLAN_ORDER_IN);
     if (sums->out > 0) raise(bound, sums->out_head + sums->out / devices, PLAN_ORDER_OUT);
-    if (sums->regions > 0) raise(bound, sums->regions / devices / regions, PLAN_ORDER_REGIONS);
+    if (sums->weight_buffers > 0) raise(bound, sums->weight_buffers / devices / weight_buffers, PLAN_ORDER_WEIGHT_BUFFERS);
 }
 
 static void raise_all(const struct unit_times *t, bool one_device, struct sums *sums, struct order_bound *bound)
 {
     const struct partition *cut = t->partition;
     uint32_t devices = one_device ? 1 : t->hardware->device_count;
-    double regions = cut->region_count > 0 ? cut->region_count : 1;
+    double weight_buffers = cut->weight_buffer_count > 0 ? cut->weight_buffer_count : 1;
     for (uint32_t j = 0; j < t->jobs->count; j++) add_job(t, j, sums);
     if (devices == 1 && !cut->resident) sums[0] = of_one_device(t, sums[0]);
-    if (!cut->resident) raise_by_device(bound, &sums[0], devices, regions);
+    if (!cut->resident) raise_by_device(bound, &sums[0], devices, weight_buffers);
     for (uint32_t d = 0; d < devices && cut->resident; d++) {
         struct sums here = sums[d];
         here.head = 0; /* states are there */
-        raise_by_device(bound, &here, 1, regions);
+        raise_by_device(bound, &here, 1, weight_buffers);
         if (d > 0) sums[0].cpu += here.cpu;
     }
     uint32_t hosts = one_device ? 1 : hardware_host_count(t->hardware);

@@ -4,7 +4,7 @@
  * All that a static schedule decides is the order in which units are placed, and on which device
  * (placing.h): a list of (job, device), in which the k-th entry of a job is its k-th unit, so that
  * any permutation is a schedule. A rule judges a candidate by how long the device would wait for it,
- * copies and regions included, and by what is left of its job: computation (Sharded-LRTF's measure),
+ * copies and weight buffers included, and by what is left of its job: computation (Sharded-LRTF's measure),
  * time that it would take alone with its copies, or the share of its own that is left, which has
  * jobs that copy advance beside jobs that compute. First come the built-in policies, the best schedule
  * of the jobs as an instance (order_of_instance.h) and rules over a grid; then, in turns, rules near the

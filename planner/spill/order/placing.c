@@ -242,11 +242,11 @@ static double fetch_s(const struct placing *p, uint32_t job, uint32_t device)
 /* When a unit could begin on a device, and what that takes. */
 struct timing {
     double read_end;   /* storage has read what it must */
-    double in_end;     /* all that takes a region is there ... */
+    double in_end;     /* all that takes a weight buffer is there ... */
     double edge_ready; /* ... and so is the boundary */
     double room;       /* what the unit makes has room */
     double start;
-    bool region_used, edge_copied, fetched; /* the boundary: from the host, from another device */
+    bool weight_buffer_used, edge_copied, fetched; /* the boundary: from the host, from another device */
 };
 
 static struct timing timing_of(const struct placing *p, uint32_t job, uint32_t device,
@@ -262,18 +262,18 @@ static struct timing timing_of(const struct placing *p, uint32_t job, uint32_t d
     double fetched = states_ready(p, job); /* in host memory */
     double direct_s = fetch_s(p, job, device);
     struct timing t = {
-        .region_used = !cut->persistent[next_shard(p, job)] || time->in_s > 0 || time->out_s > 0,
+        .weight_buffer_used = !cut->persistent[next_shard(p, job)] || time->in_s > 0 || time->out_s > 0,
         .edge_copied = !here && !begins && direct_s <= 0,
         .fetched = direct_s > 0,
         .read_end = host->read_free_s,
-        .in_end = fetched, /* with no region: everything is here */
+        .in_end = fetched, /* with no weight buffer: everything is here */
         .edge_ready = p->view_jobs[job].ready_s};
     if (time->read_s > 0) fetched = t.read_end = max_s(host->read_free_s, fetched) + time->read_s;
-    if (t.region_used) {
-        uint32_t turn = lane->turn % cut->region_count;
-        double region = time->in_apart ? lane->region_left_s[turn] : lane->region_free_s[turn];
-        t.in_end = max_s(max_s(lane->h2d_free_s, region), fetched) + time->in_s;
-        if (time->out_s > 0) t.room = lane->region_left_s[turn];
+    if (t.weight_buffer_used) {
+        uint32_t turn = lane->turn % cut->weight_buffer_count;
+        double weight_buffer = time->in_apart ? lane->weight_buffer_left_s[turn] : lane->weight_buffer_free_s[turn];
+        t.in_end = max_s(max_s(lane->h2d_free_s, weight_buffer), fetched) + time->in_s;
+        if (time->out_s > 0) t.room = lane->weight_buffer_left_s[turn];
     }
     if (t.fetched)
         t.edge_ready = max_s(lane->p2p_free_s, p->view_jobs[job].ready_s) + direct_s;
@@ -291,7 +291,7 @@ static double place_on_device(struct placing *p, uint32_t job, uint32_t device,
     struct timing t = timing_of(p, job, device, time);
     struct placing_lane *lane = &p->lanes[device];
     struct placing_host *host = host_of(p, device);
-    double end = t.start + time->compute_s, left = end; /* its region */
+    double end = t.start + time->compute_s, left = end; /* its weight buffer */
     *fetches = t.fetched;
     if (t.fetched) lane->p2p_free_s = t.edge_ready;
     p->jobs[job].edge_turn = lane->edge_turn++;
@@ -301,10 +301,10 @@ static double place_on_device(struct placing *p, uint32_t job, uint32_t device,
     lane->d2h_free_s = max_s(lane->d2h_free_s, end) + time->edge_out_s;
     p->jobs[job].edge_ready_s = lane->d2h_free_s;
     if (time->out_s > 0) left = lane->d2h_free_s += time->out_s;
-    if (t.region_used) {
-        uint32_t turn = lane->turn++ % cut->region_count;
-        lane->region_left_s[turn] = left;
-        lane->region_free_s[turn] = time->out_apart ? end : left;
+    if (t.weight_buffer_used) {
+        uint32_t turn = lane->turn++ % cut->weight_buffer_count;
+        lane->weight_buffer_left_s[turn] = left;
+        lane->weight_buffer_free_s[turn] = time->out_apart ? end : left;
     }
     if (time->cpu_s > 0) host->cpu_free_s = max_s(host->cpu_free_s, lane->d2h_free_s) + time->cpu_s;
     enum plan_pass pass = unit_pass_of(job_shard_count(cut, job), p->jobs[job].position);
@@ -344,7 +344,7 @@ struct placing_wait placing_wait(const struct placing *p, uint32_t job, uint32_t
     if (time->cpu_alone) return (struct placing_wait){0};
     const struct placing_lane *lane = &p->lanes[device];
     struct timing t = timing_of(p, job, device, time);
-    double copied = (t.region_used ? time->in_s : 0) + (t.edge_copied ? time->edge_in_s : 0);
+    double copied = (t.weight_buffer_used ? time->in_s : 0) + (t.edge_copied ? time->edge_in_s : 0);
     double h2d = (t.edge_copied ? t.edge_ready : t.in_end) - copied - lane->h2d_free_s;
     return (struct placing_wait){.compute_s = t.start - lane->compute_free_s,
                                  .h2d_s = copied > 0 ? max_s(h2d, 0) : 0};

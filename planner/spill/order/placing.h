@@ -2,11 +2,11 @@
  * Placing units one after the other, with a clock per device: the state of a schedule in the making.
  *
  * Each device has three lanes, as the plan will have three streams: copies in, computation, copies
- * out (and one more where devices copy directly), and the regions that streamed state takes in turn;
+ * out (and one more where devices copy directly), and the weight buffers that streamed state takes in turn;
  * the host's processor is a fourth lane, of all devices together. A unit placed on a device starts its
- * copy in as soon as the lane and its region are free (the plan is static: what comes next is known,
+ * copy in as soon as the lane and its weight buffer are free (the plan is static: what comes next is known,
  * so it can be fetched ahead), computes when the device, the copy and the job are ready, and frees its
- * region when its copy out has ended. The order in which units are placed is all that there is to
+ * weight buffer when its copy out has ended. The order in which units are placed is all that there is to
  * decide.
  *
  * A state can be copied, so that a search may go on from it in several ways.
@@ -19,8 +19,8 @@
 
 struct placing_lane {
     double h2d_free_s, compute_free_s, d2h_free_s, p2p_free_s;
-    double region_free_s[REGIONS_MAX]; /* for what comes in ... */
-    double region_left_s[REGIONS_MAX]; /* ... and for what lies behind it and goes out by itself */
+    double weight_buffer_free_s[PARTITION_WEIGHT_BUFFERS_MAX]; /* for what comes in ... */
+    double weight_buffer_left_s[PARTITION_WEIGHT_BUFFERS_MAX]; /* ... and for what lies behind it and goes out by itself */
     uint32_t turn;
     uint32_t edge_turn; /* units placed here: each takes the next edge */
     uint32_t last_job; /* of the last unit placed here; PLAN_NONE: none so far */

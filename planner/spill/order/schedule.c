@@ -50,7 +50,7 @@ struct scheduler {
 
 /* --- what a policy sees ---------------------------------------------------------------------- */
 
-/* A job's next unit. All streamed state comes through regions, whatever its size. */
+/* A job's next unit. All streamed state comes through weight buffers, whatever its size. */
 static void show_unit(struct scheduler *s, uint32_t job)
 {
     const struct unit_times *times = s->placing->times;
@@ -59,7 +59,7 @@ static void show_unit(struct scheduler *s, uint32_t job)
     uint32_t position = s->placing->jobs[job].position;
     shown->shard = unit_shard(job_shard_count(cut, job), position);
     bool stays = s->resident || cut->persistent[cut->job_first_shard[job] + shown->shard];
-    shown->memory = stays ? 0 : cut->region_bytes;
+    shown->memory = stays ? 0 : cut->weight_buffer_bytes;
     for (uint32_t type = 0; type < s->view.kind_count; type++) {
         if (s->of_type[type] == PLAN_NONE) continue;
         const struct unit_time *time = unit_time_at(times, s->of_type[type], job, position);
@@ -101,7 +101,7 @@ static void show_first(struct scheduler *s)
         show_job(s, j);
     }
     for (uint32_t d = 0; d < s->view.device_count; d++)
-        s->devices[d] = (struct policy_device){.memory = cut->region_count * cut->region_bytes,
+        s->devices[d] = (struct policy_device){.memory = cut->weight_buffer_count * cut->weight_buffer_bytes,
                                                .kind = times->hardware->devices[d].type,
                                                .slots = 1,
                                                .job = POLICY_NONE,

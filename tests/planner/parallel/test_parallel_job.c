@@ -629,7 +629,7 @@ static void refused(void **state)
         struct job_set jobs;
         struct plan plan = {0};
         struct error err = {0};
-        const struct planner_options options = {.regions = 0};
+        const struct planner_options options = {.weight_buffers = 0};
         test_parallel_machine(&hardware, 4, 1e10, 0);
         for (uint32_t d = 0; d < 4; d++) hardware.devices[d].memory_bytes = cases[i].memory_bytes;
         test_gpt_jobs(&jobs, 1, 4, 64, 256, 2);

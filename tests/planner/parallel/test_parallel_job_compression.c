@@ -311,7 +311,7 @@ static void refused(void **state)
         struct job_set jobs;
         struct plan plan = {0};
         struct error err = {0};
-        const struct planner_options options = {.regions = 0};
+        const struct planner_options options = {.weight_buffers = 0};
         test_parallel_machine(&hardware, 4, wire, 0);
         test_profile_jobs(&jobs, 1, 4, 1, gradient_layer, NULL);
         jobs.jobs[0].microbatches = 2;

@@ -99,7 +99,7 @@ static void within_memory(void **state)
     struct job_set jobs;
     struct plan plan = {0};
     struct error err = {0};
-    const struct planner_options options = {.regions = 0};
+    const struct planner_options options = {.weight_buffers = 0};
     for (uint32_t l = 0; l < LAYERS; l++) /* weights, gradients and whatever the optimizer has are the same for each */
         layers[l] = (struct test_layer){.forward_ns = l < 3 ? 1000 : 9000, .backward_ns = l < 3 ? 1000 : 9000,
                                         .activation_bytes = l < 3 ? 1 << 20 : 64, .parameter_bytes = 64};
@@ -137,7 +137,7 @@ static void divided_among_replicas(void **state)
     struct job_set jobs;
     struct plan plan = {0};
     struct error err = {0};
-    const struct planner_options options = {.regions = 0};
+    const struct planner_options options = {.weight_buffers = 0};
     for (uint32_t l = 0; l < LAYERS; l++)
         layers[l] = (struct test_layer){.forward_ns = l < 3 ? 3000000000 : 1000000000,
                                         .backward_ns = l < 3 ? 5000000000 : 1000000000,

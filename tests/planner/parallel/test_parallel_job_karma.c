@@ -453,7 +453,7 @@ static void refused_machines(void **state)
         struct error err = {0};
         struct test_layer layer = {.forward_ns = 1000, .backward_ns = 2000, .activation_bytes = 1000000,
                                    .parameter_bytes = cases[i].parameters};
-        const struct planner_options options = {.regions = 0};
+        const struct planner_options options = {.weight_buffers = 0};
         make_machine(&hardware, 2, 1e10, 1e10, 1e10);
         for (uint32_t d = 0; d < 2; d++) hardware.devices[d].memory_bytes = cases[i].memory;
         test_profile_jobs(&jobs, 1, 4, 1, layer_like, &layer);

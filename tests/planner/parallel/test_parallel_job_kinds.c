@@ -327,7 +327,7 @@ static void memory(void **state)
     struct job_set jobs;
     struct plan plan = {0};
     struct error err = {0};
-    const struct planner_options options = {.regions = 0};
+    const struct planner_options options = {.weight_buffers = 0};
     find(FOUR, &hardware);
     at_once(&hardware);
     for (uint32_t d = 0; d < 4; d++) hardware.devices[d].memory_bytes = d < 2 ? UINT64_C(1) << 33 : 100000;

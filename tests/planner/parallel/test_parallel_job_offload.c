@@ -577,7 +577,7 @@ static void refused_machines(void **state)
         struct job_set jobs;
         struct plan plan = {0};
         struct error err = {0};
-        const struct planner_options options = {.regions = 0};
+        const struct planner_options options = {.weight_buffers = 0};
         make_machine(&hardware, 4, 1e10, 1e10, cases[i].slow, cases[i].stored);
         hardware.storage.capacity_bytes.value = cases[i].stored > 0 ? cases[i].capacity : 0;
         hardware.host_bytes.value = cases[i].host;

@@ -54,7 +54,7 @@ static enum status plan_scene(const struct scene *scene, struct parallel paralle
 {
     struct hardware hardware;
     struct job_set jobs;
-    const struct planner_options options = {.regions = 0};
+    const struct planner_options options = {.weight_buffers = 0};
     test_parallel_machine(&hardware, DEVICES, scene->rate, 0);
     for (uint32_t d = 0; d < DEVICES; d++) hardware.devices[d].memory_bytes = scene->memory;
     if (scene->layers) test_profile_jobs(&jobs, 1, LAYERS, 2, layer_of, scene->layers);
@@ -213,7 +213,7 @@ static void refused(void **state)
     scene.memory = UINT64_C(1) << 30;
     struct hardware hardware;
     struct job_set jobs;
-    const struct planner_options options = {.regions = 0};
+    const struct planner_options options = {.weight_buffers = 0};
     test_parallel_machine(&hardware, 3, 1e9, 0);
     test_profile_jobs(&jobs, 1, LAYERS, 2, layer_of, layers);
     jobs.jobs[0].microbatches = 8;

@@ -126,7 +126,7 @@ static void replicas_are_kept(void **state)
     struct job_set jobs;
     struct plan plan = {0};
     struct error err = {0};
-    const struct planner_options options = {.regions = 0};
+    const struct planner_options options = {.weight_buffers = 0};
     static const uint32_t partitions[] = {PARALLEL_PIPEDREAM, PARALLEL_BALANCED};
     for (uint32_t l = 0; l < LAYERS; l++)
         layers[l] = (struct test_layer){.forward_ns = l < 3 ? 3000000000 : 1000000000,

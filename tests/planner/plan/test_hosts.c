@@ -34,7 +34,7 @@ static enum status try_to_plan(const char *machine, const char *jobs_text, doubl
     struct hardware hardware = {0};
     struct job_set jobs = {0};
     struct error why = {0};
-    const struct planner_options options = {.policy = NULL, .regions = 0};
+    const struct planner_options options = {.policy = NULL, .weight_buffers = 0};
     const struct hardware_options disks = {.storage_bytes = UINT64_C(1) << 44, .storage_bytes_per_s = 3e9};
     support_machine(machine, &hardware);
     if (hardware_adjust(&hardware, &disks, &why)) fail_msg("%s", why.text);

@@ -1,6 +1,6 @@
 /*
  * planner/policy/plan_dispatch.h and the choices of plan.h, without anything that runs: each job's instances come in
- * their order, no device has more of them than slots, neighbours do not share a region; choices survive
+ * their order, no device has more of them than slots, neighbours do not share a weight buffer; choices survive
  * writing and reading; and plan_check() names what is wrong with one.
  */
 #include <setjmp.h>
@@ -24,7 +24,7 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-enum { BLOCKS = 3, WIDTH = 32, VOCABULARY = 97, JOBS = 3, MINIBATCHES = 5, DEVICES = 2, REGIONS = 3 };
+enum { BLOCKS = 3, WIDTH = 32, VOCABULARY = 97, JOBS = 3, MINIBATCHES = 5, DEVICES = 2, WEIGHT_BUFFERS = 3 };
 
 static void make_plan(struct plan *plan)
 {
@@ -36,7 +36,7 @@ static void make_plan(struct plan *plan)
     const struct planner_options options = {.live = true,
                                             .optimizer = PLACE_DEVICE,
                                             .activations = PLANNER_AUTO,
-                                            .regions = REGIONS,
+                                            .weight_buffers = WEIGHT_BUFFERS,
                                             .shards = 4};
     *plan = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, plan, &err) != STATUS_OK) fail_msg("%s", err.text);
@@ -95,7 +95,7 @@ static void test_any_order_is_a_plan(void **state)
         const struct plan_dispatch_options options = {.policy = policies[round % 3], .seed = round};
         struct plan_dispatch *dispatch = NULL;
         struct error err = {0};
-        struct running running[DEVICES * REGIONS];
+        struct running running[DEVICES * WEIGHT_BUFFERS];
         uint32_t running_count = 0, slots[DEVICES] = {0};
         uint64_t count = 0, shared = 0;
         const struct plan_instance *last[DEVICES] = {NULL};
@@ -110,7 +110,7 @@ static void test_any_order_is_a_plan(void **state)
                 assert_true(count < total);
                 order[count++] = *next.instance;
                 assert_true(next.decided); /* nothing of these jobs follows */
-                assert_true(++slots[device] <= REGIONS);
+                assert_true(++slots[device] <= WEIGHT_BUFFERS);
                 shared += last[device] && share_state(&plan, last[device], next.instance);
                 last[device] = next.instance;
                 running[running_count++] = (struct running){plan.units[next.instance->unit].job, device};

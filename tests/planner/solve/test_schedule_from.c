@@ -69,7 +69,7 @@ static struct planner_options options_of(uint64_t key)
 {
     return (struct planner_options){.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
                                     .no_persistence = random_below(key, 6, 2),
-                                    .regions = (uint32_t)random_below(key, 7, 3),
+                                    .weight_buffers = (uint32_t)random_below(key, 7, 3),
                                     .shards = 1 + (uint32_t)random_below(key, 8, 4)};
 }
 

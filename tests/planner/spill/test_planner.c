@@ -244,7 +244,7 @@ static void test_evaluations(void **state)
         assert_int_equal(evaluates, (uint64_t)EVALUATIONS * HELD_OUT * plan.shard_count);
         assert_int_equal(keeps, (uint64_t)EVALUATIONS * plan.shard_count);
         assert_int_equal(trains, (uint64_t)MINIBATCHES * (2 * plan.shard_count - 1));
-        /* turns of regions and edges make some minibatches differ in where they lie */
+        /* turns of weight buffers and edges make some minibatches differ in where they lie */
         assert_true(plan.instance_count < 100 * EVALUATIONS * plan.shard_count);
         assert_true(plan.segment_count < 12 * EVALUATIONS);
         print_message("%s: %u shards, %u segments, %u instances\n", policies[p], plan.shard_count,
@@ -336,7 +336,7 @@ static void test_inputs_of_layers(void **state)
             const struct planner_options options = {.policy = "spill-sequential",
                                                     .activations = mode,
                                                     .no_persistence = true,
-                                                    .regions = 2};
+                                                    .weight_buffers = 2};
             test_hardware(&hardware, 1, memory, 1e13);
             test_gpt_jobs(&jobs, 1, 12, 64, 131, 20);
             jobs.jobs[0].microbatch = 32;
@@ -401,9 +401,9 @@ static void test_errors(void **state)
          1 << 24,
          "unknown policy 'greedy' (expected sharded-lrtf, sharded-lrtf-cached, lrtf-emptiest, srtf, fifo, random, "
          "spill-sequential, model-parallel, shard-parallel or optimal, or a shared object such as ./mine.so)"},
-        {{.policy = "fifo", .regions = 9, .activations = PLANNER_AUTO},
+        {{.policy = "fifo", .weight_buffers = 9, .activations = PLANNER_AUTO},
          1 << 24,
-         "9 regions (expected 1 to 8)"},
+         "9 weight buffers (expected 1 to 8)"},
         {{.policy = "model-parallel", .activations = ACTIVATIONS_SPILL},
          1 << 24,
          "activations of resident shards cannot be spilled (expected keep, keep-inputs or recompute)"},

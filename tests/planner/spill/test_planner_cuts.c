@@ -25,7 +25,7 @@ enum { CHAIN_MAX = 11 };
 /* --- chains of numbers ------------------------------------------------------------------------- */
 
 struct chain_case {
-    uint64_t layers, most, memory, taken, region; /* of which `taken` is scratch anyway */
+    uint64_t layers, most, memory, taken, weight_buffer; /* of which `taken` is scratch anyway */
     uint64_t size[CHAIN_MAX], scratch[CHAIN_MAX];
     uint64_t cost[CHAIN_MAX][CHAIN_MAX + 1], keep[CHAIN_MAX][CHAIN_MAX + 1]; /* by first, count */
 };
@@ -41,7 +41,7 @@ static enum status part_of(void *context, uint64_t first, uint64_t count, struct
         size += chain->size[l];
         if (chain->scratch[l] > scratch) scratch = chain->scratch[l];
     }
-    *out = (struct boundaries_part){.fits = size <= chain->region,
+    *out = (struct boundaries_part){.fits = size <= chain->weight_buffer,
                                     .cost = (double)chain->cost[first][count],
                                     .workspace_bytes = scratch,
                                     .keep_bytes = chain->keep[first][count]};
@@ -83,7 +83,7 @@ static struct chain_case random_case(uint64_t key)
     struct chain_case chain = {.layers = 1 + random_below(key, c++, CHAIN_MAX),
                                .memory = 20 + random_below(key, c++, 90),
                                .taken = random_below(key, c++, 20),
-                               .region = 10 + random_below(key, c++, 50)};
+                               .weight_buffer = 10 + random_below(key, c++, 50)};
     chain.most = 1 + random_below(key, c++, chain.layers);
     bool keeps = random_below(key, c++, 3) > 0;
     for (uint64_t l = 0; l < chain.layers; l++) {
@@ -170,7 +170,7 @@ static void memory_ends(void **state)
     (void)state;
     struct chain_case chain = random_case(3);
     chain.layers = chain.most = 4;
-    chain.region = chain.memory = 1000;
+    chain.weight_buffer = chain.memory = 1000;
     struct boundaries_problem problem = problem_of(&chain);
     uint64_t counts[CHAIN_MAX], calls = 0;
     uint32_t count;
@@ -237,7 +237,7 @@ static double seconds_of(struct job_case *of, uint32_t cut, uint32_t *count)
         if (!last && plan_activations_stay(c->activations)) keep += padded(f->kept_bytes[c->activations]);
         scratch = max_u64(scratch, cutter_workspace(f, job, last,
                                                     partition_way(c->activations, c->loss_inputs, last)));
-        if (need > c->region_bytes) return DBL_MAX;
+        if (need > c->weight_buffer_bytes) return DBL_MAX;
         struct seconds s = estimate_shard(&of->cutter, c, 0, &shard, f, false);
         sum += s.device;
         ++*count;
@@ -268,8 +268,8 @@ static void job_case_make(struct job_case *of, uint64_t *key)
     assert_int_equal(footprints_create(&of->hardware, &of->jobs, &of->footprints, &err), STATUS_OK);
     of->cutter = cutter_make(&of->hardware, &of->jobs, of->footprints, &of->options,
                              random_below(*key, 2, 2) == 0);
-    of->candidate = (struct candidate){.region_count = 1 + (uint32_t)random_below(*key, 3, 3),
-                                       .region_bytes = ARENA_ALIGNMENT * random_below(*key, 4, 5000),
+    of->candidate = (struct candidate){.weight_buffer_count = 1 + (uint32_t)random_below(*key, 3, 3),
+                                       .weight_buffer_bytes = ARENA_ALIGNMENT * random_below(*key, 4, 5000),
                                        .activations = (uint32_t)random_below(*key, 5, ACTIVATIONS_COUNT),
                                        .place = PLACE_DEVICE};
     of->room = (struct partition_room){.bytes = 50000 + random_below(*key, 6, 1500000), .copies = 1};
@@ -345,7 +345,7 @@ static struct test_layer equal(void *context, uint32_t job, uint32_t layer)
 }
 
 /*
- * Nine equal layers, four to a region: greedily 4, 4 and 1. Where computation is all that counts, all cuts
+ * Nine equal layers, four to a weight buffer: greedily 4, 4 and 1. Where computation is all that counts, all cuts
  * take as long, and 3, 3 and 3 are even. Where copies are, the last shard, which comes in once and not
  * twice, is as large as it can be, and the rest even: 4 behind 2 and 3, or 3 and 2.
  */
@@ -359,7 +359,7 @@ static void equal_layers_even_shards(void **state)
         struct job_cut cut = {.shards = shards, .on_cpu = on_cpu, .persistent = persistent, .kept = kept,
                               .ready_s = ready_s};
         struct error err = {0};
-        uint64_t forward = forward_ns[i], region;
+        uint64_t forward = forward_ns[i], weight_buffer;
         bool fits, even = i == 0;
         test_hardware(&of.hardware, 1, 128 << 20, 1e9);
         test_profile_jobs(&of.jobs, 2, LAYERS, 5, equal, &forward);
@@ -367,8 +367,8 @@ static void equal_layers_even_shards(void **state)
         of.cutter = cutter_make(&of.hardware, &of.jobs, of.footprints, &of.options, true);
         const struct footprint *four = footprint_of(of.footprints, 0, 0, 4);
         assert_non_null(four);
-        of.candidate = (struct candidate){.region_count = 2,
-                                          .region_bytes = padded(four->state_bytes),
+        of.candidate = (struct candidate){.weight_buffer_count = 2,
+                                          .weight_buffer_bytes = padded(four->state_bytes),
                                           .activations = ACTIVATIONS_KEEP};
         const struct cutter *cutter = &of.cutter;
         const struct candidate *c = &of.candidate;
@@ -376,15 +376,15 @@ static void equal_layers_even_shards(void **state)
         assert_true(fits);
         assert_int_equal(bits_of(&cut), 1 << 3 | 1 << 7 | 1 << 8);
         assert_int_equal(partition_cut_balanced(cutter, c, 0, &of.room, &cut, &err), STATUS_OK);
-        assert_int_equal(partition_region_used(cutter, c, 0, &cut, &region, &err), STATUS_OK);
+        assert_int_equal(partition_weight_buffer_used(cutter, c, 0, &cut, &weight_buffer, &err), STATUS_OK);
         assert_int_equal(cut.count, 3);
         if (even) {
             assert_int_equal(bits_of(&cut), 1 << 2 | 1 << 5 | 1 << 8);
-            assert_int_equal(region, padded(footprint_of(of.footprints, 0, 0, 3)->state_bytes));
+            assert_int_equal(weight_buffer, padded(footprint_of(of.footprints, 0, 0, 3)->state_bytes));
         } else {
             assert_int_equal(cut.shards[2].layer_count, 4);
             assert_in_range(cut.shards[0].layer_count, 2, 3);
-            assert_int_equal(region, c->region_bytes);
+            assert_int_equal(weight_buffer, c->weight_buffer_bytes);
         }
         job_case_release(&of);
     }

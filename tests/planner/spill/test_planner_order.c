@@ -97,7 +97,7 @@ static void bound_holds_for_any_order(void **state)
         struct planner_options options = {
             .activations = (uint32_t)random_below(key, 9, ACTIVATIONS_COUNT + 1),
             .optimizer = (uint32_t)random_below(key, 10, PLACE_COUNT + 1),
-            .regions = (uint32_t)random_below(key, 6, 4),
+            .weight_buffers = (uint32_t)random_below(key, 6, 4),
             .no_persistence = random_below(key, 8, 2),
             .shards = (uint32_t)random_below(key, 7, 5)};
         if (options.activations == ACTIVATIONS_COUNT) options.activations = PLANNER_AUTO;

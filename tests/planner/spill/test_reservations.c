@@ -377,7 +377,7 @@ static void refused(void **state)
         struct job_set jobs;
         struct plan plan = {0};
         struct error err = {0};
-        const struct planner_options options = {.regions = 0};
+        const struct planner_options options = {.weight_buffers = 0};
         test_parallel_machine(&hardware, DEVICES, 1e12, 0);
         test_profile_jobs(&jobs, 2, LAYERS, 5, layer_of, NULL);
         name_devices(&jobs, 1, parallel_as(2, 1), (const uint32_t[]){1, cases[i].device}, 2);
@@ -397,7 +397,7 @@ static void no_memory(void **state)
         struct job_set jobs;
         struct plan plan = {0};
         struct error err = {0};
-        const struct planner_options options = {.regions = 0};
+        const struct planner_options options = {.weight_buffers = 0};
         test_parallel_machine(&hardware, DEVICES, 1e12, 0);
         random_jobs(&jobs, USUAL_WAYS, 12);
         alloc_test_fail_at(n);

@@ -26,7 +26,7 @@ void test_parallel_machine(struct hardware *out, uint32_t devices, double rate, 
 void test_parallel_plan(struct hardware *hardware, struct job_set *jobs, struct plan *out)
 {
     struct error err = {0};
-    const struct planner_options options = {.regions = 0};
+    const struct planner_options options = {.weight_buffers = 0};
     hardware->stack = STACK_FRAMEWORKS;
     if (planner_plan(hardware, jobs, &options, out, &err)) fail_msg("%s", err.text);
 }
@@ -136,7 +136,7 @@ void test_parallel_or_spilled(uint64_t key, bool parallel, struct plan *plan)
     struct hardware hardware;
     struct job_set jobs;
     struct error err = {0};
-    const struct planner_options options = {.regions = 0};
+    const struct planner_options options = {.weight_buffers = 0};
     struct test_random_layers layers = {.key = key, .copy_weight = 1};
     *plan = (struct plan){0};
     if (parallel) {

@@ -112,7 +112,7 @@ static bool make_streamed(uint64_t key, struct plan *out)
         .activations = draw(key, 43, 0, 1) ? PLANNER_AUTO : draw(key, 44, 0, ACTIVATIONS_COUNT - 1),
         .mixed = draw(key, 45, 0, 1),
         .optimizer = !cpu || draw(key, 46, 0, 1) ? PLANNER_AUTO : draw(key, 47, 0, PLACE_COUNT - 1),
-        .regions = draw(key, 48, 0, 3),
+        .weight_buffers = draw(key, 48, 0, 3),
         .no_persistence = draw(key, 49, 0, 1),
         .storage = draw(key, 50, 0, 1) || !hardware_has_storage(&hardware) ? STORAGE_AUTO : STORAGE_ALL,
         .cuts = draw(key, 51, 0, 1) ? CUTS_BALANCED : CUTS_GREEDY,
@@ -151,7 +151,7 @@ static bool make_swapped(uint64_t key, struct plan *out)
 static bool plan_parallel(uint64_t key, struct job_set *jobs, struct plan *out)
 {
     struct hardware hardware;
-    const struct planner_options options = {.regions = 0};
+    const struct planner_options options = {.weight_buffers = 0};
     test_parallel_machine(&hardware, (uint32_t)parallel_devices(&jobs->jobs[0].parallel),
                           1e9 * draw(key, 1, 1, 50), 1e-6 * draw(key, 2, 0, 9));
     hardware.host_bandwidth.value = 4e10;
