@@ -25,7 +25,7 @@ enum status cli_history_path(char path[CLI_PATH_BYTES], bool *some, struct error
     return STATUS_OK;
 }
 
-/* "gpt2-xl, llama-7b x 3": each network once, in the order of the jobs. */
+/* Prints "gpt2-xl, llama-7b x 3": each network once, in the order of the jobs. */
 static void print_networks(FILE *out, const struct job_set *jobs)
 {
     for (uint32_t j = 0; j < jobs->count; j++) {
@@ -43,7 +43,7 @@ static void print_networks(FILE *out, const struct job_set *jobs)
     }
 }
 
-/* What is printed there, to be freed; NULL when memory ends. */
+/* A text that is printed to memory. The caller frees it; NULL when memory ends. */
 struct text {
     char *bytes;
     size_t length;

@@ -85,7 +85,7 @@ static enum status check_or_create(struct database *database, const char *create
     return STATUS_OK;
 }
 
-/* What it is at all is asked before it is written to; whether it is still empty, under the lock. */
+/* The kind is checked before any write; whether the file is still empty, under the lock. */
 enum status database_claim(struct database *database, const char *create_sql, struct error *err)
 {
     int64_t tables = 0;

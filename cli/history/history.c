@@ -1,4 +1,4 @@
-/* See history.h. The table, statements and records are made from one list of columns. */
+/* See history.h. One list of columns defines the table, the statements and the records. */
 #include "cli/history/history.h"
 
 #include <assert.h>
@@ -19,14 +19,14 @@ static const struct database_kind kind_of_file = {.name = "history", .title = "t
                                                   .oldest = 1};
 
 struct history {
-    struct database database; /* its path: our own copy, behind the struct */
+    struct database database; /* its path: our own copy, stored after the struct */
 };
 
 /* --- columns --------------------------------------------------------------------------------- */
 
 enum kind { TEXT, INTEGER, REAL };
 
-/* "id" is SQLite's own key, and comes first. */
+/* The columns; "id" is SQLite's key, and comes first. */
 static const struct column {
     const char *name;
     enum kind kind;
@@ -55,13 +55,13 @@ static const struct column {
 #undef COLUMN
 };
 
-/* What every value of a kind is; %1$s is its column. Figures have the range of the header. */
+/* Constraint of each kind of value; %1$s is its column. Figures have the range of the header. */
 static const char *const rules[] = {
     [TEXT] = "%1$s TEXT CHECK(%1$s IS NULL OR typeof(%1$s)='text')",
     [INTEGER] = "%1$s INTEGER NOT NULL CHECK(typeof(%1$s)='integer' AND %1$s>=0)",
     [REAL] = "%1$s REAL CHECK(%1$s IS NULL OR (typeof(%1$s)='real' AND %1$s>=1e-15 AND %1$s<=1e18))"};
 
-/* What is said of whole records. */
+/* Constraints of whole records. */
 static const char more_rules[] = "CHECK(made_at IS NOT NULL AND made_at GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T"
                                  "[0-9][0-9]:[0-9][0-9]:[0-9][0-9]Z'),"
                                  "CHECK(verb IS NOT NULL AND verb IN ('plan','simulate','run')),CHECK(complete IN (0,1))";
@@ -101,7 +101,7 @@ static const char *create_sql(char sql[SQL_BYTES])
     return sql;
 }
 
-/* The old table takes a name of its own; what keeps the rules moves to the new one. */
+/* Renames the old table and makes a new one with constraints; rows that keep them move to it. */
 static enum status move_records(struct history *history, struct error *err)
 {
     const struct database *database = &history->database;
@@ -117,7 +117,7 @@ static enum status move_records(struct history *history, struct error *err)
     return database_execute(database, "PRAGMA user_version=2;COMMIT", err);
 }
 
-/* Of two processes that begin at once, the first does it. */
+/* Brings the file to version 2; of two processes that begin at once, the first does it. */
 static enum status migrate(struct history *history, struct error *err)
 {
     int64_t version = 0;
@@ -162,7 +162,7 @@ const char *history_time(int64_t seconds, char text[HISTORY_TIME_BYTES])
     return text;
 }
 
-/* False of NaN, too. */
+/* Returns false also for NaN. */
 static bool in_range(double value)
 {
     return value >= HISTORY_REAL_MIN && value <= HISTORY_REAL_MAX;
@@ -198,7 +198,7 @@ enum status history_add(struct history *history, const struct history_record *re
     return status;
 }
 
-/* --- checking what is read ------------------------------------------------------------------- */
+/* --- checking rows ----------------------------------------------------------------------------- */
 
 static bool is_time(const char *text)
 {
@@ -214,7 +214,7 @@ static bool is_verb(const char *text)
     return strcmp(text, "plan") == 0 || strcmp(text, "simulate") == 0 || strcmp(text, "run") == 0;
 }
 
-/* What is expected of the text in a column, NULL when it is right; `text` may be NULL. */
+/* Returns the expected text of a column, or NULL if `text` (may be NULL) is right. */
 static const char *text_mistake(const struct column *column, const char *text)
 {
     if (column->offset == offsetof(struct history_record, made_at))
@@ -224,7 +224,7 @@ static const char *text_mistake(const struct column *column, const char *text)
     return NULL;
 }
 
-/* The value in a column into the record. NULL: it is right; else what is expected there. */
+/* Reads the value of a column into the record. Returns NULL if it is right, else the expected value. */
 static const char *take_number(sqlite3_stmt *statement, int c, struct history_record *record)
 {
     const struct column *column = &columns[c];
@@ -255,7 +255,7 @@ static enum status take_text(sqlite3_stmt *statement, int c, struct history_reco
     return arena_string(arena, text, (const char **)(void *)((char *)record + column->offset), err);
 }
 
-/* The statement's row; `record` is zeroed. */
+/* Reads the statement's row; `record` is zeroed before. */
 static enum status take_row(sqlite3_stmt *statement, struct history_record *record, struct arena *arena, struct error *err)
 {
     for (size_t c = 0; c < ARRAY_COUNT(columns); c++) {
@@ -272,7 +272,7 @@ static enum status take_row(sqlite3_stmt *statement, struct history_record *reco
     return STATUS_OK;
 }
 
-/* Leaves out a row that is wrong. */
+/* Counts a wrong row, which is left out. */
 static void leave_out(struct history_wrong *wrong, const struct error *why)
 {
     const size_t used = strlen(wrong->text), length = strlen(why->text);

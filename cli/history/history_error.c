@@ -50,7 +50,7 @@ static int compare_absolute(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts the runs. */
+/* Computes the statistics of a group. Sorts the runs. */
 static struct history_error sum_up(struct run *runs, size_t count, const char *group)
 {
     struct history_error sum = {.group = group, .runs = count};

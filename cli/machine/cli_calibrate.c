@@ -1,5 +1,5 @@
-/* See cli_calibrate.h. A run's plan is one job with one minibatch. Planning and simulating it take 0.2 ms on a node, some 5 ms on 64
- * nodes and half a second on hundreds: means of the runs of plots/papers/data. */
+/* See cli_calibrate.h. A run's plan is one job with one minibatch. Planning and simulating it takes 0.2 ms on one node,
+ * about 5 ms on 64 nodes and half a second on hundreds: means over the runs of plots/papers/data. */
 #include "cli/machine/cli_calibrate.h"
 
 #include <assert.h>
@@ -55,7 +55,7 @@ const enum dimension calibration_figure_dimensions[FIT_FIGURES] = {
     [FIT_NIC_LATENCY] = DIMENSION_SECONDS,
 };
 
-/* Of a type, or NULL: it is a link's. */
+/* Returns a figure of a device type; NULL: it is a figure of a link. */
 static struct figure *type_figure(struct device_type *type, uint32_t which)
 {
     switch (which) {
@@ -139,7 +139,7 @@ enum status calibration_job(const struct measured_run *run, struct job_set *out,
     return status;
 }
 
-/* Whatever the formula of its memory says, it was there. */
+/* Gives the machine enough memory: the measured run fitted, whatever the formula says. */
 static void lend_memory(struct hardware *hardware)
 {
     static const uint64_t enough = UINT64_C(1) << 50;
@@ -158,7 +158,7 @@ enum status calibration_machine(const char *name, uint32_t devices, struct hardw
         TRY(hardware_find(several, out, err));
     }
     lend_memory(out);
-    out->stack = STACK_FRAMEWORKS; /* what was measured ran on one */
+    out->stack = STACK_FRAMEWORKS; /* the measured software */
     return STATUS_OK;
 }
 

@@ -1,10 +1,9 @@
 /*
- * In the order of a repair: the executor, GPUs and their driver, what copies need (links, locked memory, NUMA,
- * peers), memory and disk, then what is only convenient. A machine without GPUs is a healthy one: its cores are
- * devices too.
+ * The order is that of repairs: the executor, GPUs and their driver, requirements of copies (links, locked memory,
+ * NUMA, peers), memory and disk, then optional parts. A machine without GPUs is healthy: its cores are devices too.
  *
- *     executor    spillway-exec --version     its back ends; `devices` what each of them finds
- *     GPUs        /sys/bus/pci/devices        vendor 10de, class 03: also those that no driver sees
+ *     executor    spillway-exec --version     its back ends; `devices` lists the devices of each
+ *     GPUs        /sys/bus/pci/devices        vendor 10de, class 03: also those without a driver
  *     driver      /proc/driver/nvidia/version
  *     details     nvidia-smi                  compute capability; peers
  */
@@ -33,17 +32,17 @@ const char *const cli_health_names[CLI_HEALTH_COUNT] = {"ok", "warn", "fail"};
 
 enum { GPUS_MAX = 64, TEXT_BYTES = 1 << 16, PATH_BYTES = 4096 };
 
-/* Kernels are compiled for these and newer (exec/cuda/find_cuda.cmake). */
+/* Least compute capability for which kernels are compiled (exec/cuda/find_cuda.cmake). */
 static const double least_capability = 7.5;
 
 /* --- findings -------------------------------------------------------------------------------- */
 
-/* The newest one, to which repair() belongs. */
+/* Adds a finding; repair() then sets how to repair it. */
 static struct cli_finding *find(struct cli_doctor *doctor, const char *name, enum cli_health health, const char *format, ...)
     PRINTF_LIKE(4, 5);
 static struct cli_finding *find(struct cli_doctor *doctor, const char *name, enum cli_health health, const char *format, ...)
 {
-    static struct cli_finding beyond; /* more GPUs than anybody has */
+    static struct cli_finding beyond; /* for findings beyond the array, with very many GPUs */
     struct cli_finding *finding = doctor->count < CLI_FINDINGS_MAX ? &doctor->findings[doctor->count++] : &beyond;
     va_list arguments;
     finding->name = name;
@@ -64,9 +63,9 @@ static void repair(struct cli_finding *finding, const char *format, ...)
     va_end(arguments);
 }
 
-/* --- looking --------------------------------------------------------------------------------- */
+/* --- reading --------------------------------------------------------------------------------- */
 
-/* A small file below the root, without the line end behind it; false: it cannot be read. */
+/* Reads a small file below the root, without its line end. Returns false if it cannot be read. */
 static bool read_text(const struct cli_doctor *doctor, const char *path, char *out, size_t size)
 {
     char whole[PATH_BYTES];
@@ -80,7 +79,7 @@ static bool read_text(const struct cli_doctor *doctor, const char *path, char *o
     return length > 0;
 }
 
-/* What a program writes to standard output; false: it cannot be started, or fails. */
+/* Reads a program's standard output. Returns false if it cannot be started, or fails. */
 static bool read_program(const char *const argv[], char *out, size_t size)
 {
     int pipe_ends[2];
@@ -119,12 +118,12 @@ static bool on_path(const char *name)
     return false;
 }
 
-/* --- GPUs as the bus has them ------------------------------------------------------------------ */
+/* --- GPUs on the PCI bus ------------------------------------------------------------------------ */
 
 struct gpu {
     char address[32];
-    int node;                 /* NUMA; -1: not told */
-    unsigned width, width_max; /* lanes; 0: not told */
+    int node;                 /* NUMA node; -1: unknown */
+    unsigned width, width_max; /* lanes; 0: unknown */
 };
 
 struct gpus {
@@ -132,7 +131,7 @@ struct gpus {
     uint32_t count;
 };
 
-/* A file of the device; `fallback` when it says nothing. */
+/* Reads a number from a file of the device; `fallback` if there is none. */
 static long pci_number(const struct cli_doctor *doctor, const char *address, const char *file, int base, long fallback)
 {
     char path[PATH_BYTES], text[64], *end;
@@ -170,9 +169,9 @@ static void list_gpus(const struct cli_doctor *doctor, struct gpus *out)
     qsort(out->all, out->count, sizeof out->all[0], by_address);
 }
 
-/* --- the executor and what it finds -------------------------------------------------------------- */
+/* --- the executor and its GPUs -------------------------------------------------------------------- */
 
-/* Is the executor built with CUDA? */
+/* Checks the executor. Returns true if it is built with CUDA. */
 static bool look_executor(struct cli_doctor *doctor, char path[CLI_PATH_BYTES])
 {
     char text[256];
@@ -314,7 +313,7 @@ static void look_nodes(struct cli_doctor *doctor, const struct gpus *gpus)
         find(doctor, "numa", CLI_HEALTH_OK, nodes > 1 ? "%" PRIu32 " nodes" : "one node", nodes);
 }
 
-/* Rows of `nvidia-smi topo -p2p r`: GPU0  X  OK  NS ... */
+/* Reads rows of `nvidia-smi topo -p2p r`: GPU0  X  OK  NS ... */
 static void look_peers(struct cli_doctor *doctor, uint32_t gpu_count)
 {
     const char *const argv[] = {"nvidia-smi", "topo", "-p2p", "r", NULL};
@@ -347,7 +346,7 @@ static void look_peers(struct cli_doctor *doctor, uint32_t gpu_count)
 
 /* --- memory and disk --------------------------------------------------------------------------- */
 
-/* Of /proc/meminfo, in bytes; 0: not told. */
+/* Returns a value of /proc/meminfo in bytes; 0: not there. */
 static double memory_line(const char *text, const char *key)
 {
     const char *line = strstr(text, key);
@@ -383,7 +382,7 @@ static double now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Bytes per second into a file that is on the disk before the clock stops; 0 with errno. */
+/* Writes a file, which must be on the disk before the clock stops. Returns bytes per second; 0 with errno. */
 static double write_rate(const char *folder)
 {
     enum { PIECE_BYTES = 1 << 20, PIECES = 64 };
@@ -438,7 +437,7 @@ static void look_storage(struct cli_doctor *doctor)
     if (rate < slow_bytes_per_s) repair(finding, "states that do not fit host memory want an NVMe disk of the machine's own");
 }
 
-/* --- what is convenient -------------------------------------------------------------------------- */
+/* --- optional parts ------------------------------------------------------------------------------ */
 
 static void look_profile(struct cli_doctor *doctor)
 {
@@ -472,7 +471,7 @@ static void look_history(struct cli_doctor *doctor)
         find(doctor, "history", CLI_HEALTH_OK, "none is kept (SPILLWAY_HISTORY is empty, or there is no HOME)");
         return;
     }
-    /* the file, or the nearest folder above it that is there: it is made when it is needed */
+    /* the file, or the nearest existing folder above it, in which it would be made */
     char there[CLI_PATH_BYTES];
     snprintf(there, sizeof there, "%s", path);
     while (access(there, F_OK) != 0) {

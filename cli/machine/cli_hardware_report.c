@@ -1,9 +1,8 @@
 /*
- * Every figure of a machine with where it is from, then its links.
+ * Every figure of a machine with its source, then its links.
  *
- * Nothing is left out: a figure without its source is worth nothing to somebody who has to
- * decide whether to trust a prediction. Figures are gathered into one list of (what, figure,
- * dimension) rows, which the text prints as a table and --json as objects.
+ * No figure is left out: users need the source of every figure to judge a prediction. Figures are collected in one list
+ * of (what, figure, dimension) rows, which the text prints as a table and --json as objects.
  */
 #include "cli/machine/cli_hardware_report.h"
 
@@ -52,7 +51,7 @@ static void figure_cells(struct cli_table *table, const char *owner, const struc
     char value[QUANTITY_TEXT_BYTES];
     cli_table_cell(table, "%s", owner);
     cli_table_cell(table, "%s", row->what);
-    if (!figure->source) { /* only a figure of zero has none */
+    if (!figure->source) { /* only a figure of zero has no source */
         cli_table_cell(table, "none");
         for (int i = 0; i < 4; i++) cli_table_cell(table, "%s", "");
         return;
@@ -88,7 +87,7 @@ static void interference_rows(const struct interference *interference, struct fi
                                   DIMENSION_BYTES_PER_S};
 }
 
-/* Of a machine with more links a row stands for all of a kind. */
+/* With more links than this, a row stands for all links of a kind. */
 enum { LINKS_SHOWN = 128 };
 
 static bool same_figure(const struct figure *a, const struct figure *b)
@@ -97,7 +96,7 @@ static bool same_figure(const struct figure *a, const struct figure *b)
            strcmp(a->source, b->source) == 0;
 }
 
-/* "nic-0" and "nic-1": one kind, one figure for both? */
+/* Returns true for links such as "nic-0" and "nic-1": one kind with one figure. */
 static bool same_link(const struct hardware_link *a, const struct hardware_link *b)
 {
     size_t kind = strcspn(a->name, "0123456789");
@@ -143,7 +142,7 @@ static enum status print_figures(struct cli *cli, const struct hardware *hardwar
     return cli_table_end(&table, cli->out, err);
 }
 
-/* What was measured: how many points of which kernels, with how many threads. */
+/* Prints how many points of which kernels were measured, with how many threads. */
 static void print_measured(FILE *out, const struct hardware *hardware)
 {
     for (uint32_t t = 0; t < hardware->type_count; t++) {
@@ -162,10 +161,10 @@ static void print_measured(FILE *out, const struct hardware *hardware)
     }
 }
 
-/* Lines of a machine with more devices are cut off: --json has all. */
+/* Only this number of devices is printed; --json has all. */
 enum { DEVICES_SHOWN = 64 };
 
-/* host --(link, rate)-- ... -- device */
+/* Prints host --(link, rate)-- ... -- device. */
 static void print_links(FILE *out, const struct hardware *hardware)
 {
     for (uint32_t d = 0; d < hardware->device_count; d++) {
@@ -247,7 +246,7 @@ enum status cli_hardware_json(struct cli *cli, const char *report, const struct 
     }
     json_out_array_end(json);
     if (route) cli_route_json(json, hardware, *route);
-    /* The whole description, in the form of hardware files. */
+    /* the whole description, in the format of hardware files */
     hardware_write(hardware, json, "hardware");
     return cli_report_end(cli, json, err);
 }

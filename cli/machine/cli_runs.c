@@ -15,7 +15,7 @@ enum { FILE_BYTES_MAX = 64 << 20, FIELDS_MAX = 32, FIELD_BYTES = 64, NO_COLUMN =
 
 static const struct column {
     const char *name;
-    uint32_t absent, most; /* the value where there is no such column; 0 and not optional: it must be there */
+    uint32_t absent, most; /* absent: value if the column is missing; 0 and not optional: the column is required */
     bool optional;
 } columns[RUN_COLUMNS] = {
     [RUN_DEVICES] = {"# GPUs", 0, 1 << 20, false},
@@ -87,7 +87,7 @@ struct place {
 };
 
 struct field {
-    char text[FIELD_BYTES]; /* without blanks around it */
+    char text[FIELD_BYTES]; /* without spaces around it */
     uint32_t column;        /* where it begins, from 1 */
 };
 
@@ -157,7 +157,7 @@ static enum status read_layout(struct place at, const struct field *fields, uint
     return STATUS_OK;
 }
 
-/* --- the others -------------------------------------------------------------------------------- */
+/* --- the other lines ---------------------------------------------------------------------------- */
 
 static enum status take_value(struct place at, const struct field *field, enum run_column column, uint32_t *out,
                               struct error *err)
@@ -179,7 +179,7 @@ static enum status take_time(struct place at, const struct field *field, double 
     return *out > 0 ? STATUS_OK : fail(at, field, err, time_name, "a number above 0");
 }
 
-/* Do its degrees make its devices, its batches whole numbers of microbatches, and its heads its width? */
+/* Checks that the degrees multiply to the devices, batches to whole microbatches, and heads to the width. */
 static enum status check_run(struct place at, const struct measured_run *run, struct error *err)
 {
     uint64_t devices = (uint64_t)run->of[RUN_TENSOR] * run->of[RUN_DATA] * run->of[RUN_PIPELINE];

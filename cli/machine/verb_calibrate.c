@@ -1,9 +1,9 @@
 /*
- * `calibrate`: fit a machine's figures to measured training runs, and say how far off it is on those it has not seen.
+ * `calibrate`: fits a machine's figures to measured training runs, and reports the error on runs that were held out.
  *
- * Runs that a fit sees decide, the others judge (cli/machine/cli_calibrate_split.h). `--half none` fits nothing: how far off the
- * machine is as it stands. `--folds` fits once for each fold and keeps none of the fits: how far off such a fit is where it
- * has seen nothing.
+ * Fitted runs decide the figures, held-out runs judge them (cli/machine/cli_calibrate_split.h). `--half none` fits
+ * nothing and reports the error of the machine's present figures. `--folds` makes a fit for each fold, keeps none of
+ * them, and reports the error on held-out runs.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -24,7 +24,7 @@ struct request {
 
 /* --- the command line --------------------------------------------------------------------------- */
 
-/* "FIGURE" or "FIGURE=VALUE", blanks or dashes between its words: as it is, or with that value. */
+/* Reads "FIGURE" or "FIGURE=VALUE", with spaces or dashes between words: kept unchanged, or fixed at the value. */
 static enum status keep_figure(const char *text, struct calibration_outcome *outcome, struct calibration_problem *problem,
                                struct error *err)
 {
@@ -46,7 +46,7 @@ static enum status keep_figure(const char *text, struct calibration_outcome *out
     return error_set(err, STATUS_BAD_INPUT, "option '--keep' is '%s' (expected a value above 0)", text);
 }
 
-/* "FILE=WEIGHT", the file by its name without folder and ending. */
+/* Reads "FILE=WEIGHT"; the file is named without folder and ending. */
 static enum status take_weight(const char *text, const struct calibration_outcome *outcome,
                                double weights[CALIBRATION_SETS_MAX], struct error *err)
 {
@@ -65,7 +65,7 @@ static enum status take_weight(const char *text, const struct calibration_outcom
                      text);
 }
 
-/* A column's value that stands nowhere is a slip of the hand, and would hold out nothing. */
+/* Reads a held-out value. A value that no run has is an error, because it would hold out nothing. */
 static enum status take_held(const char *text, struct calibration_outcome *outcome, struct error *err)
 {
     TRY(calibration_held_parse(text, &outcome->split, err));
@@ -94,7 +94,7 @@ static enum status take_options(const struct request *request, struct calibratio
     return STATUS_OK;
 }
 
-/* --- work --------------------------------------------------------------------------------------- */
+/* --- fitting ------------------------------------------------------------------------------------ */
 
 static void add_error(struct calibration_error *to, double error)
 {
@@ -179,7 +179,7 @@ static enum status calibrate(const struct calibration_problem *problem, struct c
     return STATUS_OK;
 }
 
-/* What the fit has said: 0 for what was kept as the machine has it, which stays of the kind that it is. */
+/* Returns the fitted figures; 0 for figures that were kept, which keep their kind in the file. */
 static enum status take_fitted(const struct calibration_problem *problem, const struct calibration_outcome *outcome,
                                double out[FIT_FIGURES], struct error *err)
 {
@@ -217,7 +217,7 @@ static enum status write_machine(const struct calibration_problem *problem, cons
     return status;
 }
 
-/* Reads, works and writes: `outcome` has the machine's name and where to write. */
+/* Reads, fits and writes; `outcome` has the machine's name and the output file. */
 static enum status carry_out(struct cli *cli, const struct request *request, const struct options *options,
                              struct calibration_outcome *outcome, struct error *err)
 {

@@ -1,4 +1,4 @@
-/* `doctor`: is this machine ready, and if not, how is it repaired? See cli_doctor.h. */
+/* `doctor`: checks this machine and says how to repair it. See cli_doctor.h. */
 #include <sys/resource.h>
 
 #include "base/size.h"

@@ -1,5 +1,5 @@
 /*
- * `hardware list`, `show` and `check`: what is known of machines by name, of one, and whether a file makes sense.
+ * `hardware list`, `show` and `check`: the known machines, one machine, and the checks of a hardware file.
  */
 #include "base/size.h"
 #include "cli/common/cli.h"

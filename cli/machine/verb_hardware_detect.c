@@ -1,8 +1,9 @@
 /*
- * `hardware detect`: a hardware file of this machine at once, from what its driver, its kernel and datasheets say.
+ * `hardware detect`: makes a hardware file of this machine without measuring, from its driver, its kernel and
+ * datasheets.
  *
- * The executor looks, as it alone knows the driver; this verb reads the file back, checks it against
- * physical sense and shows every figure with its source, for whoever decides whether to measure.
+ * The executor does the detection, because only it can talk to the driver. This verb reads the file back, checks that
+ * it makes physical sense, and shows every figure with its source, so that users can decide whether to measure.
  */
 #include <string.h>
 #include <unistd.h>

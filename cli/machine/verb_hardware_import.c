@@ -1,4 +1,4 @@
-/* `hardware import`: what another tool measured, laid over a machine that is known otherwise, as a hardware file. */
+/* `hardware import`: adds the measurements of another tool to a machine, and writes a hardware file. */
 #include <string.h>
 
 #include "base/files/file.h"

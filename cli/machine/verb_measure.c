@@ -1,9 +1,9 @@
 /*
- * `measure`: let the executor measure this machine and keep what it found where `plan` looks.
+ * `measure`: lets the executor measure this machine, and stores the profile where `plan` finds it.
  *
- * The executor measures with its own kernels, because a rate is only worth having for the code that
- * will run. It writes the file; this verb reads it back, checks it against physical sense and
- * tells the reader the few figures that decide how fast plans are here.
+ * The executor measures with its own kernels, because rates are useful only for the code that will run. It writes the
+ * file. This verb reads it back, checks that it makes physical sense, and prints the few figures that decide the speed
+ * of plans.
  */
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /*
- * `models list` and `models show`: what a network costs before anybody runs it.
+ * `models list` and `models show`: the costs of a network before it is trained.
  *
- * All figures are the ones that the planner counts with (models/network/network.h, models/job/memory.h), less the
- * padding of tensors. With --dtype they are those of a job of that precision (models/kernel/precision.h); the fp32
- * master of weights of 2 bytes counts as optimizer state.
+ * All figures are those of the planner (models/network/network.h, models/job/memory.h), without the padding of tensors.
+ * With --dtype they are for a job of that precision (models/kernel/precision.h); the fp32 master copy of 2-byte weights
+ * counts as optimizer state.
  *
- * Layers of one shape follow each other in every network here, so the table shows a run of equal
- * layers as one row with its range; --layers and --json show each.
+ * Layers of one shape are consecutive in every known network, so the table shows equal layers as one row with their
+ * range; --layers and --json show each layer.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static const char *const kind_names[] = {
     [LAYER_OPAQUE] = "opaque",
 };
 
-/* What a layer is called: by its kind, or by its name. */
+/* Returns a layer's kind, or its name. */
 static const char *layer_name(const struct network *network, uint64_t layer)
 {
     if (network->graph) return network->graph->names[layer];
@@ -100,7 +100,7 @@ enum status verb_models_list(struct cli *cli, int argc, char **argv, struct erro
 /* --- show: the figures ----------------------------------------------------------------------- */
 
 struct request {
-    const char *name; /* of the network, as given */
+    const char *name; /* of the network, as typed */
     uint64_t microbatch, sequence, decoder_sequence, image; /* 0: as the encoder's; the network's own */
     size_t dtype, optimizer;
     bool each_layer;
@@ -128,7 +128,7 @@ static double pass_flops(const struct network *network, uint64_t layer, enum pas
     return work_flops(items, count);
 }
 
-/* As a job of this precision has them (models/kernel/precision.h). */
+/* Computes the figures for a job of this precision (models/kernel/precision.h). */
 static void layer_figures(const struct network *network, uint64_t layer,
                           const struct request *request, struct layer_figures *out)
 {
@@ -197,7 +197,7 @@ static bool same_shape(const struct network *network, uint64_t a, uint64_t b,
            memcmp(&figures[a], &figures[b], sizeof *figures) == 0;
 }
 
-/* How long the decoder's sequence is, where there is one. */
+/* Returns the text about the decoder's sequence, if there is a decoder. */
 static const char *decoder_text(const struct network *network, const struct request *request, char out[64])
 {
     uint64_t tokens = network_decoder_tokens(network, request->sequence);

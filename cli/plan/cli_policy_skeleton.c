@@ -1,7 +1,6 @@
 /*
- * Three files: the policy, a test that shows it one view made by hand, and a Makefile. They are kept
- * here as text in which @NAME@ and @INCLUDE@ stand for what differs; a test of ours builds and runs
- * them, so they cannot fall behind the header.
+ * Three files: the policy, a test of one hand-made view, and a Makefile. They are stored here as texts in which @NAME@
+ * and @INCLUDE@ are replaced. One of our tests builds and runs them, so they always match the header.
  */
 #include "cli/plan/cli_policy_skeleton.h"
 
@@ -142,7 +141,8 @@ static const char make_text[] =
     ".PHONY: test clean\n";
 
 static const struct {
-    const char *front, *back; /* of the file's name, around the policy's; back NULL: only the front */
+    const char *front, *back; /* parts of the file's name before and after the policy's; back NULL: only the first
+                                 part */
     const char *text;
 } files[] = {{"", ".c", policy_text}, {"test_", ".c", test_text}, {"Makefile", NULL, make_text}};
 static_assert(ARRAY_COUNT(files) == CLI_SKELETON_FILES, "each file has a name");
@@ -172,7 +172,7 @@ const char *cli_skeleton_name(const char *policy, uint32_t index, char name[CLI_
     return name;
 }
 
-/* The text with its words replaced. */
+/* Writes the text with its words replaced. */
 static void fill_in(struct file_out *file, const char *text, const char *name, const char *include, const char *program)
 {
     const struct {
@@ -201,7 +201,7 @@ static enum status write_file(const char *policy, const char *folder, uint32_t i
     struct file_out *file;
     struct error unknown = {0};
     cli_include_folder(include);
-    /* the very program that writes this: in a build tree it is not on PATH */
+    /* names this program by its path, because in a build tree it is not on PATH */
     if (path_from_program("", program, sizeof program, &unknown) != STATUS_OK) snprintf(program, sizeof program, "spillway");
     snprintf(path, sizeof path, "%s/%s", folder, cli_skeleton_name(policy, index, name));
     if (file_out_create(path, &file, err) != STATUS_OK) return err->status;

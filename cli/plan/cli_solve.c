@@ -1,4 +1,4 @@
-/* What the reports of `solve` have in common, whatever the kind of problem. */
+/* The common parts of the reports of `solve`, for all kinds of problems. */
 #include "cli/plan/cli_solve.h"
 
 #include <inttypes.h>

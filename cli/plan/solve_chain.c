@@ -1,7 +1,7 @@
 /*
- * `solve` for a chain that does not fit: planner/chain/chain_certify.h does the work, this file asks and
- * reports, beside what the rules of others come to. Files are written last, so that what cannot be
- * written costs no answer.
+ * `solve` for a chain that does not fit. planner/chain/chain_certify.h does the work; this file calls it and reports
+ * the result next to the results of other planners' rules. Files are written last, so that a failed write loses no
+ * answer.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "planner/chain/chain_formulation.h"
 #include "planner/chain/chain_io.h"
 
-enum { ROWS_MAX = 128 }; /* of a table: more are for a program, which reads the schedule */
+enum { ROWS_MAX = 128 }; /* rows of a table; programs read longer schedules from the file */
 
 struct answer {
     const struct cli_solve_request *request;
@@ -36,7 +36,7 @@ static struct cli_solved solved_of(const struct answer *a, char proof[CERTIFICAT
                                .proof = chain_certificate_text(c, proof)};
 }
 
-/* Layers that are treated alike one behind the other share a row. */
+/* Prints consecutive layers with equal treatment as one row. */
 static enum status print_layers(const struct answer *a, FILE *out, struct error *err)
 {
     const struct chain_schedule *s = &a->schedule;

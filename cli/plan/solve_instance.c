@@ -1,9 +1,10 @@
 /*
- * `solve` for a shard-scheduling instance: planner/solve/certify/certify.h does the work, this file asks and reports.
+ * `solve` for a shard-scheduling instance. planner/solve/certify/certify.h does the work; this file calls it and
+ * reports.
  *
- * The integer program that is written as a file asks for schedules of at most the value that was
- * found: it has a solution, its optimum is the instance's, and its windows are as tight as they can be.
- * Files are written last, so that what cannot be written costs no answer.
+ * The integer program that is written to a file asks for schedules with at most the value that was found: it has a
+ * solution, its optimum is the instance's, and its windows are as tight as possible. Files are written last, so that a
+ * failed write loses no answer.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,21 +18,21 @@
 #include "planner/solve/instance/instance_io.h"
 #include "planner/solve/instance/timetable_io.h"
 
-enum { ROWS_MAX = 32 }; /* of a table: more are for a program, which reads the timetable */
+enum { ROWS_MAX = 32 }; /* rows of a table; programs read longer timetables from the file */
 
 struct answer {
     const struct cli_solve_request *request;
     const struct instance *in;
     struct timetable timetable;
     struct certificate certificate;
-    int64_t *ends; /* (job_count), copies out included */
+    int64_t *ends; /* (job_count), with copies out */
 };
 
 /* --- figures --------------------------------------------------------------------------------- */
 
 struct device_figures {
     uint32_t tasks;
-    int64_t computes, end; /* ticks; of the last task, its copy out included */
+    int64_t computes, end; /* ticks; end of the last task, with its copy out */
 };
 
 static struct device_figures device_figures(const struct answer *a, uint32_t device)
@@ -202,7 +203,8 @@ static enum status write_files(const struct answer *a, struct error *err)
 
 /* --- the problem ----------------------------------------------------------------------------- */
 
-/* Where the time decides anyway, two cores search. A number of iterations is asked for to have the same again. */
+/* Returns the number of search streams: two if time limits the search; one for a number of iterations, whose result
+ * must be repeatable. */
 static uint32_t stream_count(const struct cli_solve_request *request)
 {
     return request->iterations == 0 && sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1;

@@ -1,10 +1,10 @@
 /*
- * `solve` for SPASE: planner/saturn/spase/spase_certify.h does the work, this file asks and reports. Beside the schedule
- * stands what other planners would do, the simplest of which gives one job at a time all devices of a node.
+ * `solve` for SPASE. planner/saturn/spase/spase_certify.h does the work; this file calls it and reports the schedule
+ * next to those of other planners, the simplest of which gives all devices of a node to one job at a time.
  *
- * The integer program that is written as a file is the flow formulation for schedules of at most the
- * value that was found: it has a solution, and its optimum is the instance's. Files are written last, so
- * that what cannot be written costs no answer.
+ * The integer program that is written to a file is the flow formulation for schedules with at most the value that was
+ * found: it has a solution, and its optimum is the instance's. Files are written last, so that a failed write loses no
+ * answer.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #include "planner/saturn/spase/spase_io.h"
 #include "planner/saturn/spase/spase_schedule_io.h"
 
-enum { ROWS_MAX = 64 }; /* of a table: more are for a program, which reads the schedule */
+enum { ROWS_MAX = 64 }; /* rows of a table; programs read longer schedules from the file */
 
 struct answer {
     const struct cli_solve_request *request;
@@ -27,11 +27,11 @@ struct answer {
     struct spase_schedule schedule;
     struct spase_certificate certificate;
     int64_t baselines[SPASE_BASELINE_COUNT]; /* their makespans */
-    struct spase_course course; /* planned again at intervals, if that was asked for */
-    int64_t optimus_dynamic;    /* makespan of Optimus's rule, planned again likewise */
+    struct spase_course course; /* with replanning at intervals, if requested */
+    int64_t optimus_dynamic;    /* makespan of Optimus's rule with replanning */
 };
 
-/* Of the search at each interval. */
+/* Iterations of the search at each interval. */
 enum { REPLAN_ITERATIONS = 20000 };
 
 static double busy(const struct answer *a)
@@ -155,12 +155,12 @@ static enum status write_files(const struct answer *a, struct error *err)
         return err->status;
     if (!a->request->lp && !a->request->mps) return STATUS_OK;
     if (spase_formulation_create(a->in, SPASE_FLOW, c->bound, c->value, &f, err) ||
-        cli_solve_write_milp(a->request, spase_formulation_milp(f), err)) {} /* told in err */
+        cli_solve_write_milp(a->request, spase_formulation_milp(f), err)) {} /* the error is in err */
     spase_formulation_destroy(f);
     return err->status;
 }
 
-/* --- introspection --------------------------------------------------------------------------- */
+/* --- replanning at intervals ------------------------------------------------------------------- */
 
 static enum status run_course(const struct answer *a, const struct spase_step *steps, bool optimus,
                               struct spase_course *out, struct error *err)
@@ -177,7 +177,7 @@ static enum status run_course(const struct answer *a, const struct spase_step *s
     return spase_course_check(a->in, out, options.restart_ticks, err);
 }
 
-/* The schedule begun with, and planned again; beside it Optimus's. */
+/* Replans the initial schedule at intervals, and Optimus's for comparison. */
 static enum status introspect(struct answer *a, struct spase_step *steps, struct error *err)
 {
     struct spase_course optimus = {0};

@@ -1,8 +1,8 @@
 /*
- * `jobs new`: a jobs file to begin with, for the networks that are named.
+ * `jobs new`: makes a first jobs file for the named networks.
  *
- * The file says in "_comment" keys, which every reader of ours skips, what its other keys mean and which ones are
- * worth adding. It is parsed before it is written, so whatever is printed or written can be planned.
+ * Keys "_comment", which every reader skips, explain the other keys and suggest further ones. The file is parsed before
+ * it is written, so every file that `jobs new` writes can be planned.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -33,7 +33,7 @@ struct request {
 /* A job of the file. */
 struct new_job {
     char name[JOB_NAME_MAX + 1];
-    const char *network; /* as the file has it */
+    const char *network; /* as written in the file */
     uint64_t sequence;   /* 0: the key is left out */
 };
 
@@ -51,7 +51,7 @@ static const char about_data[] = "'weights_out': '{name}.safetensors' keeps the 
 
 /* --- the jobs ---------------------------------------------------------------------------------- */
 
-/* A path as seen from the folder of the jobs file, spelled so that it is taken for a path. */
+/* Returns a path relative to the folder of the jobs file, in a form that is recognised as a path. */
 static enum status place(const char *path, const char *folder, struct arena *arena, const char **out, struct error *err)
 {
     char relative[PATH_RELATIVE_BYTES], spelled[PATH_RELATIVE_BYTES + 2];
@@ -62,7 +62,7 @@ static enum status place(const char *path, const char *folder, struct arena *are
     return arena_string(arena, spelled, out, err);
 }
 
-/* "gpt-small" of "nets/gpt-small/config.json", "Qwen3-8B" of "Qwen/Qwen3-8B". */
+/* Returns "gpt-small" for "nets/gpt-small/config.json", "Qwen3-8B" for "Qwen/Qwen3-8B". */
 static void name_job(const char *network, char name[JOB_NAME_MAX + 1])
 {
     size_t length = strlen(network);
@@ -81,7 +81,7 @@ static void name_job(const char *network, char name[JOB_NAME_MAX + 1])
     if (count == 0) strcpy(name, "job");
 }
 
-/* Two jobs of one network are told apart by a number. */
+/* Adds a number to the names of jobs with the same network. */
 static void number_job(struct new_job *jobs, size_t index)
 {
     char base[JOB_NAME_MAX + 1];
@@ -90,7 +90,7 @@ static void number_job(struct new_job *jobs, size_t index)
     for (size_t i = 0; i < index; i++) {
         if (strcmp(jobs[i].name, jobs[index].name) != 0) continue;
         snprintf(jobs[index].name, sizeof jobs[index].name, "%.*s-%zu", JOB_NAME_MAX - 8, base, ++number);
-        i = (size_t)-1; /* the new name may be taken, too */
+        i = (size_t)-1; /* the new name may be taken too */
     }
 }
 
@@ -151,7 +151,7 @@ static void write_jobs(const struct request *request, const struct new_job *jobs
     json_out_object_end(json);
 }
 
-/* Reads the text back. Places in it are left out of messages: the file does not exist yet. */
+/* Parses the text. Messages have no places in it, because the file does not exist yet. */
 static enum status check_text(const char *text, size_t length, const char *folder, struct error *err)
 {
     static const char name[] = "the new jobs file";

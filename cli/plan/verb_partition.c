@@ -1,4 +1,4 @@
-/* `partition`: which layers make up a stage of a pipeline, and how many workers replicate it. */
+/* `partition`: divides layers into the stages of a pipeline, and finds how many workers replicate each stage. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct request {
     size_t method;
     double memory_bytes;
     uint64_t microbatches;
-    double scale; /* of the samples of a network that is written */
+    double scale; /* factor on samples of the written network */
 };
 
 struct answer {
@@ -63,7 +63,7 @@ static enum status parse_levels(const char *text, struct stage_request *out, str
 
 /* --- report ---------------------------------------------------------------------------------- */
 
-/* Of layers [first, first + count): computation, weights. */
+/* Adds computation and weights of layers [first, first + count). */
 static struct stage_layer sum_of(const struct stage_chain *chain, const struct stage *stage)
 {
     struct stage_layer sum = {0};
@@ -146,7 +146,7 @@ static enum status report_json(struct cli *cli, const struct answer *a, struct e
     return cli_report_end(cli, json, err);
 }
 
-/* --- what is divided ------------------------------------------------------------------------- */
+/* --- input -------------------------------------------------------------------------------------- */
 
 static bool is_jobs(const char *path)
 {

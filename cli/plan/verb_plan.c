@@ -1,9 +1,9 @@
 /*
- * `plan`: from a jobs file and a machine to a plan, its simulated makespan and how far that is from
- * a proven bound.
+ * `plan`: makes a plan from a jobs file and a machine, with its simulated makespan and its distance from a proven lower
+ * bound.
  *
- * Of several plans (`--policy all`, `--policy optimal`) the best is kept and is what -o writes. A policy
- * that cannot place the jobs is a row of the answer; only when none can is the answer no.
+ * Of several plans (`--policy all`, `--policy optimal`) the best is kept and written by -o. A policy that cannot place
+ * the jobs is a row of the answer; only if all policies fail, the answer is no.
  */
 #include <float.h>
 #include <stdlib.h>
@@ -45,11 +45,11 @@ struct request {
     struct cli_source source;
     const char *policy; /* NULL: the planner's own choice */
     const char *output; /* NULL: the plan is not kept */
-    const char *instance; /* NULL: not wanted */
+    const char *instance; /* NULL: not asked for */
     const char *timetable; /* NULL: the policy decides */
     size_t activations; /* index into activations_choices */
     size_t rule;        /* index into cli_swap_rules, or CLI_SWAP_RULE_NONE */
-    struct swap_options swap; /* as asked for */
+    struct swap_options swap; /* from the options */
     size_t optimizer;   /* index into optimizer_choices */
     size_t cuts;        /* index into cuts_choices: enum planner_cuts */
     size_t dispatch;    /* index into cli_dispatches */
@@ -59,12 +59,12 @@ struct request {
     bool no_persistence;
     uint64_t weight_buffers, shards, seed, iterations;
     double time_limit_s;
-    double interval_s, threshold_s, restart_s; /* of policy saturn and its like; below 0: not given */
+    double interval_s, threshold_s, restart_s; /* for policy saturn and its rivals; below 0: not given */
     int argc;
     char **argv;
 };
 
-/* --- what is asked for ----------------------------------------------------------------------- */
+/* --- options ----------------------------------------------------------------------------------- */
 
 static bool swaps(const struct request *request) { return request->activations == ACTIVATIONS_SWAP; }
 
@@ -106,7 +106,7 @@ static enum status open_and_close(void *context, struct error *err)
     return err->status;
 }
 
-/* Before anything is read; what is to be loaded is looked at when it is. */
+/* Checks a policy's name before anything is read; a file is checked when it is loaded. */
 static enum status check_policy(const char *policy, struct error *err)
 {
     const char *others[SATURN_RULES + 2] = {NULL};
@@ -121,7 +121,7 @@ static enum status check_policy(const char *policy, struct error *err)
     return cli_try_apart(policy, open_and_close, &policy, err);
 }
 
-/* The planner's own cut for streaming, whatever the policy. */
+/* Writes the instance for the planner's own streaming cut, whatever the policy. */
 static enum status write_instance(const struct request *request, struct error *err)
 {
     struct instance instance = {0};
@@ -137,18 +137,19 @@ static enum status write_instance(const struct request *request, struct error *e
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-/* Warns about data of plans that the executor here is not asked about: the data must be where they run. */
+/* Warns if the data of a plan for another machine is not here: it must be where the plan runs. */
 static void warn_missing_data(struct cli *cli, const struct plan *plan)
 {
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const struct job *job = &plan->jobs.jobs[j];
         if (!job->data || access(job->data, R_OK) == 0) continue;
         cli_warn(cli, "the data of job '%s' cannot be read: '%s'", job->name, job->data);
-        return; /* jobs that share a file are common, and one name is enough to look */
+        return; /* jobs often share a file, and one name is enough */
     }
 }
 
-/* What says how states are streamed says nothing about jobs whose states stay on their devices. */
+/* Returns the name of an option that only streaming uses: it does not apply to jobs whose states stay on their
+ * devices. */
 static const char *streaming_option(const struct request *request)
 {
     const struct {
@@ -217,7 +218,7 @@ static enum status draw_bars(const void *context, const char *path, struct error
     return plot_throughput(bars->policies, bars->count, bars->lower_bound_s, path, &(struct plot_options){0}, err);
 }
 
-/* The pictures of --report: policies beside each other, and the chosen plan once more, with its operations. */
+/* Draws the pictures of --report: the policies, and the chosen plan, simulated again with its operations. */
 static void draw(struct cli *cli, const struct cli_candidate *candidate, const struct cli_field *field)
 {
     struct bars bars = {.lower_bound_s = candidate->plan.lower_bound_s};
@@ -286,7 +287,7 @@ static enum status report(struct cli *cli, const struct request *request,
     return cli->json ? cli_plan_json(cli, &content, err) : cli_plan_text(cli, &content, err);
 }
 
-/* All ways of running the jobs; without a policy those that take about a second. */
+/* Plans all ways to run the jobs; without a policy, the ways that take about a second. */
 static enum status plan_ways(struct cli *cli, const struct request *request, struct error *err)
 {
     struct cli_field *field = alloc_zeroed(1, sizeof *field);

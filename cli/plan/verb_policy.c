@@ -1,10 +1,10 @@
 /*
- * `policy new`: the files that a policy of one's own begins with. `policy test`: does it keep the rules?
+ * `policy new`: makes the first files of a user's policy. `policy test`: checks that a policy keeps the rules.
  *
- * A test tries random cases, each planned and live, the latter with durations that differ from what
- * the policy sees; each twice, to see whether it decides alike. The policy runs in child processes, so
- * that one that crashes or loops is a result. The first case that breaks a rule is written to a file,
- * which `policy test POLICY CASE` repeats: instance, seed and noise are the same then.
+ * A test tries random cases. Each case is planned, and then run live with durations that differ from those that the
+ * policy sees; each twice, to check that decisions are repeatable. The policy runs in child processes, so that a crash
+ * or a loop is a result. The first case that breaks a rule is written to a file, which `policy test POLICY CASE`
+ * repeats with equal instance, seed and noise.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -65,14 +65,14 @@ enum status verb_policy_new(struct cli *cli, int argc, char **argv, struct error
 
 struct request {
     const char *policy, *case_path; /* case_path NULL: random cases */
-    const char *keep;               /* where case files go; NULL: here */
+    const char *keep;               /* folder for case files; NULL: the current one */
     uint64_t cases, seed;
     double limit_s, memory_bytes;   /* or CLI_NOT_GIVEN */
 };
 
-struct broken { /* a rule */
-    uint32_t cases;             /* that broke it */
-    char file[CLI_PATH_BYTES];  /* the first of them */
+struct broken { /* a broken rule */
+    uint32_t cases;             /* cases that broke it */
+    char file[CLI_PATH_BYTES];  /* file of the first one */
     bool live;
     char text[POLICY_TRIAL_TEXT_BYTES];
 };
@@ -80,7 +80,7 @@ struct broken { /* a rule */
 struct outcome {
     char name[POLICY_NAME_MAX + 1];
     uint32_t tried;
-    bool stopped;               /* it does not terminate: more cases would take too long */
+    bool stopped;               /* the policy does not terminate, so further cases would take too long */
     uint64_t decisions;
     double seconds;
     struct broken rules[POLICY_RULE_COUNT];
@@ -88,7 +88,7 @@ struct outcome {
 
 static const struct contain_limits default_limits = {.seconds = 2, .memory_bytes = UINT64_C(1) << 30};
 
-/* KEEP/mine-case-17.json for policies/mine.so */
+/* Writes KEEP/mine-case-17.json for policies/mine.so. */
 static enum status keep_case(const struct request *request, const struct instance *in, uint32_t number,
                              char path[CLI_PATH_BYTES], struct error *err)
 {
@@ -116,7 +116,7 @@ static enum status note(const struct request *request, const struct instance *in
     return keep_case(request, in, number, broken->file, err);
 }
 
-/* Planned and live; the second only if the first was right. */
+/* Tries a case planned, and live if the first was right. */
 static enum status try_case(const struct request *request, const struct instance *in, uint32_t number,
                             struct outcome *outcome, struct error *err)
 {

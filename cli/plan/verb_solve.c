@@ -1,4 +1,4 @@
-/* `solve`: read the file, see by its version key which problem it states, hand it over. */
+/* `solve`: reads the file, finds the kind of problem by its version key, and calls its function. */
 #include <string.h>
 
 #include "base/size.h"
@@ -9,7 +9,7 @@
 static const struct {
     const char *key; /* the file's version key */
     cli_solve solve;
-    bool replans; /* takes --interval */
+    bool replans; /* the kind accepts --interval */
 } kinds[] = {
     {"spillway_instance", solve_instance, false},
     {"spillway_chain", solve_chain, false},

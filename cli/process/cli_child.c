@@ -1,13 +1,12 @@
 /*
- * Signals. The child takes the first SIGINT as "finish what you began" and the second as "end now",
- * so it must get each one once. A Ctrl-C goes to every process of the terminal's foreground group,
- * `kill` to one process, and `timeout` to both; hence the child has a group of its own, hears
- * nothing directly, and this process hands on what it gets, two within a fifth of a second as one.
- * Ctrl-Z stops both. If the parent dies without a chance to say so, the kernel tells the child
- * (PR_SET_PDEATHSIG), which then stops as for Ctrl-C.
+ * Signals. The child takes the first SIGINT as "finish the current step" and the second as "end now", so each must
+ * reach it once. Ctrl-C goes to every process of the terminal's foreground group, `kill` to one process, and `timeout`
+ * to both. Therefore the child has its own process group and gets no signals directly. This process forwards its
+ * signals, and merges two within a fifth of a second. Ctrl-Z stops both processes. If the parent dies without
+ * forwarding a signal, the kernel signals the child (PR_SET_PDEATHSIG), which then stops as after Ctrl-C.
  *
- * The child prints its errors and its progress on standard error. Writing to the terminal from
- * another group is allowed, and it reads nothing.
+ * The child prints its errors and its progress on standard error. Writing to the terminal from another group is
+ * allowed, and the child reads no input.
  */
 #include "cli/process/cli_child.h"
 
@@ -25,14 +24,14 @@
 
 static const char program[] = "spillway-exec";
 
-/* --- finding it ------------------------------------------------------------------------------ */
+/* --- finding the executor -------------------------------------------------------------------- */
 
 static bool is_program(const char *path)
 {
     return access(path, X_OK) == 0;
 }
 
-/* The folder of this program and `name`. */
+/* Makes the path of `name` in this program's folder. */
 static bool beside_us(const char *name, char path[CLI_PATH_BYTES])
 {
     struct error unknown = {0};
@@ -68,7 +67,7 @@ enum status cli_child_find(char path[CLI_PATH_BYTES], struct error *err)
                      "with the environment variable SPILLWAY_EXEC)", program);
 }
 
-/* --- running it ------------------------------------------------------------------------------ */
+/* --- running the executor -------------------------------------------------------------------- */
 
 static const double same_signal_s = 0.2;
 
@@ -88,7 +87,7 @@ static void on_stop(int number)
     errno = saved;
 }
 
-/* Ctrl-Z: the child first, then this process; it goes on from here when it is continued. */
+/* Handles Ctrl-Z: stops the child, then this process, which continues here later. */
 static void on_pause(int number)
 {
     (void)number;
@@ -132,7 +131,7 @@ enum status cli_child_run(const char *const argv[], struct cli_child_end *end, s
     const int reason = launch_program(&how, &pid);
     if (reason == 0) {
         child = pid;
-        if (stop_asked) kill(pid, SIGINT); /* it came before there was a child to tell */
+        if (stop_asked) kill(pid, SIGINT); /* the signal came before the child existed */
     }
     enum status status = reason == 0 ? launch_wait(pid, &ended, err) : launch_fail(argv[0], reason, err);
     child = 0;

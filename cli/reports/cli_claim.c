@@ -1,11 +1,11 @@
-/* See cli_claim.h. Three numbers are told apart: when the timetable ends, what its file says about that, and what was
- * proven without the file. */
+/* See cli_claim.h. The report has three numbers: the end of the timetable, the bound in its file, and the bound that
+ * was proven without the file. */
 #include "cli/reports/cli_claim.h"
 
 #include "base/text/quantity.h"
 #include "planner/solve/bounds/instance_bound.h"
 
-/* To what was proven. */
+/* Returns the gap to the proven bound. */
 static double gap_of(const struct order_claim *claim)
 {
     return (double)claim->value / (double)claim->ours.bound - 1;

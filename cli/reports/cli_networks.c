@@ -1,6 +1,6 @@
 /*
- * A cluster has hundreds of networks that are alike, one in each node, and one around them: they are told
- * apart by how many devices they have and by the rates on the way to the first of them.
+ * A cluster has hundreds of equal networks, one in each node, and one around them. They are distinguished by their
+ * number of devices and by the rates of the links to their first device.
  */
 #include "cli/reports/cli_networks.h"
 
@@ -16,10 +16,10 @@
 /* --- networks ------------------------------------------------------------------------------- */
 
 struct network {
-    const struct hardware_network *first; /* as its first device has it; NULL: nobody is in it */
+    const struct hardware_network *first; /* as its first device sees it; NULL: it has no devices */
     uint32_t first_device, last_device, devices;
-    uint32_t alike;      /* networks that this row stands for; 0: another one does for it */
-    uint32_t last_alike; /* group */
+    uint32_t alike;      /* number of networks that this row stands for; 0: another row stands for it */
+    uint32_t last_alike; /* last of these networks */
 };
 
 void cli_networks_print_path(FILE *out, const struct hardware *hardware, const uint32_t *path, uint32_t count)
@@ -59,7 +59,7 @@ static bool alike(const struct hardware *hardware, const struct network *a, cons
     return true;
 }
 
-/* Runs of networks that are alike, the first of each with their number. */
+/* Merges consecutive equal networks into a row with their number. */
 static void merge_networks(const struct hardware *hardware, struct network *of)
 {
     struct network *row = NULL;
@@ -132,7 +132,7 @@ enum status cli_route_parse(const char *text, const struct hardware *hardware, s
     return STATUS_OK;
 }
 
-/* The links of a copy, those out of the first device in front: straight, or else over the host's memory. */
+/* Returns the links of a copy, from the first device on: direct, or through the host's memory. */
 static struct p2p_route links_of(const struct hardware *hardware, struct cli_route route)
 {
     if (hardware_reaches(hardware, route.from, route.to)) return hardware_p2p_route(hardware, route.from, route.to);

@@ -1,10 +1,10 @@
 /*
- * The order of a report follows the questions of its reader: does everything fit and how (jobs,
- * places), how long will it take and how good is that (makespan, bound, gap, proof), what next.
+ * The report answers a reader's questions in this order: does everything fit, and how (jobs, places); how long will it
+ * take, and how good is that (makespan, bound, gap, proof); what is the next command.
  *
- * The gap compares the simulated makespan with the lower bound, which holds for every plan of these
- * jobs on this machine, or for those that run them in the same way, as it says. Only a plan whose simulated time is the
- * bound of all plans may be called optimal (cli_proven.h).
+ * The gap compares the simulated makespan with the lower bound. The report says whether the bound holds for every plan
+ * of these jobs on this machine, or only for plans that run them in the same way. A plan is called optimal only if its
+ * simulated time equals the bound of all plans (cli_proven.h).
  */
 #include "cli/reports/cli_plan_report.h"
 
@@ -29,7 +29,7 @@
 #include "planner/plan_memory.h"
 #include "planner/policy/policies.h"
 
-/* Below this a gap is rounding. */
+/* A smaller gap is rounding. */
 static const double gap_nothing = 1e-9;
 
 /* --- figures of a job ------------------------------------------------------------------------ */
@@ -57,7 +57,7 @@ static uint64_t job_state_bytes(const struct plan *plan, uint32_t job)
     return job_state(described, 0, described->network.layer_count).bytes;
 }
 
-/* "13", or "13, 4 stay" when that many are persistent. */
+/* Adds "13", or "13, 4 stay" if 4 of them are persistent. */
 static void shards_cell(struct cli_table *table, const struct plan *plan, uint32_t job)
 {
     uint32_t shards = job_shards(plan, job), stay = cli_persistent_shards(plan, job);
@@ -66,7 +66,7 @@ static void shards_cell(struct cli_table *table, const struct plan *plan, uint32
     else cli_table_cell(table, "%" PRIu32 ", %" PRIu32 " stay", shards, stay);
 }
 
-/* "adamw", "adamw on cpu" or "adamw, 3 of 13 on cpu". */
+/* Adds "adamw", "adamw on cpu" or "adamw, 3 of 13 on cpu". */
 static void optimizer_cell(struct cli_table *table, const struct plan *plan, uint32_t job)
 {
     const char *name = optimizer_names[plan->jobs.jobs[job].optimizer.kind];
@@ -92,7 +92,7 @@ static bool plan_stores(const struct plan *plan)
     return any;
 }
 
-/* "115 MiB" or "115 MiB, 80 MiB stored" */
+/* Adds "115 MiB", or "115 MiB, 80 MiB stored". */
 static void state_cell(struct cli_table *table, const struct plan *plan, uint32_t job)
 {
     char text[QUANTITY_TEXT_BYTES], stored[QUANTITY_TEXT_BYTES];
@@ -105,7 +105,7 @@ static void state_cell(struct cli_table *table, const struct plan *plan, uint32_
 
 /* --- text ------------------------------------------------------------------------------------ */
 
-/* Does the job's loss hold only the inputs of layers, and so recompute? */
+/* Returns true if the job's loss layer keeps only the inputs of layers, and so recomputes. */
 static bool loss_from_inputs(const struct plan *plan, uint32_t job)
 {
     return plan->shards[plan->job_first_shard[job + 1] - 1].inputs_only;
@@ -141,7 +141,7 @@ static enum status print_jobs(struct cli *cli, const struct plan *plan, struct e
     return STATUS_OK;
 }
 
-/* Runs that are computed again. */
+/* Counts runs that are recomputed. */
 static uint32_t chosen_again(const struct parallel *p)
 {
     uint32_t count = 0;
@@ -149,7 +149,7 @@ static uint32_t chosen_again(const struct parallel *p)
     return count;
 }
 
-/* Parallel jobs. */
+/* Prints parallel jobs. */
 static enum status print_parallel_jobs(struct cli *cli, const struct plan *plan, struct error *err)
 {
     struct cli_table table;
@@ -180,7 +180,7 @@ static enum status print_parallel_jobs(struct cli *cli, const struct plan *plan,
     return STATUS_OK;
 }
 
-/* What other programs' words for a minibatch come to. */
+/* Prints a minibatch in the words of other programs. */
 static void print_batches(FILE *out, const struct plan *plan)
 {
     char text[JOB_BATCH_TEXT_BYTES];
@@ -254,7 +254,7 @@ static void memory_rows(struct cli_table *table, const char *name, const struct 
     }
 }
 
-/* What the arenas of devices are for; devices that are alike share their rows. */
+/* Prints the contents of device memory; equal devices share their rows. */
 static enum status print_memory(struct cli *cli, const struct plan *plan, struct error *err)
 {
     struct cli_table table;
@@ -294,7 +294,7 @@ static void print_speed(FILE *out, enum cli_unit unit, double tokens_per_s, doub
     fprintf(out, "; compute %.1f %% busy\n", 100 * compute_share);
 }
 
-/* How much a better order of the same units could bring, by the planner's clock. */
+/* Prints how much a better order of the same units could gain, by the planner's clock. */
 static void print_order(FILE *out, const struct plan *plan)
 {
     char bound[QUANTITY_TEXT_BYTES], tried[QUANTITY_TEXT_BYTES];
@@ -309,7 +309,7 @@ static void print_order(FILE *out, const struct plan *plan)
     fprintf(out, ", gap %.2f %%\n", 100 * gap);
 }
 
-/* Of such jobs the planner's clock is a lower bound (planner/parallel/parallel_job.c). */
+/* Returns true for jobs for which the planner's clock is a lower bound (planner/parallel/parallel_job.c). */
 static bool plan_offloads(const struct plan *plan)
 {
     bool any = false;
@@ -317,7 +317,7 @@ static bool plan_offloads(const struct plan *plan)
     return any;
 }
 
-/* Proven, and no other way of the report was simulated to end earlier. */
+/* Sets *optimal if the plan is proven optimal, and no other way in the report was simulated to end earlier. */
 static enum status is_optimal(const struct cli_plan_report *report, bool *optimal, struct error *err)
 {
     double makespan_s = report->prediction->result.makespan_s;
@@ -327,10 +327,10 @@ static enum status is_optimal(const struct cli_plan_report *report, bool *optima
     return STATUS_OK;
 }
 
-/* Says what makes the two makespans differ. */
+/* Prints the cause of the difference between the two makespans. */
 static void print_contention(FILE *out, double simulated_s, double estimated_s)
 {
-    static const double least = 1e-3; /* of the makespan: less does not show in its digits */
+    static const double least = 1e-3; /* relative to the makespan: a smaller difference is invisible in its digits */
     char text[QUANTITY_TEXT_BYTES];
     if (simulated_s <= estimated_s * (1 + least)) return;
     fprintf(out, "contention   %s of it: copies that share links, and cores that compute and copy\n",
@@ -369,7 +369,7 @@ static enum status print_times(FILE *out, const struct cli_plan_report *report, 
     return STATUS_OK;
 }
 
-/* The command line that was given, with the policy chosen and the plan kept. */
+/* Suggests the given command line with the chosen policy and an output file. */
 static void print_next(struct cli *cli, const struct cli_plan_report *report)
 {
     enum { WORDS_MAX = 64 };
@@ -470,7 +470,7 @@ static void place_json(struct json_out *json, const char *name, uint64_t used, u
     json_out_object_end(json);
 }
 
-/* What a device's arena is for. */
+/* Writes the contents of a device's memory. */
 static enum status memory_json(struct json_out *json, const struct plan *plan, uint32_t device,
                                struct error *err)
 {
@@ -487,7 +487,7 @@ static enum status memory_json(struct json_out *json, const struct plan *plan, u
     return STATUS_OK;
 }
 
-/* "host" and "storage", of several nodes with their number behind. */
+/* Writes "host" and "storage"; with several nodes, each with its number. */
 static enum status hosts_json(struct json_out *json, const struct plan *plan, struct error *err)
 {
     uint32_t hosts = hardware_host_count(&plan->hardware);

@@ -21,7 +21,7 @@ double cli_gap_over(double makespan_s, double lower_bound_s)
     return lower_bound_s > 0 && makespan_s > lower_bound_s ? makespan_s / lower_bound_s - 1 : 0;
 }
 
-/* Does it matter that ways cannot be run? On machines that plans are run on, it does. */
+/* Returns true if plans must be runnable: on machines that can run plans. */
 static bool must_run(const struct cli_plan_report *report)
 {
     return cli_runs_here(&report->plan->hardware);
@@ -29,7 +29,7 @@ static bool must_run(const struct cli_plan_report *report)
 
 /* --- text ------------------------------------------------------------------------------------ */
 
-/* "best", "16 % slower", "cannot be run" */
+/* Adds "best", "16 % slower" or "cannot be run". */
 static void note_cell(struct cli_table *table, const struct cli_plan_report *report, size_t i)
 {
     const struct cli_policy_outcome *outcome = &report->outcomes[i], *best = &report->outcomes[report->best];
@@ -53,7 +53,7 @@ static void outcome_cells(struct cli_table *table, const struct cli_plan_report 
     note_cell(table, report, i);
 }
 
-/* Each reason once, with all ways that it is the reason of. */
+/* Prints each reason once, with all its ways. */
 static void print_reasons(FILE *out, const struct cli_plan_report *report)
 {
     bool begun = false;
@@ -72,7 +72,7 @@ static void print_reasons(FILE *out, const struct cli_plan_report *report)
     }
 }
 
-/* The fastest that `run` can carry out; outcome_count: none. */
+/* Returns the fastest outcome that `run` can carry out; outcome_count: none. */
 static size_t fastest_to_run(const struct cli_plan_report *report)
 {
     size_t i = 0;
@@ -81,7 +81,7 @@ static size_t fastest_to_run(const struct cli_plan_report *report)
     return i;
 }
 
-/* Faster ways that cannot be run, or what can be where the best cannot. */
+/* Prints the choice: faster ways that cannot be run, or the fastest runnable way if the best is not runnable. */
 static void print_choice(FILE *out, const struct cli_plan_report *report)
 {
     const struct cli_policy_outcome *best = &report->outcomes[report->best];

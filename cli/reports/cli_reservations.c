@@ -36,7 +36,7 @@ const char *cli_runs_as(const struct plan *plan, uint32_t job, char text[CLI_RUN
     return text;
 }
 
-/* "0 to 3" or "0, 2, 5" */
+/* Returns "0 to 3" or "0, 2, 5". */
 static const char *devices_text(const struct plan *plan, uint32_t reservation, char text[DEVICES_TEXT_BYTES])
 {
     uint32_t count = plan->reservations[reservation].device_count, run = 1;

@@ -1,7 +1,7 @@
 /*
- * The ranks of jobs, as a table and as JSON.
+ * The ranking of jobs as a table and as JSON.
  *
- * Columns that no job fills are left out: a set without evaluations shows the losses of training alone.
+ * Columns that no job fills are left out: a set without evaluations shows only training losses.
  */
 #include "cli/reports/cli_results.h"
 
@@ -34,7 +34,7 @@ enum status cli_take_evaluation(struct json_object *object, struct cli_evaluatio
 
 /* --- ranks ----------------------------------------------------------------------------------- */
 
-/* Loss and place of a job; compared by qsort(), which knows no context. */
+/* Loss and index of a job, for qsort(), which has no context. */
 struct ranked {
     double loss;
     bool known;
@@ -56,7 +56,7 @@ static bool all_evaluated(const struct cli_result *results, uint32_t count)
     return count > 0;
 }
 
-/* The jobs in order of rank; the caller frees them. NULL: no memory. */
+/* Returns the jobs in order of rank; the caller frees them. NULL: memory ended. */
 static struct ranked *rank(const struct cli_result *results, uint32_t count)
 {
     struct ranked *ranked = alloc_zeroed(count + 1u, sizeof *ranked);

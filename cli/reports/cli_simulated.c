@@ -1,4 +1,4 @@
-/* `simulate` prints these of a plan, and of an instance that is dispatched live. */
+/* Reports of `simulate`, for plans and for instances that are dispatched live. */
 #include "cli/reports/cli_simulated.h"
 
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static enum status print_streams(FILE *out, const struct cli_simulated *s, struc
     return STATUS_OK;
 }
 
-/* Storage is shown as one more link, of each node. */
+/* Returns the number of links, with one for each node's storage. */
 static uint32_t link_count(const struct hardware *hardware)
 {
     return hardware->link_count + hardware_storage_count(hardware);

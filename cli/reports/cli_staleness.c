@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 struct behind {
-    uint32_t least, most; /* updates, over the runs of a job's layers */
+    uint32_t least, most; /* updates, over the model chunks of a job */
 };
 
 static struct behind behind_of(const struct job *job)
@@ -24,7 +24,7 @@ static bool alike(struct behind a, struct behind b)
     return a.least == b.least && a.most == b.most;
 }
 
-/* Was an earlier job behind like that, and how many are from this one on? */
+/* Returns true if an earlier job has the same staleness; *count: jobs with this staleness from here on. */
 static bool was_told(const struct job_set *jobs, uint32_t job, uint32_t *count)
 {
     const struct behind behind = behind_of(&jobs->jobs[job]);

@@ -17,7 +17,7 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* ../share/spillway/plots/papers as seen from this program's folder. */
+/* Makes the path ../share/spillway/plots/papers from this program's folder. */
 static bool installed_folder(char folder[CLI_PATH_BYTES])
 {
     struct error unknown = {0};
@@ -40,7 +40,7 @@ enum status cli_papers_folder(const char *given, char folder[CLI_PATH_BYTES], st
     return STATUS_OK;
 }
 
-/* NAME of NAME.json; false for other files. */
+/* Takes NAME from NAME.json. Returns false for other files. */
 static bool is_figure(const char *file, char name[NAME_MAX + 1])
 {
     size_t length = strlen(file);
@@ -95,7 +95,7 @@ enum status cli_papers_ids(const char *given, void (*take)(void *context, const 
     return err->status;
 }
 
-/* Takes the figure up. `name` NULL: any id will do. */
+/* Adds a figure. `name` NULL: any id is accepted. */
 static enum status read_one(struct cli_papers *papers, const char *path, const char *name, bool real, struct error *err)
 {
     struct figure *figure;
@@ -150,7 +150,7 @@ enum status cli_papers_open_one(const char *given, const char *id, struct cli_pa
     return open_one(given, id, false, papers, err);
 }
 
-/* "'hydra-fig9a' has no real set-up (those that have one: ...)"; what cannot be read is left out. */
+/* Makes the message "'hydra-fig9a' has no real set-up (figures with one: ...)"; unreadable files are left out. */
 static enum status refuse_simulated(const char *given, struct error *err)
 {
     struct cli_papers all = {0};

@@ -1,4 +1,4 @@
-/* See cli_repro_report.h. Tables here are of points, one a line: they fit a terminal whatever a figure has. */
+/* See cli_repro_report.h. Tables have one point per line, so that they fit a terminal for any figure. */
 #include "cli/repro/cli_repro_report.h"
 
 #include <inttypes.h>
@@ -124,7 +124,7 @@ enum status repro_report_show(struct cli *cli, const struct figure *figure, stru
     return STATUS_OK;
 }
 
-/* --- after it -------------------------------------------------------------------------------------- */
+/* --- after a run ----------------------------------------------------------------------------------- */
 
 static void value_json(struct json_out *json, const char *key, const struct value *value)
 {

@@ -14,7 +14,7 @@
 #include "cli/repro/cli_repro_report.h"
 #include "cli/repro/figure_report.h"
 
-/* `folder` leaves room for each of our names: who calls has checked it. */
+/* `folder` leaves room for each of our names, which callers have checked. */
 static const char *path_in(const char *folder, const char *name, char path[CLI_PATH_BYTES])
 {
     int length = snprintf(path, CLI_PATH_BYTES, "%s/%s", folder, name);
@@ -50,7 +50,7 @@ static enum status write_report(const struct figure_result *result, const char *
     return err->status;
 }
 
-/* Of a file's bytes: enough to see that one has changed. */
+/* Hashes a file's bytes, to detect changes. */
 static enum status hash_file(const char *path, char text[17], struct error *err)
 {
     char *bytes;
@@ -115,7 +115,8 @@ enum status repro_declare_folder(const char *folder, bool runs, bool force, stru
             return err->status;
     }
     if (!runs || force || access(path_in(folder, "runs", path), F_OK) != 0) return STATUS_OK;
-    if (access(path_in(folder, "manifest.json", path), F_OK) == 0) return STATUS_OK; /* it is of a figure, as was just seen */
+    if (access(path_in(folder, "manifest.json", path), F_OK) == 0) return STATUS_OK; /* it is a figure's folder, as was
+                                                                                        just checked */
     return error_set(err, STATUS_BAD_INPUT, "%s would write into '%s/runs', which is not of a figure (expected another name, or "
                      "--force)", what, folder);
 }
@@ -145,7 +146,7 @@ static void add_summary(struct document *document, const struct figure_result *r
     document_table_end(document);
 }
 
-/* Drawn beside nothing: the document keeps the bytes. */
+/* Draws the figure to a temporary file; the document keeps the bytes. */
 static enum status add_figure(struct document *document, const struct figure_result *result, struct error *err)
 {
     char base[CLI_PATH_BYTES - 16], path[CLI_PATH_BYTES];

@@ -1,12 +1,12 @@
 /*
- * Values of expressions. What is missing goes through everything but exists() and the branch of if() that
- * is not taken, so that one run that answered no leaves a gap in a table and not a failure.
+ * Evaluation of expressions. A missing operand makes the result missing, except in exists() and in the branch of if()
+ * that is not taken. So a run that answered no leaves a gap in a table instead of failing.
  *
- * Lists meet lists of the same length element by element and scalars as often as needed:
+ * Lists of equal length are combined element by element, and scalars with every element:
  *
  *     all(hydra >= 0.9 * gpipe)      three lists of rows, one truth
  *
- * A function of a list takes several arguments as one list; lists among these are spread out.
+ * A function of a list takes several arguments as one list; lists among them are flattened.
  */
 #include "cli/repro/expression.h"
 
@@ -28,7 +28,7 @@ typedef struct value (*operation)(struct evaluation *e, const struct expression 
 
 static struct value evaluate(struct evaluation *e, const struct expression *x);
 
-/* --- small parts --------------------------------------------------------------------------------- */
+/* --- helpers ------------------------------------------------------------------------------------- */
 
 static const char *const kind_names[] = {"missing", "a number", "a text", "true or false", "a list",
                                          "an object or array"};
@@ -40,7 +40,7 @@ static struct value fail_kind(struct evaluation *e, const struct expression *x, 
     return value_missing("an error");
 }
 
-/* A number, unless it is none. */
+/* Makes a number, or a missing value if it is not finite. */
 static struct value number_or_missing(double number, const char *why)
 {
     return isfinite(number) ? value_of_number(number) : value_missing(why);
@@ -94,7 +94,7 @@ static struct value member_of(struct evaluation *e, const struct expression *x, 
     return member ? value_of_json(member) : fail_member(e, x, of.json);
 }
 
-/* Lists and arrays of JSON alike; false: `of` is neither, and the error is set. */
+/* Finds the length of a list or a JSON array. Returns false for other values, with the error set. */
 static bool length_of(struct evaluation *e, const struct expression *x, struct value of, size_t *count)
 {
     if (of.kind == VALUE_LIST)
@@ -136,7 +136,7 @@ static bool is_same(struct value a, struct value b)
     return a.kind == VALUE_TEXT && strcmp(a.text, b.text) == 0;
 }
 
-/* x[member = value]: of lists, `member` is a list of the scope's of the same length (a column). */
+/* Evaluates x[member = value]; for lists, `member` is a list of the scope with the same length (a column). */
 static struct value pick_where(struct evaluation *e, const struct expression *x, struct value of)
 {
     struct value wanted = evaluate(e, x->parts[1]), column = {0};
@@ -250,7 +250,7 @@ static struct value evaluate_operator(struct evaluation *e, const struct express
 
 /* --- functions --------------------------------------------------------------------------------- */
 
-/* Count the scalars in a value, or put them at `items`. */
+/* Counts the scalars in a value, or stores them at `items`. */
 static size_t spread(struct evaluation *e, const struct expression *x, struct value value, struct value *items)
 {
     if (value.kind == VALUE_JSON && json_is_array(value.json)) value = all_items(e, x, value);
@@ -263,7 +263,7 @@ static size_t spread(struct evaluation *e, const struct expression *x, struct va
     return count;
 }
 
-/* All arguments as one list. */
+/* Collects all arguments in one list. */
 static struct value gather(struct evaluation *e, const struct expression *x)
 {
     struct value parts[EXPRESSION_PARTS_MAX];
@@ -356,7 +356,7 @@ static struct value evaluate_call(struct evaluation *e, const struct expression 
     }
 }
 
-/* --- all ------------------------------------------------------------------------------------- */
+/* --- evaluation ---------------------------------------------------------------------------------- */
 
 static struct value evaluate_name(struct evaluation *e, const struct expression *x)
 {

@@ -1,10 +1,10 @@
 /*
- * Recursive descent, one function for each strength of binding, from the weakest:
+ * Recursive descent, one function for each level of precedence, from the lowest:
  *
- *     or, and, not, comparison (one, not a chain), sum, product, minus, power (to the right), suffixes
+ *     or, and, not, comparison (one, not a chain), sum, product, minus, power (right to left), suffixes
  *
- * Nodes hold their parts in place, so that a tree is pointers alone; the few expressions of a figure
- * are worth no less room. Depth is bounded, for files come from anywhere.
+ * Nodes have a fixed array of parts, so that a tree needs no further allocation; a figure has few expressions. The
+ * depth is limited, because files may come from anywhere.
  */
 #include <ctype.h>
 #include <string.h>
@@ -42,7 +42,7 @@ struct parser {
     struct error *err;
 };
 
-/* What `parse` functions return on failure is NULL, with the error set. */
+/* `parse` functions return NULL on failure, with the error set. */
 typedef const struct expression *(*parse)(struct parser *p);
 
 static const struct expression *parse_or(struct parser *p);
@@ -148,7 +148,7 @@ static const char *parse_word(struct parser *p)
     return word;
 }
 
-/* --- what binds most ----------------------------------------------------------------------------- */
+/* --- primary expressions ------------------------------------------------------------------------- */
 
 static const struct expression *parse_number(struct parser *p)
 {
@@ -223,7 +223,7 @@ static const struct expression *parse_primary(struct parser *p)
     return node;
 }
 
-/* Behind "[". */
+/* Parses the rest after "[". */
 static const struct expression *parse_index(struct parser *p, const struct expression *of, size_t place)
 {
     const struct expression *node = NULL;
@@ -288,7 +288,7 @@ struct operator {
     enum expression_kind kind;
 };
 
-/* Operands by `below`, joined from the left by any of `operators`, which end with a NULL sign. */
+/* Parses operands by `below`, joined from the left by any of `operators`, which end with a NULL sign. */
 static const struct expression *parse_chain(struct parser *p, parse below, const struct operator *operators)
 {
     const struct expression *node = below(p);

@@ -1,5 +1,5 @@
 /*
- * See figure_change.h. The figure's own JSON is changed in place: nobody else has it, and places of later messages
+ * See figure_change.h. The figure's own JSON is changed in place: it has no other users, and places in later messages
  * stay those of the file.
  */
 #include "cli/repro/figure_change.h"
@@ -18,8 +18,8 @@ struct change {
     const struct figure_verbs *verbs;
     char name[NAME_BYTES]; /* as typed */
     const char *value;
-    char *path; /* of the file that the value names: runs have folders of their own; NULL: it names none */
-    uint32_t count;        /* of places that were changed */
+    char *path; /* absolute path if the value names a file, because runs have other folders; else NULL */
+    uint32_t count;        /* number of changed places */
     struct error *err;
 };
 
@@ -54,7 +54,7 @@ static enum status change_jobs(struct change *change, const char *key)
         json_array_foreach(jobs, index, job) {
             json_t *repeated = json_object_get(job, "$item");
             if (repeated) job = repeated;
-            if (!json_is_object(job)) continue; /* the reader of the file complains */
+            if (!json_is_object(job)) continue; /* the reader of the jobs file reports it */
             if (json_change(job, key, change->value, change->name, change->err) != STATUS_OK) return change->err->status;
             change->count++;
         }
@@ -64,7 +64,7 @@ static enum status change_jobs(struct change *change, const char *key)
 
 /* --- options of commands -------------------------------------------------------------------------- */
 
-/* Where the option's word is in the command, from `begin` on; its size: nowhere. */
+/* Finds the option's word in the command, from `begin` on; its size: not found. */
 static size_t find_word(const json_t *command, const char *option, size_t begin)
 {
     size_t i, count = json_array_size(command), length = strlen(option);
@@ -76,7 +76,7 @@ static size_t find_word(const json_t *command, const char *option, size_t begin)
     return i;
 }
 
-/* A template that stands for the text: its braces are plain. */
+/* Makes a template of a plain text by escaping its braces. */
 static json_t *plain_template(const char *text)
 {
     char buffer[4096];
@@ -88,7 +88,7 @@ static json_t *plain_template(const char *text)
     return *text ? NULL : json_stringn(buffer, used);
 }
 
-/* The option's word there, and its value where that is a word of its own. */
+/* Removes the option's word, and its value if that is a separate word. */
 static void remove_option(json_t *command, size_t at, bool flag)
 {
     bool joined = strchr(json_string_value(json_array_get(command, at)), '=') != NULL;
@@ -96,8 +96,8 @@ static void remove_option(json_t *command, size_t at, bool flag)
     json_array_remove(command, at);
 }
 
-/* A command's template with the option set, once, however often it was given; NULL among what is appended is refused by
- * jansson. */
+/* Sets the option once in a command's template, however often it was given. jansson refuses to append NULL, so failed
+ * allocations are reported. */
 static int set_option(json_t *command, const char *option, bool flag, const char *value)
 {
     char word[NAME_BYTES + 2];
@@ -143,7 +143,7 @@ static enum status change_options(struct change *change)
     return STATUS_OK;
 }
 
-/* --- all --------------------------------------------------------------------------------------- */
+/* --- applying a change ------------------------------------------------------------------------ */
 
 static enum status nothing_changed(const struct change *change)
 {
@@ -157,7 +157,7 @@ static enum status nothing_changed(const struct change *change)
                                        " (expected a parameter of its rows, jobs.KEY, or an option of what it runs)", ending));
 }
 
-/* The figure says so wherever it is shown. */
+/* Notes the change, which all reports of the figure show. */
 static enum status remember(const struct change *change, const char *text)
 {
     struct figure_texts *changes = &change->figure->changes;
@@ -166,7 +166,7 @@ static enum status remember(const struct change *change, const char *text)
     return arena_string(&change->figure->arena, text, &changes->items[changes->count++], change->err);
 }
 
-/* Columns have '_' where options have '-'. */
+/* Compares names; columns have '_' where options have '-'. */
 static bool names_column(const char *name, const char *column)
 {
     for (; *name && *column; name++, column++)
@@ -191,7 +191,8 @@ enum status figure_change(struct figure *figure, const char *text, const struct 
         return error_set(err, STATUS_BAD_INPUT, "'%s' is no change (expected NAME=VALUE)", text);
     memcpy(change.name, text, length);
     change.value = text + length + 1;
-    if (strpbrk(change.value, "./")) change.path = realpath(change.value, NULL); /* 2 is a number, whatever files there are */
+    if (strpbrk(change.value, "./")) change.path = realpath(change.value, NULL); /* 2 is a number, even if there is such
+                                                                                    a file */
     (void)!apply(&change);
     free(change.path);
     if (err->status) return err->status;

@@ -1,7 +1,7 @@
 /*
- * One function for each part of the file, in the order in which later parts use earlier ones: columns, rows,
- * files, runs, series, claims. Templates and expressions are checked against the names known by then, so that
- * a file that can be read fails later only for what runs answer.
+ * One function for each part of the file, in the order of their dependencies: columns, rows, files, runs, series,
+ * claims. Templates and expressions are checked against the names known so far, so that a readable file can fail later
+ * only because of the answers of runs.
  */
 #include <ctype.h>
 #include <float.h>
@@ -42,7 +42,7 @@ static bool is_name(const char *text)
     return true;
 }
 
-/* Could an expression say it, and does it mean nothing else yet? */
+/* Checks that a name can be used in expressions and is not used already. */
 static enum status check_name(const struct figure *figure, const char *name, const json_t *container, const char *key,
                               size_t index, struct error *err)
 {
@@ -166,7 +166,7 @@ static enum status read_columns(struct figure *figure, struct json_object *root,
     return STATUS_OK;
 }
 
-/* Of published columns: where the values are from and how they were read. */
+/* Reads source and reading of published columns. */
 static enum status read_published(struct figure *figure, struct json_object *root, struct error *err)
 {
     const json_t *value;
@@ -188,7 +188,7 @@ static enum status read_published(struct figure *figure, struct json_object *roo
     return STATUS_OK;
 }
 
-/* By which columns rows are called: all parameters unless the file says. */
+/* Reads the columns that name rows: all parameters by default. */
 static enum status read_label(struct figure *figure, struct json_object *root, struct error *err)
 {
     const json_t *array;
@@ -208,7 +208,7 @@ static enum status read_label(struct figure *figure, struct json_object *root, s
 static enum status read_row(struct figure *figure, const json_t *rows, size_t row, struct error *err)
 {
     const json_t *array;
-    uint32_t count = figure->column_count - figure->real.read; /* steps are in no row */
+    uint32_t count = figure->column_count - figure->real.read; /* no row has a value for steps */
     if (json_item_array(figure->input, rows, row, count, &array, err) != STATUS_OK) return err->status;
     if (figure->real.read)
         figure->cells[row * figure->column_count + count] = (struct value){.kind = VALUE_NUMBER,
@@ -242,7 +242,7 @@ static enum status read_rows(struct figure *figure, struct json_object *root, st
     return STATUS_OK;
 }
 
-/* The horizontal axis; without one, rows are called by the first column. */
+/* Reads the horizontal axis; without one, the first column names the rows. */
 static enum status read_x(struct figure *figure, struct json_object *root, struct error *err)
 {
     const json_t *value;
@@ -351,7 +351,7 @@ static enum status read_runs(struct figure *figure, struct json_object *root, st
 
 /* --- series and claims ------------------------------------------------------------------------- */
 
-/* The expression under `key`, whose names must be known; the error has the place of the string. */
+/* Reads the expression under `key`, whose names must be known; errors have the place of the string. */
 static enum status read_expression(struct figure *figure, struct json_object *object, const char *key, bool runs,
                                    uint32_t series_count, const struct expression **out, struct error *err)
 {
@@ -367,7 +367,7 @@ static enum status read_expression(struct figure *figure, struct json_object *ob
     return err->status;
 }
 
-/* Measured values are in real set-ups alone. A step on the way, which is shown to nobody, may be without. */
+/* Reads measured values, which only real set-ups have. A hidden intermediate series may lack them. */
 static enum status read_measured(struct figure *figure, struct json_object *object, struct figure_series *series,
                                  struct error *err)
 {
@@ -455,9 +455,9 @@ static enum status read_accuracy(struct figure *figure, struct json_object *root
     return json_object_close(&object, err);
 }
 
-/* --- all ------------------------------------------------------------------------------------- */
+/* --- the whole file ------------------------------------------------------------------------------ */
 
-/* Rows, what is run for them, and what is made of the answers. */
+/* Reads rows, runs, and the expressions over the answers. */
 static enum status read_body(struct figure *figure, struct json_object *body, struct error *err)
 {
     figure->body = body->value;
@@ -486,7 +486,7 @@ static enum status read_real(struct figure *figure, const json_t *value, struct 
     return read_body(figure, &object, err);
 }
 
-/* With `real` the head is the root's and the rest that of its "real", whatever else the root has. */
+/* With `real`, the head comes from the root and everything else from its "real". */
 static enum status read_all(struct figure *figure, bool real, struct error *err)
 {
     struct json_object root;
@@ -499,7 +499,7 @@ static enum status read_all(struct figure *figure, bool real, struct error *err)
     return real ? read_real(figure, value, err) : read_body(figure, &root, err);
 }
 
-/* Takes `input` over, also on failure. */
+/* Reads a figure. Takes `input` over, also on failure. */
 static enum status build(const char *path, struct json_input *input, bool real, struct figure **out, struct error *err)
 {
     struct figure *figure = alloc_zeroed(1, sizeof *figure);

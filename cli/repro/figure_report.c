@@ -41,7 +41,7 @@ static const char *cell_text(const struct value *cell, char text[FIGURE_NUMBER_B
     return cell->kind == VALUE_TEXT ? cell->text : figure_number(cell, text);
 }
 
-/* Is the column a series' published one? It then stands with the series. */
+/* Returns true if the column has the published values of a series, which are shown with the series. */
 static bool is_published(const struct figure *figure, uint32_t column)
 {
     return figure->columns[column].source != NULL;
@@ -61,7 +61,7 @@ static struct plot_figure_value plot_value(const struct value *value)
     return (struct plot_figure_value){value->kind == VALUE_NUMBER, value->number};
 }
 
-/* Lines: the texts by which a row is called, but its x; bars: all that tells it apart. */
+/* Labels a row: for lines, the texts that name it except for x; for bars, everything that distinguishes it. */
 static enum status label_row(const struct figure *figure, uint32_t row, struct arena *arena, const char **out,
                              struct error *err)
 {

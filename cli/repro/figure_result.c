@@ -1,4 +1,4 @@
-/* See figure_result.h. Rows first, in order; claims see all of them as lists. */
+/* See figure_result.h. Rows are evaluated in order; then claims see all rows as lists. */
 #include "cli/repro/figure_result.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@
 struct row_scope {
     struct figure_result *result;
     const struct run_set *set;
-    const uint32_t *indexes; /* of this row */
-    uint32_t row, series_count; /* those that have values by now */
+    const uint32_t *indexes; /* of the current row */
+    uint32_t row, series_count; /* series that have values so far */
 };
 
 static bool find_in_row(const void *context, const char *name, struct value *out)
@@ -48,7 +48,7 @@ static bool find_list(const void *context, const char *name, struct value *out)
 
 /* --- points ------------------------------------------------------------------------------------ */
 
-/* An error about an expression, with its place in front. */
+/* Reports an error in an expression, with its place. */
 static enum status fail_expression(const struct figure *figure, const json_t *object, const char *key,
                                    const char *label, const struct error *inner, struct error *err)
 {
@@ -168,7 +168,7 @@ static void count_points(struct figure_result *result)
             double size = fabs(point->error);
             sum += size;
             result->counted++;
-            /* a share at the very mark is within it, whatever its last bit */
+            /* a share at exactly the limit is within it, despite rounding */
             result->within += size <= figure->accuracy.within * (1 + 1e-12);
             if (result->counted > 1 && size <= fabs(result->worst)) continue;
             result->worst = point->error;
@@ -182,7 +182,7 @@ static void count_points(struct figure_result *result)
                   (marks->worst <= 0 || (fabs(result->worst) <= marks->worst && result->missing == 0));
 }
 
-/* Which of two is the larger: do simulation and measurement say the same? Equals are in no order. */
+/* Counts pairs that simulation and measurement order equally; equal values have no order. */
 static void count_order(struct figure_result *result, uint32_t series)
 {
     for (uint32_t a = 0; a < result->figure->row_count; a++)
@@ -226,7 +226,7 @@ static void write_verdict(struct figure_result *result)
 
 /* --- public -------------------------------------------------------------------------------------- */
 
-/* Texts as they are, numbers behind the names of their columns. */
+/* Returns the row's texts, and numbers after the names of their columns. */
 const char *figure_row_label(const struct figure *figure, uint32_t row, char label[FIGURE_LABEL_BYTES])
 {
     size_t at = 0;

@@ -1,4 +1,4 @@
-/* See figure_runs.h. One row at a time: its files as texts, then its runs, each with the files it needs. */
+/* See figure_runs.h. Handles one row at a time: its files as texts, then its runs with the files that they need. */
 #include "cli/repro/figure_runs.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ struct row_work {
     const struct figure *figure;
     uint32_t row;
     struct expression_scope scope;
-    struct arena arena; /* of this row */
+    struct arena arena; /* memory of the current row */
     struct run_file files[FIGURE_FILES_MAX];
     struct error *err;
 };
@@ -87,7 +87,7 @@ static enum status make_file(struct row_work *work, uint32_t index)
 
 /* --- runs -------------------------------------------------------------------------------------- */
 
-/* Which files `text` names, and what these name in turn. */
+/* Marks the files that `text` names, and the files that these name in turn. */
 static void mark_named(const struct row_work *work, const char *text, bool needed[FIGURE_FILES_MAX])
 {
     for (uint32_t f = 0; f < work->figure->file_count; f++)
@@ -97,7 +97,7 @@ static void mark_named(const struct row_work *work, const char *text, bool neede
         }
 }
 
-/* Arguments that come out empty are left out: an option that only some rows have. */
+/* Expands arguments. Empty arguments are left out, for options that only some rows have. */
 static enum status take_arguments(struct row_work *work, const json_t *array, struct run_command *command,
                                   bool needed[FIGURE_FILES_MAX])
 {
@@ -118,8 +118,8 @@ static enum status take_arguments(struct row_work *work, const json_t *array, st
     return STATUS_OK;
 }
 
-/* Of which figure, with what changed, and which of its runs: whoever reads of an error has to know what was given. Of long
- * changes the end is left out, and never the run, whose folder is named after all this. */
+/* Describes a run for messages: figure, changes, row and run. Long changes are cut; the run's name is always kept,
+ * because its folder is named after this text. */
 static void say_what(const struct row_work *work, const struct figure_run *run, char what[WHAT_BYTES])
 {
     const struct figure_texts *changes = &work->figure->changes;

@@ -1,9 +1,9 @@
 /*
- * Runs go through the pool of base/process/children.h, one command at a time: a run whose command has ended and that has more of
- * them waits for its turn, which comes in front of runs that were not begun.
+ * Runs go through the pool of base/process/children.h, one command at a time. A run with further commands waits for its
+ * turn, which comes before those of new runs.
  *
- * A run's folder is PATH/INDEX below one temporary folder; it is removed as soon as the run has ended: a hundred figures
- * need little room.
+ * A run's folder is PATH/INDEX in one temporary folder. It is removed as soon as the run has ended, so a hundred
+ * figures need little disk space.
  */
 #include "cli/repro/run_set.h"
 
@@ -32,11 +32,11 @@ struct run {
     uint32_t file_count;
     struct run_answer answer;
     json_t *json; /* owned */
-    int refused;  /* the exit code, 2 or 3, of a run that ended itself only; else 0 */
-    /* while it is under way */
-    bool begun, waiting, done; /* waiting: for its next command's turn */
-    uint32_t at;               /* command */
-    double started_s;          /* that command; 0: none runs */
+    int refused;  /* exit code, 2 or 3, of a run that failed by itself; else 0 */
+    /* state while it is active */
+    bool begun, waiting, done; /* waiting: for the turn of its next command */
+    uint32_t at;               /* index of its command */
+    double started_s;          /* start of the running command; 0: none runs */
     const char *folder;        /* in the set's arena */
 };
 
@@ -44,7 +44,7 @@ struct run_set {
     struct arena arena;
     struct run *runs;
     size_t count, capacity;
-    char folder[64]; /* "" before and after */
+    char folder[64]; /* "" before and after execution */
 };
 
 enum status run_set_create(struct run_set **out, struct error *err)
@@ -150,7 +150,7 @@ static void path_in(const struct run_set *set, const struct run *run, const char
     snprintf(path, PATH_BYTES, "%s/%zu%s%s", set->folder, (size_t)(run - set->runs), *name ? "/" : "", name);
 }
 
-/* No sync: these files are gone in a moment. */
+/* Writes a file without sync, because it is temporary. */
 static enum status write_file(const char *path, const char *text, size_t length, struct error *err)
 {
     FILE *file = fopen(path, "w");
@@ -184,8 +184,8 @@ const char *run_set_folder(const struct run_set *set, uint32_t index, char name[
     return name;
 }
 
-/* Replaces what an earlier run left. The folder for them is made now: where the first run fails there is nothing to
- * keep. */
+/* Makes the folder that keeps a run's files and replaces an earlier run's. The parent folder is made only now: if the
+ * first run fails, there is nothing to keep. */
 static enum status keep_folder(const struct run_set *set, const struct run *run, const char *keep, struct error *err)
 {
     char path[PATH_BYTES], name[RUN_FOLDER_BYTES];
@@ -205,7 +205,7 @@ static void end_folder(struct run_set *set)
 
 /* --- answers ------------------------------------------------------------------------------------- */
 
-/* An object that holds an error and no figures (cli/common/cli_answer.h) is no answer. */
+/* Returns true for an object with an error and no figures (cli/common/cli_answer.h), which is not an answer. */
 static bool is_error(const json_t *json)
 {
     const char *schema = json_string_value(json_object_get(json, "schema"));
@@ -240,12 +240,12 @@ static enum status fail_run(const struct run *run, const struct children_end *en
                      *message ? message : "it ended without a word");
 }
 
-/* A command of the run has ended: the next one has its turn, or the answer is taken. */
+/* Continues a run after a command has ended: queues its next command or reads the answer. */
 static enum status go_on(struct run_set *set, struct run *run, const struct run_set_options *options,
                          const struct children_end *end, struct error *err)
 {
     const char *keep = options->keep;
-    int worst = options->go_on ? 3 : 1; /* exit code of a run that has ended by itself */
+    int worst = options->go_on ? 3 : 1; /* highest exit code that does not fail the set */
     if (end->signal != 0 || end->exit_code < 0 || end->exit_code > worst) return fail_run(run, end, err);
     if (end->exit_code == 0 && ++run->at < run->command_count) {
         run->waiting = true;
@@ -267,9 +267,9 @@ struct pool {
     const char *program;
     struct progress progress;
     size_t next, done;
-    size_t failed;        /* the first run in order that failed so far; SIZE_MAX: none */
-    struct error failure; /* of that one */
-    struct error fault;   /* a run could not be begun at all */
+    size_t failed;        /* index of the first failed run; SIZE_MAX: none */
+    struct error failure; /* of that run */
+    struct error fault;   /* a run could not be started */
 };
 
 static enum status command_of(struct pool *pool, const struct run *run, const char *const **out, struct error *err)
@@ -285,7 +285,7 @@ static enum status command_of(struct pool *pool, const struct run *run, const ch
     return STATUS_OK;
 }
 
-/* One that waits for its next command, else one that was not begun; NULL: none for now. */
+/* Returns a run that waits for its next command, else a new run; NULL: none now. */
 static struct run *next_run(const struct pool *pool)
 {
     for (size_t i = 0; i < pool->next; i++)
@@ -311,7 +311,8 @@ static bool next_command(void *context, struct children_start *out)
     return true;
 }
 
-/* A failure is told when all runs before it have ended: which one it is depends on none's speed. */
+/* Returns true if a failed run is reported: after all earlier runs have ended, so that the choice does not depend on
+ * speed. */
 static bool has_failed(const struct pool *pool)
 {
     bool before = false;
@@ -350,7 +351,8 @@ static enum status look(void *context, struct error *err)
     return err->status;
 }
 
-/* One run that cannot be done is told in its place; when none can, the first one's reason is the set's. */
+/* Checks that some run succeeded. Single failures are reported in their places; if all runs failed, the first reason is
+ * the set's. */
 static enum status check_some(const struct run_set *set, struct error *err)
 {
     for (size_t i = 0; i < set->count; i++)

@@ -1,4 +1,4 @@
-/* See template.h. Checking is expanding without values: one walk for both. */
+/* See template.h. Checking is expansion without values: both use one walk. */
 #include "cli/repro/template.h"
 
 #include <math.h>
@@ -12,15 +12,15 @@ enum { TEMPLATE_NAMES_MAX = 200, TEMPLATE_REPEAT_MAX = 100000, TEMPLATE_ITEMS_MA
 
 struct expansion {
     const struct json_input *input;
-    const char *const *names; /* to check; else NULL */
+    const char *const *names; /* for checking; else NULL */
     size_t name_count;
-    const struct expression_scope *scope; /* to expand; else NULL */
+    const struct expression_scope *scope; /* for expanding; else NULL */
     struct arena *arena;
-    uint64_t *item_count; /* made by repetitions so far: repetitions in repetitions grow fast */
+    uint64_t *item_count; /* repeated items so far; nested repetitions grow fast */
     struct error *err;
 };
 
-/* The error, with the place in front. */
+/* Adds the place to the error. */
 static enum status fail(struct expansion *x, struct template_place place)
 {
     struct error inner = *x->err;
@@ -33,7 +33,7 @@ static enum status fail(struct expansion *x, struct template_place place)
     return json_fail_index(x->input, place.container, place.index, x->err, "%s", inner.text);
 }
 
-/* The value of the expression in text[0 .. length). */
+/* Evaluates the expression in text[0 .. length). */
 static enum status value_of(struct expansion *x, const char *text, size_t length, struct value *out)
 {
     char *copy = NULL;
@@ -76,7 +76,7 @@ static void write_value(FILE *out, struct value value)
     }
 }
 
-/* Text with braces, piece by piece, into `out` (NULL: only check). */
+/* Writes a text with braces piece by piece to `out` (NULL: only check). */
 static enum status write_pieces(struct expansion *x, const char *text, FILE *out)
 {
     while (*text) {
@@ -138,7 +138,7 @@ static enum status expand_object(struct expansion *x, const json_t *object, json
 
 /* --- repetition ---------------------------------------------------------------------------------- */
 
-/* A scope with one name more, the counter's. */
+/* A scope with one more name: the counter's. */
 struct counter {
     const struct expression_scope *outer;
     const char *name;
@@ -152,7 +152,7 @@ static bool find_counter(const void *context, const char *name, struct value *ou
     return counter->outer->find(counter->outer->context, name, out);
 }
 
-/* Append the item to `result`, in its count-th instance; to check, once and nowhere. */
+/* Appends the item to `result` with the counter at `at`; when checking, expands it once and appends nothing. */
 static enum status append_instance(struct expansion *x, const json_t *repeat, const char *as, double at, json_t *result)
 {
     const char *names[TEMPLATE_NAMES_MAX];
@@ -175,7 +175,7 @@ static enum status append_instance(struct expansion *x, const json_t *repeat, co
     return x->err->status;
 }
 
-/* {"$repeat": "{models}", "$as": "i", "$item": ...}: so many items, in which i is 0, 1, ... */
+/* Expands {"$repeat": "{models}", "$as": "i", "$item": ...} to items in which i is 0, 1, ... */
 static enum status expand_repeat(struct expansion *x, const json_t *repeat, json_t *result)
 {
     struct template_place place = {.container = repeat, .key = "$repeat"};

@@ -1,13 +1,13 @@
 /*
- * `repro`: figures of papers, published beside simulated.
+ * `repro`: figures of papers, published and simulated.
  *
- *     list, show   read the files       run, all   read, run (this program again, as many at a time as there
- *                                                  are cores), evaluate, report
+ *     list, show   read the files       run, all   read, run (this program, one process per core), evaluate,
+ *                                                  report
  *
- * With --real a figure's real set-up is read in place of what its paper did: cli/repro/cli_real.h.
+ * With --real a figure's real set-up is used instead of the paper's: cli/repro/cli_real.h.
  *
- * `run` and `all` differ in how many figures there are and in what is written; runs that several figures share
- * are done once.
+ * `run` and `all` differ in the number of figures and in the files that they write; runs that several figures share are
+ * done once.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -89,7 +89,7 @@ static void release(struct repro_work *work)
 
 struct verb_lookup {
     struct arena arena;
-    struct error err; /* no memory */
+    struct error err; /* memory ended */
 };
 
 static enum figure_option verb_option(void *context, const char *verb, const char *name)
@@ -130,7 +130,7 @@ static enum status compute(struct repro_work *work, const struct repro_request *
     for (size_t i = 0; i < work->papers.count; i++)
         if (figure_add_runs(work->papers.figures[i], work->set, &work->arena, &work->indexes[i], err) != STATUS_OK)
             return error_add(err, "%s", work->papers.figures[i]->path);
-    setenv("SPILLWAY_HISTORY", "", 1); /* of the runs: they are no work of the user's */
+    setenv("SPILLWAY_HISTORY", "", 1); /* runs of figures are no work of the user's */
     if (request->real && cli_real_begin(work->papers.figures[0], request->output, kept, &options, err) != STATUS_OK)
         return err->status;
     if (run_set_execute(work->set, &options, err) != STATUS_OK) return err->status;
@@ -140,7 +140,7 @@ static enum status compute(struct repro_work *work, const struct repro_request *
     return STATUS_OK;
 }
 
-/* Behind the report: --check asks whether all is as marked. */
+/* After the report, checks the limits for --check. */
 static enum status check(const struct repro_work *work, struct error *err)
 {
     size_t missed = 0, first = 0;
@@ -161,7 +161,7 @@ static enum status check(const struct repro_work *work, struct error *err)
 
 static const double default_limit_s = 600;
 
-/* Of the real set-up --steps is one change more, in front of the user's. */
+/* Opens a figure. For a real set-up, --steps is one more change, before the user's. */
 static enum status open_figure(struct repro_request *request, const char *id, struct cli_papers *papers,
                                struct error *err)
 {

@@ -1,12 +1,11 @@
 /*
- * The executor knows checkpoints, this program knows how to plan. So the executor is asked first how
- * far each job is; then what is left is planned anew, since a plan of all minibatches with the first ones
- * struck out would leave devices idle where jobs stand at different steps. A job carries the number of
- * its first minibatch with it (models/job/job.h), and with that the executor finds its checkpoint.
+ * The executor reads checkpoints, and this program plans. So the executor first reports the progress of each job. Then
+ * the remaining minibatches are planned: the old plan without its first minibatches would leave devices idle if jobs
+ * are at different steps. A job has the number of its first minibatch (models/job/job.h), by which the executor finds
+ * its checkpoint.
  *
- * Of the options that the first plan was made with, what a plan tells is used again: the policy, the
- * seed, double buffering, whether its order is one of many, what happens to activations, and into how many shards
- * jobs were cut. Resident jobs stay on the device that they had.
+ * The new plan uses the options of the first plan that the plan stores: policy, seed, double buffering, live dispatch,
+ * treatment of activations, and numbers of shards. Resident jobs stay on their devices.
  */
 #include "cli/run/cli_resume.h"
 
@@ -24,7 +23,7 @@
 
 #include "base/try.h"
 
-/* --- what there is --------------------------------------------------------------------------- */
+/* --- progress -------------------------------------------------------------------------------- */
 
 static enum status ask(const struct cli *cli, const char *plan_path, const char *folder,
                        bool write_weights, const char *result_path, struct error *err)
@@ -121,10 +120,10 @@ void cli_resume_release(struct cli_resume *resume)
     *resume = (struct cli_resume){0};
 }
 
-/* --- the rest -------------------------------------------------------------------------------- */
+/* --- the remaining plan -------------------------------------------------------------------- */
 
-/* Shards whose optimizer has a choice of places: neither those that stay on a device nor an embedding
- * that is not cut into rows. */
+/* Counts shards whose optimizer could have another place: not those that stay on a device, and not an embedding that is
+ * not cut into rows. */
 static uint32_t movable_shards(const struct plan *plan, uint32_t job)
 {
     const struct job *about = &plan->jobs.jobs[job];
@@ -135,9 +134,8 @@ static uint32_t movable_shards(const struct plan *plan, uint32_t job)
     return count;
 }
 
-/* Where the plan has its optimizers: beside a GPU, other places round differently. One place is for all
- * jobs of a plan; those that clip have no choice, so beside unfinished ones of them the place "device" is
- * none that can be asked for. */
+/* Returns the place of the plan's optimizers, because on a GPU other places round differently. All jobs of a plan share
+ * one place. Jobs that clip have no choice; if one of them is unfinished, the place "device" cannot be requested. */
 static uint32_t place_of(const struct plan *plan, const struct cli_resume *resume)
 {
     bool clips = false;
@@ -157,7 +155,7 @@ static uint32_t place_of(const struct plan *plan, const struct cli_resume *resum
     return there >= movable ? PLACE_CPU : PLACE_SPLIT;
 }
 
-/* Jobs with a device for themselves whose states stay there (planner/strategy/resident.h), be it of one of them. */
+/* Returns true if a job has a device for itself on which its states stay (planner/strategy/resident.h). */
 static bool any_resident(const struct plan *plan)
 {
     for (uint32_t j = 0; plan->reservation_count > 0 && j < plan->jobs.count; j++) {
@@ -173,7 +171,7 @@ static struct planner_options options_of(const struct plan *plan,
     if (any_resident(plan))
         return (struct planner_options){
             .seed = plan->seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .resident = true};
-    /* a policy of the user's is not at hand any more */
+    /* a user's policy may no longer be available */
     struct planner_options options = {.policy = policy_find(plan->policy) ? plan->policy : NULL,
                                       .seed = plan->seed,
                                       .no_double_buffer = !plan->double_buffer,
@@ -192,7 +190,7 @@ static struct planner_options options_of(const struct plan *plan,
     return options;
 }
 
-/* Jobs that are complete are left out, the others begin where their checkpoint ends. */
+/* Removes complete jobs; the others begin at their checkpoints. */
 static void cut_jobs(struct job_set *jobs, const struct cli_resume *resume)
 {
     uint32_t left = 0;

@@ -1,6 +1,6 @@
 /*
- * What a run took of the memory of its devices: checked and passed on. What it is compared
- * with, the plan's own table, is in the report of `plan` under the same names.
+ * The memory that a run took on its devices: checked, and copied to the report. The report of
+ * `plan` has the planned values under the same names.
  */
 #include "cli/run/cli_run_memory.h"
 

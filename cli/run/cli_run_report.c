@@ -18,14 +18,14 @@ bool cli_run_is_complete(const struct cli_run_report *report)
     return complete;
 }
 
-/* Of the whole plan's jobs: was it complete before this run? */
+/* Returns true if the whole plan's job was complete before this run. */
 static bool was_complete(const struct cli_run_report *report, uint32_t j)
 {
     const struct job *job = &report->whole->jobs.jobs[j];
     return report->resume->jobs[j].minibatches >= job->first_minibatch + job->minibatches;
 }
 
-/* Predicted over measured, minus one; false when nothing was measured to its end. */
+/* Computes predicted / measured - 1. Returns false if nothing was measured to its end. */
 static bool throughput_error(const struct cli_run_report *report, double *out)
 {
     if (!cli_run_is_complete(report) || !(report->measured->tokens_per_s > 0)) return false;
@@ -33,7 +33,7 @@ static bool throughput_error(const struct cli_run_report *report, double *out)
     return true;
 }
 
-/* --- for people ------------------------------------------------------------------------------ */
+/* --- text ------------------------------------------------------------------------------------ */
 
 static void pair_cells(struct cli_table *table, const char *what, const char *predicted,
                        const char *measured, bool known, double error)
@@ -45,7 +45,7 @@ static void pair_cells(struct cli_table *table, const char *what, const char *pr
     cli_table_cell(table, "%s", known ? cli_signed_percent(error, text) : "-");
 }
 
-/* The stream that is predicted to run longest: no plan of these operations ends before it does. */
+/* Returns the stream with the longest predicted time: no plan of these operations ends before it. */
 static uint32_t busiest_stream(const struct cli_run_report *report)
 {
     const struct sim_result *result = &report->prediction->result;
@@ -77,14 +77,15 @@ static enum status print_whole(FILE *out, const struct cli_run_report *report, s
     enum cli_unit unit = cli_unit_of(&report->plan->jobs);
     double predicted_rate = report->prediction->tokens_per_s;
     double samples_share = predicted_rate > 0 ? report->prediction->samples_per_s / predicted_rate : 0;
-    double scale = unit == CLI_TOKENS ? 1 : samples_share; /* a job's samples have equally many tokens each */
+    double scale = unit == CLI_TOKENS ? 1 : samples_share; /* all samples of a job have equal numbers of tokens */
     snprintf(predicted, sizeof predicted, "%.5g", scale * predicted_rate);
     snprintf(actual, sizeof actual, "%.5g", scale * measured->tokens_per_s);
     pair_cells(&table, cli_unit_rates[unit], predicted, actual, known, error);
     return cli_table_end(&table, out, err);
 }
 
-/* Does the load during the run explain that it took longer than predicted? Sets the makespan predicted with it. */
+/* Returns true if the load during the run explains its longer time. Sets the makespan that is predicted with this
+ * load. */
 static bool is_slowed(const struct cli_run_report *report, double *slowed_s)
 {
     const struct cli_measured *measured = report->measured;
@@ -105,20 +106,20 @@ static void print_load(FILE *out, const struct cli_run_report *report)
             quantity_text(slowed_s, DIMENSION_SECONDS, busy));
 }
 
-/* The unit of the rates of jobs, those that were complete before included. */
+/* Returns the unit of the rates of all jobs, with those that were complete before. */
 static enum cli_unit jobs_unit(const struct cli_run_report *report)
 {
     return cli_unit_of(report->whole ? &report->whole->jobs : &report->plan->jobs);
 }
 
-/* Returns the units per token of a job: its samples have equally many tokens each. */
+/* Returns the units per token of a job: all its samples have equal numbers of tokens. */
 static double units_per_token(const struct cli_run_report *report, uint32_t j)
 {
     const struct trace_job *job = &report->prediction->trace.jobs[j];
     return jobs_unit(report) == CLI_TOKENS ? 1 : (double)job->samples / (double)job->tokens;
 }
 
-/* Headings of the table of jobs, which have to last as long as the table. */
+/* Headings of the table of jobs, which must live as long as the table. */
 struct job_headings {
     char predicted[32];
     const char *all[7];
@@ -132,7 +133,7 @@ static void jobs_table_begin(struct cli_table *table, const struct cli_run_repor
     cli_table_begin(table, headings->all);
 }
 
-/* Rows of jobs that were complete before. */
+/* Adds rows of jobs that were complete before. */
 static void complete_rows(struct cli_table *table, const struct cli_run_report *report)
 {
     for (uint32_t j = 0, shown = 0; report->whole && j < report->whole->jobs.count; j++) {
@@ -200,7 +201,7 @@ static struct cli_result result_of(const struct cli_run_report *report, uint32_t
     };
 }
 
-/* Of a job of the whole plan that was complete before. */
+/* Returns the result of a job of the whole plan that was complete before. */
 static struct cli_result result_before(const struct cli_run_report *report, uint32_t j)
 {
     const struct cli_resume_job *job = &report->resume->jobs[j];
@@ -215,7 +216,7 @@ static struct cli_result result_before(const struct cli_run_report *report, uint
     };
 }
 
-/* All jobs by rank, as text or (with `json`) as data. */
+/* Writes all jobs by rank, as text or (with `json`) as data. */
 static enum status put_results(const struct cli_run_report *report, FILE *out, struct json_out *json,
                                struct error *err)
 {
@@ -231,7 +232,7 @@ static enum status put_results(const struct cli_run_report *report, FILE *out, s
     return status;
 }
 
-/* Files that were asked for and could be written; NULL: not. */
+/* Requested files that were written; NULL: not. */
 struct written {
     const char *trace, *log, *carried;
 };
@@ -295,7 +296,7 @@ static enum status report_text(struct cli *cli, const struct cli_run_report *rep
     return STATUS_OK;
 }
 
-/* --- for programs ---------------------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------------------ */
 
 static void complete_json(struct json_out *json, const struct cli_run_report *report)
 {

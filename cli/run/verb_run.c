@@ -1,10 +1,10 @@
 /*
- * `run`: carry a plan out with spillway-exec, and print the prediction beside the measurement.
+ * `run`: runs a plan with spillway-exec, and compares prediction and measurement.
  *
- * In this order: read and check the plan; hold it against what the command line says about the
- * machine; with --resume, look how far its jobs are and plan the rest; simulate it; start the
- * executor and wait; read its result, which it leaves in a temporary file. An interrupted run has a
- * result too: what every job has kept. A crash has none, and is told with the name of the signal.
+ * The steps: read and check the plan; compare it with the machine options of the command line; with --resume, find the
+ * progress of its jobs and plan the rest; simulate it; start the executor and wait; read its result from a temporary
+ * file. An interrupted run has a result too: the state of every job. A crash has no result; it is reported with the
+ * signal's name.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -56,14 +56,14 @@ static enum status check_contradiction(const struct cli_run_request *request, co
     return STATUS_OK;
 }
 
-/* "AMD EPYC, 2 cores; oneDNN ...": the part before the semicolon names the machine. */
+/* Compares machines in "AMD EPYC, 2 cores; oneDNN ...": the part before the semicolon. */
 static bool same_machine(const char *a, const char *b)
 {
     size_t length = strcspn(a, ";");
     return length == strcspn(b, ";") && strncmp(a, b, length) == 0;
 }
 
-/* The profile of this machine, if it was measured, says whose figures the plan should have. */
+/* Warns if the plan has other figures than the profile of this machine, if there is one. */
 static void warn_other_machine(struct cli *cli, const struct plan *plan)
 {
     const char *made_for = plan->hardware.measured_on;
@@ -86,7 +86,7 @@ static void warn_other_machine(struct cli *cli, const struct plan *plan)
 
 /* --- the run --------------------------------------------------------------------------------- */
 
-/* `plan_path` is what is carried out: that of the request, or (`rest`) what is left of it. */
+/* `plan_path` is the executed plan: the request's or (`rest`) the remaining one. */
 static enum status start(const struct cli *cli, const struct cli_run_request *request, const char *plan_path,
                          bool rest, const char *result_path, struct cli_child_end *end,
                          struct error *err)
@@ -107,7 +107,7 @@ static enum status start(const struct cli *cli, const struct cli_run_request *re
     if (request->log_path) {
         words[count++] = "--log";
         words[count++] = request->log_path;
-        if (rest) words[count++] = "--log-goes-on"; /* jobs that are complete are in it */
+        if (rest) words[count++] = "--log-goes-on"; /* complete jobs are in it */
     }
     if (request->checkpoint) {
         words[count++] = "--checkpoint";
@@ -154,8 +154,8 @@ static enum status start(const struct cli *cli, const struct cli_run_request *re
     return cli_child_run(words, end, err);
 }
 
-/* A complete run cannot have computed faster than the machine's peak: then that figure is wrong, most
- * likely because the machine was busy when it was measured. The training is done all the same. */
+/* Warns if a complete run was faster than the machine's peak: then the peak is wrong, probably because the machine was
+ * busy when it was measured. The training is not affected. */
 static void warn_speed(struct cli *cli, const struct cli_run_report *report)
 {
     double peak = report->prediction->peak_flops_per_s, speed = report->prediction->least_flops;
@@ -168,7 +168,8 @@ static void warn_speed(struct cli *cli, const struct cli_run_report *report)
                  quantity_text(peak, DIMENSION_FLOP_PER_S, most));
 }
 
-/* How a run with a result ended: a run with failed jobs has one like any other. What could not be written is said last. */
+/* Returns the status of a run with a result, which a run with failed jobs has too. Files that could not be written are
+ * reported last. */
 static enum status judge(const struct cli_run_report *report, const struct cli_child_end *end, struct error *err)
 {
     const struct cli_measured *measured = report->measured;
@@ -204,7 +205,7 @@ static void keep(struct cli *cli, const struct cli_run_report *report)
                                                 .complete = cli_run_is_complete(report)});
 }
 
-/* The pictures of --report. */
+/* Draws the pictures of --report. */
 static void draw(struct cli *cli, const struct cli_run_report *report)
 {
     const struct cli_run_request *request = report->request;
@@ -219,7 +220,7 @@ static void draw(struct cli *cli, const struct cli_run_report *report)
     cli_document_simulated(cli, &report->plan->hardware);
 }
 
-/* Did the executor live to write its result? The file was made empty. */
+/* Returns true if the executor wrote its result. The file was created empty. */
 static bool has_result(const char *path)
 {
     struct stat info;
@@ -253,7 +254,7 @@ static enum status carry_out(struct cli *cli, struct cli_run_report *report, con
     return status;
 }
 
-/* Predict, run, report what `report` has as its plan. */
+/* Predicts, runs and reports the plan of `report`. */
 static enum status run_plan_file(struct cli *cli, struct cli_run_report *report, const char *plan_path,
                                  struct error *err)
 {
@@ -275,7 +276,7 @@ static enum status run_plan_file(struct cli *cli, struct cli_run_report *report,
     return status;
 }
 
-/* Sends what the jobs write into the folder of --output. */
+/* Redirects the files of all jobs to the folder of --output. */
 static enum status redirect(const struct cli_run_request *request, struct plan *plan, struct error *err)
 {
     const char *folder;
@@ -289,7 +290,7 @@ static enum status redirect(const struct cli_run_request *request, struct plan *
     return STATUS_OK;
 }
 
-/* What is left of the plan, planned anew into a file of its own. */
+/* Plans the rest of the plan into a file, and runs that. */
 static enum status run_rest(struct cli *cli, struct cli_run_report *report, const char *plan_path, struct error *err)
 {
     struct plan rest = {0};
@@ -314,7 +315,8 @@ static enum status run_on(struct cli *cli, struct cli_run_report *report, const 
     struct cli_resume resume = {0};
     enum status status = cli_resume_look(cli, plan_path, report->plan, request->checkpoint,
                                          !request->no_weights, &resume, err);
-    if (status == STATUS_OK && !resume.begun) { /* as a script may want that always resumes; a misspelt folder costs a night */
+    if (status == STATUS_OK && !resume.begun) { /* a script may always resume, but a misspelt folder would cost much
+                                                   time */
         cli_warn(cli, "there is no checkpoint of these jobs in '%s': they begin at the beginning", request->checkpoint);
         status = run_plan_file(cli, report, plan_path, err);
     } else if (status == STATUS_OK) {
@@ -327,14 +329,14 @@ static enum status run_on(struct cli *cli, struct cli_run_report *report, const 
     return status;
 }
 
-/* The executor reads a plan from its file, so a plan that was redirected gets one of its own. */
+/* Runs the plan. The executor reads a plan from its file, so a redirected plan gets a file of its own. */
 static enum status run_from(struct cli *cli, struct cli_run_report *report, struct error *err)
 {
     const struct cli_run_request *request = report->request;
     char path[CLI_PATH_BYTES] = "";
     const char *plan_path = request->plan_path;
     if (request->output) {
-        if (cli_child_file(path, err) == STATUS_OK && plan_write(report->plan, path, err)) {} /* told in err */
+        if (cli_child_file(path, err) == STATUS_OK && plan_write(report->plan, path, err)) {} /* the error is in err */
         plan_path = path;
     }
     if (!err->status)

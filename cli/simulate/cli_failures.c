@@ -1,4 +1,4 @@
-/* Runs are numbered, and a run's number is its seed: the same chances for each interval between checkpoints. */
+/* A run's number is its seed, so that random events are equal for each interval between checkpoints. */
 #include "cli/simulate/cli_failures.h"
 
 #include <gsl/gsl_statistics_double.h>
@@ -15,7 +15,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All runs: wall_s[0 .. *ended) ascending; what they add up to. */
+/* Simulates all runs: wall_s[0 .. *ended) ascending, and their sums. */
 static enum status run_all(const struct cli_failures *wanted, const struct cli_survival *s, double every_s,
                            double *wall_s, uint64_t *ended, struct survival *sum, double *interruptions,
                            struct error *err)

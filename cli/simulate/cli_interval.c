@@ -24,7 +24,7 @@ static enum status simulate_drawn(const struct plan *plan, const struct hardware
     struct trace trace = {0};
     struct sim_options own = *options;
     own.hardware = &drawn;
-    own.seed = options->seed + number; /* of --noise */
+    own.seed = options->seed + number; /* for --noise */
     own.record_spans = false;
     own.on_progress = NULL;
     enum status status = machine_draw(hardware, interval->seed, number, &drawn, err);
@@ -62,7 +62,7 @@ static enum status by_spreads(const struct plan *plan, const struct hardware *ha
 
 /* --- by runs --------------------------------------------------------------------------------- */
 
-/* The complete runs on the machine, *count of them, each plan a kind; a history that is not there has none. */
+/* Reads the complete runs on the machine; each plan is a kind. A missing history has no runs. */
 static enum status read_runs(const char *machine, struct arena *arena, struct drift_run **runs, uint64_t *count,
                              struct error *err)
 {
@@ -70,7 +70,7 @@ static enum status read_runs(const char *machine, struct arena *arena, struct dr
     bool some = false;
     struct history *history = NULL;
     struct history_record *records = NULL;
-    struct history_wrong wrong; /* 'history' tells them */
+    struct history_wrong wrong; /* `history` reports them */
     size_t found = 0;
     const struct history_filter filter = {.verb = "run", .hardware = machine, .last = INTERVAL_RUNS_MAX};
     *count = 0;

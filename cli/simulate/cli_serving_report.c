@@ -1,4 +1,4 @@
-/* Latencies are sorted by model once, and quantiles read from there. */
+/* Latencies are sorted once by model, and quantiles are read from the sorted arrays. */
 #include "cli/simulate/cli_serving_report.h"
 
 #include <gsl/gsl_statistics_double.h>
@@ -11,7 +11,7 @@
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 
-/* Of answered requests, ascending; those of model m are sorted[first[m] .. first[m + 1]). */
+/* Latencies of answered requests, ascending; those of model m are sorted[first[m] .. first[m + 1]). */
 struct latencies {
     double *sorted, *all;
     uint32_t *first;
@@ -41,7 +41,7 @@ static enum status latencies_make(const struct serving_report *r, struct latenci
         latencies_release(out);
         return error_memory(err, "latencies", r->traffic->count * sizeof(double));
     }
-    uint32_t *next = out->first + 1; /* after the loop below each is where its model's begin */
+    uint32_t *next = out->first + 1; /* after the loop below, each entry is the begin of its model */
     for (uint32_t m = 0; m < models; m++) next[m + 1] = next[m] + r->result->models[m].served;
     for (uint32_t i = 0; i < r->traffic->count; i++) {
         if (isnan(r->latency_s[i])) continue;

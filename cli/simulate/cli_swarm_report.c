@@ -1,4 +1,4 @@
-/* Rates are of samples, those of bounds too. */
+/* Rates are in samples, also those of bounds. */
 #include "cli/simulate/cli_swarm_report.h"
 
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 
-/* Samples whose gradients steps used, a second. */
+/* Returns the samples per second whose gradients were used by steps. */
 static double throughput(const struct swarm_report *r, const struct swarm_trial *trial)
 {
     double samples = (double)trial->result.steps * (double)r->in->batch * (double)r->in->microbatch;

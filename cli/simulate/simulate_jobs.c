@@ -1,4 +1,4 @@
-/* What a FILE of `simulate` holds, and jobs that are planned before they are simulated. */
+/* The contents of the FILE of `simulate`, and planning of jobs before they are simulated. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +11,10 @@
 #include "cli/ways/cli_ways.h"
 #include "planner/strategy/planner.h"
 
-/* --- what it holds --------------------------------------------------------------------------- */
+/* --- the contents of the file ---------------------------------------------------------------- */
 
 struct kind {
-    const char *key; /* its version's */
+    const char *key; /* its version key */
     enum cli_simulate_subject subject;
 };
 
@@ -38,10 +38,10 @@ static enum status refuse_kind(const struct json_input *input, bool live, struct
     return live ? json_fail_key(input, json_input_root(input), NULL, err,
                                 "nothing that can be dispatched live (expected the key spillway_instance, spillway_jobs "
                                 "or spillway_plan)")
-                : STATUS_OK; /* the reader of plans says what is missing */
+                : STATUS_OK; /* the reader of plans reports what is missing */
 }
 
-/* A plan as it is written begins with its version: large ones need not be parsed twice. */
+/* Returns true if the file begins like a written plan, so that large plans are parsed only once. */
 static bool begins_as_plan(const char *path)
 {
     char begin[64];
@@ -74,7 +74,7 @@ enum status simulate_find_subject(const char *path, bool live, enum cli_simulate
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-/* Parallelism, devices and start of each chosen as `plan` has it by Saturn, or a rule that Saturn is compared with. */
+/* Plans as `plan` does by Saturn, or by a rule that Saturn is compared with. */
 static enum status plan_by_saturn(const struct cli_simulate_request *request, enum saturn_rule rule, struct plan *plan,
                                   struct error *err)
 {
@@ -94,7 +94,7 @@ static enum status plan_by_saturn(const struct cli_simulate_request *request, en
     return err->status;
 }
 
-/* As `plan` makes it without a policy. */
+/* Plans as `plan` does without a policy. */
 static enum status plan_by_default(const struct cli_simulate_request *request, const struct planner_options *options,
                                    struct plan *plan, struct error *err)
 {
@@ -111,7 +111,7 @@ static enum status plan_by_default(const struct cli_simulate_request *request, c
     return err->status;
 }
 
-/* A policy is asked about units that may be anywhere. */
+/* Checks jobs for live dispatch: units must be able to run on any device. */
 static enum status check_live_jobs(const struct job_set *jobs, struct error *err)
 {
     for (uint32_t j = 0; j < jobs->count; j++)

@@ -1,8 +1,8 @@
 /*
- * `serve`: read a serving problem, find a placement or read one, and simulate it.
+ * `serve`: reads a serving problem, searches or reads a placement, and simulates it.
  *
- * A placement is found for other requests than it is judged by, drawn from the same processes: otherwise it
- * would know when bursts come. Given times are the same in both.
+ * The search uses other random requests than the report, drawn from the same processes; otherwise it would know the
+ * bursts in advance. Given times are equal in both.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ struct request_options {
     struct cli_machine machine;
     uint64_t seed, iterations, batch;
     double rate_scale, objective_scale;
-    double cv; /* NAN: as the file says */
+    double cv; /* NAN: as in the file */
     bool admit_all;
 };
 
@@ -31,7 +31,7 @@ struct work {
     const struct request_options *wanted;
     struct hardware hardware;
     struct serving in;
-    struct serving_shape shape; /* that groups shall have; 0 x 0: any */
+    struct serving_shape shape; /* shape of all groups; 0 x 0: any */
     struct serving_cuts cuts;
     struct traffic traffic, planning;
     struct serving_placement placement;
@@ -41,7 +41,7 @@ struct work {
 
 /* --- input ----------------------------------------------------------------------------------- */
 
-/* "2x4": two devices a stage, four stages. */
+/* Reads "2x4": two devices per stage, four stages. */
 static enum status read_shape(const char *text, struct serving_shape *out, struct error *err)
 {
     char first[8] = "";
@@ -58,7 +58,7 @@ static enum status read_shape(const char *text, struct serving_shape *out, struc
     return STATUS_OK;
 }
 
-/* What options say of models instead of the file. */
+/* Applies options that replace values of the file. */
 static void change_models(const struct request_options *wanted, struct serving *in)
 {
     for (uint32_t k = 0; k < in->kind_count; k++)
@@ -92,7 +92,7 @@ static enum status read_problem(struct work *w, struct error *err)
     return placement_read(wanted->placement, &w->in, &w->placement, err);
 }
 
-/* All shapes that are asked about. */
+/* Makes the cuts of all allowed shapes. */
 static enum status make_cuts(struct work *w, struct error *err)
 {
     struct serving_shape *usual, *all;
@@ -135,7 +135,7 @@ static enum status simulate(struct work *w, const struct serving_placement *plac
     return server_run(*server, placement, &w->traffic, &options, out, err);
 }
 
-/* With whole models on single devices, for comparison. */
+/* Searches with whole models on single devices, for comparison. */
 static enum status replicate(struct work *w, uint32_t *attained, struct error *err)
 {
     struct placement_found found;
@@ -156,7 +156,7 @@ static enum status write_placement(const struct work *w, struct error *err)
     return json_file_end(&file, err);
 }
 
-/* --- all of it ------------------------------------------------------------------------------- */
+/* --- the verb -------------------------------------------------------------------------------- */
 
 static enum status prepare(struct work *w, struct error *err)
 {
@@ -172,7 +172,7 @@ static enum status prepare(struct work *w, struct error *err)
     return STATUS_OK;
 }
 
-/* What no placement exceeds: the better of two bounds, of work alone and of where models are. */
+/* Computes an upper bound for all placements: the better of two bounds, one of work, one of work and places. */
 static enum status bound(const struct work *w, struct serving_report *report, struct error *err)
 {
     if (serving_bound(&w->in, &w->traffic, &report->work_bound, err) ||
@@ -199,7 +199,7 @@ static enum status answer(struct cli *cli, struct work *w, struct error *err)
     else if (!bound(w, &report, err) &&
              (!report.found || !replicate(w, &report.replicated, err)) &&
              !simulate(w, &w->placement, report.latency_s, &server, &result, err) && !write_placement(w, err)) {
-        if ((cli->json ? serving_report_json : serving_report_text)(cli, &report, err)) {} /* told in err */
+        if ((cli->json ? serving_report_json : serving_report_text)(cli, &report, err)) {} /* the error is in err */
     }
     server_destroy(server);
     free(report.latency_s);
@@ -259,7 +259,7 @@ enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err
         return error_set(err, STATUS_BAD_INPUT, "option '--shape' is for placements that are to be found, and "
                          "'--placement' gives one");
     struct work w = {.wanted = &wanted};
-    if (!prepare(&w, err) && answer(cli, &w, err)) {} /* told in err */
+    if (!prepare(&w, err) && answer(cli, &w, err)) {} /* the error is in err */
     traffic_release(&w.planning);
     traffic_release(&w.traffic);
     serving_release(&w.in);

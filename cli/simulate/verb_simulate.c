@@ -1,8 +1,9 @@
 /*
- * `simulate`: a plan in virtual time, on its own machine or on another one of as many devices; or jobs, planned first.
+ * `simulate`: a plan in virtual time, on its own machine or on another one with the same number of devices; or jobs,
+ * which are planned first.
  *
- * On another machine the plan stays what it is (its order, its places in memory), only the clock
- * changes, so this answers "how long would this take over there", not "what should I do there".
+ * On another machine the plan keeps its order and its places in memory, and only the times change. So the answer is how
+ * long this plan would take there, and not which plan would be best there.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -27,19 +28,19 @@ struct report {
     const char *plan_path, *trace_path;
     const struct cli_simulate_request *request;
     const struct plan *plan;
-    const struct swap_report *swap; /* without jobs where nothing is swapped layer by layer */
+    const struct swap_report *swap; /* without jobs if nothing is swapped layer by layer */
     const struct hardware *hardware;
     const struct cli_prediction *prediction;
     const struct cli_predict_options *how;
     struct cli_simulated simulated;
-    struct cli_parts parts;              /* where they were asked for */
-    const struct cli_survival *survival; /* NULL: nothing fails */
-    struct cli_interval interval;        /* without seeds: nobody asked */
+    struct cli_parts parts;              /* with --contents */
+    const struct cli_survival *survival; /* NULL: no failures */
+    struct cli_interval interval;        /* seeds 0: not asked for */
 };
 
 /* --- text ------------------------------------------------------------------------------------ */
 
-/* Where there is a disk, what of it is taken from beginning to end. */
+/* Prints the use of each storage, which is constant during the run. */
 static void print_stored(FILE *out, const struct report *report)
 {
     const double stored = (double)plan_stored_bytes(report->plan);
@@ -61,7 +62,7 @@ static void print_slowness(FILE *out, const struct report *report)
                 cli_percent(how->noise, text), how->seed);
 }
 
-/* Model FLOPs may exceed the peak where convolutions need fewer; that is no utilization. */
+/* Prints the speed. Model FLOPs may exceed the peak if convolutions need fewer FLOPs; then no MFU is printed. */
 static void print_speed(FILE *out, const struct cli_prediction *prediction)
 {
     double speed = prediction->model_flops / prediction->result.makespan_s, peak = prediction->peak_flops_per_s;
@@ -75,7 +76,7 @@ static void print_speed(FILE *out, const struct cli_prediction *prediction)
     fputs(" (recomputation not counted)\n", out);
 }
 
-/* Does any device take part in one? */
+/* Returns true if the plan has collectives. */
 static bool has_collectives(const struct report *report)
 {
     const struct trace *trace = &report->prediction->trace;
@@ -197,7 +198,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-/* A plan as its file has it. */
+/* Reads a plan from its file. */
 static enum status read_plan(const struct cli_simulate_request *request, struct plan *plan, struct error *err)
 {
     enum status status = plan_read(request->path, plan, err);
@@ -282,7 +283,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     return status;
 }
 
-/* Live: what a policy is asked about, and what it is not. */
+/* Checks options for live dispatch. */
 static enum status check_live(const struct cli_simulate_request *request, struct error *err)
 {
     const char *refused = cli_simulate_swaps(request)              ? "--activations"
@@ -314,7 +315,7 @@ static enum status check_live(const struct cli_simulate_request *request, struct
     return STATUS_OK;
 }
 
-/* In the plan's own order nothing is asked; of jobs a policy makes one. */
+/* Checks options for the plan's own order, in which no policy is asked; for jobs a policy makes the order. */
 static enum status check_not_live(const struct cli_simulate_request *request, struct error *err)
 {
     bool jobs = request->subject == SIMULATE_JOBS;
@@ -332,7 +333,7 @@ static enum status check_not_live(const struct cli_simulate_request *request, st
     return STATUS_OK;
 }
 
-/* What is said on the command line has to belong together. */
+/* Checks that the options fit together. */
 static enum status check_request(const struct cli_simulate_request *request, struct error *err)
 {
     const struct cli_machine *machine = &request->machine;

@@ -1,4 +1,5 @@
-/* `swarm`: read a swarm, simulate it by the wiring that is asked for and by the others, and bound each run. */
+/* `swarm`: reads a swarm, simulates it with the requested wiring and with all others, and computes a bound for each
+ * run. */
 #include <math.h>
 
 #include "base/files/file.h"
@@ -22,7 +23,7 @@ struct work {
     struct swarm_trial trials[SWARM_TRIALS_MAX];
     uint32_t trial_count;
     struct arena arena;
-    struct progress progress; /* of all trials */
+    struct progress progress; /* over all trials */
 };
 
 static enum status read_swarm(struct work *w, struct error *err)
@@ -45,7 +46,7 @@ static enum status read_swarm(struct work *w, struct error *err)
 
 /* --- the timeline ----------------------------------------------------------------------------- */
 
-/* In the format of Chrome's traces: a row for each peer, microseconds. */
+/* Writes a pass in the format of Chrome's traces: a row for each peer, in microseconds. */
 static void write_span(void *context, const struct swarm_span *span)
 {
     struct json_out *json = context;
@@ -89,7 +90,7 @@ static bool may_rebalance(const struct work *w, uint32_t wiring)
     return wiring != SWARM_FIXED && w->in.rebalance_s < HUGE_VAL;
 }
 
-/* The one that is asked for. */
+/* Simulates the requested wiring. */
 static enum status simulate_first(struct work *w, struct error *err)
 {
     bool rebalanced = may_rebalance(w, w->in.wiring);
@@ -99,7 +100,7 @@ static enum status simulate_first(struct work *w, struct error *err)
     json_out_object_begin(file.out, NULL, false);
     json_out_array_begin(file.out, "traceEvents", false);
     enum status status = simulate(w, w->in.wiring, rebalanced, file.out, err);
-    if (status) { /* nothing half-written is left */
+    if (status) { /* removes incomplete files */
         json_out_destroy(file.out);
         file_out_discard(file.file);
         return status;
@@ -130,7 +131,7 @@ static uint32_t count_trials(const struct work *w)
 static enum status simulate_all(struct work *w, struct error *err)
 {
     progress_begin(&w->progress, "simulating", count_trials(w));
-    if (simulate_first(w, err) == STATUS_OK && simulate_others(w, err)) {} /* told in err */
+    if (simulate_first(w, err) == STATUS_OK && simulate_others(w, err)) {} /* the error is in err */
     progress_end(&w->progress);
     return err->status;
 }
@@ -173,14 +174,14 @@ enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err
     wanted.path = options.operands[0];
     if (wanted.no_rebalance && wanted.rebalance_s >= 0)
         return error_set(err, STATUS_BAD_INPUT, "options '--rebalance' and '--no-rebalance' exclude each other");
-    /* one byte a second is the file's limit as well */
+    /* the limit of swarm files, too */
     if (wanted.link_bytes_per_s >= 0 && wanted.link_bytes_per_s < 1)
         return error_set(err, STATUS_BAD_INPUT, "option '--link-rate' is less than 1 B/s");
     struct work w = {.wanted = &wanted};
     if (!read_swarm(&w, err) && !simulate_all(&w, err)) {
         struct swarm_report report = {.path = wanted.path, .timeline = wanted.timeline, .in = &w.in,
                                       .trials = w.trials, .trial_count = w.trial_count, .seed = wanted.seed};
-        if ((cli->json ? swarm_report_json : swarm_report_text)(cli, &report, err)) {} /* told in err */
+        if ((cli->json ? swarm_report_json : swarm_report_text)(cli, &report, err)) {} /* the error is in err */
     }
     swarm_release(&w.in);
     arena_release(&w.arena);

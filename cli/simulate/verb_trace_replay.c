@@ -1,4 +1,4 @@
-/* `trace replay`: carry out a recorded trace of a plan again, with something changed (sim/replay.h). */
+/* `trace replay`: replays a recorded trace of a plan with changed durations (sim/replay.h). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,8 +24,8 @@ struct report {
     const struct plan *plan;
     const struct hardware *hardware;
     const struct trace *record, *trace;
-    const struct sim_replay *unchanged, *changed; /* one and the same where nothing is changed */
-    bool some; /* something is */
+    const struct sim_replay *unchanged, *changed; /* equal if nothing is changed */
+    bool some; /* a duration is changed */
 };
 
 static double relative(double value, double to)
@@ -33,7 +33,7 @@ static double relative(double value, double to)
     return to > 0 ? value / to - 1 : 0;
 }
 
-/* --- what is changed ------------------------------------------------------------------------- */
+/* --- the options ----------------------------------------------------------------------------- */
 
 static enum status read_scale(const char *list, struct sim_replay_change *change, struct error *err)
 {

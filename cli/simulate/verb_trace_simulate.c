@@ -21,7 +21,7 @@ struct report {
     const struct request *request;
     const struct chakra_trace *chakra;
     struct cli_simulated simulated;
-    double compute_share; /* of the ranks' time that they compute */
+    double compute_share; /* share of the ranks' time in which they compute */
 };
 
 static enum status print_text(struct cli *cli, const struct report *report, struct error *err)

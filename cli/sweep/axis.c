@@ -9,16 +9,16 @@
 
 #include "base/text/number.h"
 
-/* What is being read. */
+/* The state of reading an axis. */
 struct reading {
     const char *text; /* NAME=VALUES, for messages */
     struct arena *arena;
     struct sweep_value *values; /* malloc'ed */
     size_t count, capacity;
-    const char *unit;           /* of the values so far; NULL: none yet */
+    const char *unit;           /* common unit so far; NULL: none yet */
     size_t unit_length;
-    const char *last_unit;      /* of the list's last item, which those without one have as well */
-    size_t last_unit_length;    /* 0 when it has none */
+    const char *last_unit;      /* unit of the last item, which items without a unit take */
+    size_t last_unit_length;    /* 0: none */
     bool numeric, units_differ;
 };
 
@@ -71,7 +71,7 @@ static enum status add_number(struct reading *reading, double number, const char
 
 /* --- items ----------------------------------------------------------------------------------- */
 
-/* Everything behind the number is its unit. A name that begins with a digit ("8x a100") is no number. */
+/* Returns true if the text after the number is a unit. A name that begins with a digit ("8x a100") is not a number. */
 static bool looks_like_unit(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -103,18 +103,18 @@ enum stepping { STEP_BY_FACTOR, STEP_BY_DIFFERENCE, STEP_EVENLY };
 struct range {
     double from, to, step;
     enum stepping stepping;
-    bool ends; /* the end is a value where no step meets it */
+    bool ends; /* the end of the range is a value even if no step meets it */
 };
 
 static bool whole(double number) { return fabs(number) < 1e15 && number == floor(number); }
 
-/* Behind "+4" the range's unit may stand once more. */
+/* Returns true if the text after "+4" repeats the range's unit. */
 static bool is_unit(const char *text, const char *stop, const char *unit, size_t unit_length)
 {
     return (size_t)(stop - text) == unit_length && memcmp(text, unit, unit_length) == 0;
 }
 
-/* What stands behind the last ':': "x2", "+4", "+4GiB", "5"; nothing: by the range itself. */
+/* Reads the step after the last ':': "x2", "+4", "+4GiB", "5"; an empty step depends on the range. */
 static enum status read_step(const struct reading *reading, const char *item, size_t length, const char *step,
                              const char *unit, size_t unit_length, struct range *range, struct error *err)
 {
@@ -143,7 +143,7 @@ static enum status read_step(const struct reading *reading, const char *item, si
     return STATUS_OK;
 }
 
-/* To twelve digits, as people count: a third of 0.3 is 0.1. */
+/* Rounds to twelve digits: a third of 0.3 becomes 0.1. */
 static double rounded(double number)
 {
     if (!(fabs(number) > 0)) return 0;
@@ -151,7 +151,7 @@ static double rounded(double number)
     return isfinite(scale) && scale > 0 ? round(number * scale) / scale : number;
 }
 
-/* Number n of the range; each from the beginning, so that errors do not add up. */
+/* Returns number n of the range, computed from its beginning, so that errors do not accumulate. */
 static double range_at(const struct range *range, double n)
 {
     switch (range->stepping) {
@@ -177,7 +177,7 @@ static enum status add_range(struct reading *reading, const struct range *range,
     return STATUS_OK;
 }
 
-/* A number and its unit as they stand in [text, stop); false when that is something else. */
+/* Reads a number and its unit from [text, stop). Returns false for any other text. */
 static bool read_bound(const char *text, const char *stop, double *number, const char **unit)
 {
     char copy[NUMBER_TEXT_BYTES + SWEEP_NAME_BYTES];
@@ -190,7 +190,7 @@ static bool read_bound(const char *text, const char *stop, double *number, const
     return true;
 }
 
-/* FROM..TO[UNIT][:STEP]; the unit stands behind the end alone, or behind both, or is that of the list. */
+/* Reads FROM..TO[UNIT][:STEP]. The unit is after the end only, after both bounds, or the list's. */
 static enum status read_range(struct reading *reading, const char *item, size_t length, const char *dots,
                               struct error *err)
 {
@@ -211,14 +211,14 @@ static enum status read_range(struct reading *reading, const char *item, size_t 
     return add_range(reading, &range, unit, unit_length, err);
 }
 
-/* "1..16" is a range; "../jobs.json" is not. */
+/* Finds the dots of "1..16"; "../jobs.json" is not a range. */
 static const char *range_dots(const char *item, size_t length)
 {
     bool number = length > 0 && ((*item >= '0' && *item <= '9') || *item == '-');
     return number ? memmem(item, length, "..", 2) : NULL;
 }
 
-/* Of a last item such as "24GB/s", or "12..24GB/s:+4". */
+/* Finds the unit of a last item such as "24GB/s", or "12..24GB/s:+4". */
 static void find_last_unit(struct reading *reading, const char *values)
 {
     const char *comma = strrchr(values, ','), *last = comma ? comma + 1 : values, *unit;

@@ -28,7 +28,7 @@ enum status cli_sweep_pictures_check(const struct cli_sweep_pictures *pictures, 
     return STATUS_OK;
 }
 
-/* "link-rate (GB/s)", and the values' texts as labels where they are no numbers or `as_labels`. */
+/* Makes the title "link-rate (GB/s)", and labels from the values' texts if they are not numbers, or with `as_labels`. */
 static enum status make_ticks(const struct sweep_axis *axis, bool as_labels, struct arena *arena, char title[TITLE_BYTES],
                               struct plot_ticks *out, struct error *err)
 {
@@ -47,7 +47,7 @@ static enum status make_ticks(const struct sweep_axis *axis, bool as_labels, str
     return STATUS_OK;
 }
 
-/* Memory in GiB, as people count it; all else as it is. */
+/* Returns the scale of a figure: memory in GiB, all others unscaled. */
 static double scale_of(const char *figure, char title[TITLE_BYTES])
 {
     static const char bytes[] = "_bytes";
@@ -59,7 +59,7 @@ static double scale_of(const char *figure, char title[TITLE_BYTES])
 
 /* --- curves ---------------------------------------------------------------------------------- */
 
-/* "policy srtf, devices 4": the values of all axes but the first. */
+/* Makes the name "policy srtf, devices 4" from the values of all axes but the first. */
 static enum status name_curve(const struct sweep_grid *grid, uint64_t point, struct arena *arena, const char **out,
                               struct error *err)
 {

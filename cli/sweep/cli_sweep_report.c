@@ -9,12 +9,12 @@
 #include "cli/common/cli_table.h"
 #include "cli/sweep/cli_sweep_run.h"
 
-/* More rows than these are for a file; the best of each figure are told in any case. */
+/* Longer tables are not printed; the best point of each figure always is. */
 enum { ROWS_MAX = 200, COLUMNS_MAX = CLI_COLUMNS_MAX - 1 };
 
 /* --- text ------------------------------------------------------------------------------------ */
 
-/* By the unit in the figure's name. */
+/* Formats a value by the unit in the figure's name. */
 static const char *figure_text(const char *figure, double value, char text[QUANTITY_TEXT_BYTES])
 {
     if (isnan(value)) return "-";

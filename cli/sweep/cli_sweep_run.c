@@ -1,8 +1,8 @@
 /*
  * See cli_sweep_run.h.
  *
- * Rank r computes every so-many-th pending point; nobody waits for another before the end, when rank 0 hears what is
- * still on its way. Where a point was computed, and when, shows nowhere in the results.
+ * Of `count` ranks, rank r computes every count-th pending point. No rank waits for another before the end, when rank 0
+ * receives the remaining results. Results do not show which rank computed a point, or when.
  */
 #include "cli/sweep/cli_sweep_run.h"
 
@@ -20,12 +20,12 @@
 
 struct running {
     const struct cli_sweep *sweep;
-    struct cli_sweep_words **words; /* per point, of those whose child runs */
-    unsigned char *pending;         /* per point, at the beginning, on all ranks alike */
+    struct cli_sweep_words **words; /* per point with a running child */
+    unsigned char *pending;         /* per point: pending at the beginning, equal on all ranks */
     uint64_t next_point, seen;      /* pending points passed so far */
-    uint64_t wanted, known;         /* rank 0: how many there are to be, and how many there are */
+    uint64_t wanted, known;         /* rank 0: number of points to compute, and of known points */
     struct progress progress;
-    struct error first;             /* what could not be begun */
+    struct error first;             /* the first child that could not be started */
 };
 
 const char *cli_sweep_point(const struct sweep_grid *grid, uint64_t point, char text[CLI_SWEEP_POINT_BYTES])
@@ -38,7 +38,7 @@ const char *cli_sweep_point(const struct sweep_grid *grid, uint64_t point, char 
     return text;
 }
 
-/* --- what comes next ------------------------------------------------------------------------- */
+/* --- the next point -------------------------------------------------------------------------- */
 
 static bool mine(struct running *running, uint64_t point)
 {
@@ -67,7 +67,7 @@ static bool next(void *context, struct children_start *out)
     return true;
 }
 
-/* --- what came out --------------------------------------------------------------------------- */
+/* --- results ----------------------------------------------------------------------------------- */
 
 static enum status record(struct running *running, const struct sweep_result *result, struct error *err)
 {
@@ -85,7 +85,7 @@ static void read_figures(const struct sweep_results *results, const struct child
     json_decref(report);
 }
 
-/* What is wrong with a point's own jobs file is told of the user's: that one has neither this name nor these lines. */
+/* Replaces the temporary jobs file in messages by the user's file, which has neither this name nor these lines. */
 static void name_jobs(const struct cli_sweep *sweep, const char *temporary, struct sweep_result *result)
 {
     char behind[SWEEP_REASON_BYTES];
@@ -130,7 +130,7 @@ static enum status ended(void *context, const struct children_end *end, struct e
 
 /* --- ranks ----------------------------------------------------------------------------------- */
 
-/* A message of a rank that failed has this in the place of a point; its reason is the error. */
+/* A message of a failed rank has this instead of a point; its reason is the error. */
 static const uint64_t failed_point = UINT64_MAX;
 
 static enum status hear_all(void *context, struct error *err)
@@ -160,7 +160,7 @@ static void tell_failure(const struct running *running, const struct error *err)
     sweep_ranks_tell(running->sweep->ranks, &result, sizeof result);
 }
 
-/* All ranks agree on what is pending, whatever rank 0 found in its file. */
+/* Makes all ranks agree on the pending points, which rank 0 found in its file. */
 static void share_pending(struct running *running)
 {
     const struct cli_sweep *sweep = running->sweep;
@@ -171,7 +171,7 @@ static void share_pending(struct running *running)
     running->wanted = count;
 }
 
-/* --- all of it ------------------------------------------------------------------------------- */
+/* --- the sweep ----------------------------------------------------------------------------------- */
 
 static enum status run(struct running *running, struct error *err)
 {

@@ -14,7 +14,7 @@
 #define SPILLWAY_MODULE_FOLDER ""
 #endif
 
-/* How many were started together, as launchers tell their children: Open MPI; MPICH and others that speak PMI. */
+/* Returns how many ranks were started, from the environment: Open MPI; MPICH and others that use PMI. */
 static uint64_t launched(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"};
@@ -26,13 +26,13 @@ static uint64_t launched(void)
     return 1;
 }
 
-/* Beside this program, as in a build tree; else where it was installed to. */
+/* Loads the module from this program's folder, as in a build tree, else from the installation. */
 static void *load(void)
 {
     char path[PATH_MAX];
     struct error unknown = {0};
     void *library = NULL;
-    /* global: Open MPI's own modules look for its symbols */
+    /* global, because Open MPI's own modules look for its symbols */
     if (path_from_program(SWEEP_RANKS_MODULE, path, sizeof path, &unknown) == STATUS_OK)
         library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (!library && SPILLWAY_MODULE_FOLDER[0])
@@ -60,7 +60,7 @@ enum status sweep_ranks_begin(struct sweep_ranks *out, struct error *err)
 void sweep_ranks_end(struct sweep_ranks *ranks)
 {
     if (ranks->module) ranks->module->end();
-    /* the library stays: MPI leaves threads and handlers behind */
+    /* the library stays loaded: MPI leaves threads and handlers running */
 }
 
 void sweep_ranks_share(const struct sweep_ranks *ranks, void *data, size_t bytes)

@@ -11,13 +11,13 @@
 
 enum { KEY_BYTES = 128 };
 
-/* The next step of a path: a key, or what stands in brackets. */
+/* A step of a path: a key, or the contents of brackets. */
 struct step {
     char key[KEY_BYTES];
     bool bracket;
 };
 
-/* Past the step, or NULL when that is none. */
+/* Returns the text after the step, or NULL if there is no valid step. */
 static const char *read_step(const char *path, bool first, struct step *step)
 {
     step->bracket = *path == '[';

@@ -26,7 +26,7 @@ enum status sweep_results_create(const struct sweep_grid *grid, const char *cons
     return STATUS_OK;
 }
 
-/* --- better and best ------------------------------------------------------------------------- */
+/* --- comparing points ---------------------------------------------------------------------------- */
 
 bool sweep_less_is_better(const char *figure)
 {
@@ -41,7 +41,7 @@ bool sweep_less_is_better(const char *figure)
     return false;
 }
 
-/* The more the better, whatever the figure. */
+/* Returns a value that is larger for better points. */
 static double merit(const struct sweep_results *results, uint64_t point, uint32_t figure)
 {
     double value = results->points[point].figures[figure];
@@ -63,7 +63,7 @@ struct candidate {
     uint64_t point;
 };
 
-/* Best first; of equals in the first figure those best in the second. */
+/* Sorts the best first; with equal first figures, the best in the second. */
 static int compare_candidates(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
@@ -84,11 +84,11 @@ enum status sweep_results_front(const struct sweep_results *results, uint32_t fi
         if (!isnan(candidate.first) && !isnan(candidate.second)) candidates[count++] = candidate;
     }
     qsort(candidates, count, sizeof *candidates, compare_candidates);
-    /* Nobody behind is better in the first figure, so what counts is who has been best in the second. */
+    /* No later point is better in the first figure, so only the best value of the second figure matters. */
     double best = -INFINITY, best_first = INFINITY;
     for (uint64_t c = 0; c < count; c++) {
         const struct candidate *candidate = &candidates[c];
-        bool equal = candidate->second >= best && candidate->first >= best_first; /* the same point of the picture */
+        bool equal = candidate->second >= best && candidate->first >= best_first; /* the same point in the picture */
         if (!(candidate->second > best) && !equal) continue;
         front[candidate->point] = true;
         best = candidate->second;

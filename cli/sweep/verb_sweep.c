@@ -1,8 +1,8 @@
 /*
- * `sweep`: another verb at every point of a grid, its figures in a table, a file, pictures.
+ * `sweep`: runs another verb at every point of a grid, and shows its figures as a table, a file and pictures.
  *
- * Its own options may stand among those of the verb; whatever is not its own is the verb's. Under mpirun every rank gets
- * the same words, and rank 0 alone reads what was kept, writes and answers.
+ * The options of `sweep` may be mixed with those of the verb; all other words are the verb's. Under mpirun every rank
+ * gets the same words, and only rank 0 reads stored results, writes and answers.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -33,14 +33,14 @@ struct sweeping {
     struct sweep_results results;
     struct sweep_ranks ranks;
     struct sweep_kept *kept;
-    uint64_t found; /* points that were kept by an earlier one */
+    uint64_t found; /* points that an earlier sweep stored */
 };
 
 static const char *const default_figures[] = {"makespan_s", "tokens_per_s", "compute_utilisation"};
 
 /* --- words ----------------------------------------------------------------------------------- */
 
-/* Does the word begin an option of ours? *joined: its value is in it. */
+/* Returns the option of `sweep` that a word begins; NULL: none. *joined: the word contains its value. */
 static const struct option_spec *own_option(const struct option_spec *specs, size_t count, const char *word, bool *joined)
 {
     for (size_t s = 0; s < count; s++) {
@@ -55,7 +55,8 @@ static const struct option_spec *own_option(const struct option_spec *specs, siz
     return NULL;
 }
 
-/* Ours to `own`, behind its first word; the rest to `words`. "--" and what follows are the verb's. */
+/* Copies own options to `own`, after its first word, and all other words to `words`. "--" and later words are the
+ * verb's. */
 static void split(const struct option_spec *specs, size_t count, int argc, char **argv, char **own, int *own_count,
                   char **words, size_t *word_count)
 {
@@ -75,7 +76,7 @@ static void split(const struct option_spec *specs, size_t count, int argc, char 
     }
 }
 
-/* --- what is asked for ----------------------------------------------------------------------- */
+/* --- options ------------------------------------------------------------------------------------ */
 
 static enum status check_outputs(const struct option_list *outputs, struct error *err)
 {
@@ -120,9 +121,9 @@ static enum status read_request(const struct request *request, char **words, siz
     return cli_sweep_pictures_check(&request->pictures, grid, sweeping->results.figure_count, err);
 }
 
-/* --- what is kept ---------------------------------------------------------------------------- */
+/* --- stored results ----------------------------------------------------------------------------- */
 
-/* Of everything that results depend on: words, values, figures, and what is in the files that words name. */
+/* Hashes everything that results depend on: words, values, figures, and the contents of the files that words name. */
 static uint64_t hash_sweep(const struct sweeping *sweeping)
 {
     const struct sweep_grid *grid = &sweeping->grid;
@@ -148,7 +149,7 @@ static uint64_t hash_sweep(const struct sweeping *sweeping)
     return hash;
 }
 
-/* Rank 0: beside the first output, what an earlier one that was stopped has left. */
+/* On rank 0, opens the stored results of an interrupted sweep, in a file next to the first output. */
 static enum status open_kept(const struct request *request, struct sweeping *sweeping, char part[CLI_PATH_BYTES],
                              struct error *err)
 {
@@ -191,7 +192,7 @@ static enum status answer(struct cli *cli, const struct request *request, const 
                      : cli_sweep_text(cli->out, &sweeping->results, written, err);
 }
 
-/* Where nothing came out at all, that is the answer: the first point says why. */
+/* If no point has an answer, returns the first point's reason. */
 static enum status judge(const struct sweep_results *results, struct error *err)
 {
     bool refused = true;
@@ -204,7 +205,7 @@ static enum status judge(const struct sweep_results *results, struct error *err)
                      cli_sweep_point(results->grid, 0, text), results->points[0].reason);
 }
 
-/* A figure that no answer has is probably misspelt. */
+/* Warns of a figure that no answer has, which is probably misspelt. */
 static void warn_of_unknown(struct cli *cli, const struct sweep_results *results)
 {
     for (uint32_t f = 0; f < results->figure_count; f++) {
@@ -218,7 +219,7 @@ static void warn_of_unknown(struct cli *cli, const struct sweep_results *results
     }
 }
 
-/* What is measured has the machine for itself, unless somebody says otherwise. */
+/* Returns the number of processes; measurements run one at a time by default. */
 static uint32_t processes_of(const struct request *request, const struct cli_sweep_command *command)
 {
     if (request->processes > 0) return (uint32_t)request->processes;
@@ -266,12 +267,12 @@ static enum status sweep(struct cli *cli, const struct request *request, char **
 {
     struct sweeping sweeping = {0};
     enum status status = read_request(request, words, word_count, &sweeping, err);
-    setenv("SPILLWAY_HISTORY", "", 1); /* thousands of points are no history */
+    setenv("SPILLWAY_HISTORY", "", 1); /* points of a sweep are not added to the history */
     if (status == STATUS_OK) {
         status = sweep_ranks_begin(&sweeping.ranks, err);
         if (status == STATUS_OK && sweeping.ranks.rank > 0) progress_disable();
         if (status == STATUS_OK) status = carry_out(cli, request, &sweeping, err);
-        /* what went wrong on another rank is rank 0's to say */
+        /* rank 0 reports errors of other ranks */
         if (sweeping.ranks.rank > 0) status = STATUS_OK;
         sweep_ranks_end(&sweeping.ranks);
     }

@@ -15,7 +15,7 @@
 #include "planner/plan_runnable.h"
 #include "planner/policy/policy_load.h"
 
-/* Fisher and Yates. */
+/* Shuffles the jobs (Fisher and Yates). */
 static void reorder(struct job_set *jobs, uint64_t seed)
 {
     for (uint32_t i = jobs->count; i > 1; i--) {
@@ -32,7 +32,7 @@ enum status cli_source_jobs(const struct cli_source *source, struct job_set *out
     return job_set_parse(source->jobs, json_input_root(source->jobs), ".", out, err);
 }
 
-/* In chunks of as many blocks as each job has. The minibatches stay those of the file. */
+/* Applies the parallelism, with model chunks of each job's blocks. The minibatches stay those of the file. */
 static void make_parallel(const struct parallel *parallel, struct job_set *jobs)
 {
     for (uint32_t j = 0; j < jobs->count; j++) {
@@ -73,7 +73,7 @@ static enum status plan_here(const struct cli_source *source, const struct plann
 struct planning {
     const struct cli_source *source;
     const struct planner_options *options;
-    const char *path; /* of the plan */
+    const char *path; /* path of the plan */
 };
 
 static enum status plan_and_write(void *context, struct error *err)
@@ -86,7 +86,8 @@ static enum status plan_and_write(void *context, struct error *err)
     return err->status;
 }
 
-/* The user's code is never loaded here: a child plans, and its plan is read, and checked, as a file's is. */
+/* Plans with a user's policy in a child process, and reads its plan with all checks; this process never loads the
+ * policy. */
 static enum status plan_apart(const struct cli_source *source, const struct planner_options *options,
                               struct cli_candidate *out, struct error *err)
 {
@@ -100,7 +101,7 @@ static enum status plan_apart(const struct cli_source *source, const struct plan
     return err->status;
 }
 
-/* Swapping asks no policy. */
+/* Makes only the plan; swapping asks no policy. */
 enum status cli_candidate_plan(const struct cli_source *source, const struct planner_options *options,
                                struct cli_candidate *out, struct error *err)
 {
@@ -190,7 +191,7 @@ enum status cli_field_try(struct cli_field *field, const struct cli_source *sour
     return err->status;
 }
 
-/* Is this outcome better than the best so far? */
+/* Returns true if this outcome is better than the best so far. */
 static bool is_better(const struct cli_field *field, const struct cli_policy_outcome *outcome)
 {
     const struct cli_policy_outcome *best = &field->outcomes[field->best];

@@ -12,21 +12,21 @@
 
 const char cli_resident_name[] = "settled";
 
-/* Shares of what is left of the time limit. */
+/* Shares of the remaining time. */
 static const double cut_share = 0.15;
 
 struct portfolio {
     const struct cli_source *source;
-    const struct planner_options *fixed; /* by the user */
+    const struct planner_options *fixed; /* given by the user */
     struct cli_field *field;
     struct planner_options best; /* of field->best */
     double until_s;              /* 0: no limit */
-    double limit_s;              /* that it comes from */
-    struct progress *progress;   /* of time with a limit, else of candidates; NULL: not shown */
-    const char *label;           /* of the candidate that is made */
+    double limit_s;              /* the time limit from which it was computed */
+    struct progress *progress;   /* of the time limit, else of candidates; NULL: not shown */
+    const char *label;           /* of the current candidate */
 };
 
-/* Is the time up? Then the search was cut short. */
+/* Returns true if the time is up; then the search was cut short. */
 static bool over(struct portfolio *p)
 {
     bool is_over = p->field->any && p->until_s > 0 && clock_s() >= p->until_s;
@@ -60,7 +60,7 @@ static void show(void *context)
     if (p->progress) progress_update(p->progress, p->until_s > 0 ? spent_s : (double)p->field->count, p->label);
 }
 
-/* Unless it was tried before. `share` of the time that is left. */
+/* Tries a candidate that was not tried before, with `share` of the remaining time. */
 static enum status attempt(struct portfolio *p, struct planner_options options, double share,
                            const char *note, struct error *err)
 {
@@ -88,7 +88,7 @@ static enum status attempt(struct portfolio *p, struct planner_options options, 
     return STATUS_OK;
 }
 
-/* The best so far, changed in one respect; false when there are no more such changes. */
+/* Changes one respect of the best candidate so far. Returns false if there are no more changes. */
 static bool changed(const struct portfolio *p, uint32_t index, struct planner_options *out)
 {
     enum { WEIGHT_BUFFERS = 5, KINDS = ACTIVATIONS_COUNT };
@@ -120,7 +120,7 @@ static bool changed(const struct portfolio *p, uint32_t index, struct planner_op
     return true;
 }
 
-/* Descend: each change of the best in turn, until a whole round brings nothing. */
+/* Descends: tries each change of the best in turn, until a whole round improves nothing. */
 static enum status vary_cuts(struct portfolio *p, struct error *err)
 {
     bool better = true;
@@ -134,7 +134,7 @@ static enum status vary_cuts(struct portfolio *p, struct error *err)
     return STATUS_OK;
 }
 
-/* The planner's own cut first: what that is refused for is an error. */
+/* Tries cuts, beginning with the planner's own, whose refusal is an error. */
 static enum status search_cuts(struct portfolio *p, struct error *err)
 {
     struct planner_options first = *p->fixed;
@@ -146,7 +146,7 @@ static enum status search_cuts(struct portfolio *p, struct error *err)
     return vary_cuts(p, err);
 }
 
-/* Resident placement, or the policy that is better than streaming by the planner's clock. */
+/* Tries resident placement, or the policy that is better than streaming by the planner's clock. */
 static enum status try_resident_placement(struct portfolio *p, struct error *err)
 {
     struct cli_candidate candidate = {0};

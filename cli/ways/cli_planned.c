@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "cli/ways/cli_ways.h"
 
-/* Share by which simulations of one way differ. */
+/* Relative difference between simulations of one way. */
 static const double equal = 1e-3;
 
 static void take(const struct cli_field *field, const char *other, struct cli_planned *out)

@@ -1,10 +1,9 @@
 /*
- * `plan`, `simulate` and `run` all simulate a plan and print what came out. Before anything is
- * printed it is held against what cannot be exceeded: a stream is busy for at most the makespan,
- * a link carries at most its bandwidth times the makespan, a place holds at most its capacity, all
- * devices together compute at most at their peak, and no plan ends before its own lower bound.
- * A figure past one of these is a mistake of ours or of the profile, and the reader is told so
- * instead of being shown 104 %.
+ * `plan`, `simulate` and `run` all simulate a plan and print the results. Before that, results are compared with
+ * physical limits: a stream is busy for at most the makespan, a link carries at most its bandwidth times the makespan,
+ * a place holds at most its capacity, all devices together compute at most at their peak, and no plan ends before its
+ * own lower bound. A figure past a limit is a fault of this program or of the profile, and is reported as an error
+ * instead of as 104 %.
  */
 #include "cli/ways/cli_predict.h"
 
@@ -41,9 +40,9 @@ double cli_best_matmul_flops_per_s(const struct compute_profile *profile)
 }
 
 /*
- * FLOP/s of all devices together, or 0 when one of them has no figure. Host devices share the
- * cores of one host, and each has the peak of all of them; but a peak that was measured on a busy
- * machine may lie below what its devices were seen to reach one by one, and then those count.
+ * Returns the FLOP/s of all devices together, or 0 when one of them has no figure. Host devices share the cores of one
+ * host, and each has the peak of all of them. But a peak that was measured on a busy machine may be below the measured
+ * rates of single devices; then these are used.
  */
 double cli_peak_flops_per_s(const struct plan *plan, const struct hardware *hardware)
 {
@@ -83,7 +82,7 @@ static enum status check_links(const struct hardware *hardware, const struct sim
     return STATUS_OK;
 }
 
-/* Do what a trace says that ran, memory and computing, stay within the machine's peaks? */
+/* Checks that the trace's use of memory and its computing rates stay within the machine's peaks. */
 static enum status check_trace(const struct plan *plan, const struct hardware *hardware,
                                const struct trace *trace, struct error *err)
 {
@@ -113,7 +112,7 @@ static enum status check(const struct plan *plan, const struct hardware *hardwar
             return err->status;
     }
     if (check_links(hardware, result, err) != STATUS_OK) return err->status;
-    /* The bound was proven for the plan's own machine, with nothing changed. */
+    /* The bound was proven for the plan's own machine, without changes. */
     if (hardware == &plan->hardware && !how->slow && !(how->noise > 0) &&
         cli_check_peak("the speed against the lower bound", plan->lower_bound_s,
                        result->makespan_s, err) != STATUS_OK)

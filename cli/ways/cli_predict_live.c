@@ -1,4 +1,4 @@
-/* See cli_predict_live.h: a policy of the user's is asked in a process of its own, as in a run. */
+/* See cli_predict_live.h. A user's policy is asked in a child process, as in a run. */
 #include "cli/ways/cli_predict_live.h"
 
 #include "planner/policy/policy_process.h"
@@ -13,7 +13,8 @@ enum status cli_predict_live(const struct plan *plan, const struct hardware *har
     struct cli_predict_options asking = *how;
     asking.live = &live;
     enum status status = cli_predict(plan, hardware, &asking, out, &why);
-    if (policy_process_failed(process, err) != STATUS_OK) status = err->status; /* the cause of what `why` says */
+    if (policy_process_failed(process, err) != STATUS_OK) status = err->status; /* it is the cause of the error in
+                                                                                   `why` */
     else if (status != STATUS_OK) error_set(err, status, "%s", why.text);
     policy_process_close(process);
     return status;

@@ -15,7 +15,7 @@ static void refuse(struct cli_refusal *out, const char *text)
     snprintf(out->text, sizeof out->text, "%s", text);
 }
 
-/* {"spillway_check": 1, "refused": "...", "elsewhere": true} */
+/* Reads {"spillway_check": 1, "refused": "...", "elsewhere": true}. */
 static enum status read_answer(const char *path, struct cli_refusal *out, struct error *err)
 {
     struct json_input *in = NULL;
@@ -60,7 +60,7 @@ static enum status ask(const struct cli *cli, const char *program, const char *p
     return STATUS_OK;
 }
 
-/* The plan into a file of its own, if it is in none. */
+/* Asks about a plan, which is written to a temporary file if it has none. */
 static enum status ask_with_file(const struct cli *cli, const char *program, const struct plan *plan, const char *path,
                                  const char *answer_path, struct cli_refusal *out, struct error *err)
 {

@@ -3,11 +3,11 @@
 
 #include "base/text/quantity.h"
 
-/* Schedules that count on links being shared; over what is promised, what need not be looked into. */
+/* Maximum number of schedules with slower links; and the ratio of simulated to scheduled time that is accepted. */
 enum { SLOWED_TRIES_MAX = 2 };
 static const double kept_promise = 1.02;
 
-/* Simulated over scheduled. */
+/* Returns simulated / scheduled makespan. */
 static double ratio(const struct plan *plan, double makespan_s)
 {
     return plan->estimated_makespan_s > 0 ? makespan_s / plan->estimated_makespan_s : 1;
@@ -36,14 +36,14 @@ static bool streams(const struct plan *plan)
     return false;
 }
 
-/* By how much its schedule is late, if jobs that are streamed may be why; else 1. */
+/* Returns by which ratio the simulated schedule is late, if streamed jobs may be the cause; else 1. */
 static double late(const struct cli_candidate *c)
 {
     double by = ratio(&c->plan, c->prediction.result.makespan_s);
     return by > kept_promise && streams(&c->plan) ? by : 1;
 }
 
-/* In place of *out what ends no later. */
+/* Makes a schedule with slower streaming, and replaces *out if it ends no later. */
 static enum status make_slowed(const struct cli_source *source, struct saturn_options *options,
                                struct cli_candidate *out, struct saturn_report *report, struct error *err)
 {

@@ -8,7 +8,7 @@
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 
-enum { RUNS_MAX = 24 }; /* of layers treated alike, in a line: more are for a program */
+enum { RUNS_MAX = 24 }; /* groups of layers in a line; programs read more from JSON */
 
 const char *const cli_swap_rules[] = {"best", "recompute", "swap-all", "karma", "sqrt", "checkmate",
                                       "superneurons", "capacity", NULL};
@@ -49,7 +49,7 @@ static enum status print_jobs(FILE *out, const struct plan *plan, const struct s
     return STATUS_OK;
 }
 
-/* "swap 1-12, recompute 13, keep 14-25" */
+/* Prints "swap 1-12, recompute 13, keep 14-25". */
 static void print_layers(FILE *out, const struct swap_outcome *o)
 {
     uint32_t runs = 0, count;
@@ -66,7 +66,7 @@ static void print_layers(FILE *out, const struct swap_outcome *o)
     fputc('\n', out);
 }
 
-/* Each rule's minibatch, where several were tried. */
+/* Prints each rule's minibatch time, if several were tried. */
 static void print_ways(FILE *out, const struct swap_outcome *o)
 {
     char text[QUANTITY_TEXT_BYTES];

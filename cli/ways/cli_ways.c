@@ -1,6 +1,7 @@
 /*
- * See cli_ways.h. The streamed plan comes first: its bound holds for the plans of all ways, and its operations say how
- * large the input is. An error of it is an error of all; other ways that are refused are outcomes.
+ * See cli_ways.h. The streamed plan comes first: its bound holds for the plans of all ways, and its number of
+ * operations is the size of the input. An error of the streamed plan is an error of cli_ways(); other refused ways are
+ * outcomes.
  */
 #include "cli/ways/cli_ways.h"
 
@@ -30,8 +31,8 @@
 enum { SATURN_JOBS_MOST = 64, SATURN_DEVICES_MOST = 16, PARALLEL_DEVICES_MOST = 64 };
 static const uint64_t operations_most = 800000, placed_most = 1000000, saturn_operations_most = 3000000;
 
-/* The cost of a plan of each kind, in eighths of the streamed plan's: repetitions of resident jobs and of gangs are
- * simulated once. */
+/* The cost of a plan of each kind, in eighths of the streamed plan's cost: repetitions of resident jobs and of gangs
+ * are simulated once. */
 enum { COST_STREAMED = 8, COST_RESIDENT = 4, COST_PARALLEL = 1, COST_WHOLE = 8 };
 
 struct ways {
@@ -41,14 +42,14 @@ struct ways {
     struct hardware hardware;
     struct job_set jobs;
     struct planner_options fixed; /* without a policy */
-    uint64_t operations, units, fingerprint; /* of the streamed plan; 0: there is none */
-    uint64_t spent;               /* operations of plans so far, but for the streamed one */
+    uint64_t operations, units, fingerprint; /* of the streamed plan; 0: none */
+    uint64_t spent;               /* operations of plans so far, without the streamed one */
     double until_s;               /* 0: no limit */
 };
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
-/* Is there time for one more? Else it is an outcome. `cost` 0: it has limits of its own. */
+/* Returns true if there is time for one more way; else adds an outcome. `cost` 0: the way has its own limits. */
 static bool may_try(struct ways *w, const char *label, uint64_t cost)
 {
     if (!cli_field_lacks(w->field, label)) return false;
@@ -100,7 +101,8 @@ static bool any_streams(const struct job_set *jobs)
     return any;
 }
 
-/* By the planner's own clock the best of streaming, resident placement and the resident policies; often one that is there. */
+/* Tries the best of streaming, resident placement and the resident policies by the planner's clock; often an existing
+ * outcome. */
 static enum status try_resident_placement(struct ways *w, struct error *err)
 {
     struct cli_candidate candidate = {0};
@@ -119,7 +121,7 @@ static enum status try_resident_placement(struct ways *w, struct error *err)
     return status == STATUS_OK || status == STATUS_INFEASIBLE ? STATUS_OK : error_set(err, status, "%s", why.text);
 }
 
-/* The others than sharded-lrtf, and than optimal, which searches. */
+/* Tries the policies other than sharded-lrtf and optimal, which searches. */
 static enum status try_policies(struct ways *w, bool resident, struct error *err)
 {
     for (uint32_t i = 0; policy_at(i); i++) {
@@ -169,7 +171,7 @@ static bool is_run(const struct cli_field *field, const char *label)
     return false;
 }
 
-/* With one device for each job, where the plan without that condition cannot be run. */
+/* Tries Saturn, and if that plan cannot be run, Saturn with one device for each job. */
 static enum status try_saturns(struct ways *w, struct error *err)
 {
     bool several = w->hardware.device_count > 1;
@@ -180,7 +182,7 @@ static enum status try_saturns(struct ways *w, struct error *err)
 
 /* --- the ways of `mem` ------------------------------------------------------------------------ */
 
-/* True for a way with recomputation, where the last outcome is the same way without, and there is a plan of it. */
+/* Returns true for a way with recomputation, if the last outcome is a plan of the same way without recomputation. */
 static bool keeps_needlessly_little(const struct cli_field *field, const struct fit_way *way)
 {
     const struct cli_policy_outcome *last = &field->outcomes[field->count - 1];
@@ -223,11 +225,11 @@ static enum status try_fit_ways(struct ways *w, struct error *err)
 
 /* --- the search ------------------------------------------------------------------------------- */
 
-/* The extent of the search: every cut with n orders; or, where that places too many units, every cut of shortened jobs and
- * then the best of these cuts with n orders, or by sharded-lrtf where n is 0. */
+/* The extent of the search: every cut with n orders. If that places too many units: every cut with shortened jobs, then
+ * the best of these cuts with n orders, or by sharded-lrtf if n is 0. */
 struct extent {
-    uint32_t iterations; /* 0: what `--policy optimal` does */
-    double shortened;    /* 0: not */
+    uint32_t iterations; /* 0: as `--policy optimal` */
+    double shortened;    /* 0: not shortened */
     uint32_t at_last;    /* orders of the best cut of shortened jobs */
 };
 
@@ -249,7 +251,7 @@ static struct extent extent_of(const struct ways *w, const struct planner_option
     return extent;
 }
 
-/* The best cut of shortened jobs, for whole ones. */
+/* Plans all minibatches with the best cut of shortened jobs. */
 static enum status search_short(struct ways *w, const struct extent *extent, const struct planner_options *options,
                                 struct cli_field *searched, struct error *err)
 {
@@ -304,7 +306,7 @@ static enum status try_search(struct ways *w, struct error *err)
     return err->status;
 }
 
-/* --- all of them ------------------------------------------------------------------------------ */
+/* --- all ways ----------------------------------------------------------------------------------- */
 
 static enum status try_all(struct ways *w, struct error *err)
 {
@@ -322,25 +324,25 @@ static enum status try_all(struct ways *w, struct error *err)
     return try_policies(w, false, err);
 }
 
-/* Where no way is possible, why streaming is not. */
+/* If no way is possible, returns the reason of streaming. */
 static enum status check_streamed(const struct cli_field *field, struct error *err)
 {
     const struct cli_policy_outcome *first = &field->outcomes[0];
     return field->any ? STATUS_OK : error_set(err, STATUS_INFEASIBLE, "%s", first->reason);
 }
 
-/* Where the choice is ours, a plan that cannot be run is none on a machine that plans are run on. */
+/* On a machine that can run plans, and if the choice is ours, refuses plans that cannot be run. */
 static enum status check_runnable(const struct ways *w, struct error *err)
 {
     const struct cli_policy_outcome *best = &w->field->outcomes[w->field->best], *first = &w->field->outcomes[0];
     bool ours = w->how->runnable || resident_all_free(&w->jobs);
     if (!w->field->runnable_first || !ours || best->runnable) return STATUS_OK;
-    if (first->kind == CLI_OUTCOME_PLAN && !w->how->runnable) return STATUS_OK; /* what the jobs are, not how they run */
+    if (first->kind == CLI_OUTCOME_PLAN && !w->how->runnable) return STATUS_OK; /* the jobs themselves cannot be run */
     if (first->kind == CLI_OUTCOME_PLAN) return error_set(err, STATUS_INFEASIBLE, "no plan can be run: %s", best->reason);
     return error_set(err, STATUS_INFEASIBLE, "%s (%s fits, and cannot be run: see --parallel)", first->reason, best->policy);
 }
 
-/* The bound that holds for every way, in place of what plans know of themselves. */
+/* Sets the bound that holds for every way in all plans. */
 static void take_bound(const struct ways *w)
 {
     struct bound bound;
