@@ -103,7 +103,7 @@ struct bench_round {
     double bound, actual_bound; /* in ticks of the workload, like all results */
 };
 struct bench_round bench_round_of(const struct bench *bench, size_t number);
-/* Makes the instance of a case that is not of jobs. The caller releases it, also after an error. Errors: those of the
+/* Makes the instance of a case without jobs. The caller releases it, also after an error. Errors: those of the
  * instance; STATUS_BAD_INPUT if its bound is 0; STATUS_NO_MEMORY. */
 MUST_CHECK enum status bench_round_make(struct bench_round *round, struct error *err);
 void bench_round_release(struct bench_round *round);

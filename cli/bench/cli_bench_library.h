@@ -6,7 +6,7 @@
 
 /*
  * Certifies every instance of the folder, limit_s seconds each, and reports values and bounds with the best known ones.
- * Errors: those of planner/solve/certify/instance_library.h; STATUS_CHECK, after the report, when a value is worse than
+ * Errors: as in planner/solve/certify/instance_library.h; STATUS_CHECK, after the report, when a value is worse than
  * the best known value.
  */
 MUST_CHECK enum status bench_library(struct cli *cli, const char *folder, double limit_s, uint64_t seed,

@@ -32,7 +32,7 @@ struct what_if_effect {
 /* The price of a machine per hour; usd_per_h 0: unknown. */
 struct what_if_price {
     double usd_per_h;
-    char basis[80], as_of[16]; /* "" if unknown; of several parts, those of the first */
+    char basis[80], as_of[16]; /* "" if unknown; with several parts, of the first part */
     bool given;                /* given on the command line, so its age is not checked */
 };
 
@@ -85,7 +85,7 @@ double what_if_watts(const struct hardware *hardware);
 uint64_t what_if_minibatches(const struct job_set *jobs); /* minibatches of all jobs */
 
 /* Computes the answer. `out` is zeroed before, except for name and hardware; the caller releases it, also after an
- * error. If nothing fits, that is an answer and not an error. `jobs` are those of `from`; from->machine is not used. */
+ * error. If nothing fits, that is an answer and not an error. `jobs` were read from `from`; from->machine is not used. */
 MUST_CHECK enum status what_if_answer(const struct cli_source *from, const struct job_set *jobs, struct what_if_answer *out,
                                       struct error *err);
 void what_if_answer_release(struct what_if_answer *answer);
@@ -115,7 +115,7 @@ struct what_if_report {
     double tokens;     /* tokens to train on; 0: as in the jobs */
     double deadline_s, cost_max_usd; /* negative: not given */
     const struct what_if_wanted *wanted; /* cli_what_if_sensitivity.h; NULL: not asked for */
-    bool search;       /* machines are those of the catalogue: the best one is the answer */
+    bool search;       /* all machines of the catalogue are compared: the best one is the answer */
     bool verbose;
 };
 

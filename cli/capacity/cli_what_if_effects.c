@@ -4,7 +4,7 @@
  * Errors of figures are independent factors, so squared logarithms are added. The result covers 90 % of the spreads'
  * distribution if times depend smoothly on figures.
  *
- * Of a long job, a plan of two minibatches is simulated, so that thirty simulations take seconds; the relative effect
+ * Long jobs are simulated with a plan of two minibatches, so that thirty simulations take seconds; the relative effect
  * of a figure on two minibatches is used for all.
  */
 #include <math.h>

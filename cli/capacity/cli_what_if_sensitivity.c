@@ -126,7 +126,7 @@ static struct what_if_bar figure_bar(const struct what_if_answer *a, uint32_t f)
                                 .worse = effect->worse_s / a->run_s - 1};
 }
 
-/* Makes the bar of a group; its kind is that of the member with the largest spread. */
+/* Makes the bar of a group; the member with the largest spread gives its kind. */
 static struct what_if_bar group_bar(const struct what_if_answer *a, uint32_t group)
 {
     struct what_if_bar bar = {.name = group_names[group]};

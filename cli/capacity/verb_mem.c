@@ -45,7 +45,7 @@ static void write_optimizer(const struct request *request, struct json_out *json
 
 static const char job_name[] = "the command line";
 
-/* Counts replicas, for options that count per replica: those of the requested way, else one per device. */
+/* Counts replicas, for options that count per replica: as the requested way has, else one per device. */
 static enum status count_replicas(const struct request *request, const struct hardware *hardware, uint64_t *out,
                                   struct error *err)
 {

@@ -58,7 +58,7 @@ void document_table_end(struct document *document);
 
 /*
  * Adds an SVG or PNG file; its bytes are copied. `caption` is also the text for readers who cannot see the picture. An
- * SVG is shown as an image: its scripts do not run, and its names cannot clash with those of other pictures. Errors:
+ * SVG is shown as an image: its scripts do not run, and its names cannot clash with names in other pictures. Errors:
  * STATUS_BAD_INPUT if the first bytes are neither SVG nor PNG, STATUS_LIMIT past DOCUMENT_PICTURE_BYTES_MAX,
  * STATUS_NO_MEMORY; document_picture_file() also STATUS_IO.
  */

@@ -20,7 +20,7 @@ enum explain_resource {
 };
 extern const char *const explain_resource_names[EXPLAIN_RESOURCE_COUNT]; /* "compute", "link", ... */
 
-/* With more links than EXPLAIN_LINKS_MAX, links are grouped: those of one bandwidth whose names differ only in
+/* With more links than EXPLAIN_LINKS_MAX, links are grouped by bandwidth and by their names without
  * digits. */
 enum { EXPLAIN_LINKS_MAX = 16, EXPLAIN_PURCHASES_MAX = 64 };
 

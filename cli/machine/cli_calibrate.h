@@ -2,8 +2,8 @@
  * Predicted times of measured runs, as functions of a machine's figures: the time of an iteration is the simulated
  * makespan of the run's plan.
  *
- * The figures are those of device types and links that datasheets do not give (calibration_figure_names). A figure that
- * the machine does not have is 0 and stays 0. cli/machine/cli_calibrate_fit.h fits the others.
+ * The fitted figures are properties of device types and links that datasheets do not give (calibration_figure_names). A
+ * figure that the machine does not have is 0 and stays 0. cli/machine/cli_calibrate_fit.h fits the others.
  */
 #ifndef SPILLWAY_CLI_CALIBRATE_H
 #define SPILLWAY_CLI_CALIBRATE_H

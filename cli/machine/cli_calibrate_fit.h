@@ -31,8 +31,7 @@ struct calibration_problem {
     bool keep[FIT_FIGURES]; /* figures that are not fitted */
 };
 
-/* Fits the figures in `values` that are above 0. Errors: STATUS_BAD_INPUT for too few runs; those of
- * calibration_predict(). */
+/* Fits the figures in `values` that are above 0. Errors: STATUS_BAD_INPUT for too few runs; as calibration_predict(). */
 MUST_CHECK enum status calibration_fit(const struct calibration_problem *problem, const struct calibration_split *split,
                                        double values[FIT_FIGURES], struct error *err);
 

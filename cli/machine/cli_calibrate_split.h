@@ -1,5 +1,5 @@
 /*
- * The split of measured runs into those that are fitted and those that are held out.
+ * The split of measured runs into fitted runs and held-out runs.
  *
  * A half is every other run of a file, or a draw by a seed. Runs that differ only in batch size are in both halves, so
  * their common effects (a shape that a library handles badly, a slow node) are fitted as well as held out. Only a

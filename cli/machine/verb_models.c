@@ -1,7 +1,7 @@
 /*
  * `models list` and `models show`: the costs of a network before it is trained.
  *
- * All figures are those of the planner (models/network/network.h, models/job/memory.h), without the padding of tensors.
+ * All figures are the planner's (models/network/network.h, models/job/memory.h), without the padding of tensors.
  * With --dtype they are for a job of that precision (models/kernel/precision.h); the fp32 master copy of 2-byte weights
  * counts as optimizer state.
  *

@@ -32,7 +32,7 @@ typedef enum status (*cli_solve)(struct cli *cli, const struct cli_solve_request
 
 /* --- common parts of the reports --------------------------------------------------------------- */
 
-/* The value of the best schedule, in ticks, and what is proven of it. Strings are borrowed. */
+/* The value of the best schedule, in ticks, its bound and its proof. Strings are borrowed. */
 struct cli_solved {
     const char *problem, *name;
     const char *objective; /* NULL: the kind has a single objective, which the report does not name */
@@ -49,7 +49,7 @@ struct cli_solve_work {
     const char *solver; /* NULL: no solver was started */
 };
 
-/* Write the keys at the beginning of a report and those of the work; as text, a line each for bound, proof and work. */
+/* Write the first keys of a report, and the keys of the work; as text, a line each for bound, proof and work. */
 void cli_solved_json(const struct cli_solved *solved, const struct cli_solve_request *request,
                      struct json_out *json);
 void cli_solve_work_json(const struct cli_solve_work *work, struct json_out *json);

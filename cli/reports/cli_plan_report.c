@@ -1,6 +1,6 @@
 /*
  * The report answers a reader's questions in this order: does everything fit, and how (jobs, places); how long will it
- * take, and how good is that (makespan, bound, gap, proof); what is the next command.
+ * take, and how good is that (makespan, bound, gap, proof); which command comes next.
  *
  * The gap compares the simulated makespan with the lower bound. The report says whether the bound holds for every plan
  * of these jobs on this machine, or only for plans that run them in the same way. A plan is called optimal only if its

@@ -20,7 +20,7 @@ MUST_CHECK enum status repro_report_all(struct cli *cli, const struct figure_res
                                         uint32_t run_count, const char *page, struct error *err);
 
 /* Declares the files that repro_write_folder() will write (base/files/outputs.h), and a folder of runs if `runs` is
- * set. Existing files and runs must be those of a figure. */
+ * set. Existing files and runs must belong to a figure. */
 MUST_CHECK enum status repro_declare_folder(const char *folder, bool runs, bool force, struct error *err);
 
 /* Writes figure.svg, figure.png, data.csv, report.md and manifest.json to `folder`, which is made. Each file is there

@@ -39,7 +39,7 @@ struct figure_result {
                               measurement put in the same order */
     uint32_t claims_held;
     bool met; /* limits of accuracy, if any, and all claims are met */
-    double cpu_s; /* processor time of its runs, also of those that other figures share */
+    double cpu_s; /* processor time of its runs, shared ones included */
     char verdict[FIGURE_VERDICT_BYTES];
 };
 

@@ -1,6 +1,6 @@
 /*
  * Runs go through the pool of base/process/children.h, one command at a time. A run with further commands waits for its
- * turn, which comes before those of new runs.
+ * turn, which comes before new runs.
  *
  * A run's folder is PATH/INDEX in one temporary folder. It is removed as soon as the run has ended, so a hundred
  * figures need little disk space.

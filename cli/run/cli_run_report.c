@@ -106,7 +106,7 @@ static void print_load(FILE *out, const struct cli_run_report *report)
             quantity_text(slowed_s, DIMENSION_SECONDS, busy));
 }
 
-/* Returns the unit of the rates of all jobs, with those that were complete before. */
+/* Returns the unit of the rates of all jobs, jobs that were complete before included. */
 static enum cli_unit jobs_unit(const struct cli_run_report *report)
 {
     return cli_unit_of(report->whole ? &report->whole->jobs : &report->plan->jobs);

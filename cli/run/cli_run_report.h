@@ -29,7 +29,7 @@ struct cli_run_report {
     const struct plan *plan;
     const struct cli_prediction *prediction;
     const struct cli_measured *measured;
-    /* Of a resumed run: `whole` has all jobs, `plan` only those with remaining minibatches. */
+    /* In a resumed run, `whole` has all jobs, and `plan` only jobs with remaining minibatches. */
     const struct plan *whole;         /* NULL: the run was not resumed */
     const struct cli_resume *resume;
 };

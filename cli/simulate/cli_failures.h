@@ -11,7 +11,7 @@ struct cli_failures {
     uint64_t runs, seed;
 };
 
-/* Statistics of the runs; times are those of runs that ended. */
+/* Statistics of the runs; times only of runs that ended. */
 struct cli_survival {
     struct arena arena;
     struct failures failures;

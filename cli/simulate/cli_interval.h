@@ -27,7 +27,7 @@ struct cli_interval {
 };
 
 /*
- * Computes the interval. `options`, `makespan_s` and `tokens_per_s` are those of the prediction; out->seeds and
+ * Computes the interval. `options`, `makespan_s` and `tokens_per_s` belong to the prediction; out->seeds and
  * out->seed are set before. Errors: as sim_run() except STATUS_INTERRUPTED: a signal ends the program.
  */
 MUST_CHECK enum status cli_interval_find(const struct plan *plan, const struct hardware *hardware,

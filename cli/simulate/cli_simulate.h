@@ -45,8 +45,8 @@ MUST_CHECK enum status simulate_find_subject(const char *path, bool live, enum c
 
 /*
  * Plans the jobs of a file on the machine: parallel or with swaps as requested; with `live`, in one of many orders;
- * else as `plan` does, by the policy or without one. `swap`: zeroed before; the choices for jobs that swap. Errors:
- * those of reading jobs and machine and of planner_plan().
+ * else as `plan` does, by the policy or without one. `swap`: zeroed before; the choices for jobs that swap. Errors: as
+ * reading jobs and machine, and planner_plan().
  */
 MUST_CHECK enum status simulate_plan_jobs(const struct cli_simulate_request *request, struct plan *plan,
                                           struct swap_report *swap, struct error *err);

@@ -1,4 +1,4 @@
-/* Rates are in samples, also those of bounds. */
+/* Rates and bounds are in samples per second. */
 #include "cli/simulate/cli_swarm_report.h"
 
 #include <inttypes.h>

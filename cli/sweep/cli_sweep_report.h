@@ -17,7 +17,7 @@ MUST_CHECK enum status cli_sweep_pictures_check(const struct cli_sweep_pictures 
 /*
  * Draws the pictures. Curves: the first figure over the first axis, one curve for each value of the other axes. Heat:
  * the first figure over the first two axes (the best value over further axes). Front: the first and the second figure.
- * Errors: those of plots/plot.h.
+ * Errors: as in plots/plot.h.
  */
 MUST_CHECK enum status cli_sweep_pictures_draw(const struct cli_sweep_pictures *pictures,
                                                const struct sweep_results *results, struct error *err);

@@ -52,8 +52,7 @@ MUST_CHECK enum status sweep_results_front(const struct sweep_results *results, 
 
 /*
  * Writes CSV (RFC 4180), a line per point in the grid's order: the axes (with the unit in brackets after the name),
- * outcome, figures, reason. Unknown values are empty. `path` "-" is standard output. Errors: those of
- * base/files/file.h.
+ * outcome, figures, reason. Unknown values are empty. `path` "-" is standard output. Errors: as in base/files/file.h.
  */
 MUST_CHECK enum status sweep_results_csv(const struct sweep_results *results, const char *path, struct error *err);
 

@@ -1,7 +1,7 @@
 /*
  * `sweep`: runs another verb at every point of a grid, and shows its figures as a table, a file and pictures.
  *
- * The options of `sweep` may be mixed with those of the verb; all other words are the verb's. Under mpirun every rank
+ * The options of `sweep` may be mixed with the verb's options; all other words are the verb's. Under mpirun every rank
  * gets the same words, and only rank 0 reads stored results, writes and answers.
  */
 #include <math.h>

@@ -16,8 +16,8 @@ enum { CLI_PLANNED_RUN = 32 };
 
 /*
  * Plans `source`, one job of CLI_PLANNED_RUN minibatches. `other`: the name of a way to compare with. If both ways take
- * equally long and neither is better to run, out->way is `other`: one way may have several names. Errors: those of
- * cli_ways(), except those which only say that no way fits.
+ * equally long and neither is better to run, out->way is `other`: one way may have several names. Errors: as
+ * cli_ways(), except errors which only say that no way fits.
  */
 MUST_CHECK enum status cli_planned_find(const struct cli_source *source, const char *other, struct cli_planned *out,
                                         struct error *err);
