@@ -11,10 +11,10 @@
  *   3  huge: 64 devices, 256 jobs of 24 shards, one second.
  *      Mean gaps of 2, measured in seconds of cpu time of each stream (two cores shared with many others, which costs
  *      some tenths; AMD EPYC, Zen 4): tight 2.51 (100 instances), the median 1.86, nine in ten below 4.8, the most
- *      9.5 %; with fewer than two jobs a device 3.4 % of 35. Sweeps that crossed random devices, in one stream, left
- *      2.79 within the same hour, more in 88 of the 100. A second of wall time with both cores idle: 2.42 %, the most
+ *      9.5 %; with fewer than two jobs a device 3.4 % of 35. Passes of local search that crossed random devices, in
+ *      one stream, left 2.79 within the same hour, more in 88 of the 100. A second of wall time with both cores idle: 2.42 %, the most
  *      9.4. The two worst come from 9.5 and 8.6 to 6.9 and 4.0 % in 15 s of one stream: there it is the search that is
- *      far off. With the former sweeps compute 0.06, hidden 0.19 (10 instances), copy 1.63 % (30).
+ *      far off. With the former passes compute 0.06, hidden 0.19 (10 instances), copy 1.63 % (30).
  *      Of 3, two instances of tight and copy, likewise: 2.5 and 0.7 %.
  *   4  Hydra's Fig. 7: 8 and 64 jobs on 4 and 8 devices, 3 instances each.
  *   5  solvers: small instances of growing size, the same integer program (MPS) given to GLPK and to CBC

@@ -75,7 +75,7 @@ enum status schedule_streams(const struct instance *in, const struct instance_bo
                            .stop = &stop};
     size_t n = in->task_count;
     assert(streams > 0 && streams <= SCHEDULE_STREAMS_MAX);
-    if (!schedule_search_sweeps(in)) streams = 1;
+    if (!schedule_search_is_local(in)) streams = 1;
     struct dispatch_step *more = alloc_zeroed((streams - 1) * n, sizeof *more);
     if (!more) return error_memory(err, "schedules", (streams - 1) * n * sizeof *more);
     for (uint32_t k = 0; k < streams; k++) {

@@ -2,8 +2,8 @@
  * Several searches of one instance at the same time (schedule_search.h), each with a seed of its own on a thread
  * of its own; the best schedule is kept, of equal ones that of the first.
  *
- * How well sweeps end depends on luck: the better of two was 0.12 to 0.17 points nearer to the bound than the two
- * are in the mean (20 instances of 12 to 15 jobs on 8 devices, 250 sweeps each). Searches without sweeps go to one
+ * How well local search ends depends on luck: the better of two was 0.12 to 0.17 points nearer to the bound than the two
+ * are in the mean (20 instances of 12 to 15 jobs on 8 devices, 250 passes each). Searches without local search go to one
  * stream, whatever is asked for.
  *
  * Deterministic for a seed, a number of iterations and a number of streams, without a limit of time: the first

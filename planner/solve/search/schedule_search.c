@@ -1,7 +1,7 @@
 /*
  * The anytime search; see schedule_search.h.
  *
- * What each iteration does depends on its number and the seed alone, but for sweeps under a limit of time,
+ * What each iteration does depends on its number and the seed alone, but for local search under a limit of time,
  * which cool down within it. The first ones are list
  * schedules over a range of priorities, without and with a look at every device; then they take turns:
  *
@@ -13,8 +13,8 @@
  *
  * Three iterations of a small instance go to narrow layers (layer_search.h): a beam with bounds for the rest of the schedule.
  *
- * Where copies leave a gap after the first list schedules, and tasks are many, it is sweeps instead
- * (sweep_search.h), from the best of them on. Worsenings are taken at first, and less and less of them as
+ * Where copies leave a gap after the first list schedules, and tasks are many, it is local search instead
+ * (local_search.h), from the best of them on. Worsenings are taken at first, and less and less of them as
  * the iterations, or the time, come to an end (simulated annealing).
  *
  * Priorities count in mean computations of a task; which one suits an instance is not known before,
@@ -35,7 +35,7 @@
 #include "planner/solve/exact/layer_search.h"
 #include "planner/solve/search/list_baseline.h"
 #include "planner/solve/search/list_search.h"
-#include "planner/solve/search/sweep_search.h"
+#include "planner/solve/search/local_search.h"
 
 /* In mean computations. */
 static const double priorities[] = {0.8, 51.2, 3.2, 12.8, 51.2, 0.2, 0.05};
@@ -62,19 +62,19 @@ static const double work_max = 2e7;
 static const double end_work = 1e6; /* of making an end anew */
 static const double first_noise = 0.35;
 static const double quick_work = 2e7; /* tasks by jobs: LRTF is then done whatever the time */
-static const double opening_share = 0.2; /* of the time, where sweeps are to follow */
+static const double opening_share = 0.2; /* of the time, where local search is to follow */
 
 /* Staggered list schedules: the longest lead, in chains; the priority as above. */
 static const struct {
     double lead, priority;
 } staggerings[] = {{0.7, 3.2}, {0.5, 3.2}, {1, 0.8}};
 
-/* Sweeps: from which gap on; in mean computations; in the unit of sweep_rule. */
-static const double sweep_gap = 0.01;
+/* Local search: from which gap on; in mean computations; in the unit of local_rule. */
+static const double local_gap = 0.01;
 static const double sharpness_first = 0.2, sharpness_last = 0.06; /* smaller as it cools */
 static const double sharpness_few = 0.16;
-static const double heat_per_sweep = 0.001, heat_min = 0.02, heat_max = 0.3;
-enum { MANY_SWEEPS = 60, REACH_MANY = 32, REACH_FEW = 12 };
+static const double heat_per_local_pass = 0.001, heat_min = 0.02, heat_max = 0.3;
+enum { MANY_LOCAL_PASSES = 60, REACH_MANY = 32, REACH_FEW = 12 };
 
 struct search {
     const struct instance *in;
@@ -90,11 +90,11 @@ struct search {
     double best_thrift;
     bool best_every;
     bool copies;          /* without any, slack tells partial schedules apart too late for beams */
-    struct sweep_search *sweep; /* NULL: not begun */
-    uint32_t sweep_first;       /* the iteration that was the first sweep */
-    double started_s, sweep_started_s, sweep_s; /* all; the first sweep; and what it took */
+    struct local_search *local; /* NULL: not begun */
+    uint32_t local_first;       /* the iteration that was its first pass */
+    double started_s, local_started_s, local_pass_s; /* all; the first pass of local search; and what that took */
     double *leads;        /* (job_count) */
-    bool many;            /* tasks, with copies, for a makespan: what staggered jobs and sweeps are for */
+    bool many;            /* tasks, with copies, for a makespan: what staggered jobs and local search are for */
     uint32_t width_max;
     uint32_t iteration;
 };
@@ -233,58 +233,58 @@ static enum status remake_end(struct search *s, uint64_t draw, struct error *err
     return try_rule(s, &rule, n - open, err);
 }
 
-/* --- sweeps ---------------------------------------------------------------------------------- */
+/* --- local search ---------------------------------------------------------------------------- */
 
 /* Where little is left to gain, ends and beams find it sooner. */
-static bool sweeps_pay(const struct search *s)
+static bool local_search_pays(const struct search *s)
 {
-    return s->many && (double)(s->value - s->bound) > sweep_gap * (double)s->bound;
+    return s->many && (double)(s->value - s->bound) > local_gap * (double)s->bound;
 }
 
-/* How many sweeps there will be, known once the first has been made: as many as there are iterations left,
- * unless the time ends before. */
-static double sweeps_most(const struct search *s, bool *timed)
+/* How many passes of local search there will be, known once the first has been made: as many as there are iterations
+ * left, unless the time ends before. */
+static double local_passes_most(const struct search *s, bool *timed)
 {
-    double most = (double)(s->options->iterations - s->sweep_first);
-    double affordable = (s->options->until_s - s->sweep_started_s) / s->sweep_s;
+    double most = (double)(s->options->iterations - s->local_first);
+    double affordable = (s->options->until_s - s->local_started_s) / s->local_pass_s;
     *timed = affordable < most;
     return *timed ? affordable : most;
 }
 
-static enum status begin_sweeps(struct search *s, struct error *err)
+static enum status begin_local_search(struct search *s, struct error *err)
 {
-    s->sweep_first = s->iteration;
-    s->sweep_started_s = clock_s();
-    if (sweep_search_create(s->in, &s->sweep, err)) return err->status;
-    sweep_search_begin(s->sweep, s->steps);
+    s->local_first = s->iteration;
+    s->local_started_s = clock_s();
+    if (local_search_create(s->in, &s->local, err)) return err->status;
+    local_search_begin(s->local, s->steps);
     return STATUS_OK;
 }
 
 /*
- * The first sweep takes improvements alone. It shows how many there is time for, which decides how warm
+ * The first pass takes improvements alone. It shows how many there is time for, which decides how warm
  * the next ones begin; from there they cool down.
  */
-static enum status run_sweep(struct search *s, uint64_t draw, struct error *err)
+static enum status run_local_pass(struct search *s, uint64_t draw, struct error *err)
 {
-    if (!s->sweep && begin_sweeps(s, err)) return err->status;
-    bool first = s->iteration == s->sweep_first, many = false, timed;
+    if (!s->local && begin_local_search(s, err)) return err->status;
+    bool first = s->iteration == s->local_first, many = false, timed;
     double warm = 0, done = 0;
     if (!first) {
-        double most = sweeps_most(s, &timed);
-        done = (s->iteration - s->sweep_first) / most;
+        double most = local_passes_most(s, &timed);
+        done = (s->iteration - s->local_first) / most;
         if (timed)
-            done = (clock_s() - s->sweep_started_s) / (s->options->until_s - s->sweep_started_s);
+            done = (clock_s() - s->local_started_s) / (s->options->until_s - s->local_started_s);
         done = fmin(done, 1);
-        warm = fmin(fmax(most * heat_per_sweep, heat_min), heat_max) * (1 - done);
-        many = most >= MANY_SWEEPS;
+        warm = fmin(fmax(most * heat_per_local_pass, heat_min), heat_max) * (1 - done);
+        many = most >= MANY_LOCAL_PASSES;
     }
     double sharp = many ? sharpness_first + (sharpness_last - sharpness_first) * done : sharpness_few;
-    struct sweep_rule rule = {.reach = many ? REACH_MANY : REACH_FEW, .sharpness = sharp * s->mean,
+    struct local_rule rule = {.reach = many ? REACH_MANY : REACH_FEW, .sharpness = sharp * s->mean,
                               .temperature = warm, .seed = draw};
-    int64_t value = sweep_search_run(s->sweep, &rule, s->options->until_s);
-    if (first) s->sweep_s = clock_s() - s->sweep_started_s;
+    int64_t value = local_search_run(s->local, &rule, s->options->until_s);
+    if (first) s->local_pass_s = clock_s() - s->local_started_s;
     if (value >= s->value) return STATUS_OK;
-    memcpy(s->trial, sweep_search_order(s->sweep), s->in->task_count * sizeof *s->trial);
+    memcpy(s->trial, local_search_order(s->local), s->in->task_count * sizeof *s->trial);
     return keep(s, value, err);
 }
 
@@ -354,7 +354,7 @@ static enum status iterate(struct search *s, struct error *err)
     uint64_t draw = random_u64(s->options->seed, k);
     double noise = random_noise(draw);
     bool late = clock_s() - s->started_s > opening_share * (s->options->until_s - s->started_s);
-    if (s->sweep || ((k == first || (k < first && late)) && sweeps_pay(s))) return run_sweep(s, draw, err);
+    if (s->local || ((k == first || (k < first && late)) && local_search_pays(s))) return run_local_pass(s, draw, err);
     if (k < first) return open(s, draw, err);
     struct list_rule rule = {.width = 1, .weights = s->weights};
     uint32_t which = layers_of(s);
@@ -413,7 +413,7 @@ static bool has_copies(const struct instance *in)
     return false;
 }
 
-bool schedule_search_sweeps(const struct instance *in)
+bool schedule_search_is_local(const struct instance *in)
 {
     return in->task_count > SMALL_TASKS && in->objective == OBJECTIVE_MAKESPAN && has_copies(in);
 }
@@ -436,7 +436,7 @@ enum status schedule_search(const struct instance *in, const struct instance_bou
     for (uint32_t u = 0; u < in->unit_count; u++)
         s.mean += (double)instance_compute_min(in, u) * in->jobs[in->units[u].job].repeat;
     s.mean /= in->task_count;
-    s.many = schedule_search_sweeps(in);
+    s.many = schedule_search_is_local(in);
     s.best_priority = s.mean;
     perturb(&s, false, 0, 0);
     memcpy(s.best_weights, s.weights, in->job_count * sizeof *s.weights);
@@ -452,7 +452,7 @@ done:
     *iterations = s.iteration;
 out:
     list_search_destroy(s.list);
-    sweep_search_destroy(s.sweep);
+    local_search_destroy(s.local);
     free(s.leads);
     free(s.trial);
     free(s.weights);

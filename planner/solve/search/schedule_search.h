@@ -1,11 +1,11 @@
 /*
  * Good schedules, anytime: baselines, list schedules, beams of growing width, and a
  * large-neighbourhood search in which the end of the best schedule is made anew, by a beam or, where
- * few tasks are left, by branch and bound; or, for many tasks whose set-ups matter, sweeps of small
- * changes (sweep_search.h). Stops where it meets the lower bound.
+ * few tasks are left, by branch and bound; or, for many tasks whose set-ups matter, local search by small
+ * changes (local_search.h). Stops where it meets the lower bound.
  *
  * Deterministic for a seed and a number of iterations without a limit of time. With one, it is cut short,
- * and sweeps cool down within it.
+ * and local search cools down within it.
  */
 #ifndef SPILLWAY_PLANNER_SCHEDULE_SEARCH_H
 #define SPILLWAY_PLANNER_SCHEDULE_SEARCH_H
@@ -23,8 +23,8 @@ struct schedule_search_options {
     const atomic_bool *stop; /* when set by another thread it is as if the time had ended; NULL: never */
 };
 
-/* Makespans of many tasks with copies: does the search end in sweeps where they leave a gap? */
-bool schedule_search_sweeps(const struct instance *in);
+/* Makespans of many tasks with copies: does the search end in local search where they leave a gap? */
+bool schedule_search_is_local(const struct instance *in);
 
 /*
  * steps: out, (in->task_count); *value its objective; *iterations: those that were made, in all.

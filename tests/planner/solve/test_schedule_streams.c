@@ -82,7 +82,7 @@ static void more_are_no_worse(void **state)
         struct found alone, of[4], again;
         struct schedule_search_options options = {.seed = random_u64(seed, c), .iterations = 30, .until_s = HUGE_VAL};
         random_instance(random_u64(seed, 100 + c), 3, &in, &bounds);
-        assert_true(schedule_search_sweeps(&in));
+        assert_true(schedule_search_is_local(&in));
         search(&in, &bounds, &options, 0, &alone);
         for (uint32_t k = 0; k < 4; k++) {
             search(&in, &bounds, &options, k + 1, &of[k]);
@@ -102,7 +102,7 @@ static void more_are_no_worse(void **state)
     assert_true(better >= 1); /* most, as a rule */
 }
 
-/* Few tasks: no sweeps, and nothing of what further streams would find. */
+/* Few tasks: no local search, and nothing of what further streams would find. */
 static void few_tasks_go_alone(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void few_tasks_go_alone(void **state)
     struct found alone, three;
     struct schedule_search_options options = {.seed = 7, .iterations = 25, .until_s = HUGE_VAL};
     random_instance(5, 1, &in, &bounds);
-    assert_true(in.task_count <= 64 && !schedule_search_sweeps(&in));
+    assert_true(in.task_count <= 64 && !schedule_search_is_local(&in));
     search(&in, &bounds, &options, 0, &alone);
     search(&in, &bounds, &options, 3, &three);
     assert_same(&in, &three, &alone);

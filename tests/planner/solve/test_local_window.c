@@ -1,5 +1,5 @@
 /*
- * Windows of sweeps: what a change is said to add to the sum over all ways is what it adds when everything is
+ * Windows of local search: what a change is said to add to the sum over all ways is what it adds when everything is
  * dispatched anew, carried out it leaves that schedule, and a window that goes on knows what a new one does.
  */
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/random.h"
-#include "planner/solve/search/sweep_window.h"
+#include "planner/solve/search/local_window.h"
 #include "tests/support/planner/support_instance.h"
 #include "tests/support/support_seed.h"
 
@@ -27,9 +27,9 @@ struct order {
     uint32_t *device_of;
 };
 
-static void begin(struct sweep_cut *c, const struct order *order)
+static void begin(struct local_cut *c, const struct order *order)
 {
-    sweep_cut_clear(c);
+    local_cut_clear(c);
     for (uint32_t g = 0; g < c->in->device_count; g++) {
         c->device_of[g] = order->device_of[g];
         c->sequence_of[order->device_of[g]] = g;
@@ -38,28 +38,28 @@ static void begin(struct sweep_cut *c, const struct order *order)
         c->steps[t].job = order->steps[t].job;
         c->steps[t].sequence = order->steps[t].device;
     }
-    sweep_cut_set_tails(c, 0, c->in->task_count - 1);
-    sweep_cut_count_bytes(c);
+    local_cut_set_tails(c, 0, c->in->task_count - 1);
+    local_cut_count_bytes(c);
 }
 
-static void go_on(struct sweep_cut *c, uint32_t step)
+static void go_on(struct local_cut *c, uint32_t step)
 {
     uint32_t job = c->steps[step].job, device = c->device_of[c->steps[step].sequence];
-    sweep_cut_put(c, job, device);
+    local_cut_put(c, job, device);
     c->jobs[job].next = c->steps[step].next_of_job;
     c->devices[device].next = c->steps[step].next_in_sequence;
 }
 
-static double ways(struct sweep_cut *c)
+static double ways(struct local_cut *c)
 {
-    double sum = sweep_cut_bridge_way(c, c->bytes);
-    for (uint32_t i = 0; i < c->in->job_count; i++) sum += c->jobs[i].way = sweep_cut_job_way(c, i);
-    for (uint32_t g = 0; g < c->in->device_count; g++) sum += c->devices[g].way = sweep_cut_device_way(c, g);
+    double sum = local_cut_bridge_way(c, c->bytes);
+    for (uint32_t i = 0; i < c->in->job_count; i++) sum += c->jobs[i].way = local_cut_job_way(c, i);
+    for (uint32_t g = 0; g < c->in->device_count; g++) sum += c->devices[g].way = local_cut_device_way(c, g);
     return sum;
 }
 
 /* The sum over all ways behind step `last` of an order. */
-static double ways_behind(struct sweep_cut *c, const struct order *order, uint32_t last)
+static double ways_behind(struct local_cut *c, const struct order *order, uint32_t last)
 {
     begin(c, order);
     for (uint32_t t = 0; t <= last; t++) go_on(c, t);
@@ -105,27 +105,27 @@ static void draw_order(const struct instance *in, uint64_t key, struct order *ou
 }
 
 /* Steps `at` .. `at` + last of an order, changed; false: the change is none that may be judged. */
-static bool change_order(const struct instance *in, struct order *order, uint32_t at, const struct sweep_change *change)
+static bool change_order(const struct instance *in, struct order *order, uint32_t at, const struct local_change *change)
 {
     struct dispatch_step *s = order->steps + at, first = s[0], other = s[change->last];
-    if (change->kind == SWEEP_SWAP || change->kind == SWEEP_SOONER) {
+    if (change->kind == LOCAL_SWAP || change->kind == LOCAL_SOONER) {
         for (uint32_t t = 0; t < change->last; t++)
             if (s[t].job == other.job) return false; /* not its job's next */
     }
     switch (change->kind) {
-    case SWEEP_SWAP:
+    case LOCAL_SWAP:
         s[0].job = other.job;
         s[change->last].job = first.job;
         break;
-    case SWEEP_SOONER:
+    case LOCAL_SOONER:
         for (uint32_t t = change->last; t > 0; t--) s[t] = s[t - 1];
         s[0] = (struct dispatch_step){other.job, first.device};
         break;
-    case SWEEP_LATER:
+    case LOCAL_LATER:
         for (uint32_t t = 0; t < change->last; t++) s[t] = s[t + 1];
         s[change->last] = (struct dispatch_step){first.job, other.device};
         break;
-    case SWEEP_ELSEWHERE:
+    case LOCAL_ELSEWHERE:
         for (uint32_t g = 0; g < in->device_count; g++)
             if (order->device_of[g] == change->to) s[0].device = g;
         break;
@@ -133,12 +133,12 @@ static bool change_order(const struct instance *in, struct order *order, uint32_
     return true;
 }
 
-static void set_cut(const struct instance *in, struct sweep_cut *c, double sharpness)
+static void set_cut(const struct instance *in, struct local_cut *c, double sharpness)
 {
     struct error err = {0};
-    assert_int_equal(sweep_cut_init(in, c, &err), STATUS_OK);
-    c->scale = SWEEP_EXPONENT_STEPS / sharpness;
-    c->bridge_scale = SWEEP_EXPONENT_STEPS / (3 * sharpness);
+    assert_int_equal(local_cut_init(in, c, &err), STATUS_OK);
+    c->scale = LOCAL_EXPONENT_STEPS / sharpness;
+    c->bridge_scale = LOCAL_EXPONENT_STEPS / (3 * sharpness);
     c->makespan = in->horizon / in->device_count;
 }
 
@@ -157,8 +157,8 @@ static void changes_add_what_they_say(void **state)
         uint64_t key = random_u64(seed, c);
         struct instance in = {0};
         struct order order, changed;
-        struct sweep_cut cut = {0}, anew = {0};
-        struct sweep_window *window;
+        struct local_cut cut = {0}, anew = {0};
+        struct local_window *window;
         struct error err = {0};
         test_instance_mixed(seed, c, &in);
         if (in.task_count < 3) { /* nothing to change */
@@ -169,26 +169,26 @@ static void changes_add_what_they_say(void **state)
         draw_order(&in, key, &changed);
         uint32_t at = (uint32_t)random_below(key, 1000001, in.task_count - 1);
         uint32_t end = at + REACH < in.task_count ? at + REACH : in.task_count;
-        struct sweep_change change = {.kind = (enum sweep_change_kind)(c % 4),
+        struct local_change change = {.kind = (enum local_change_kind)(c % 4),
                                       .last = 1 + (uint32_t)random_below(key, 1000002, end - at - 1),
                                       .to = (uint32_t)random_below(key, 1000003, in.device_count)};
-        if (change.kind == SWEEP_ELSEWHERE) change.last = 0;
+        if (change.kind == LOCAL_ELSEWHERE) change.last = 0;
         bool valid = change_order(&in, &changed, at, &change);
         if (valid) {
             double sharpness = (double)in.horizon * (c % 7 + 1) / 70, delta = NAN;
             set_cut(&in, &cut, sharpness);
             set_cut(&in, &anew, sharpness);
-            assert_int_equal(sweep_window_create(&cut, &window, &err), STATUS_OK);
+            assert_int_equal(local_window_create(&cut, &window, &err), STATUS_OK);
             begin(&cut, &order);
             uint64_t bytes_before = cut.bytes;
             for (uint32_t t = 0; t < at; t++) {
                 ways(&cut);
-                if (t % 3 == 0) sweep_window_set(window, t, t + REACH < in.task_count ? t + REACH : in.task_count);
+                if (t % 3 == 0) local_window_set(window, t, t + REACH < in.task_count ? t + REACH : in.task_count);
                 go_on(&cut, t);
             }
             ways(&cut);
-            sweep_window_set(window, at, end);
-            bool taken = sweep_window_judge(window, &change, 1e9, &delta), fits = order_fits(&in, &changed);
+            local_window_set(window, at, end);
+            bool taken = local_window_judge(window, &change, 1e9, &delta), fits = order_fits(&in, &changed);
             /* behind the last of the steps; tasks that do not fit further on are the next change's matter */
             if (taken) {
                 double was = ways_behind(&anew, &order, at + change.last);
@@ -198,8 +198,8 @@ static void changes_add_what_they_say(void **state)
                     fail_msg("seed %" PRIu64 ", case %u, kind %d: %.6f, but said to be %.6f", seed, c, change.kind,
                              is - was, delta);
                 }
-                assert_false(sweep_window_judge(window, &change, delta - 1e-3 * (1 + fabs(delta)), &delta));
-                sweep_window_apply(window, &change);
+                assert_false(local_window_judge(window, &change, delta - 1e-3 * (1 + fabs(delta)), &delta));
+                local_window_apply(window, &change);
                 for (uint32_t t = at; t < end; t++) {
                     assert_int_equal(cut.steps[t].job, changed.steps[t].job);
                     assert_int_equal(cut.device_of[cut.steps[t].sequence],
@@ -212,9 +212,9 @@ static void changes_add_what_they_say(void **state)
                 assert_false(fits);
                 refused++;
             }
-            sweep_window_destroy(window);
-            sweep_cut_release(&cut);
-            sweep_cut_release(&anew);
+            local_window_destroy(window);
+            local_cut_release(&cut);
+            local_cut_release(&anew);
         }
         release_order(&order);
         release_order(&changed);
@@ -229,21 +229,21 @@ static void no_memory(void **state)
 {
     (void)state;
     struct instance in = {0};
-    struct sweep_cut cut = {0};
+    struct local_cut cut = {0};
     test_instance_mixed(1, 1, &in);
     set_cut(&in, &cut, 1);
     for (uint64_t n = 1;; n++) {
         struct error err = {0};
-        struct sweep_window *window = NULL;
+        struct local_window *window = NULL;
         alloc_test_fail_at(n);
-        enum status status = sweep_window_create(&cut, &window, &err);
+        enum status status = local_window_create(&cut, &window, &err);
         uint64_t made = alloc_test_fail_at(0);
-        if (status == STATUS_OK) sweep_window_destroy(window);
+        if (status == STATUS_OK) local_window_destroy(window);
         else assert_int_equal(status, STATUS_NO_MEMORY);
         if (made < n) break;
         assert_true(n < 30);
     }
-    sweep_cut_release(&cut);
+    local_cut_release(&cut);
     instance_release(&in);
 }
 

@@ -1,12 +1,12 @@
-/* See sweep_cut.h. */
-#include "planner/solve/search/sweep_cut.h"
+/* See local_cut.h. */
+#include "planner/solve/search/local_cut.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 
-enum status sweep_cut_init(const struct instance *in, struct sweep_cut *c, struct error *err)
+enum status local_cut_init(const struct instance *in, struct local_cut *c, struct error *err)
 {
     c->in = in;
     setup_table_make(in, &c->setups);
@@ -21,15 +21,15 @@ enum status sweep_cut_init(const struct instance *in, struct sweep_cut *c, struc
     for (uint32_t u = 0; u < in->unit_count; u++) {
         const struct instance_job *job = &in->jobs[in->units[u].job];
         uint32_t next = u + 1 < job->first_unit + job->unit_count ? u + 1 : job->first_unit;
-        c->units[u] = (struct sweep_unit){in->units[u].in, in->units[u].out, instance_through_host(in, u, next), next};
+        c->units[u] = (struct local_unit){in->units[u].in, in->units[u].out, instance_through_host(in, u, next), next};
         c->through |= c->units[u].through > 0;
     }
-    for (int i = 0; i < 2 * SWEEP_EXPONENT_MAX * SWEEP_EXPONENT_STEPS; i++)
-        c->exponential[i] = (float)exp((double)i / SWEEP_EXPONENT_STEPS - SWEEP_EXPONENT_MAX);
+    for (int i = 0; i < 2 * LOCAL_EXPONENT_MAX * LOCAL_EXPONENT_STEPS; i++)
+        c->exponential[i] = (float)exp((double)i / LOCAL_EXPONENT_STEPS - LOCAL_EXPONENT_MAX);
     return STATUS_OK;
 }
 
-void sweep_cut_release(struct sweep_cut *c)
+void local_cut_release(struct local_cut *c)
 {
     setup_table_release(&c->setups);
     free(c->units);
@@ -38,29 +38,29 @@ void sweep_cut_release(struct sweep_cut *c)
     free(c->devices);
     free(c->device_of);
     free(c->sequence_of);
-    *c = (struct sweep_cut){0};
+    *c = (struct local_cut){0};
 }
 
-void sweep_cut_clear(struct sweep_cut *c)
+void local_cut_clear(struct local_cut *c)
 {
     const struct instance *in = c->in;
     for (uint32_t i = 0; i < in->job_count; i++)
-        c->jobs[i] = (struct sweep_job){.unit = in->jobs[i].first_unit, .left = instance_length(&in->jobs[i]),
+        c->jobs[i] = (struct local_job){.unit = in->jobs[i].first_unit, .left = instance_length(&in->jobs[i]),
                                         .device = TIMETABLE_NONE, .next = TIMETABLE_NONE};
     for (uint32_t g = 0; g < in->device_count; g++) {
-        c->devices[g] = (struct sweep_device){.job = TIMETABLE_NONE, .next = TIMETABLE_NONE};
+        c->devices[g] = (struct local_device){.job = TIMETABLE_NONE, .next = TIMETABLE_NONE};
         c->device_of[g] = c->sequence_of[g] = g;
     }
 }
 
-void sweep_cut_set_tails(struct sweep_cut *c, uint32_t first, uint32_t last)
+void local_cut_set_tails(struct local_cut *c, uint32_t first, uint32_t last)
 {
     const struct instance *in = c->in;
     for (uint32_t t = last + 1; t-- > first;) {
-        struct sweep_step *step = &c->steps[t];
-        struct sweep_job *j = &c->jobs[step->job];
+        struct local_step *step = &c->steps[t];
+        struct local_job *j = &c->jobs[step->job];
         uint32_t device = c->device_of[step->sequence], class = in->device_class[device];
-        struct sweep_device *d = &c->devices[device];
+        struct local_device *d = &c->devices[device];
         const struct instance_job *chain = &in->jobs[step->job];
         uint32_t after = j->next == TIMETABLE_NONE ? chain->first_unit : c->steps[j->next].unit;
         step->unit = after > chain->first_unit ? after - 1 : chain->first_unit + chain->unit_count - 1;
@@ -83,16 +83,16 @@ void sweep_cut_set_tails(struct sweep_cut *c, uint32_t first, uint32_t last)
     }
 }
 
-void sweep_cut_count_bytes(struct sweep_cut *c)
+void local_cut_count_bytes(struct local_cut *c)
 {
     const struct instance *in = c->in;
     c->bytes = 0;
     if (in->bridge_bytes_per_tick == 0) return;
     for (uint32_t g = 0; g < in->device_count; g++) {
-        struct sweep_device d = c->devices[g];
+        struct local_device d = c->devices[g];
         for (uint32_t t = d.next; t != TIMETABLE_NONE; t = c->steps[t].next_in_sequence) {
-            const struct sweep_step *step = &c->steps[t];
-            c->bytes += sweep_cut_copy(c, &d, step->unit);
+            const struct local_step *step = &c->steps[t];
+            c->bytes += local_cut_copy(c, &d, step->unit);
             if (in->units[step->unit].writes) c->bytes += in->units[step->unit].out_bytes;
             d.job = step->job;
             d.unit = step->unit;

@@ -1,5 +1,5 @@
-/* See sweep_window.h. */
-#include "planner/solve/search/sweep_window.h"
+/* See local_window.h. */
+#include "planner/solve/search/local_window.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,34 +11,34 @@
 struct trial_job {
     uint64_t trial; /* that touched it last */
     bool differs;
-    struct sweep_job now;
+    struct local_job now;
 };
 struct trial_device {
     uint64_t trial;
     bool differs;
-    struct sweep_device now;
+    struct local_device now;
 };
 
-struct sweep_window {
-    struct sweep_cut *cut;
+struct local_window {
+    struct local_cut *cut;
     uint32_t at, end; /* places are known of these */
-    struct sweep_place places[SWEEP_REACH_MAX]; /* of step t at t % SWEEP_REACH_MAX */
-    struct sweep_job *rear_jobs; /* behind `end` */
-    struct sweep_device *rear_devices;
+    struct local_place places[LOCAL_REACH_MAX]; /* of step t at t % LOCAL_REACH_MAX */
+    struct local_job *rear_jobs; /* behind `end` */
+    struct local_device *rear_devices;
     struct trial_job *jobs;
     struct trial_device *devices;
     uint64_t trial;
     uint64_t moved, spared; /* bytes that the trial copies in, and those that it does not copy any more */
-    uint32_t touched_jobs[2 * SWEEP_REACH_MAX + 2], touched_devices[SWEEP_REACH_MAX + 2];
+    uint32_t touched_jobs[2 * LOCAL_REACH_MAX + 2], touched_devices[LOCAL_REACH_MAX + 2];
     uint32_t touched_job_count, touched_device_count;
 };
 
 /* --- creation -------------------------------------------------------------------------------- */
 
-enum status sweep_window_create(struct sweep_cut *cut, struct sweep_window **out, struct error *err)
+enum status local_window_create(struct local_cut *cut, struct local_window **out, struct error *err)
 {
     const struct instance *in = cut->in;
-    struct sweep_window *w = alloc_zeroed(1, sizeof *w);
+    struct local_window *w = alloc_zeroed(1, sizeof *w);
     if (!w) return error_memory(err, "a search", sizeof *w);
     w->cut = cut;
     w->rear_jobs = alloc_zeroed(in->job_count, sizeof *w->rear_jobs);
@@ -46,14 +46,14 @@ enum status sweep_window_create(struct sweep_cut *cut, struct sweep_window **out
     w->jobs = alloc_zeroed(in->job_count, sizeof *w->jobs);
     w->devices = alloc_zeroed(in->device_count, sizeof *w->devices);
     if (!w->rear_jobs || !w->rear_devices || !w->jobs || !w->devices) {
-        sweep_window_destroy(w);
+        local_window_destroy(w);
         return error_memory(err, "a search", in->job_count * sizeof *w->jobs);
     }
     *out = w;
     return STATUS_OK;
 }
 
-void sweep_window_destroy(struct sweep_window *w)
+void local_window_destroy(struct local_window *w)
 {
     if (!w) return;
     free(w->rear_jobs);
@@ -65,41 +65,41 @@ void sweep_window_destroy(struct sweep_window *w)
 
 /* --- places ---------------------------------------------------------------------------------- */
 
-static inline struct sweep_place *place_at(struct sweep_window *w, uint32_t step)
+static inline struct local_place *place_at(struct local_window *w, uint32_t step)
 {
-    return &w->places[step % SWEEP_REACH_MAX];
+    return &w->places[step % LOCAL_REACH_MAX];
 }
 
-const struct sweep_place *sweep_window_place(const struct sweep_window *w, uint32_t step)
+const struct local_place *local_window_place(const struct local_window *w, uint32_t step)
 {
-    return &w->places[step % SWEEP_REACH_MAX];
+    return &w->places[step % LOCAL_REACH_MAX];
 }
 
-void sweep_window_spoil(struct sweep_window *w)
+void local_window_spoil(struct local_window *w)
 {
     w->end = 0;
 }
 
 /* What the way of a job behind its task on `device` counts, which goes on with step `device_next`. */
-static inline float job_way(const struct sweep_cut *c, const struct sweep_job *j, uint32_t next, bool direct)
+static inline float job_way(const struct local_cut *c, const struct local_job *j, uint32_t next, bool direct)
 {
     int64_t length = j->end;
     if (next != TIMETABLE_NONE) {
         int64_t tail = (direct ? j->ended : j->ready) + c->steps[next].tail;
         if (tail > length) length = tail;
     }
-    return sweep_cut_weigh(c, length);
+    return local_cut_weigh(c, length);
 }
 
-static inline float device_way(const struct sweep_cut *c, const struct sweep_device *d, uint32_t device, uint32_t next)
+static inline float device_way(const struct local_cut *c, const struct local_device *d, uint32_t device, uint32_t next)
 {
     if (next == TIMETABLE_NONE) return 0;
-    return sweep_cut_weigh(c, sweep_cut_ready_of(c, d, device, c->steps[next].unit) + c->steps[next].tail);
+    return local_cut_weigh(c, local_cut_ready_of(c, d, device, c->steps[next].unit) + c->steps[next].tail);
 }
 
-void sweep_window_set(struct sweep_window *w, uint32_t at, uint32_t end)
+void local_window_set(struct local_window *w, uint32_t at, uint32_t end)
 {
-    const struct sweep_cut *c = w->cut;
+    const struct local_cut *c = w->cut;
     if (w->end <= at || w->at > at) { /* spoiled */
         memcpy(w->rear_jobs, c->jobs, c->in->job_count * sizeof *c->jobs);
         memcpy(w->rear_devices, c->devices, c->in->device_count * sizeof *c->devices);
@@ -107,14 +107,14 @@ void sweep_window_set(struct sweep_window *w, uint32_t at, uint32_t end)
     }
     w->at = at;
     for (uint32_t t = w->end; t < end; t++) {
-        const struct sweep_step *step = &c->steps[t];
+        const struct local_step *step = &c->steps[t];
         uint32_t device = c->device_of[step->sequence];
-        struct sweep_job *j = &w->rear_jobs[step->job];
-        struct sweep_device *d = &w->rear_devices[device];
-        struct sweep_place *place = place_at(w, t);
+        struct local_job *j = &w->rear_jobs[step->job];
+        struct local_device *d = &w->rear_devices[device];
+        struct local_place *place = place_at(w, t);
         place->job = *j;
         place->device = *d;
-        place->start = sweep_cut_run(c, j, step->job, d, device);
+        place->start = local_cut_run(c, j, step->job, d, device);
         place->end = j->end;
         place->job_way = job_way(c, j, step->next_of_job, step->next_of_job == step->next_in_sequence);
         place->device_way = device_way(c, d, device, step->next_in_sequence);
@@ -125,7 +125,7 @@ void sweep_window_set(struct sweep_window *w, uint32_t at, uint32_t end)
 /* --- trials ---------------------------------------------------------------------------------- */
 
 /* The job's state, from now on its own: `otherwise` when it had none. */
-static inline struct sweep_job *own_job(struct sweep_window *w, uint32_t job, const struct sweep_job *otherwise)
+static inline struct local_job *own_job(struct local_window *w, uint32_t job, const struct local_job *otherwise)
 {
     struct trial_job *own = &w->jobs[job];
     if (own->trial != w->trial) {
@@ -138,8 +138,8 @@ static inline struct sweep_job *own_job(struct sweep_window *w, uint32_t job, co
     return &own->now;
 }
 
-static inline struct sweep_device *own_device(struct sweep_window *w, uint32_t device,
-                                              const struct sweep_device *otherwise)
+static inline struct local_device *own_device(struct local_window *w, uint32_t device,
+                                              const struct local_device *otherwise)
 {
     struct trial_device *own = &w->devices[device];
     if (own->trial != w->trial) {
@@ -152,44 +152,44 @@ static inline struct sweep_device *own_device(struct sweep_window *w, uint32_t d
     return &own->now;
 }
 
-static inline bool job_differs(const struct sweep_window *w, uint32_t job)
+static inline bool job_differs(const struct local_window *w, uint32_t job)
 {
     return w->jobs[job].trial == w->trial && w->jobs[job].differs;
 }
 
-static inline bool device_differs(const struct sweep_window *w, uint32_t device)
+static inline bool device_differs(const struct local_window *w, uint32_t device)
 {
     return w->devices[device].trial == w->trial && w->devices[device].differs;
 }
 
 /* A job's next task goes to a device, which hold it; false: it does not. */
-static inline bool put(struct sweep_window *w, uint32_t job, struct sweep_job *j, uint32_t device,
-                       struct sweep_device *d)
+static inline bool put(struct local_window *w, uint32_t job, struct local_job *j, uint32_t device,
+                       struct local_device *d)
 {
     const struct instance *in = w->cut->in;
     if (in->class_count > 1 && !instance_fits(in, j->unit, in->device_class[device])) return false;
-    if (in->bridge_bytes_per_tick > 0) w->moved += sweep_cut_copy(w->cut, d, j->unit);
-    sweep_cut_run(w->cut, j, job, d, device);
+    if (in->bridge_bytes_per_tick > 0) w->moved += local_cut_copy(w->cut, d, j->unit);
+    local_cut_run(w->cut, j, job, d, device);
     return true;
 }
 
 /* A step no longer copies its shard in. */
-static inline void spare(struct sweep_window *w, uint32_t step)
+static inline void spare(struct local_window *w, uint32_t step)
 {
     if (w->cut->in->bridge_bytes_per_tick > 0)
-        w->spared += sweep_cut_copy(w->cut, &place_at(w, step)->device, w->cut->steps[step].unit);
+        w->spared += local_cut_copy(w->cut, &place_at(w, step)->device, w->cut->steps[step].unit);
 }
 
 /* Steps [from, to) as they are, in front of which something differs. */
-static bool pass(struct sweep_window *w, uint32_t from, uint32_t to)
+static bool pass(struct local_window *w, uint32_t from, uint32_t to)
 {
     for (uint32_t t = from; t < to; t++) {
-        const struct sweep_step *step = &w->cut->steps[t];
+        const struct local_step *step = &w->cut->steps[t];
         uint32_t device = w->cut->device_of[step->sequence];
         if (!job_differs(w, step->job) && !device_differs(w, device)) continue;
-        const struct sweep_place *place = place_at(w, t);
-        struct sweep_job *j = own_job(w, step->job, &place->job);
-        struct sweep_device *d = own_device(w, device, &place->device);
+        const struct local_place *place = place_at(w, t);
+        struct local_job *j = own_job(w, step->job, &place->job);
+        struct local_device *d = own_device(w, device, &place->device);
         spare(w, t);
         if (!put(w, step->job, j, device, d)) return false;
         if (d->start != place->start || d->unit != step->unit) continue;
@@ -200,18 +200,18 @@ static bool pass(struct sweep_window *w, uint32_t from, uint32_t to)
 }
 
 /* Dispatch what a change makes different. */
-static bool replay(struct sweep_window *w, const struct sweep_change *change)
+static bool replay(struct local_window *w, const struct local_change *change)
 {
-    const struct sweep_cut *c = w->cut;
+    const struct local_cut *c = w->cut;
     uint32_t last = w->at + change->last;
-    const struct sweep_step *first = &c->steps[w->at], *other = &c->steps[last];
-    const struct sweep_place *here = place_at(w, w->at), *there = place_at(w, last);
+    const struct local_step *first = &c->steps[w->at], *other = &c->steps[last];
+    const struct local_place *here = place_at(w, w->at), *there = place_at(w, last);
     uint32_t device = c->device_of[first->sequence], other_device = c->device_of[other->sequence];
-    struct sweep_job *j;
-    struct sweep_device *d;
-    spare(w, change->kind == SWEEP_SOONER ? last : w->at);
+    struct local_job *j;
+    struct local_device *d;
+    spare(w, change->kind == LOCAL_SOONER ? last : w->at);
     switch (change->kind) {
-    case SWEEP_SWAP:
+    case LOCAL_SWAP:
         spare(w, last);
         own_job(w, first->job, &here->job);
         j = own_job(w, other->job, &c->jobs[other->job]);
@@ -220,21 +220,21 @@ static bool replay(struct sweep_window *w, const struct sweep_change *change)
         j = own_job(w, first->job, &here->job);
         d = own_device(w, other_device, &there->device);
         return put(w, first->job, j, other_device, d);
-    case SWEEP_SOONER:
+    case LOCAL_SOONER:
         j = own_job(w, other->job, &c->jobs[other->job]);
         d = own_device(w, device, &here->device);
         if (!put(w, other->job, j, device, d) || !pass(w, w->at, last)) return false;
         own_device(w, other_device, &there->device);
         return true;
-    case SWEEP_LATER:
+    case LOCAL_LATER:
         own_job(w, first->job, &here->job);
         own_device(w, device, &here->device);
         if (!pass(w, w->at + 1, last + 1)) return false;
         j = own_job(w, first->job, &here->job);
-        d = own_device(w, other_device, &(struct sweep_device){.start = there->start, .job = other->job,
+        d = own_device(w, other_device, &(struct local_device){.start = there->start, .job = other->job,
                                                                .unit = other->unit});
         return put(w, first->job, j, other_device, d);
-    case SWEEP_ELSEWHERE:
+    case LOCAL_ELSEWHERE:
         own_device(w, device, &here->device);
         j = own_job(w, first->job, &here->job);
         d = own_device(w, change->to, &c->devices[change->to]);
@@ -244,7 +244,7 @@ static bool replay(struct sweep_window *w, const struct sweep_change *change)
 }
 
 /* The last step of a chain that is not behind `last`; TIMETABLE_NONE: there is none. *next: the one after it. */
-static inline uint32_t last_of_job(const struct sweep_cut *c, uint32_t job, uint32_t last, uint32_t *next)
+static inline uint32_t last_of_job(const struct local_cut *c, uint32_t job, uint32_t last, uint32_t *next)
 {
     uint32_t before = TIMETABLE_NONE, step = c->jobs[job].next;
     for (; step <= last; step = c->steps[step].next_of_job) before = step; /* TIMETABLE_NONE is behind all */
@@ -252,7 +252,7 @@ static inline uint32_t last_of_job(const struct sweep_cut *c, uint32_t job, uint
     return before;
 }
 
-static inline uint32_t last_of_device(const struct sweep_cut *c, uint32_t device, uint32_t last, uint32_t *next)
+static inline uint32_t last_of_device(const struct local_cut *c, uint32_t device, uint32_t last, uint32_t *next)
 {
     uint32_t before = TIMETABLE_NONE, step = c->devices[device].next;
     for (; step <= last; step = c->steps[step].next_in_sequence) before = step;
@@ -264,39 +264,39 @@ static inline uint32_t last_of_device(const struct sweep_cut *c, uint32_t device
  * A job that is as it was, but whose device may not be: it counts its parameters' way through the host only when
  * its next task does not follow it there.
  */
-static void touch_host(struct sweep_window *w, uint32_t job, uint32_t last)
+static void touch_host(struct local_window *w, uint32_t job, uint32_t last)
 {
     if (job == TIMETABLE_NONE || job_differs(w, job)) return;
     uint32_t next, before = last_of_job(w->cut, job, last, &next);
-    struct sweep_job now = w->cut->jobs[job];
+    struct local_job now = w->cut->jobs[job];
     if (before != TIMETABLE_NONE) {
-        const struct sweep_step *step = &w->cut->steps[before];
-        struct sweep_place *place = place_at(w, before);
-        struct sweep_device d = place->device;
+        const struct local_step *step = &w->cut->steps[before];
+        struct local_place *place = place_at(w, before);
+        struct local_device d = place->device;
         now = place->job;
-        sweep_cut_run(w->cut, &now, job, &d, w->cut->device_of[step->sequence]);
+        local_cut_run(w->cut, &now, job, &d, w->cut->device_of[step->sequence]);
     }
     if (now.ready != now.ended) own_job(w, job, &now);
 }
 
 /* The bytes of a device's next step after the changed ones; `before`: its last one of these without the change. */
-static void count_next(struct sweep_window *w, uint32_t device, uint32_t before, uint32_t next)
+static void count_next(struct local_window *w, uint32_t device, uint32_t before, uint32_t next)
 {
-    const struct sweep_cut *c = w->cut;
-    struct sweep_device was = c->devices[device];
+    const struct local_cut *c = w->cut;
+    struct local_device was = c->devices[device];
     uint32_t unit = c->steps[next].unit;
     if (c->in->bridge_bytes_per_tick == 0) return;
     if (before != TIMETABLE_NONE) {
         was.job = c->steps[before].job;
         was.unit = c->steps[before].unit;
     }
-    w->spared += sweep_cut_copy(c, &was, unit);
-    w->moved += sweep_cut_copy(c, &w->devices[device].now, unit);
+    w->spared += local_cut_copy(c, &was, unit);
+    w->moved += local_cut_copy(c, &w->devices[device].now, unit);
 }
 
-bool sweep_window_judge(struct sweep_window *w, const struct sweep_change *change, double worst, double *delta)
+bool local_window_judge(struct local_window *w, const struct local_change *change, double worst, double *delta)
 {
-    const struct sweep_cut *c = w->cut;
+    const struct local_cut *c = w->cut;
     uint32_t last = w->at + change->last, next, before;
     w->trial++;
     w->touched_job_count = w->touched_device_count = 0;
@@ -312,7 +312,7 @@ bool sweep_window_judge(struct sweep_window *w, const struct sweep_change *chang
         }
     }
     double sum = 0;
-    uint32_t job_next[2 * SWEEP_REACH_MAX + 2], device_next[SWEEP_REACH_MAX + 2];
+    uint32_t job_next[2 * LOCAL_REACH_MAX + 2], device_next[LOCAL_REACH_MAX + 2];
     for (uint32_t i = 0; i < w->touched_device_count; i++) {
         uint32_t device = w->touched_devices[i];
         if (!w->devices[device].differs) continue;
@@ -321,7 +321,7 @@ bool sweep_window_judge(struct sweep_window *w, const struct sweep_change *chang
         if (device_next[i] != TIMETABLE_NONE) count_next(w, device, before, device_next[i]);
     }
     if (w->moved != w->spared)
-        sum += sweep_cut_bridge_way(c, c->bytes + w->moved - w->spared) - sweep_cut_bridge_way(c, c->bytes);
+        sum += local_cut_bridge_way(c, c->bytes + w->moved - w->spared) - local_cut_bridge_way(c, c->bytes);
     for (uint32_t i = 0; i < w->touched_job_count; i++) {
         uint32_t job = w->touched_jobs[i];
         if (!w->jobs[job].differs) continue;
@@ -335,10 +335,10 @@ bool sweep_window_judge(struct sweep_window *w, const struct sweep_change *chang
     for (uint32_t i = 0; i < w->touched_job_count && sum <= worst; i++) {
         uint32_t job = w->touched_jobs[i];
         if (!w->jobs[job].differs) continue;
-        const struct sweep_job *j = &w->jobs[job].now;
+        const struct local_job *j = &w->jobs[job].now;
         bool direct = false;
         if (j->ready != j->ended) {
-            const struct sweep_device *d = &c->devices[j->device];
+            const struct local_device *d = &c->devices[j->device];
             bool own = device_differs(w, j->device);
             before = last_of_device(c, j->device, last, &next);
             uint32_t latest = own ? w->devices[j->device].now.job
@@ -354,55 +354,55 @@ bool sweep_window_judge(struct sweep_window *w, const struct sweep_change *chang
 /* --- carrying out ---------------------------------------------------------------------------- */
 
 /* Steps `at` .. `at` + last with the change; they name devices. */
-static void list_changed(const struct sweep_window *w, const struct sweep_change *change, struct dispatch_step *out)
+static void list_changed(const struct local_window *w, const struct local_change *change, struct dispatch_step *out)
 {
-    const struct sweep_step *steps = w->cut->steps + w->at;
+    const struct local_step *steps = w->cut->steps + w->at;
     uint32_t last = change->last;
     for (uint32_t t = 0; t <= last; t++)
         out[t] = (struct dispatch_step){steps[t].job, w->cut->device_of[steps[t].sequence]};
     struct dispatch_step first = out[0], other = out[last];
     switch (change->kind) {
-    case SWEEP_SWAP:
+    case LOCAL_SWAP:
         out[0].job = other.job;
         out[last].job = first.job;
         break;
-    case SWEEP_SOONER:
+    case LOCAL_SOONER:
         memmove(out + 1, out, last * sizeof *out);
         out[0] = (struct dispatch_step){other.job, first.device};
         break;
-    case SWEEP_LATER:
+    case LOCAL_LATER:
         memmove(out, out + 1, last * sizeof *out);
         out[last] = (struct dispatch_step){first.job, other.device};
         break;
-    case SWEEP_ELSEWHERE: out[0].device = change->to; break;
+    case LOCAL_ELSEWHERE: out[0].device = change->to; break;
     }
 }
 
-void sweep_window_apply(struct sweep_window *w, const struct sweep_change *change)
+void local_window_apply(struct local_window *w, const struct local_change *change)
 {
-    struct sweep_cut *c = w->cut;
-    struct dispatch_step changed[SWEEP_REACH_MAX];
+    struct local_cut *c = w->cut;
+    struct dispatch_step changed[LOCAL_REACH_MAX];
     uint32_t at = w->at, last = at + change->last;
     uint32_t left[2] = {c->device_of[c->steps[at].sequence], c->device_of[c->steps[last].sequence]};
     list_changed(w, change, changed);
     c->bytes += w->moved - w->spared;
     for (uint32_t t = at; t <= last; t++) {
-        const struct sweep_step *step = &c->steps[t];
-        struct sweep_job *j = &c->jobs[step->job];
-        struct sweep_device *d = &c->devices[c->device_of[step->sequence]];
-        j->next = sweep_cut_job_behind(c, j->next, last);
-        d->next = sweep_cut_sequence_behind(c, d->next, last);
+        const struct local_step *step = &c->steps[t];
+        struct local_job *j = &c->jobs[step->job];
+        struct local_device *d = &c->devices[c->device_of[step->sequence]];
+        j->next = local_cut_job_behind(c, j->next, last);
+        d->next = local_cut_sequence_behind(c, d->next, last);
     }
     for (uint32_t t = at; t <= last; t++) {
         c->steps[t].job = changed[t - at].job;
         c->steps[t].sequence = c->sequence_of[changed[t - at].device];
     }
-    sweep_cut_set_tails(c, at, last);
+    local_cut_set_tails(c, at, last);
     for (uint32_t t = at; t <= last; t++) {
-        c->jobs[c->steps[t].job].way = sweep_cut_job_way(c, c->steps[t].job);
-        sweep_cut_set_ways(c, c->device_of[c->steps[t].sequence]);
+        c->jobs[c->steps[t].job].way = local_cut_job_way(c, c->steps[t].job);
+        local_cut_set_ways(c, c->device_of[c->steps[t].sequence]);
     }
-    sweep_cut_set_ways(c, left[0]); /* these may have lost a step */
-    sweep_cut_set_ways(c, left[1]);
-    sweep_window_spoil(w);
+    local_cut_set_ways(c, left[0]); /* these may have lost a step */
+    local_cut_set_ways(c, left[1]);
+    local_window_spoil(w);
 }

@@ -1,12 +1,12 @@
 /*
- * Sweeps; see sweep_search.h.
+ * Local search; see local_search.h.
  *
- * The steps of the schedule stand in the order of their starts. The cut (sweep_cut.h) goes from front to
+ * The steps of the schedule stand in the order of their starts. The cut (local_cut.h) goes from front to
  * back through them; at each step, `at`, changes of that and the next ones are tried. Most ways through a
  * cut are as long as the makespan, or nearly, so that hardly any change makes the longest shorter. What is
  * made smaller is the sum over all ways of exp((length - makespan) / sharpness).
  *
- * Changes of the next steps are tried at each (sweep_window.h), and one more:
+ * Changes of the next steps are tried at each (local_window.h), and one more:
  *
  *     cross     two devices (of a class) change all that they do from here on: nothing needs to be
  *               dispatched for it. Steps behind the front therefore name not devices but sequences, and
@@ -16,7 +16,7 @@
  * shop scheduling problem", 1994; machines chosen as well, Mastrolilli and Gambardella, 2000; worsenings
  * taken at random, Kirkpatrick, Gelatt and Vecchi, 1983.
  */
-#include "planner/solve/search/sweep_search.h"
+#include "planner/solve/search/local_search.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@
 #include "base/process/progress.h"
 #include "base/random.h"
 #include "planner/solve/instance/bridge_bytes.h"
-#include "planner/solve/search/sweep_window.h"
+#include "planner/solve/search/local_window.h"
 
 /* Devices that one is crossed with at each step; waits that are not worth judging, by the sharpness. */
 enum { CROSSES_MAX = 8, PATIENCE = 4 };
@@ -44,11 +44,11 @@ struct timed {
     uint32_t at;
 };
 
-struct sweep_search {
-    struct sweep_cut cut;
+struct local_search {
+    struct local_cut cut;
     struct dispatch_step *order;
     struct timed *timed; /* for sorting */
-    struct sweep_window *window;
+    struct local_window *window;
     double worsenings[WORSENINGS]; /* exponentially distributed: quantiles */
     uint32_t at;    /* the step behind the cut */
     uint64_t bytes; /* moved up to there */
@@ -57,15 +57,15 @@ struct sweep_search {
 
 /* --- creation -------------------------------------------------------------------------------- */
 
-enum status sweep_search_create(const struct instance *in, struct sweep_search **out, struct error *err)
+enum status local_search_create(const struct instance *in, struct local_search **out, struct error *err)
 {
-    struct sweep_search *s = alloc_zeroed(1, sizeof *s);
+    struct local_search *s = alloc_zeroed(1, sizeof *s);
     if (!s) return error_memory(err, "a search", sizeof *s);
     s->order = alloc_zeroed(in->task_count, sizeof *s->order);
     s->timed = alloc_zeroed(in->task_count, sizeof *s->timed);
     if (!s->order || !s->timed) error_memory(err, "a search", in->task_count * sizeof *s->timed);
-    if (err->status || sweep_cut_init(in, &s->cut, err) || sweep_window_create(&s->cut, &s->window, err)) {
-        sweep_search_destroy(s);
+    if (err->status || local_cut_init(in, &s->cut, err) || local_window_create(&s->cut, &s->window, err)) {
+        local_search_destroy(s);
         return err->status;
     }
     for (uint32_t u = 0; u < in->unit_count && in->bridge_bytes_per_tick > 0; u++)
@@ -76,149 +76,149 @@ enum status sweep_search_create(const struct instance *in, struct sweep_search *
     return STATUS_OK;
 }
 
-void sweep_search_destroy(struct sweep_search *s)
+void local_search_destroy(struct local_search *s)
 {
     if (!s) return;
-    sweep_window_destroy(s->window);
-    sweep_cut_release(&s->cut);
+    local_window_destroy(s->window);
+    local_cut_release(&s->cut);
     free(s->order);
     free(s->timed);
     free(s);
 }
 
-void sweep_search_begin(struct sweep_search *s, const struct dispatch_step *steps)
+void local_search_begin(struct local_search *s, const struct dispatch_step *steps)
 {
     memcpy(s->order, steps, s->cut.in->task_count * sizeof *steps);
 }
 
-const struct dispatch_step *sweep_search_order(const struct sweep_search *s)
+const struct dispatch_step *local_search_order(const struct local_search *s)
 {
     return s->order;
 }
 
 /* --- changes --------------------------------------------------------------------------------- */
 
-struct sweep {
-    const struct sweep_rule *rule;
+struct local_pass {
+    const struct local_rule *rule;
     uint64_t draws;
     uint32_t end; /* behind the last step within reach */
     int64_t patience;
     double worst; /* that this change may add to the sum */
 };
 
-static inline uint64_t draw(struct sweep *w)
+static inline uint64_t draw(struct local_pass *w)
 {
     return random_mix(w->draws += UINT64_C(0x9e3779b97f4a7c15));
 }
 
 /* What a change may add to the sum and still be taken, by bits of a draw that nothing else looks at. */
-static inline double worst_of(const struct sweep_search *s, const struct sweep *w, uint64_t drawn)
+static inline double worst_of(const struct local_search *s, const struct local_pass *w, uint64_t drawn)
 {
     return w->rule->temperature * s->worsenings[drawn / 16 % WORSENINGS];
 }
 
 /* Could the job's next task run at the front? */
-static inline bool may_come(const struct sweep_search *s, const struct sweep *w, const struct sweep_job *j)
+static inline bool may_come(const struct local_search *s, const struct local_pass *w, const struct local_job *j)
 {
-    return j->ready <= sweep_window_place(s->window, s->at)->start + w->patience;
+    return j->ready <= local_window_place(s->window, s->at)->start + w->patience;
 }
 
 /* What the ways of step `at` + t alone add to the sum when a task of `unit` runs there from `start` on and its job
  * goes on with step `next`, less those of the task that is there now. */
-static double swapped_ways(const struct sweep_search *s, uint32_t t, uint32_t unit, uint32_t next, int64_t start)
+static double swapped_ways(const struct local_search *s, uint32_t t, uint32_t unit, uint32_t next, int64_t start)
 {
-    const struct sweep_cut *c = &s->cut;
-    const struct sweep_step *step = &c->steps[s->at + t];
-    const struct sweep_place *place = sweep_window_place(s->window, s->at + t);
+    const struct local_cut *c = &s->cut;
+    const struct local_step *step = &c->steps[s->at + t];
+    const struct local_place *place = local_window_place(s->window, s->at + t);
     uint32_t class = c->in->device_class[c->device_of[step->sequence]];
     double sum = -place->job_way - place->device_way;
     if (next != TIMETABLE_NONE)
-        sum += sweep_cut_weigh(c, start + instance_compute(c->in, unit, class) + c->steps[next].tail);
+        sum += local_cut_weigh(c, start + instance_compute(c->in, unit, class) + c->steps[next].tail);
     if (step->next_in_sequence != TIMETABLE_NONE) {
-        const struct sweep_step *after = &c->steps[step->next_in_sequence];
-        sum += sweep_cut_weigh(c, start + setup_table_at(&c->setups, unit, after->unit, class) + after->tail);
+        const struct local_step *after = &c->steps[step->next_in_sequence];
+        sum += local_cut_weigh(c, start + setup_table_at(&c->setups, unit, after->unit, class) + after->tail);
     }
     return sum;
 }
 
 /* Whether swapping the tasks of steps `at` and `at` + last may be taken, by an estimate of what their own ways
  * add: most swaps are hopeless, and judging them takes ten times as long. */
-static bool swap_hopeful(const struct sweep_search *s, const struct sweep *w, uint32_t last)
+static bool swap_hopeful(const struct local_search *s, const struct local_pass *w, uint32_t last)
 {
-    const struct sweep_cut *c = &s->cut;
-    const struct sweep_step *first = &c->steps[s->at], *other = first + last;
-    const struct sweep_place *there = sweep_window_place(s->window, s->at + last);
-    int64_t start = sweep_cut_device_ready(c, c->device_of[first->sequence], other->unit);
+    const struct local_cut *c = &s->cut;
+    const struct local_step *first = &c->steps[s->at], *other = first + last;
+    const struct local_place *there = local_window_place(s->window, s->at + last);
+    int64_t start = local_cut_device_ready(c, c->device_of[first->sequence], other->unit);
     if (c->jobs[other->job].ended > start) start = c->jobs[other->job].ended;
     double sum = swapped_ways(s, 0, other->unit, other->next_of_job, start);
     if (sum > w->worst + end_error) return false;
     if (first->next_of_job <= s->at + last) return sum <= w->worst + estimate_error;
-    start = sweep_cut_ready_of(c, &there->device, c->device_of[other->sequence], first->unit);
+    start = local_cut_ready_of(c, &there->device, c->device_of[other->sequence], first->unit);
     if (c->jobs[first->job].ended > start) start = c->jobs[first->job].ended;
     return sum + swapped_ways(s, last, first->unit, first->next_of_job, start) <= w->worst + estimate_error;
 }
 
 /* Change the jobs of two steps; false: it is not worth judging. */
-static bool swap(const struct sweep_search *s, struct sweep *w, uint32_t last, struct sweep_change *change)
+static bool swap(const struct local_search *s, struct local_pass *w, uint32_t last, struct local_change *change)
 {
-    const struct sweep_step *first = &s->cut.steps[s->at], *other = first + last;
+    const struct local_step *first = &s->cut.steps[s->at], *other = first + last;
     w->worst = worst_of(s, w, draw(w));
     if (first->sequence != other->sequence && !swap_hopeful(s, w, last)) return false;
-    *change = (struct sweep_change){SWEEP_SWAP, last, 0};
+    *change = (struct local_change){LOCAL_SWAP, last, 0};
     return true;
 }
 
 /* Whether a task of step `at` or `at` + last may go to another place, by its job's way from there: most are hopeless. */
-static bool move_hopeful(const struct sweep_search *s, const struct sweep *w, const struct sweep_change *change)
+static bool move_hopeful(const struct local_search *s, const struct local_pass *w, const struct local_change *change)
 {
-    const struct sweep_cut *c = &s->cut;
-    const struct sweep_step *first = &c->steps[s->at], *other = first + change->last;
-    const struct sweep_step *moved = change->kind == SWEEP_SOONER ? other : first;
+    const struct local_cut *c = &s->cut;
+    const struct local_step *first = &c->steps[s->at], *other = first + change->last;
+    const struct local_step *moved = change->kind == LOCAL_SOONER ? other : first;
     if (moved->next_of_job == TIMETABLE_NONE) return true;
-    uint32_t device = c->device_of[(change->kind == SWEEP_LATER ? other : first)->sequence];
+    uint32_t device = c->device_of[(change->kind == LOCAL_LATER ? other : first)->sequence];
     int64_t start;
-    if (change->kind == SWEEP_LATER) {
-        start = sweep_window_place(s->window, s->at + change->last)->start +
+    if (change->kind == LOCAL_LATER) {
+        start = local_window_place(s->window, s->at + change->last)->start +
                 setup_table_at(&c->setups, other->unit, first->unit, c->in->device_class[device]);
     } else {
-        if (change->kind == SWEEP_ELSEWHERE) device = change->to;
-        start = sweep_cut_device_ready(c, device, moved->unit);
+        if (change->kind == LOCAL_ELSEWHERE) device = change->to;
+        start = local_cut_device_ready(c, device, moved->unit);
     }
     if (c->jobs[moved->job].ended > start) start = c->jobs[moved->job].ended;
     int64_t ended = start + instance_compute(c->in, moved->unit, c->in->device_class[device]);
-    float now = sweep_window_place(s->window, s->at + (moved == other ? change->last : 0))->job_way;
-    return sweep_cut_weigh(c, ended + c->steps[moved->next_of_job].tail) - now <= w->worst + end_error;
+    float now = local_window_place(s->window, s->at + (moved == other ? change->last : 0))->job_way;
+    return local_cut_weigh(c, ended + c->steps[moved->next_of_job].tail) - now <= w->worst + end_error;
 }
 
 /* One of the other changes. */
-static bool draw_change(struct sweep_search *s, struct sweep *w, struct sweep_change *change)
+static bool draw_change(struct local_search *s, struct local_pass *w, struct local_change *change)
 {
     uint64_t r = draw(w);
     w->worst = worst_of(s, w, r);
     uint32_t last = 1 + (uint32_t)((r >> 16) % (w->end - s->at - 1));
     if ((r & 15) == 0) {
         uint32_t to = (uint32_t)((r >> 40) % s->cut.in->device_count);
-        *change = (struct sweep_change){SWEEP_ELSEWHERE, 0, to};
+        *change = (struct local_change){LOCAL_ELSEWHERE, 0, to};
         return to != s->cut.device_of[s->cut.steps[s->at].sequence] && move_hopeful(s, w, change);
     }
-    *change = (struct sweep_change){(r & 15) < 6 ? SWEEP_SOONER : SWEEP_LATER, last, 0};
-    const struct sweep_job *j = &s->cut.jobs[s->cut.steps[s->at + last].job];
-    if (change->kind == SWEEP_SOONER && (j->next != s->at + last || !may_come(s, w, j))) return false;
+    *change = (struct local_change){(r & 15) < 6 ? LOCAL_SOONER : LOCAL_LATER, last, 0};
+    const struct local_job *j = &s->cut.jobs[s->cut.steps[s->at + last].job];
+    if (change->kind == LOCAL_SOONER && (j->next != s->at + last || !may_come(s, w, j))) return false;
     return move_hopeful(s, w, change);
 }
 
 /* What the way of the job counts whose task was the device's last; it depends on what the device does next
  * where parameters would go through the host. */
-static float way_of_last(const struct sweep_search *s, const struct sweep_device *d)
+static float way_of_last(const struct local_search *s, const struct local_device *d)
 {
-    const struct sweep_job *j = &s->cut.jobs[d->job];
-    return j->ready == j->ended ? j->way : sweep_cut_job_way(&s->cut, d->job);
+    const struct local_job *j = &s->cut.jobs[d->job];
+    return j->ready == j->ended ? j->way : local_cut_job_way(&s->cut, d->job);
 }
 
 /* Two devices change what they do from here on. */
-static void cross(struct sweep_search *s, uint32_t g, uint32_t h)
+static void cross(struct local_search *s, uint32_t g, uint32_t h)
 {
-    struct sweep_cut *c = &s->cut;
+    struct local_cut *c = &s->cut;
     uint32_t next = c->devices[g].next, sequence = c->sequence_of[g];
     c->devices[g].next = c->devices[h].next;
     c->devices[h].next = next;
@@ -229,27 +229,27 @@ static void cross(struct sweep_search *s, uint32_t g, uint32_t h)
 }
 
 /* Bytes that a device copies in when it goes on with step `next`. */
-static uint64_t next_copy(const struct sweep_cut *c, const struct sweep_device *d, uint32_t next)
+static uint64_t next_copy(const struct local_cut *c, const struct local_device *d, uint32_t next)
 {
-    return next == TIMETABLE_NONE ? 0 : sweep_cut_copy(c, d, c->steps[next].unit);
+    return next == TIMETABLE_NONE ? 0 : local_cut_copy(c, d, c->steps[next].unit);
 }
 
 /* The devices' own ways tell most of them hopeless. */
-static void try_cross(struct sweep_search *s, struct sweep *w, uint32_t g, uint32_t h)
+static void try_cross(struct local_search *s, struct local_pass *w, uint32_t g, uint32_t h)
 {
-    struct sweep_device *a = &s->cut.devices[g], *b = &s->cut.devices[h];
-    const struct sweep_cut *c = &s->cut;
-    struct sweep_job none = {0}, *i = a->job == TIMETABLE_NONE ? &none : &s->cut.jobs[a->job];
-    struct sweep_job *k = b->job == TIMETABLE_NONE || b->job == a->job ? &none : &s->cut.jobs[b->job];
+    struct local_device *a = &s->cut.devices[g], *b = &s->cut.devices[h];
+    const struct local_cut *c = &s->cut;
+    struct local_job none = {0}, *i = a->job == TIMETABLE_NONE ? &none : &s->cut.jobs[a->job];
+    struct local_job *k = b->job == TIMETABLE_NONE || b->job == a->job ? &none : &s->cut.jobs[b->job];
     double most = (double)(a->way + b->way + i->way + k->way) + worst_of(s, w, draw(w));
-    float a_way = sweep_cut_device_way_to(&s->cut, g, b->next);
+    float a_way = local_cut_device_way_to(&s->cut, g, b->next);
     if (a_way > most) return;
-    float b_way = sweep_cut_device_way_to(&s->cut, h, a->next);
+    float b_way = local_cut_device_way_to(&s->cut, h, a->next);
     uint64_t bytes = c->bytes;
     if (c->in->bridge_bytes_per_tick > 0) {
         bytes += next_copy(c, a, b->next) + next_copy(c, b, a->next);
         bytes -= next_copy(c, a, a->next) + next_copy(c, b, b->next);
-        most += (double)(sweep_cut_bridge_way(c, c->bytes) - sweep_cut_bridge_way(c, bytes));
+        most += (double)(local_cut_bridge_way(c, c->bytes) - local_cut_bridge_way(c, bytes));
     }
     if (a_way + b_way > most) return;
     cross(s, g, h);
@@ -263,15 +263,15 @@ static void try_cross(struct sweep_search *s, struct sweep *w, uint32_t g, uint3
     b->way = b_way;
     i->way = i_way;
     k->way = k_way;
-    sweep_window_spoil(s->window);
+    local_window_spoil(s->window);
 }
 
 /*
  * The device that the last step went to with each other one of its class; with some neighbours where there are many.
  * Each once: eight drawn at random, some of them twice and others not at all, left gaps 0.3 points larger (12 to 15
- * jobs on 8 devices, 250 sweeps).
+ * jobs on 8 devices, 250 passes).
  */
-static void try_crosses(struct sweep_search *s, struct sweep *w)
+static void try_crosses(struct local_search *s, struct local_pass *w)
 {
     const struct instance *in = s->cut.in;
     uint32_t g = s->at > 0 ? s->order[s->at - 1].device : 0, h = g, n = in->device_count;
@@ -282,29 +282,29 @@ static void try_crosses(struct sweep_search *s, struct sweep *w)
     }
 }
 
-static void try_change(struct sweep_search *s, const struct sweep *w, const struct sweep_change *change)
+static void try_change(struct local_search *s, const struct local_pass *w, const struct local_change *change)
 {
     double delta;
-    if (!sweep_window_judge(s->window, change, w->worst, &delta)) return;
-    sweep_window_apply(s->window, change);
-    sweep_window_set(s->window, s->at, w->end);
+    if (!local_window_judge(s->window, change, w->worst, &delta)) return;
+    local_window_apply(s->window, change);
+    local_window_set(s->window, s->at, w->end);
 }
 
-static void try_changes(struct sweep_search *s, struct sweep *w)
+static void try_changes(struct local_search *s, struct local_pass *w)
 {
-    struct sweep_change change;
+    struct local_change change;
     try_crosses(s, w);
     if (w->end - s->at < 2) return;
-    sweep_window_set(s->window, s->at, w->end);
+    local_window_set(s->window, s->at, w->end);
     if (draw_change(s, w, &change)) try_change(s, w, &change);
     for (uint32_t t = s->at + 1; t < w->end; t++) {
-        const struct sweep_job *j = &s->cut.jobs[s->cut.steps[t].job];
+        const struct local_job *j = &s->cut.jobs[s->cut.steps[t].job];
         if (j->next != t || !may_come(s, w, j)) continue;
         if (swap(s, w, t - s->at, &change)) try_change(s, w, &change);
     }
 }
 
-/* --- a sweep --------------------------------------------------------------------------------- */
+/* --- a pass ---------------------------------------------------------------------------------- */
 
 static int compare_timed(const void *a, const void *b)
 {
@@ -314,13 +314,13 @@ static int compare_timed(const void *a, const void *b)
 }
 
 /* Steps in the order of their starts, with their tails; the front before the first. */
-static void begin_sweep(struct sweep_search *s, double sharpness)
+static void begin_pass(struct local_search *s, double sharpness)
 {
     const struct instance *in = s->cut.in;
-    s->cut.scale = SWEEP_EXPONENT_STEPS / sharpness;
-    sweep_cut_clear(&s->cut);
+    s->cut.scale = LOCAL_EXPONENT_STEPS / sharpness;
+    local_cut_clear(&s->cut);
     for (uint32_t t = 0; t < in->task_count; t++)
-        s->timed[t] = (struct timed){sweep_cut_put(&s->cut, s->order[t].job, s->order[t].device), t};
+        s->timed[t] = (struct timed){local_cut_put(&s->cut, s->order[t].job, s->order[t].device), t};
     s->cut.makespan = 0;
     for (uint32_t i = 0; i < in->job_count; i++)
         if (s->cut.jobs[i].end > s->cut.makespan) s->cut.makespan = s->cut.jobs[i].end;
@@ -330,40 +330,41 @@ static void begin_sweep(struct sweep_search *s, double sharpness)
         s->cut.steps[t].job = step->job;
         s->cut.steps[t].sequence = step->device;
     }
-    sweep_cut_clear(&s->cut);
-    sweep_cut_set_tails(&s->cut, 0, in->task_count - 1);
-    sweep_cut_count_bytes(&s->cut);
+    local_cut_clear(&s->cut);
+    local_cut_set_tails(&s->cut, 0, in->task_count - 1);
+    local_cut_count_bytes(&s->cut);
     s->cut.makespan = max_i64(s->cut.makespan, bridge_bytes_ticks(in, s->cut.bytes));
-    s->cut.bridge_scale = SWEEP_EXPONENT_STEPS / fmax(sharpness, bridge_softness * s->mean_copy);
-    for (uint32_t i = 0; i < in->job_count; i++) s->cut.jobs[i].way = sweep_cut_job_way(&s->cut, i);
-    for (uint32_t g = 0; g < in->device_count; g++) s->cut.devices[g].way = sweep_cut_device_way(&s->cut, g);
-    sweep_window_spoil(s->window);
+    s->cut.bridge_scale = LOCAL_EXPONENT_STEPS / fmax(sharpness, bridge_softness * s->mean_copy);
+    for (uint32_t i = 0; i < in->job_count; i++) s->cut.jobs[i].way = local_cut_job_way(&s->cut, i);
+    for (uint32_t g = 0; g < in->device_count; g++) s->cut.devices[g].way = local_cut_device_way(&s->cut, g);
+    local_window_spoil(s->window);
     s->at = 0;
     s->bytes = 0;
 }
 
-static void advance(struct sweep_search *s)
+static void advance(struct local_search *s)
 {
-    const struct sweep_step *step = &s->cut.steps[s->at];
+    const struct local_step *step = &s->cut.steps[s->at];
     uint32_t device = s->cut.device_of[step->sequence], prior = s->cut.devices[device].job;
     const struct instance_unit *units = s->cut.in->units, *unit = &units[step->unit];
     bool there = prior != TIMETABLE_NONE && instance_resident(&units[s->cut.devices[device].unit], unit);
     s->bytes += (there ? 0 : unit->in_bytes) + (unit->writes ? unit->out_bytes : 0);
     s->order[s->at] = (struct dispatch_step){step->job, device};
-    sweep_cut_put(&s->cut, step->job, device);
+    local_cut_put(&s->cut, step->job, device);
     s->cut.jobs[step->job].next = step->next_of_job;
     s->cut.devices[device].next = step->next_in_sequence;
     s->at++;
-    sweep_cut_set_ways(&s->cut, device);
-    if (prior != TIMETABLE_NONE) s->cut.jobs[prior].way = sweep_cut_job_way(&s->cut, prior);
+    local_cut_set_ways(&s->cut, device);
+    if (prior != TIMETABLE_NONE) s->cut.jobs[prior].way = local_cut_job_way(&s->cut, prior);
 }
 
-int64_t sweep_search_run(struct sweep_search *s, const struct sweep_rule *rule, double until_s)
+int64_t local_search_run(struct local_search *s, const struct local_rule *rule, double until_s)
 {
-    uint32_t n = s->cut.in->task_count, reach = rule->reach < SWEEP_REACH_MAX ? rule->reach : SWEEP_REACH_MAX;
-    struct sweep w = {.rule = rule, .draws = random_mix(rule->seed), .patience = (int64_t)(PATIENCE * rule->sharpness)};
+    uint32_t n = s->cut.in->task_count, reach = rule->reach < LOCAL_REACH_MAX ? rule->reach : LOCAL_REACH_MAX;
+    struct local_pass w = {.rule = rule, .draws = random_mix(rule->seed),
+                           .patience = (int64_t)(PATIENCE * rule->sharpness)};
     bool over = false;
-    begin_sweep(s, rule->sharpness);
+    begin_pass(s, rule->sharpness);
     while (s->at < n) {
         if (s->at % 64 == 0) over = clock_s() >= until_s;
         w.end = s->at + reach < n ? s->at + reach : n;

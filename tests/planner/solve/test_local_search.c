@@ -1,5 +1,5 @@
 /*
- * Sweeps: what comes out is a schedule of the value that was said, by the rules and their checker; a case
+ * Local search: what comes out is a schedule of the value that was said, by the rules and their checker; a case
  * whose optimum is known; same seed, same schedule; no time, no change; no memory, no search.
  */
 #include <setjmp.h>
@@ -19,27 +19,27 @@
 #include "planner/solve/instance/instance_random.h"
 #include "planner/solve/instance/timetable_check.h"
 #include "planner/solve/search/list_baseline.h"
-#include "planner/solve/search/sweep_search.h"
+#include "planner/solve/search/local_search.h"
 #include "tests/support/planner/support_instance.h"
 #include "tests/support/support_seed.h"
 
-static void start_search(const struct instance *in, struct sweep_search **search, int64_t *value)
+static void start_search(const struct instance *in, struct local_search **search, int64_t *value)
 {
     struct error err = {0};
     struct dispatch_step *steps = calloc(in->task_count, sizeof *steps);
     assert_non_null(steps);
     if (list_baseline_lrtf(in, HUGE_VAL, steps, value, &err)) fail_msg("%s", err.text);
-    if (sweep_search_create(in, search, &err)) fail_msg("%s", err.text);
-    sweep_search_begin(*search, steps);
+    if (local_search_create(in, search, &err)) fail_msg("%s", err.text);
+    local_search_begin(*search, steps);
     free(steps);
 }
 
 /* The value of the current order, made and checked from the instance alone. */
-static int64_t checked_value(const struct instance *in, const struct sweep_search *search, uint64_t seed)
+static int64_t checked_value(const struct instance *in, const struct local_search *search, uint64_t seed)
 {
     struct timetable table = {0};
     struct error err = {0};
-    if (timetable_make(in, sweep_search_order(search), &table, &err) || timetable_check(in, &table, &err)) {
+    if (timetable_make(in, local_search_order(search), &table, &err) || timetable_check(in, &table, &err)) {
         test_instance_print(in);
         fail_msg("seed %" PRIu64 ": %s", seed, err.text);
     }
@@ -56,16 +56,16 @@ static void values_are_schedules(void **state)
     for (uint32_t c = 0; c < cases; c++) {
         struct instance in = {0};
         struct instance_bounds bounds = {0};
-        struct sweep_search *search;
+        struct local_search *search;
         struct error err = {0};
         int64_t first, best = INT64_MAX;
         test_instance_mixed(seed, c, &in);
         assert_int_equal(instance_bounds_make(&in, &bounds, &err), STATUS_OK);
         start_search(&in, &search, &first);
         for (uint32_t k = 0; k < 8; k++) {
-            struct sweep_rule rule = {.reach = 1 + (c + 5 * k) % 70, .sharpness = 1 + k % 4 * 2.5,
+            struct local_rule rule = {.reach = 1 + (c + 5 * k) % 70, .sharpness = 1 + k % 4 * 2.5,
                                       .temperature = k % 3 * 0.4, .seed = random_u64(seed + c, k)};
-            int64_t value = sweep_search_run(search, &rule, HUGE_VAL);
+            int64_t value = local_search_run(search, &rule, HUGE_VAL);
             int64_t checked = checked_value(&in, search, seed);
             if (value != checked || value < instance_bounds_best(&bounds)) {
                 test_instance_print(&in);
@@ -75,7 +75,7 @@ static void values_are_schedules(void **state)
             if (value < best) best = value;
         }
         better += best < first;
-        sweep_search_destroy(search);
+        local_search_destroy(search);
         instance_bounds_release(&bounds);
         instance_release(&in);
     }
@@ -108,18 +108,18 @@ static void sizes_find_each_other(void **state)
     struct dispatch_step steps[64];
     for (uint32_t t = 0; t < 64; t++)
         steps[t] = t % 2 ? (struct dispatch_step){2 + t / 2 % 2, 1} : (struct dispatch_step){t / 2 % 2, 0};
-    struct sweep_search *search;
-    assert_int_equal(sweep_search_create(&in, &search, &err), STATUS_OK);
-    sweep_search_begin(search, steps);
+    struct local_search *search;
+    assert_int_equal(local_search_create(&in, &search, &err), STATUS_OK);
+    local_search_begin(search, steps);
     assert_int_equal(checked_value(&in, search, 0), 544);
     int64_t best = INT64_MAX;
     for (uint32_t k = 0; k < 200 && best > 327; k++) {
-        struct sweep_rule rule = {.reach = 12, .sharpness = 2.5, .temperature = 0.3 * (200 - k) / 200, .seed = k};
-        int64_t value = sweep_search_run(search, &rule, HUGE_VAL);
+        struct local_rule rule = {.reach = 12, .sharpness = 2.5, .temperature = 0.3 * (200 - k) / 200, .seed = k};
+        int64_t value = local_search_run(search, &rule, HUGE_VAL);
         if (value < best) best = value;
     }
     assert_int_equal(best, 327);
-    sweep_search_destroy(search);
+    local_search_destroy(search);
     instance_release(&in);
 }
 
@@ -135,24 +135,24 @@ static void same_seed(void **state)
 {
     (void)state;
     struct instance in = {0};
-    struct sweep_search *searches[2];
+    struct local_search *searches[2];
     int64_t first, values[2];
     tight_instance(&in);
     for (uint32_t n = 0; n < 2; n++) {
         start_search(&in, &searches[n], &first);
         for (uint32_t k = 0; k < 5; k++) {
-            struct sweep_rule rule = {.reach = 16, .sharpness = 3, .temperature = 0.2, .seed = k};
-            values[n] = sweep_search_run(searches[n], &rule, HUGE_VAL);
+            struct local_rule rule = {.reach = 16, .sharpness = 3, .temperature = 0.2, .seed = k};
+            values[n] = local_search_run(searches[n], &rule, HUGE_VAL);
         }
     }
     assert_int_equal(values[0], values[1]);
-    assert_memory_equal(sweep_search_order(searches[0]), sweep_search_order(searches[1]),
+    assert_memory_equal(local_search_order(searches[0]), local_search_order(searches[1]),
                         in.task_count * sizeof(struct dispatch_step));
-    struct sweep_rule rule = {.reach = 16, .sharpness = 3, .temperature = 0.2, .seed = 6};
-    assert_int_equal(sweep_search_run(searches[0], &rule, 0), values[0]); /* no time */
-    assert_int_not_equal(sweep_search_run(searches[1], &rule, HUGE_VAL), values[1]);
-    sweep_search_destroy(searches[0]);
-    sweep_search_destroy(searches[1]);
+    struct local_rule rule = {.reach = 16, .sharpness = 3, .temperature = 0.2, .seed = 6};
+    assert_int_equal(local_search_run(searches[0], &rule, 0), values[0]); /* no time */
+    assert_int_not_equal(local_search_run(searches[1], &rule, HUGE_VAL), values[1]);
+    local_search_destroy(searches[0]);
+    local_search_destroy(searches[1]);
     instance_release(&in);
 }
 
@@ -160,14 +160,14 @@ static void no_memory(void **state)
 {
     (void)state;
     struct instance in = {0};
-    struct sweep_search *search = NULL;
+    struct local_search *search = NULL;
     tight_instance(&in);
     for (uint64_t n = 1;; n++) {
         struct error err = {0};
         alloc_test_fail_at(n);
-        enum status status = sweep_search_create(&in, &search, &err);
+        enum status status = local_search_create(&in, &search, &err);
         uint64_t made = alloc_test_fail_at(0);
-        if (status == STATUS_OK) sweep_search_destroy(search); /* the table of set-ups can be done without */
+        if (status == STATUS_OK) local_search_destroy(search); /* the table of set-ups can be done without */
         else assert_int_equal(status, STATUS_NO_MEMORY);
         if (made < n) break;
         assert_true(n < 30);
