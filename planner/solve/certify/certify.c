@@ -13,15 +13,15 @@
 #include "planner/solve/certify/schedule_streams.h"
 #include "planner/solve/exact/branch_bound.h"
 #include "planner/solve/exact/formulation.h"
-#include "planner/solve/exact/layer_search.h"
+#include "planner/solve/exact/label_setting.h"
 #include "planner/solve/instance/timetable_check.h"
 
 enum { EARLY_ITERATIONS = 60, EARLY_NODES = 100000 };
 static const double early_fit_share = 0.1; /* of fitting prices: it would take all the time of a short search */
 
-/* Makespans of so many tasks go to layers, behind so many nodes of the search in depth, which is sooner done with
+/* Makespans of so many tasks go to label setting, behind so many nodes of the search in depth, which is sooner done with
  * the smallest. Past that fitting prices takes long, and proves nothing. */
-enum { LAYERS_TASKS = 64, DEPTH_NODES = 2000 };
+enum { LABELS_TASKS = 64, DEPTH_NODES = 2000 };
 
 /* Share of the time for proofs that the bound by prices has. */
 static const double price_share = 0.3;
@@ -59,20 +59,20 @@ static enum status search(const struct instance *in, const struct instance_bound
 }
 
 static enum status prove(const struct instance *in, const struct instance_bounds *bounds,
-                         bool layers, double fit_share, uint64_t nodes_max, double until_s, struct dispatch_step *steps,
+                         bool labels, double fit_share, uint64_t nodes_max, double until_s, struct dispatch_step *steps,
                          struct certificate *made, struct error *err)
 {
     double started = clock_s();
     bool proven;
-    struct branch_bound_options depth = {.nodes_max = layers ? DEPTH_NODES : nodes_max, .until_s = until_s};
+    struct branch_bound_options depth = {.nodes_max = labels ? DEPTH_NODES : nodes_max, .until_s = until_s};
     struct branch_bound_result branched;
     if (branch_bound_run(in, bounds, &depth, steps, &made->value, &branched, err)) return err->status;
     made->nodes += branched.nodes;
     proven = branched.proven;
-    if (layers && !proven && made->value > made->bound) {
-        struct layer_search_options breadth = {.nodes_max = nodes_max, .until_s = until_s, .fit_share = fit_share};
-        struct layer_search_result result;
-        if (layer_search_run(in, bounds, &breadth, steps, &made->value, &result, err)) return err->status;
+    if (labels && !proven && made->value > made->bound) {
+        struct label_setting_options breadth = {.nodes_max = nodes_max, .until_s = until_s, .fit_share = fit_share};
+        struct label_setting_result result;
+        if (label_setting_run(in, bounds, &breadth, steps, &made->value, &result, err)) return err->status;
         made->nodes += result.nodes;
         proven = result.proven;
     }
@@ -122,7 +122,7 @@ enum status certify(const struct instance *in, const struct certify_options *opt
     struct instance_bounds bounds = {0};
     struct certificate made = {.status = CERTIFICATE_GAP};
     double started = clock_s(), until_s = started + options->search_limit_s;
-    bool layers = layer_search_takes(in) && in->task_count <= LAYERS_TASKS;
+    bool labels = label_setting_takes(in) && in->task_count <= LABELS_TASKS;
     struct dispatch_step *steps = alloc_zeroed(in->task_count, sizeof *steps);
     if (!steps) return error_memory(err, "a schedule", in->task_count * sizeof *steps);
     if (instance_bounds_make(in, &bounds, err)) goto out;
@@ -134,7 +134,7 @@ enum status certify(const struct instance *in, const struct certify_options *opt
     searching.iterations = options->early && iterations > EARLY_ITERATIONS ? EARLY_ITERATIONS : iterations;
     if (search(in, &bounds, &searching, options->streams, steps, &made, err)) goto out;
     if (options->early && made.value > made.bound && branch_bound_takes(in) &&
-        prove(in, &bounds, layers, early_fit_share, EARLY_NODES, until_s, steps, &made, err))
+        prove(in, &bounds, labels, early_fit_share, EARLY_NODES, until_s, steps, &made, err))
         goto out;
     searching.made = made.iterations;
     searching.iterations = iterations;
@@ -145,7 +145,7 @@ enum status certify(const struct instance *in, const struct certify_options *opt
         double now = clock_s();
         until_s = ending(until_s, options->exact_limit_s);
         if (price(in, &bounds, now + price_share * (until_s - now), &made, err)) goto out;
-        if (made.value > made.bound && prove(in, &bounds, layers, 1, options->nodes_max, until_s, steps, &made, err))
+        if (made.value > made.bound && prove(in, &bounds, labels, 1, options->nodes_max, until_s, steps, &made, err))
             goto out;
     }
     if (made.value > made.bound && options->solver && options->solver_limit_s > 0)

@@ -3,7 +3,7 @@
  *
  * The steps, each only if those before it left a gap: lower bounds (instance_bound.h); list
  * schedules, beams and a large-neighbourhood search (schedule_search.h), which stop where they meet
- * the bound; branch and bound, in depth (branch_bound.h) and, for makespans, in layers (layer_search.h); a MILP
+ * the bound; branch and bound, in depth (branch_bound.h) and, for makespans, by label setting (label_setting.h); a MILP
  * solver on a formulation (formulation.h). What is returned has
  * passed timetable_check(), and the certificate says who proved what. It is about the model of
  * instance.h and the durations given: nothing is said about what a run will really take.

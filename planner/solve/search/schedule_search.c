@@ -11,7 +11,8 @@
  *              above all, when forward passes have little to hide them behind
  *     ends     the last tasks of the best schedule made anew
  *
- * Three iterations of a small instance go to narrow layers (layer_search.h): a beam with bounds for the rest of the schedule.
+ * Three iterations of a small instance go to narrow label sets (label_setting.h): a beam with bounds for the rest of the
+ * schedule.
  *
  * Where copies leave a gap after the first list schedules, and tasks are many, it is local search instead
  * (local_search.h), from the best of them on. Worsenings are taken at first, and less and less of them as
@@ -32,7 +33,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "planner/solve/exact/branch_bound.h"
-#include "planner/solve/exact/layer_search.h"
+#include "planner/solve/exact/label_setting.h"
 #include "planner/solve/search/list_baseline.h"
 #include "planner/solve/search/list_search.h"
 #include "planner/solve/search/local_search.h"
@@ -47,15 +48,15 @@ enum { PASSES = 120, ENDS = 12, WIDTH_MAX = 512 };
 /* Ends of so few tasks go to branch and bound, with so many nodes where all tasks are few. */
 enum { EXACT_TASKS = 14, EXACT_NODES = 3000, SMALL_TASKS = 64, SMALL_NODES = 20000 };
 
-/* The iterations that make layers, where all tasks are few: of which width, and with which share of fitting. */
-enum { LAYERS_COUNT = 3, LAYERS_NODES = 800 /* by the width */ };
-static const size_t layers_bytes = 64 << 20;
+/* The iterations that run label setting, where all tasks are few: of which width, and with which share of fitting. */
+enum { LABELS_COUNT = 3, LABELS_NODES = 800 /* by the width */ };
+static const size_t labels_bytes = 64 << 20;
 /* With all rounds of fitting prices and 500 labels the first of them took 3 s to 30 s of a processor for 45 tasks on
  * two classes of devices; so it took all the time of a short search. */
 static const struct {
     uint32_t at, width;
     double fit_share;
-} layers[LAYERS_COUNT] = {{40, 60, 0.04}, {150, 500, 0.04}, {400, 4000, 1}};
+} label_passes[LABELS_COUNT] = {{40, 60, 0.04}, {150, 500, 0.04}, {400, 4000, 1}};
 
 /* Candidates of one run: a tenth of a second. */
 static const double work_max = 2e7;
@@ -325,25 +326,25 @@ static enum status open(struct search *s, uint64_t draw, struct error *err)
     return work_of(s, &rule) <= work_max ? try_rule(s, &rule, 0, err) : STATUS_OK;
 }
 
-/* Returns the layers that this iteration makes; LAYERS_COUNT: none. */
-static uint32_t layers_of(const struct search *s)
+/* Returns the row of label_passes that this iteration runs; LABELS_COUNT: none. */
+static uint32_t label_pass_of(const struct search *s)
 {
     uint32_t which = 0;
-    if (!s->copies || s->in->task_count > SMALL_TASKS || !layer_search_takes(s->in)) return LAYERS_COUNT;
-    while (which < LAYERS_COUNT && layers[which].at != s->iteration) which++;
+    if (!s->copies || s->in->task_count > SMALL_TASKS || !label_setting_takes(s->in)) return LABELS_COUNT;
+    while (which < LABELS_COUNT && label_passes[which].at != s->iteration) which++;
     return which;
 }
 
-static enum status make_layers(struct search *s, uint32_t which, struct error *err)
+static enum status run_label_pass(struct search *s, uint32_t which, struct error *err)
 {
-    uint32_t width = layers[which].width;
-    struct layer_search_options limits = {.until_s = s->options->until_s, .width = width, .width_max = width,
-                                          .memory_bytes = layers_bytes, .fit_share = layers[which].fit_share,
-                                          .nodes_max = (uint64_t)LAYERS_NODES * width};
-    struct layer_search_result result;
+    uint32_t width = label_passes[which].width;
+    struct label_setting_options limits = {.until_s = s->options->until_s, .width = width, .width_max = width,
+                                          .memory_bytes = labels_bytes, .fit_share = label_passes[which].fit_share,
+                                          .nodes_max = (uint64_t)LABELS_NODES * width};
+    struct label_setting_result result;
     int64_t value = s->value;
     memcpy(s->trial, s->steps, s->in->task_count * sizeof *s->trial);
-    if (layer_search_run(s->in, s->bounds, &limits, s->trial, &value, &result, err)) return err->status;
+    if (label_setting_run(s->in, s->bounds, &limits, s->trial, &value, &result, err)) return err->status;
     return keep(s, value, err);
 }
 
@@ -357,8 +358,8 @@ static enum status iterate(struct search *s, struct error *err)
     if (s->local || ((k == first || (k < first && late)) && local_search_pays(s))) return run_local_pass(s, draw, err);
     if (k < first) return open(s, draw, err);
     struct list_rule rule = {.width = 1, .weights = s->weights};
-    uint32_t which = layers_of(s);
-    if (which < LAYERS_COUNT) return make_layers(s, which, err);
+    uint32_t which = label_pass_of(s);
+    if (which < LABELS_COUNT) return run_label_pass(s, which, err);
     uint32_t round = (k - first) / (1 + PASSES + ENDS), turn = (k - first) % (1 + PASSES + ENDS);
     if (turn > PASSES) return remake_end(s, draw, err);
     rule.priority = random_priority(s, draw);

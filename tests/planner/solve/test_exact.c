@@ -1,6 +1,6 @@
 /* label: long
  * Bounds, searches and exact methods against each other: bound <= optimum <= search, and optimum by
- * trying everything = branch and bound = layers = GLPK; the theorem on LRTF; limits; same seed, same schedule.
+ * trying everything = branch and bound = label setting = GLPK; the theorem on LRTF; limits; same seed, same schedule.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #include "planner/solve/certify/certify.h"
 #include "planner/solve/exact/branch_bound.h"
 #include "planner/solve/exact/formulation.h"
-#include "planner/solve/exact/layer_search.h"
+#include "planner/solve/exact/label_setting.h"
 #include "planner/solve/instance/instance_random.h"
 #include "planner/solve/instance/timetable_check.h"
 #include "planner/solve/search/list_baseline.h"
@@ -104,20 +104,20 @@ static int64_t by_branching(const struct instance *in, const struct instance_bou
     return value;
 }
 
-/* Layers find the optimum from whatever is known, or that it is one. */
-static void check_layers(const struct instance *in, const struct instance_bounds *bounds, uint64_t seed, int64_t best)
+/* Label setting finds the optimum from whatever is known, or that it is one. */
+static void check_label_setting(const struct instance *in, const struct instance_bounds *bounds, uint64_t seed, int64_t best)
 {
-    struct layer_search_options options = {.until_s = HUGE_VAL, .memory_bytes = 1 << 20};
-    struct layer_search_result result;
+    struct label_setting_options options = {.until_s = HUGE_VAL, .memory_bytes = 1 << 20};
+    struct label_setting_result result;
     struct error err = {0};
-    if (!layer_search_takes(in)) return;
+    if (!label_setting_takes(in)) return;
     struct dispatch_step *steps = calloc(in->task_count, sizeof *steps);
     assert_non_null(steps);
     for (int64_t more = 0; more < 2; more++) {
         int64_t value = best + more;
-        if (layer_search_run(in, bounds, &options, steps, &value, &result, &err)) fail_msg("%s", err.text);
+        if (label_setting_run(in, bounds, &options, steps, &value, &result, &err)) fail_msg("%s", err.text);
         assert_true(result.proven);
-        if (value != best) stop(in, seed, "layers", value, best);
+        if (value != best) stop(in, seed, "label setting", value, best);
     }
     free(steps);
 }
@@ -144,7 +144,7 @@ static void tiny(void **state)
             if (bounds.value[b] > best) stop(&in, seed, instance_bound_names[b], bounds.value[b], best);
         int64_t branched = by_branching(&in, &bounds);
         if (branched != best) stop(&in, seed, "branch and bound", branched, best);
-        check_layers(&in, &bounds, seed, best);
+        check_label_setting(&in, &bounds, seed, best);
         if (certify(&in, &options, &table, &certificate, &err)) fail_msg("%s", err.text);
         if (certificate.value < best) stop(&in, seed, "search", certificate.value, best);
         timetable_release(&table);
@@ -194,7 +194,7 @@ static void solvers_agree(void **state)
         assert_int_equal(instance_random(&options, &in, &err), STATUS_OK);
         assert_int_equal(instance_bounds_make(&in, &bounds, &err), STATUS_OK);
         int64_t best = by_branching(&in, &bounds);
-        check_layers(&in, &bounds, seed, best);
+        check_label_setting(&in, &bounds, seed, best);
         struct dispatch_step *steps = calloc(in.task_count, sizeof *steps);
         assert_non_null(steps);
         for (uint32_t kind = 0; kind < FORMULATION_COUNT; kind++) {

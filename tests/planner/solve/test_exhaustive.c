@@ -15,7 +15,7 @@
 #include "base/random.h"
 #include "planner/solve/bounds/priced_bound.h"
 #include "planner/solve/certify/certify.h"
-#include "planner/solve/exact/layer_search.h"
+#include "planner/solve/exact/label_setting.h"
 #include "planner/solve/instance/instance_change.h"
 #include "planner/solve/instance/instance_random.h"
 #include "planner/solve/search/list_baseline.h"
@@ -56,18 +56,18 @@ static void check_bounds(const struct instance *in, uint64_t seed, uint32_t c, i
 static void check_layers(const struct instance *in, const struct instance_bounds *bounds, uint64_t seed, uint32_t c,
                          int64_t best)
 {
-    struct layer_search_options options = {.until_s = HUGE_VAL, .memory_bytes = 1 << 20};
-    struct layer_search_result result;
+    struct label_setting_options options = {.until_s = HUGE_VAL, .memory_bytes = 1 << 20};
+    struct label_setting_result result;
     struct dispatch_step steps[EXHAUSTIVE_TASKS_MAX];
     struct error err = {0};
     int64_t value;
     if (list_baseline_lrtf(in, HUGE_VAL, steps, &value, &err)) fail_msg("%s", err.text);
     if (c % 2 && value > best) value = best + 1;
-    if (layer_search_run(in, bounds, &options, steps, &value, &result, &err)) fail_msg("%s", err.text);
-    if (!result.proven || value != best) test_instance_wrong(in, seed, c, "layers", value, best);
+    if (label_setting_run(in, bounds, &options, steps, &value, &result, &err)) fail_msg("%s", err.text);
+    if (!result.proven || value != best) test_instance_wrong(in, seed, c, "label setting", value, best);
 }
 
-/* Bound <= optimum <= found; layers prove the optimum; forty iterations of the search miss few. */
+/* Bound <= optimum <= found; label setting proves the optimum; forty iterations of the search miss few. */
 static void everything_tried(void **state)
 {
     (void)state;

@@ -1,12 +1,12 @@
 /*
- * See layer.h.
+ * See label_set.h.
  *
  * Labels are packed: the times and tasks of a state for as many jobs and devices as there are. To find superfluous
  * ones they are ordered by what they have done and by the sum of the times at which their jobs are ready, so that
  * the one that makes another superfluous comes before it. Each is then compared with those before it that were
  * kept: first the times of jobs, which stand side by side for that, then the devices.
  */
-#include "planner/solve/exact/layer.h"
+#include "planner/solve/exact/label_set.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ enum { TASKS_MAX = TASK_NET_TASKS_MAX, LANES = 4 };
 typedef int32_t quad __attribute__((vector_size(LANES * sizeof(int32_t)))); /* LANES times side by side */
 
 struct packed { /* then soon[jobs], start[devices], and as uint16_t task[devices], next[jobs] */
-    struct layer_label label;
+    struct label_entry label;
     int32_t now;
 };
 
@@ -39,7 +39,7 @@ struct freedom {
     int32_t longest[TASKS_MAX + 1];
 };
 
-struct layer {
+struct label_set {
     const struct task_net *net;
     struct freedom *freedom; /* (class_count) */
     unsigned char *labels;
@@ -85,15 +85,15 @@ static size_t packed_bytes(const struct task_net *net)
     return (sizeof(struct packed) + times * (sizeof(int32_t) + sizeof(uint16_t)) + 7) / 8 * 8;
 }
 
-size_t layer_label_bytes(const struct task_net *net)
+size_t label_set_label_bytes(const struct task_net *net)
 {
     return packed_bytes(net) + sizeof(struct ranked) + quads_of(net) * sizeof(quad);
 }
 
-enum status layer_create(const struct task_net *net, uint32_t label_max, struct layer **out, struct error *err)
+enum status label_set_create(const struct task_net *net, uint32_t label_max, struct label_set **out, struct error *err)
 {
-    struct layer *l = alloc_zeroed(1, sizeof *l);
-    if (!l) return error_memory(err, "a layer", sizeof *l);
+    struct label_set *l = alloc_zeroed(1, sizeof *l);
+    if (!l) return error_memory(err, "a label set", sizeof *l);
     l->quads = quads_of(net);
     l->label_bytes = packed_bytes(net);
     l->label_max = label_max;
@@ -102,22 +102,22 @@ enum status layer_create(const struct task_net *net, uint32_t label_max, struct 
     l->ranked = alloc_zeroed(label_max, sizeof *l->ranked);
     l->times = alloc_zeroed((size_t)label_max * l->quads, sizeof *l->times);
     if (!l->freedom || !l->labels || !l->ranked || !l->times) {
-        layer_destroy(l);
-        return error_memory(err, "a layer", label_max * layer_label_bytes(net));
+        label_set_destroy(l);
+        return error_memory(err, "a label set", label_max * label_set_label_bytes(net));
     }
-    layer_begin(l, net);
+    label_set_begin(l, net);
     *out = l;
     return STATUS_OK;
 }
 
-void layer_begin(struct layer *l, const struct task_net *net)
+void label_set_begin(struct label_set *l, const struct task_net *net)
 {
     l->net = net;
     l->count = 0;
     for (uint32_t c = 0; c < net->class_count; c++) fill_freedom(net, c, &l->freedom[c]);
 }
 
-void layer_destroy(struct layer *l)
+void label_set_destroy(struct label_set *l)
 {
     if (!l) return;
     free(l->freedom);
@@ -129,23 +129,23 @@ void layer_destroy(struct layer *l)
 
 /* --- labels ---------------------------------------------------------------------------------- */
 
-static struct packed *packed_at(const struct layer *l, uint32_t at)
+static struct packed *packed_at(const struct label_set *l, uint32_t at)
 {
     return (struct packed *)(l->labels + at * l->label_bytes);
 }
 
 static int32_t *times_of(struct packed *p) { return (int32_t *)(p + 1); }
 
-static uint16_t *tasks_of(const struct layer *l, struct packed *p)
+static uint16_t *tasks_of(const struct label_set *l, struct packed *p)
 {
     return (uint16_t *)(times_of(p) + l->net->job_count + l->net->device_count);
 }
 
-uint32_t layer_count(const struct layer *layer) { return layer->count; }
-void layer_clear(struct layer *layer) { layer->count = 0; }
-struct layer_label *layer_label(const struct layer *layer, uint32_t at) { return &packed_at(layer, at)->label; }
+uint32_t label_set_count(const struct label_set *set) { return set->count; }
+void label_set_clear(struct label_set *set) { set->count = 0; }
+struct label_entry *label_set_at(const struct label_set *set, uint32_t at) { return &packed_at(set, at)->label; }
 
-void layer_add(struct layer *l, const struct path_state *state, const struct layer_label *label)
+void label_set_add(struct label_set *l, const struct path_state *state, const struct label_entry *label)
 {
     uint32_t jobs = l->net->job_count, devices = l->net->device_count;
     assert(l->count < l->label_max);
@@ -160,7 +160,7 @@ void layer_add(struct layer *l, const struct path_state *state, const struct lay
     memcpy(tasks + devices, state->next, jobs * sizeof *tasks);
 }
 
-void layer_state(const struct layer *l, uint32_t at, struct path_state *state)
+void label_set_state(const struct label_set *l, uint32_t at, struct path_state *state)
 {
     uint32_t jobs = l->net->job_count, devices = l->net->device_count;
     struct packed *p = packed_at(l, at);
@@ -185,7 +185,7 @@ static int compare_ranked(const void *a, const void *b)
 }
 
 /* Keep the labels of ranked[0 .. count), in the order in which they stand. */
-static void keep_ranked(struct layer *l, uint32_t count)
+static void keep_ranked(struct label_set *l, uint32_t count)
 {
     for (uint32_t r = 0; r < count; r++) l->ranked[r].key = l->ranked[r].at;
     qsort(l->ranked, count, sizeof *l->ranked, compare_ranked);
@@ -194,7 +194,7 @@ static void keep_ranked(struct layer *l, uint32_t count)
     l->count = count;
 }
 
-void layer_narrow(struct layer *l, uint32_t width)
+void label_set_narrow(struct label_set *l, uint32_t width)
 {
     if (l->count <= width) return;
     for (uint32_t r = 0; r < l->count; r++) l->ranked[r] = (struct ranked){0, -packed_at(l, r)->label.slack, 0, r};
@@ -202,14 +202,14 @@ void layer_narrow(struct layer *l, uint32_t width)
     keep_ranked(l, width);
 }
 
-void layer_bound(struct layer *l, const struct path_prices *prices, double until_s)
+void label_set_bound(struct label_set *l, const struct path_prices *prices, double until_s)
 {
     struct path_state state;
     uint32_t kept = 0;
     bool stopped = false;
     for (uint32_t r = 0; r < l->count; r++) {
         if (r % 1024 == 0) stopped = stopped || clock_s() >= until_s;
-        layer_state(l, r, &state);
+        label_set_state(l, r, &state);
         int64_t slack = stopped ? packed_at(l, r)->label.slack : path_prices_slack(prices, &state);
         if (slack < 0) continue;
         memmove(packed_at(l, kept), packed_at(l, r), l->label_bytes);
@@ -221,7 +221,7 @@ void layer_bound(struct layer *l, const struct path_prices *prices, double until
 /* --- dominance ------------------------------------------------------------------------------- */
 
 /* Is each device of y matched by one of x that is free no later for all that is left, and can end as well? */
-static bool devices_match(const struct layer *l, struct packed *x, struct packed *y, int64_t limit)
+static bool devices_match(const struct label_set *l, struct packed *x, struct packed *y, int64_t limit)
 {
     const struct task_net *net = l->net;
     uint32_t jobs = net->job_count, devices = net->device_count, used = 0;
@@ -253,7 +253,7 @@ static bool devices_match(const struct layer *l, struct packed *x, struct packed
 }
 
 /* When its jobs are ready, and the present; jobs that are done: always. */
-static void ready_times(const struct layer *l, struct packed *p, int32_t *times)
+static void ready_times(const struct label_set *l, struct packed *p, int32_t *times)
 {
     const struct task_net *net = l->net;
     const int32_t *soon = times_of(p);
@@ -264,7 +264,7 @@ static void ready_times(const struct layer *l, struct packed *p, int32_t *times)
 }
 
 /* How late they may be ready in another one that can do the same: no later than here, or now. */
-static void ready_limits(const struct layer *l, struct packed *p, int32_t *limits)
+static void ready_limits(const struct label_set *l, struct packed *p, int32_t *limits)
 {
     const struct task_net *net = l->net;
     const uint16_t *next = tasks_of(l, p) + net->device_count;
@@ -280,7 +280,7 @@ static bool is_late(const quad *times, const quad *limits, uint32_t quads)
     return (late[0] | late[1] | late[2] | late[3]) != 0;
 }
 
-static void rank_labels(struct layer *l)
+static void rank_labels(struct label_set *l)
 {
     const struct task_net *net = l->net;
     for (uint32_t r = 0; r < l->count; r++) {
@@ -299,7 +299,7 @@ static void rank_labels(struct layer *l)
     qsort(l->ranked, l->count, sizeof *l->ranked, compare_ranked);
 }
 
-void layer_reduce(struct layer *l, int64_t limit, double until_s)
+void label_set_reduce(struct label_set *l, int64_t limit, double until_s)
 {
     const struct task_net *net = l->net;
     size_t tasks_bytes = net->job_count * sizeof(uint16_t);

@@ -1,14 +1,14 @@
 /*
- * See layer_search.h.
+ * See label_setting.h.
  *
  * Why nothing is lost: take a schedule of makespan `limit` or less, its tasks in the order of their starts. Each start as
- * early as the order allows, but not before the one in front of it, is no later: it is a path through the layers. Where
- * a partial schedule on it was left out for another of the same layer, that one can be completed in the same
- * way, each task no earlier than the present of either. So an uncut pass with an empty last layer proves that there
- * is none. What comes out of a last layer is only known to be within `limit`, as the ends of jobs that are done are
+ * early as the order allows, but not before the one in front of it, is no later: it is a path through the label sets.
+ * Where a partial schedule on it was left out for another of the same set, that one can be completed in the same
+ * way, each task no earlier than the present of either. So an uncut pass with an empty last label set proves that there
+ * is none. What comes out of a last label set is only known to be within `limit`, as the ends of jobs that are done are
  * not compared; the next pass asks for less.
  */
-#include "planner/solve/exact/layer_search.h"
+#include "planner/solve/exact/label_setting.h"
 
 #include <assert.h>
 #include <math.h>
@@ -18,19 +18,19 @@
 #include "base/alloc.h"
 #include "base/extreme.h"
 #include "base/process/progress.h"
-#include "planner/solve/exact/layer.h"
+#include "planner/solve/exact/label_set.h"
 
 enum { TASKS_MAX = TASK_NET_TASKS_MAX };
 
-/* Widths of passes; layers from this size on are worth fitting prices to, to so many of them. */
+/* Widths of passes; label sets from this size on are worth fitting prices to, to so many of them. */
 enum { WIDTH_MIN = 500, WIDTH_FACTOR = 8, CHOSEN_WIDTH = 10000, FIT_MIN = 3000, SAMPLE = 32, FIT_ROUNDS = 50 };
 
-/* Labels of all layers for each of a layer's; and room for a layer's children, whatever the memory. */
+/* Labels of all label sets for each of a label set's; and room for a label set's children, whatever the memory. */
 enum { HISTORY_SHARE = 4, LABELS_MIN = 2048 };
 
-/* Rounds of fitting before the first layer, fewer where one takes long: (tasks^2 by ticks) in all, and of a layer. */
+/* Rounds of fitting before the first set, fewer where one takes long: (tasks^2 by ticks) in all, and of a label set. */
 enum { ROOT_ROUNDS = 300 };
-static const double root_work = 5e8, layer_work = 5e7;
+static const double root_work = 5e8, label_set_work = 5e7;
 
 struct side { /* forwards or mirrored */
     struct task_net *net;
@@ -43,21 +43,21 @@ struct side { /* forwards or mirrored */
 struct search {
     const struct instance *in;
     const struct instance_bounds *bounds;
-    const struct layer_search_options *options;
-    struct layer_search_result *result;
+    const struct label_setting_options *options;
+    struct label_setting_result *result;
     int64_t limit;
-    struct layer *layers[2];
-    struct layer_step *history; /* of labels that were kept */
+    struct label_set *sets[2];
+    struct label_step *history; /* of labels that were kept */
     uint32_t label_max, history_count, history_max;
     bool cut, stopped;
 };
 
-bool layer_search_takes(const struct instance *in)
+bool label_setting_takes(const struct instance *in)
 {
     return task_net_takes(in);
 }
 
-/* --- layers ---------------------------------------------------------------------------------- */
+/* --- label sets ------------------------------------------------------------------------------ */
 
 static bool out_of_time(struct search *s)
 {
@@ -91,12 +91,13 @@ static bool put(const struct search *s, const struct task_net *net, const struct
     return true;
 }
 
-static void expand(struct search *s, const struct side *side, const struct layer *layer, uint32_t at, struct layer *to)
+static void expand(struct search *s, const struct side *side, const struct label_set *set, uint32_t at,
+                   struct label_set *to)
 {
     const struct task_net *net = side->net;
     struct path_state from, child;
-    uint32_t before = layer_label(layer, at)->step.before;
-    layer_state(layer, at, &from);
+    uint32_t before = label_set_at(set, at)->step.before;
+    label_set_state(set, at, &from);
     for (uint32_t i = 0; i < net->job_count; i++) {
         uint32_t k = from.next[i], empty = 0; /* classes of which an empty device was tried */
         if (k == net->first[i + 1]) continue;
@@ -111,17 +112,17 @@ static void expand(struct search *s, const struct side *side, const struct layer
             s->result->nodes++;
             int64_t slack = path_prices_slack(side->prices, &child);
             if (slack < 0) continue;
-            struct layer_label label = {slack, {before, (uint8_t)i, (uint8_t)g}};
-            layer_add(to, &child, &label);
+            struct label_entry label = {slack, {before, (uint8_t)i, (uint8_t)g}};
+            label_set_add(to, &child, &label);
         }
     }
 }
 
-static void narrow(struct search *s, struct layer *layer, uint32_t width)
+static void narrow(struct search *s, struct label_set *set, uint32_t width)
 {
-    if (layer_count(layer) <= width) return;
+    if (label_set_count(set) <= width) return;
     s->cut = true;
-    layer_narrow(layer, width);
+    label_set_narrow(set, width);
 }
 
 static uint32_t rounds_of(const struct search *s, uint32_t most, double work)
@@ -134,56 +135,56 @@ static uint32_t rounds_of(const struct search *s, uint32_t most, double work)
     return rounds < most ? (uint32_t)rounds + 1 : most;
 }
 
-/* Fit the prices to a sample of the layer, and look at all of it once more. */
-static void refit(struct search *s, const struct side *side, struct layer *layer)
+/* Fit the prices to a sample of the set, and look at all of it once more. */
+static void refit(struct search *s, const struct side *side, struct label_set *set)
 {
     struct path_state sample[SAMPLE];
-    uint64_t count = layer_count(layer);
-    for (uint32_t n = 0; n < SAMPLE; n++) layer_state(layer, (uint32_t)(n * count / SAMPLE), &sample[n]);
-    path_prices_fit(side->prices, sample, SAMPLE, rounds_of(s, FIT_ROUNDS, layer_work), s->options->until_s);
-    layer_bound(layer, side->prices, s->options->until_s);
+    uint64_t count = label_set_count(set);
+    for (uint32_t n = 0; n < SAMPLE; n++) label_set_state(set, (uint32_t)(n * count / SAMPLE), &sample[n]);
+    path_prices_fit(side->prices, sample, SAMPLE, rounds_of(s, FIT_ROUNDS, label_set_work), s->options->until_s);
+    label_set_bound(set, side->prices, s->options->until_s);
 }
 
-static void keep_history(struct search *s, struct layer *layer)
+static void keep_history(struct search *s, struct label_set *set)
 {
-    narrow(s, layer, s->history_max - s->history_count);
-    for (uint32_t l = 0; l < layer_count(layer); l++) {
-        struct layer_label *label = layer_label(layer, l);
+    narrow(s, set, s->history_max - s->history_count);
+    for (uint32_t l = 0; l < label_set_count(set); l++) {
+        struct label_entry *label = label_set_at(set, l);
         s->history[s->history_count] = label->step;
         label->step.before = s->history_count++;
     }
 }
 
-/* All layers, each cut to `width`; the last one, or NULL when time is up. */
-static struct layer *pass(struct search *s, const struct side *side, uint32_t width)
+/* All label sets, each cut to `width`; the last one, or NULL when time is up. */
+static struct label_set *pass(struct search *s, const struct side *side, uint32_t width)
 {
     const struct task_net *net = side->net;
     uint32_t branches = net->job_count * net->device_count;
     uint32_t fit_min = s->options->fit_min > 0 ? s->options->fit_min : FIT_MIN;
-    struct layer *from = s->layers[0], *to = s->layers[1];
+    struct label_set *from = s->sets[0], *to = s->sets[1];
     struct path_state root;
     path_state_begin(net, &root);
-    layer_begin(from, net);
-    layer_begin(to, net);
-    layer_add(from, &root, &(struct layer_label){0});
+    label_set_begin(from, net);
+    label_set_begin(to, net);
+    label_set_add(from, &root, &(struct label_entry){0});
     s->history_count = 0;
     s->cut = false;
-    for (uint32_t depth = 1; depth <= net->task_count && layer_count(from) > 0; depth++) {
-        layer_clear(to);
-        for (uint32_t l = 0; l < layer_count(from); l++) {
+    for (uint32_t depth = 1; depth <= net->task_count && label_set_count(from) > 0; depth++) {
+        label_set_clear(to);
+        for (uint32_t l = 0; l < label_set_count(from); l++) {
             if (l % 16 == 0 && out_of_time(s)) return NULL;
-            if (layer_count(to) + branches > s->label_max) {
-                layer_reduce(to, s->limit, s->options->until_s);
-                if (layer_count(to) > s->label_max / 2) narrow(s, to, s->label_max / 4);
+            if (label_set_count(to) + branches > s->label_max) {
+                label_set_reduce(to, s->limit, s->options->until_s);
+                if (label_set_count(to) > s->label_max / 2) narrow(s, to, s->label_max / 4);
             }
             expand(s, side, from, l, to);
         }
-        layer_reduce(to, s->limit, s->options->until_s);
+        label_set_reduce(to, s->limit, s->options->until_s);
         if (out_of_time(s)) return NULL;
-        if (layer_count(to) >= fit_min && depth + 2 < net->task_count) refit(s, side, to);
+        if (label_set_count(to) >= fit_min && depth + 2 < net->task_count) refit(s, side, to);
         narrow(s, to, width);
         keep_history(s, to);
-        struct layer *swap = from;
+        struct label_set *swap = from;
         from = to;
         to = swap;
     }
@@ -192,15 +193,15 @@ static struct layer *pass(struct search *s, const struct side *side, uint32_t wi
 
 /* --- a run ----------------------------------------------------------------------------------- */
 
-/* Keep the best schedule of a last layer; there is one. */
-static enum status keep_best(struct search *s, const struct side *side, const struct layer *last,
+/* Keep the best schedule of a last set; there is one. */
+static enum status keep_best(struct search *s, const struct side *side, const struct label_set *last,
                              struct dispatch_step *steps, int64_t *value, struct error *err)
 {
     struct dispatch_step path[TASKS_MAX];
     struct dispatch *d;
     if (dispatch_create(s->in, &d, err)) return err->status;
-    for (uint32_t l = 0; l < layer_count(last); l++) {
-        uint32_t at = layer_label(last, l)->step.before;
+    for (uint32_t l = 0; l < label_set_count(last); l++) {
+        uint32_t at = label_set_at(last, l)->step.before;
         for (uint32_t t = s->in->task_count; t-- > 0; at = s->history[at].before)
             path[t] = (struct dispatch_step){s->history[at].job, s->history[at].device};
         task_net_order(side->net, path);
@@ -251,9 +252,9 @@ static enum status search(struct search *s, struct side *sides, uint32_t side_co
         uint64_t before = s->result->nodes;
         if (side->fitted) path_prices_return(side->prices);
         else if (!fit_root(s, side)) break;
-        const struct layer *last = pass(s, side, width < widest ? width : widest);
+        const struct label_set *last = pass(s, side, width < widest ? width : widest);
         if (!last) return STATUS_OK;
-        if (layer_count(last) > 0) {
+        if (label_set_count(last) > 0) {
             if (keep_best(s, side, last, steps, value, err)) return err->status;
             lower_limit(s, sides, side_count, *value);
             continue;
@@ -276,10 +277,10 @@ static enum status search(struct search *s, struct side *sides, uint32_t side_co
 
 static void release_room(struct search *s)
 {
-    layer_destroy(s->layers[0]);
-    layer_destroy(s->layers[1]);
+    label_set_destroy(s->sets[0]);
+    label_set_destroy(s->sets[1]);
     free(s->history);
-    s->layers[0] = s->layers[1] = NULL;
+    s->sets[0] = s->sets[1] = NULL;
     s->history = NULL;
 }
 
@@ -287,15 +288,15 @@ static enum status try_room(struct search *s, const struct task_net *net, struct
 {
     s->history_max = HISTORY_SHARE * s->label_max;
     s->history = alloc_zeroed(s->history_max, sizeof *s->history);
-    if (!s->history) return error_memory(err, "layers", s->history_max * sizeof *s->history);
-    if (layer_create(net, s->label_max, &s->layers[0], err)) return err->status;
-    return layer_create(net, s->label_max, &s->layers[1], err);
+    if (!s->history) return error_memory(err, "label sets", s->history_max * sizeof *s->history);
+    if (label_set_create(net, s->label_max, &s->sets[0], err)) return err->status;
+    return label_set_create(net, s->label_max, &s->sets[1], err);
 }
 
 /* As much of `memory` as there is. */
 static enum status make_room(struct search *s, const struct task_net *net, size_t memory, struct error *err)
 {
-    size_t bytes = 2 * layer_label_bytes(net) + HISTORY_SHARE * sizeof *s->history;
+    size_t bytes = 2 * label_set_label_bytes(net) + HISTORY_SHARE * sizeof *s->history;
     size_t most = UINT32_MAX / HISTORY_SHARE;
     if (memory / bytes < most) most = memory / bytes;
     s->label_max = most > LABELS_MIN ? (uint32_t)most : LABELS_MIN;
@@ -307,17 +308,17 @@ static enum status make_room(struct search *s, const struct task_net *net, size_
     return err->status;
 }
 
-enum status layer_search_run(const struct instance *in, const struct instance_bounds *bounds,
-                             const struct layer_search_options *options, struct dispatch_step *steps,
-                             int64_t *value, struct layer_search_result *result, struct error *err)
+enum status label_setting_run(const struct instance *in, const struct instance_bounds *bounds,
+                             const struct label_setting_options *options, struct dispatch_step *steps,
+                             int64_t *value, struct label_setting_result *result, struct error *err)
 {
     struct search s = {.in = in, .bounds = bounds, .options = options, .result = result, .limit = *value - 1};
     struct side sides[2] = {{0}};
     bool alike = in->class_count == 1, mirrored = alike && options->sides == 2;
     uint32_t side_count = alike && options->sides % 3 == 0 ? 2 : 1;
     size_t memory = options->memory_bytes ? options->memory_bytes : (size_t)768 << 20;
-    *result = (struct layer_search_result){0};
-    assert(layer_search_takes(in));
+    *result = (struct label_setting_result){0};
+    assert(label_setting_takes(in));
     for (uint32_t o = 0; o < side_count; o++)
         if (task_net_create(in, mirrored || o == 1, &sides[o].net, err) ||
             path_prices_create(sides[o].net, bounds, s.limit, &sides[o].prices, err))

@@ -1,5 +1,5 @@
 /* label: medium
- * Dynamic programming by layers against trying everything and against branch and bound in depth; the bounds by
+ * The label-setting dynamic program against trying everything and against branch and bound in depth; the bounds by
  * prices against schedules that exist; both directions; limits of width, memory, nodes and time.
  */
 #include <setjmp.h>
@@ -18,8 +18,8 @@
 #include "base/random.h"
 #include "planner/solve/bounds/path_prices.h"
 #include "planner/solve/exact/branch_bound.h"
-#include "planner/solve/exact/layer.h"
-#include "planner/solve/exact/layer_search.h"
+#include "planner/solve/exact/label_set.h"
+#include "planner/solve/exact/label_setting.h"
 #include "planner/solve/instance/instance_random.h"
 #include "planner/solve/instance/timetable_check.h"
 #include "planner/solve/search/list_baseline.h"
@@ -50,18 +50,18 @@ static bool make_tiny(uint64_t seed, uint32_t jobs, uint32_t tasks_max, struct i
     return false;
 }
 
-/* Layers from a schedule of `value`, none if nothing was found; the schedule is checked. */
-static int64_t by_layers(const struct instance *in, const struct layer_search_options *options, int64_t value)
+/* Label setting from a schedule of `value`, none if nothing was found; the schedule is checked. */
+static int64_t by_label_setting(const struct instance *in, const struct label_setting_options *options, int64_t value)
 {
     struct instance_bounds bounds = {0};
-    struct layer_search_result result;
+    struct label_setting_result result;
     struct timetable table = {0};
     struct error err = {0};
     struct dispatch_step *steps = calloc(in->task_count, sizeof *steps);
     int64_t found = value;
     assert_non_null(steps);
     if (instance_bounds_make(in, &bounds, &err)) fail_msg("%s", err.text);
-    if (layer_search_run(in, &bounds, options, steps, &found, &result, &err)) fail_msg("%s", err.text);
+    if (label_setting_run(in, &bounds, options, steps, &found, &result, &err)) fail_msg("%s", err.text);
     assert_true(result.proven);
     if (found < value) {
         if (timetable_make(in, steps, &table, &err) || timetable_check(in, &table, &err)) fail_msg("%s", err.text);
@@ -94,13 +94,14 @@ static int64_t by_depth(const struct instance *in)
 /* Whatever is known before: the optimum is found, or found to be one. */
 static void check_optimum(const struct instance *in, uint64_t seed, uint64_t draw, int64_t best)
 {
-    struct layer_search_options options = {
+    struct label_setting_options options = {
         .until_s = HUGE_VAL, .memory_bytes = 64 << 20, .sides = (uint32_t)(draw % 4),
         .width = (uint32_t)(draw / 4 % 3), .fit_min = (uint32_t)(draw / 12 % 4 / 2 * 2)};
-    static const char *const names[] = {"layers", "layers from the front", "layers from the end", "layers of both"};
+    static const char *const names[] = {"label setting", "label setting from the front", "label setting from the end",
+                                        "label setting of both"};
     int64_t before[] = {best, best + 1, best + 1 + best / 4};
     for (uint32_t b = 0; b < (draw % 5 == 0 ? 3 : 2); b++) {
-        int64_t found = by_layers(in, &options, before[b]);
+        int64_t found = by_label_setting(in, &options, before[b]);
         if (found != best) stop(in, seed, names[options.sides], found, best);
     }
 }
@@ -248,20 +249,20 @@ static void prices_of_a_chain(void **state)
     instance_release(&in);
 }
 
-/* --- layers ---------------------------------------------------------------------------------- */
+/* --- label sets ------------------------------------------------------------------------------ */
 
 /* How many of two states are kept, the first before the second. */
 static uint32_t kept_of(const struct task_net *net, const struct path_state *first, const struct path_state *second)
 {
-    struct layer *layer;
+    struct label_set *set;
     struct error err = {0};
-    if (layer_create(net, 2, &layer, &err)) fail_msg("%s", err.text);
-    layer_begin(layer, net);
-    layer_add(layer, first, &(struct layer_label){0});
-    layer_add(layer, second, &(struct layer_label){0});
-    layer_reduce(layer, 100, HUGE_VAL);
-    uint32_t count = layer_count(layer);
-    layer_destroy(layer);
+    if (label_set_create(net, 2, &set, &err)) fail_msg("%s", err.text);
+    label_set_begin(set, net);
+    label_set_add(set, first, &(struct label_entry){0});
+    label_set_add(set, second, &(struct label_entry){0});
+    label_set_reduce(set, 100, HUGE_VAL);
+    uint32_t count = label_set_count(set);
+    label_set_destroy(set);
     return count;
 }
 
@@ -297,7 +298,7 @@ static void neighbours(void **state)
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
-static void run_copy(const struct layer_search_options *options, int64_t *value, struct layer_search_result *result)
+static void run_copy(const struct label_setting_options *options, int64_t *value, struct label_setting_result *result)
 {
     struct instance_random shape = {.family = FAMILY_COPY, .seed = 83, .devices = {4, 4}, .jobs = {6, 6},
                                     .shards = {4, 4}, .minibatches = {1, 1}};
@@ -309,7 +310,7 @@ static void run_copy(const struct layer_search_options *options, int64_t *value,
     struct dispatch_step *steps = calloc(in.task_count, sizeof *steps);
     assert_non_null(steps);
     if (list_baseline_lrtf(&in, HUGE_VAL, steps, value, &err) ||
-        layer_search_run(&in, &bounds, options, steps, value, result, &err) ||
+        label_setting_run(&in, &bounds, options, steps, value, result, &err) ||
         timetable_make(&in, steps, &table, &err) || timetable_check(&in, &table, &err))
         fail_msg("%s", err.text);
     assert_int_equal(table.value, *value);
@@ -324,9 +325,9 @@ static void run_copy(const struct layer_search_options *options, int64_t *value,
 static void limits(void **state)
 {
     (void)state;
-    struct layer_search_result result, again;
+    struct label_setting_result result, again;
     int64_t value, same;
-    struct layer_search_options nodes = {.until_s = HUGE_VAL, .nodes_max = 30000};
+    struct label_setting_options nodes = {.until_s = HUGE_VAL, .nodes_max = 30000};
     run_copy(&nodes, &value, &result);
     run_copy(&nodes, &same, &again);
     assert_false(result.proven);
@@ -334,13 +335,14 @@ static void limits(void **state)
     assert_int_equal(result.nodes, again.nodes);
     assert_true(result.nodes < 30000 + 16 * 6 * 4); /* looked at between labels: 16 of them, 6 jobs, 4 devices */
     for (uint32_t width = 8; width <= 128; width *= 4) {
-        run_copy(&(struct layer_search_options){.until_s = HUGE_VAL, .width = width, .width_max = width}, &value, &result);
+        run_copy(&(struct label_setting_options){.until_s = HUGE_VAL, .width = width, .width_max = width}, &value,
+                 &result);
         assert_false(result.proven);
     }
-    run_copy(&(struct layer_search_options){.until_s = HUGE_VAL, .width = 1000, .memory_bytes = 1}, &value, &result);
+    run_copy(&(struct label_setting_options){.until_s = HUGE_VAL, .width = 1000, .memory_bytes = 1}, &value, &result);
     assert_false(result.proven);
     double started = clock_s();
-    run_copy(&(struct layer_search_options){.until_s = started + 0.2}, &value, &result);
+    run_copy(&(struct label_setting_options){.until_s = started + 0.2}, &value, &result);
     assert_false(result.proven);
     assert_true(clock_s() - started < 2); /* a busy machine */
 }
