@@ -6,15 +6,15 @@
  *      much the search alone misses the optimum. `core`: as many of at most 16 tasks with copies, 28
  *      without (the sizes that exact methods were known to settle).
  *   2  large: 100 instances of each regime, 8 devices, 12 to 24 jobs, 4 to 8 shards, 2 to 8
- *      minibatches: gap of one second's search on two cores (two streams) to the bound, beside Hydra's LRTF;
+ *      minibatches: gap of one second's search on two cores (two searches) to the bound, beside Hydra's LRTF;
  *      by its name, of one regime.
  *   3  huge: 64 devices, 256 jobs of 24 shards, one second.
- *      Mean gaps of 2, measured in seconds of cpu time of each stream (two cores shared with many others, which costs
+ *      Mean gaps of 2, measured in seconds of cpu time of each search (two cores shared with many others, which costs
  *      some tenths; AMD EPYC, Zen 4): tight 2.51 (100 instances), the median 1.86, nine in ten below 4.8, the most
  *      9.5 %; with fewer than two jobs a device 3.4 % of 35. Passes of local search that crossed random devices, in
- *      one stream, left 2.79 within the same hour, more in 88 of the 100. A second of wall time with both cores idle: 2.42 %, the most
- *      9.4. The two worst come from 9.5 and 8.6 to 6.9 and 4.0 % in 15 s of one stream: there it is the search that is
- *      far off. With the former passes compute 0.06, hidden 0.19 (10 instances), copy 1.63 % (30).
+ *      one search, left 2.79 within the same hour, more in 88 of the 100. A second of wall time with both cores idle:
+ *      2.42 %, the most 9.4. The two worst come from 9.5 and 8.6 to 6.9 and 4.0 % in 15 s of one search: there it is
+ *      the search that is far off. With the former passes compute 0.06, hidden 0.19 (10 instances), copy 1.63 % (30).
  *      Of 3, two instances of tight and copy, likewise: 2.5 and 0.7 %.
  *   4  Hydra's Fig. 7: 8 and 64 jobs on 4 and 8 devices, 3 instances each.
  *   5  solvers: small instances of growing size, the same integer program (MPS) given to GLPK and to CBC
@@ -163,7 +163,7 @@ static void bench_search(const struct instance_random *shape, uint32_t instances
     figures_init(&all, instances);
     for (uint32_t n = 1; n <= instances; n++) {
         struct instance_random options = *shape;
-        struct certify_options limits = {.seed = n, .iterations = UINT32_MAX, .search_limit_s = 1, .streams = 2};
+        struct certify_options limits = {.seed = n, .iterations = UINT32_MAX, .search_limit_s = 1, .searches = 2};
         uint32_t tasks = UINT32_MAX;
         int64_t lrtf;
         options.seed = n;

@@ -15,8 +15,8 @@
  * conditions it is no bound: a schedule that leaves devices idle may then cost less.) D(j, k) holds
  * for any two tasks of these units, so units of thousands of minibatches cost no more than those of
  * one. What is in front of first tasks and behind last ones is then counted again: with the duals given,
- * the G paths begin and end with different tasks (path_ends.h), not all with the cheapest. The opening bound
- * says more about beginnings (opening_bound.h).
+ * the G paths begin and end with different tasks (head_tail_bound.h), not all with the cheapest. The prefix bound
+ * says more about beginnings (prefix_bound.h).
  *
  * Distances along a chain matter: with d_jk alone two passes of one shard are neighbours at the cost
  * of the first, although the whole way through the network lies between them.
@@ -33,8 +33,8 @@
 
 #include "base/alloc.h"
 #include "planner/solve/bounds/assignment.h"
-#include "planner/solve/bounds/opening_bound.h"
-#include "planner/solve/bounds/path_ends.h"
+#include "planner/solve/bounds/prefix_bound.h"
+#include "planner/solve/bounds/head_tail_bound.h"
 #include "planner/solve/bounds/weighted_bound.h"
 #include "planner/solve/instance/bridge_bytes.h"
 
@@ -117,7 +117,7 @@ static void fill_matrix(const struct instance *in, int64_t least, int64_t *cost,
     for (uint32_t j = 0; j < n; j++) {
         for (uint32_t k = 0; k < n; k++) cost[j * width + k] = instance_distance(in, j, k);
         cost[j * width + n] = instance_tail(in, j);
-        cost[n * width + j] = path_ends_first_start(in, j);
+        cost[n * width + j] = head_tail_bound_first_start(in, j);
         supply[j] = in->jobs[in->units[j].job].repeat;
     }
     cost[n * width + n] = least;
@@ -227,7 +227,7 @@ static enum status sorted_duals(const struct instance *in, int64_t least, struct
     repair_columns(in, out);
     out->row_start = out->column_end = INT64_MAX;
     for (uint32_t u = 0; u < in->unit_count; u++) {
-        out->row_start = min64(out->row_start, path_ends_first_start(in, u) - out->column[u]);
+        out->row_start = min64(out->row_start, head_tail_bound_first_start(in, u) - out->column[u]);
         out->column_end = min64(out->column_end, instance_tail(in, u) - out->row[u]);
     }
     out->row_start = min64(out->row_start, least - out->column_end);
@@ -310,13 +310,13 @@ static enum status makespan_bounds(const struct instance *in, struct instance_bo
     if (small ? assignment_duals(in, least, out, err) : sorted_duals(in, least, out, err))
         return err->status;
     __int128 sum = dual_sum(in, out);
-    struct path_ends paths;
-    if (path_ends_find(in, least, out, &paths, err)) return err->status;
+    struct head_tail_bound paths;
+    if (head_tail_bound_find(in, least, out, &paths, err)) return err->status;
     int64_t value = max64(0, divide_up(sum + paths.both, in->device_count));
     out->value[small ? INSTANCE_BOUND_ASSIGNMENT : INSTANCE_BOUND_SORTED] = value;
     if (small && value > out->value[INSTANCE_BOUND_AREA]) {
         int64_t opening;
-        if (opening_bound(in, out, &paths, max64(least, value), &opening, err)) return err->status;
+        if (prefix_bound(in, out, &paths, max64(least, value), &opening, err)) return err->status;
         out->value[INSTANCE_BOUND_OPENING] = max64(0, divide_up(sum + opening, in->device_count));
     }
     weighted_bound_classes(in, out->class_weight);

@@ -9,7 +9,7 @@
 #include "planner/solve/bounds/priced_bound.h"
 
 #include "base/process/progress.h"
-#include "planner/solve/bounds/path_prices.h"
+#include "planner/solve/bounds/lagrangian_bound.h"
 
 enum { QUESTIONS = 4, ROUNDS_MAX = 100, SPAN_MAX = 1024 };
 static const double question_work = 5e7; /* tasks squared by ticks by classes: 0.15 s */
@@ -20,29 +20,29 @@ bool priced_bound_takes(const struct instance *in)
 }
 
 /* Do prices prove that nothing ends by `limit`? */
-static bool impossible(struct path_prices *prices, const struct path_state *root, int64_t limit, uint32_t rounds,
-                       double until_s)
+static bool impossible(struct lagrangian_bound *prices, const struct lagrangian_state *root, int64_t limit,
+                       uint32_t rounds, double until_s)
 {
-    path_prices_limit(prices, limit);
-    path_prices_fit(prices, root, 1, rounds, until_s);
-    return path_prices_slack(prices, root) < 0;
+    lagrangian_bound_limit(prices, limit);
+    lagrangian_bound_fit(prices, root, 1, rounds, until_s);
+    return lagrangian_bound_slack(prices, root) < 0;
 }
 
 enum status priced_bound(const struct instance *in, const struct instance_bounds *bounds, int64_t value,
                          double until_s, int64_t *out, struct error *err)
 {
     struct task_net *net;
-    struct path_prices *prices;
-    struct path_state root;
+    struct lagrangian_bound *prices;
+    struct lagrangian_state root;
     int64_t low = instance_bounds_best(bounds), high = value; /* the least makespan that may be: in low .. high */
     *out = low;
     if (low >= value) return STATUS_OK;
     if (task_net_create(in, false, &net, err)) return err->status;
-    if (path_prices_create(net, bounds, value - 1, &prices, err)) {
+    if (lagrangian_bound_create(net, bounds, value - 1, &prices, err)) {
         task_net_destroy(net);
         return err->status;
     }
-    path_state_begin(net, &root);
+    lagrangian_state_begin(net, &root);
     double ticks = value < SPAN_MAX ? (double)value : SPAN_MAX;
     double most = question_work / (ticks * in->task_count * in->task_count * in->class_count);
     uint32_t rounds = most < ROUNDS_MAX ? (uint32_t)most + 1 : ROUNDS_MAX;
@@ -52,7 +52,7 @@ enum status priced_bound(const struct instance *in, const struct instance_bounds
         else high = limit;
     }
     *out = low;
-    path_prices_destroy(prices);
+    lagrangian_bound_destroy(prices);
     task_net_destroy(net);
     return STATUS_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * A lower bound on the makespan by prices of tasks over time (path_prices.h): the least makespan that they do not
+ * A lower bound on the makespan by prices of tasks over time (lagrangian_bound.h): the least makespan that they do not
  * prove impossible.
  *
  * It is stronger than the assignment bound, because tasks have times; by far where devices differ, because the paths

@@ -19,7 +19,7 @@
 #include "base/extreme.h"
 #include "planner/solve/bounds/assignment.h"
 #include "planner/solve/bounds/instance_bound.h"
-#include "planner/solve/bounds/path_ends.h"
+#include "planner/solve/bounds/head_tail_bound.h"
 #include "planner/solve/instance/bridge_bytes.h"
 
 enum { CLASSES_MAX = INSTANCE_CLASSES_MAX, ROUNDS = 400, TRIALS = 24 };
@@ -161,7 +161,8 @@ static void fill_matrix(struct search *s)
                 row[k] = min64(row[k], w * distance + copy_of(s, j, k));
             }
             row[n] = min64(row[n], w * (instance_tail(in, j) + longer));
-            s->cost[n * width + j] = min64(s->cost[n * width + j], w * path_ends_first_start(in, j) + copy_of(s, n, j));
+            int64_t first = w * head_tail_bound_first_start(in, j) + copy_of(s, n, j);
+            s->cost[n * width + j] = min64(s->cost[n * width + j], first);
         }
     }
     for (uint32_t j = 0; j < n; j++) s->supply[j] = in->jobs[in->units[j].job].repeat;

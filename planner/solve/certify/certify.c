@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/process/progress.h"
 #include "planner/solve/bounds/priced_bound.h"
-#include "planner/solve/certify/schedule_streams.h"
+#include "planner/solve/certify/search_portfolio.h"
 #include "planner/solve/exact/branch_bound.h"
 #include "planner/solve/exact/formulation.h"
 #include "planner/solve/exact/label_setting.h"
@@ -47,11 +47,11 @@ static double ending(double before, double limit_s)
 /* --- the steps ------------------------------------------------------------------------------- */
 
 static enum status search(const struct instance *in, const struct instance_bounds *bounds,
-                          const struct schedule_search_options *options, uint32_t streams,
+                          const struct schedule_search_options *options, uint32_t searches,
                           struct dispatch_step *steps, struct certificate *made, struct error *err)
 {
     double started = clock_s();
-    if (schedule_streams(in, bounds, options, streams ? streams : 1, steps, &made->value, &made->iterations, err))
+    if (search_portfolio(in, bounds, options, searches ? searches : 1, steps, &made->value, &made->iterations, err))
         return err->status;
     made->searched_value = made->value;
     made->search_s += clock_s() - started;
@@ -132,14 +132,14 @@ enum status certify(const struct instance *in, const struct certify_options *opt
     struct schedule_search_options searching = {.seed = options->seed, .until_s = until_s};
     uint32_t iterations = options->iterations ? options->iterations : 400;
     searching.iterations = options->early && iterations > EARLY_ITERATIONS ? EARLY_ITERATIONS : iterations;
-    if (search(in, &bounds, &searching, options->streams, steps, &made, err)) goto out;
+    if (search(in, &bounds, &searching, options->searches, steps, &made, err)) goto out;
     if (options->early && made.value > made.bound && branch_bound_takes(in) &&
         prove(in, &bounds, labels, early_fit_share, EARLY_NODES, until_s, steps, &made, err))
         goto out;
     searching.made = made.iterations;
     searching.iterations = iterations;
     if (made.value > made.bound && made.iterations < iterations &&
-        search(in, &bounds, &searching, options->streams, steps, &made, err))
+        search(in, &bounds, &searching, options->searches, steps, &made, err))
         goto out;
     if (options->exact_limit_s > 0 && branch_bound_takes(in)) {
         double now = clock_s();

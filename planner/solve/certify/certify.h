@@ -17,7 +17,7 @@
 struct certify_options {
     uint64_t seed;
     uint32_t iterations;   /* of the search; 0: 400 */
-    uint32_t streams;      /* searches at the same time (schedule_streams.h), at most 16; 0: 1 */
+    uint32_t searches;      /* searches at the same time (search_portfolio.h), at most 16; 0: 1 */
     uint64_t nodes_max;    /* of branch and bound; 0: no limit */
     bool early;            /* a little of search and branch and bound first: enough for small instances */
     /* What one of a bounded time leaves over goes to the next. HUGE_VAL: unbounded. */

@@ -10,9 +10,10 @@
  * deeper node, unless it is a whole schedule. (All nodes compared keep the present limit: the memo is
  * emptied when a better schedule lowers it.)
  *
- * Slack still to be wasted; and what is left, assigned anew (rest_bound.h): half to an eighth of the nodes. A device whose last task started at s either ends (then it idles until
- * the makespan) or is followed by some unit k not yet done, which starts no earlier than its chain,
- * the set-up and the present allow. The least of these over k, beyond the duals, will be spent.
+ * Slack still to be wasted; and what is left, assigned anew (residual_bound.h): half to an eighth of the nodes. A device
+ * whose last task started at s either ends (then it idles until the makespan) or is followed by some unit k not yet done,
+ * which starts no earlier than its chain, the set-up and the present allow. The least of these over k, beyond the duals,
+ * will be spent.
  *
  * What is compared for dominance, all to be no later: the present, the starts of the last tasks of
  * devices (devices of a class in the order of their last task: they are interchangeable), when jobs
@@ -28,7 +29,7 @@
 #include "base/process/progress.h"
 #include "base/random.h"
 #include "planner/solve/exact/branch_node.h"
-#include "planner/solve/exact/rest_bound.h"
+#include "planner/solve/exact/residual_bound.h"
 #include "planner/solve/instance/bridge_bytes.h"
 
 enum { TIMES_MAX = BRANCH_BOUND_JOBS_MAX + BRANCH_BOUND_DEVICES_MAX + 1 };
@@ -50,7 +51,7 @@ struct search {
     int64_t *remaining;  /* (job_count, longest + 1) computation and last copy out */
     uint32_t stride;
     int32_t *setup;      /* (class_count, unit_count, unit_count) */
-    struct rest_bound *rest; /* NULL: the instance is too large for it */
+    struct residual_bound *rest; /* NULL: the instance is too large for it */
     uint32_t first_task[BRANCH_BOUND_JOBS_MAX];
     struct branch_node *nodes;  /* (task_count + 1) */
     struct choice *choices; /* (task_count, job_count * device_count) */
@@ -385,7 +386,7 @@ static void branch(struct search *s, uint32_t depth)
         return;
     }
     if (out_of_time(s) || hopeless(s, node) || dominated(s, node)) return;
-    if (s->rest && rest_bound_breaks(s->rest, node, depth, depth > s->options->fixed, s->limit)) return;
+    if (s->rest && residual_bound_breaks(s->rest, node, depth, depth > s->options->fixed, s->limit)) return;
     struct choice *choices = s->choices + (size_t)depth * in->job_count * in->device_count;
     uint32_t count = list_choices(s, node, choices);
     for (uint32_t c = 0; c < count && !s->stopped; c++) {
@@ -439,7 +440,7 @@ static enum status make_tables(struct search *s, struct error *err)
     s->heads = alloc_zeroed(s->head_count, sizeof *s->heads);
     if (!s->remaining || !s->setup || !s->nodes || !s->choices || !s->path || !s->records || !s->heads)
         return error_memory(err, "branch and bound", memory);
-    if (rest_bound_takes(in) && rest_bound_create(in, &s->rest, err)) return err->status;
+    if (residual_bound_takes(in) && residual_bound_create(in, &s->rest, err)) return err->status;
     for (uint32_t i = 0, first = 0; i < in->job_count; i++) {
         const struct instance_job *job = &in->jobs[i];
         uint32_t length = instance_length(job);
@@ -477,7 +478,7 @@ enum status branch_bound_run(const struct instance *in, const struct instance_bo
         branch(&s, open_fixed(&s, steps));
         result->proven = !s.stopped;
     }
-    rest_bound_destroy(s.rest);
+    residual_bound_destroy(s.rest);
     free(s.remaining);
     free(s.setup);
     free(s.nodes);

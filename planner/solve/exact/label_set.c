@@ -145,7 +145,7 @@ uint32_t label_set_count(const struct label_set *set) { return set->count; }
 void label_set_clear(struct label_set *set) { set->count = 0; }
 struct label_entry *label_set_at(const struct label_set *set, uint32_t at) { return &packed_at(set, at)->label; }
 
-void label_set_add(struct label_set *l, const struct path_state *state, const struct label_entry *label)
+void label_set_add(struct label_set *l, const struct lagrangian_state *state, const struct label_entry *label)
 {
     uint32_t jobs = l->net->job_count, devices = l->net->device_count;
     assert(l->count < l->label_max);
@@ -160,7 +160,7 @@ void label_set_add(struct label_set *l, const struct path_state *state, const st
     memcpy(tasks + devices, state->next, jobs * sizeof *tasks);
 }
 
-void label_set_state(const struct label_set *l, uint32_t at, struct path_state *state)
+void label_set_state(const struct label_set *l, uint32_t at, struct lagrangian_state *state)
 {
     uint32_t jobs = l->net->job_count, devices = l->net->device_count;
     struct packed *p = packed_at(l, at);
@@ -202,15 +202,15 @@ void label_set_narrow(struct label_set *l, uint32_t width)
     keep_ranked(l, width);
 }
 
-void label_set_bound(struct label_set *l, const struct path_prices *prices, double until_s)
+void label_set_bound(struct label_set *l, const struct lagrangian_bound *prices, double until_s)
 {
-    struct path_state state;
+    struct lagrangian_state state;
     uint32_t kept = 0;
     bool stopped = false;
     for (uint32_t r = 0; r < l->count; r++) {
         if (r % 1024 == 0) stopped = stopped || clock_s() >= until_s;
         label_set_state(l, r, &state);
-        int64_t slack = stopped ? packed_at(l, r)->label.slack : path_prices_slack(prices, &state);
+        int64_t slack = stopped ? packed_at(l, r)->label.slack : lagrangian_bound_slack(prices, &state);
         if (slack < 0) continue;
         memmove(packed_at(l, kept), packed_at(l, r), l->label_bytes);
         packed_at(l, kept++)->label.slack = slack;

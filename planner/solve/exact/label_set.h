@@ -8,7 +8,7 @@
 #ifndef SPILLWAY_PLANNER_LABEL_SET_H
 #define SPILLWAY_PLANNER_LABEL_SET_H
 
-#include "planner/solve/bounds/path_prices.h"
+#include "planner/solve/bounds/lagrangian_bound.h"
 
 /* How it came about: `before` is the number of the step in front, by the caller's count. */
 struct label_step {
@@ -17,7 +17,7 @@ struct label_step {
 };
 
 struct label_entry {
-    int64_t slack; /* path_prices_slack() */
+    int64_t slack; /* lagrangian_bound_slack() */
     struct label_step step;
 };
 
@@ -33,18 +33,18 @@ size_t label_set_label_bytes(const struct task_net *net);
 void label_set_begin(struct label_set *set, const struct task_net *net);
 void label_set_clear(struct label_set *set);
 uint32_t label_set_count(const struct label_set *set);
-void label_set_add(struct label_set *set, const struct path_state *state, const struct label_entry *label);
+void label_set_add(struct label_set *set, const struct lagrangian_state *state, const struct label_entry *label);
 
 /* Valid until the label set changes. */
 struct label_entry *label_set_at(const struct label_set *set, uint32_t at);
-void label_set_state(const struct label_set *set, uint32_t at, struct path_state *state);
+void label_set_state(const struct label_set *set, uint32_t at, struct lagrangian_state *state);
 
 /* Leave out what others make superfluous for schedules of makespan `limit`; stops early, with more left than
  * need be, at until_s. */
 void label_set_reduce(struct label_set *set, int64_t limit, double until_s);
 
 /* Leave out what has too little slack, by new prices; from until_s on the rest stays as it is. */
-void label_set_bound(struct label_set *set, const struct path_prices *prices, double until_s);
+void label_set_bound(struct label_set *set, const struct lagrangian_bound *prices, double until_s);
 
 /* Keep the `width` of most slack. */
 void label_set_narrow(struct label_set *set, uint32_t width);

@@ -34,7 +34,7 @@ static const double root_work = 5e8, label_set_work = 5e7;
 
 struct side { /* forwards or mirrored */
     struct task_net *net;
-    struct path_prices *prices;
+    struct lagrangian_bound *prices;
     bool known;     /* the prices were fitted before: to start from */
     bool fitted;    /* to the present limit */
     uint64_t nodes; /* of its last pass */
@@ -67,8 +67,8 @@ static bool out_of_time(struct search *s)
 }
 
 /* Start the next task of job i on device g, if that can end in time. */
-static bool put(const struct search *s, const struct task_net *net, const struct path_state *from, uint32_t i,
-                uint32_t g, struct path_state *to)
+static bool put(const struct search *s, const struct task_net *net, const struct lagrangian_state *from, uint32_t i,
+                uint32_t g, struct lagrangian_state *to)
 {
     const struct task_net_class *class = &net->classes[net->in->device_class[g]];
     uint32_t k = from->next[i], j = from->task[g];
@@ -95,7 +95,7 @@ static void expand(struct search *s, const struct side *side, const struct label
                    struct label_set *to)
 {
     const struct task_net *net = side->net;
-    struct path_state from, child;
+    struct lagrangian_state from, child;
     uint32_t before = label_set_at(set, at)->step.before;
     label_set_state(set, at, &from);
     for (uint32_t i = 0; i < net->job_count; i++) {
@@ -110,7 +110,7 @@ static void expand(struct search *s, const struct side *side, const struct label
             }
             if (!put(s, net, &from, i, g, &child)) continue;
             s->result->nodes++;
-            int64_t slack = path_prices_slack(side->prices, &child);
+            int64_t slack = lagrangian_bound_slack(side->prices, &child);
             if (slack < 0) continue;
             struct label_entry label = {slack, {before, (uint8_t)i, (uint8_t)g}};
             label_set_add(to, &child, &label);
@@ -138,10 +138,10 @@ static uint32_t rounds_of(const struct search *s, uint32_t most, double work)
 /* Fit the prices to a sample of the set, and look at all of it once more. */
 static void refit(struct search *s, const struct side *side, struct label_set *set)
 {
-    struct path_state sample[SAMPLE];
+    struct lagrangian_state sample[SAMPLE];
     uint64_t count = label_set_count(set);
     for (uint32_t n = 0; n < SAMPLE; n++) label_set_state(set, (uint32_t)(n * count / SAMPLE), &sample[n]);
-    path_prices_fit(side->prices, sample, SAMPLE, rounds_of(s, FIT_ROUNDS, label_set_work), s->options->until_s);
+    lagrangian_bound_fit(side->prices, sample, SAMPLE, rounds_of(s, FIT_ROUNDS, label_set_work), s->options->until_s);
     label_set_bound(set, side->prices, s->options->until_s);
 }
 
@@ -162,8 +162,8 @@ static struct label_set *pass(struct search *s, const struct side *side, uint32_
     uint32_t branches = net->job_count * net->device_count;
     uint32_t fit_min = s->options->fit_min > 0 ? s->options->fit_min : FIT_MIN;
     struct label_set *from = s->sets[0], *to = s->sets[1];
-    struct path_state root;
-    path_state_begin(net, &root);
+    struct lagrangian_state root;
+    lagrangian_state_begin(net, &root);
     label_set_begin(from, net);
     label_set_begin(to, net);
     label_set_add(from, &root, &(struct label_entry){0});
@@ -221,12 +221,12 @@ static enum status keep_best(struct search *s, const struct side *side, const st
 static bool fit_root(struct search *s, struct side *side)
 {
     uint32_t most = side->known ? ROOT_ROUNDS / 4 : ROOT_ROUNDS;
-    struct path_state root;
-    path_state_begin(side->net, &root);
-    path_prices_fit(side->prices, &root, 1, rounds_of(s, most, root_work), s->options->until_s);
-    path_prices_keep(side->prices);
+    struct lagrangian_state root;
+    lagrangian_state_begin(side->net, &root);
+    lagrangian_bound_fit(side->prices, &root, 1, rounds_of(s, most, root_work), s->options->until_s);
+    lagrangian_bound_keep(side->prices);
     side->fitted = side->known = true;
-    return path_prices_slack(side->prices, &root) >= 0;
+    return lagrangian_bound_slack(side->prices, &root) >= 0;
 }
 
 /* Ask for less than the best known value; all prices are to be fitted again. */
@@ -234,8 +234,8 @@ static void lower_limit(struct search *s, struct side *sides, uint32_t side_coun
 {
     s->limit = value - 1;
     for (uint32_t o = 0; o < side_count; o++) {
-        path_prices_return(sides[o].prices);
-        path_prices_limit(sides[o].prices, s->limit);
+        lagrangian_bound_return(sides[o].prices);
+        lagrangian_bound_limit(sides[o].prices, s->limit);
         sides[o].fitted = false;
     }
 }
@@ -250,7 +250,7 @@ static enum status search(struct search *s, struct side *sides, uint32_t side_co
     while (!out_of_time(s) && *value > instance_bounds_best(s->bounds)) {
         struct side *side = &sides[which];
         uint64_t before = s->result->nodes;
-        if (side->fitted) path_prices_return(side->prices);
+        if (side->fitted) lagrangian_bound_return(side->prices);
         else if (!fit_root(s, side)) break;
         const struct label_set *last = pass(s, side, width < widest ? width : widest);
         if (!last) return STATUS_OK;
@@ -321,13 +321,13 @@ enum status label_setting_run(const struct instance *in, const struct instance_b
     assert(label_setting_takes(in));
     for (uint32_t o = 0; o < side_count; o++)
         if (task_net_create(in, mirrored || o == 1, &sides[o].net, err) ||
-            path_prices_create(sides[o].net, bounds, s.limit, &sides[o].prices, err))
+            lagrangian_bound_create(sides[o].net, bounds, s.limit, &sides[o].prices, err))
             goto out;
     if (make_room(&s, sides[0].net, memory, err) || search(&s, sides, side_count, steps, value, err)) goto out;
 out:
     release_room(&s);
     for (uint32_t o = 0; o < 2; o++) {
-        path_prices_destroy(sides[o].prices);
+        lagrangian_bound_destroy(sides[o].prices);
         task_net_destroy(sides[o].net);
     }
     return err->status;

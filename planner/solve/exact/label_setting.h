@@ -2,11 +2,11 @@
  * Optimal makespans of small instances: a label-setting dynamic program.
  *
  * Label set t holds the partial schedules of t tasks, started in the order of time, but for those that another one
- * makes superfluous (label_set.h) and those that can be seen to end too late (path_prices.h, whose prices are fitted anew
- * to a label set that is large). When no label set was cut and the last is empty, nothing is better than the best known.
- * First come narrow label sets, cut to those of most slack, that find better schedules (a beam search); each pass is
- * eight times as wide as the one before. Passes go from the front or, on the mirrored problem (task_net.h), from the end:
- * wherever narrow label sets were found to be emptied sooner.
+ * makes superfluous (label_set.h) and those that can be seen to end too late (lagrangian_bound.h, whose prices are fitted
+ * anew to a label set that is large). When no label set was cut and the last is empty, nothing is better than the best
+ * known. First come narrow label sets, cut to those of most slack, that find better schedules (a beam search); each pass
+ * is eight times as wide as the one before. Passes go from the front or, on the mirrored problem (task_net.h), from the
+ * end: wherever narrow label sets were found to be emptied sooner.
  */
 #ifndef SPILLWAY_PLANNER_LABEL_SETTING_H
 #define SPILLWAY_PLANNER_LABEL_SETTING_H

@@ -35,13 +35,13 @@
 #include "planner/solve/exact/branch_bound.h"
 #include "planner/solve/exact/label_setting.h"
 #include "planner/solve/search/list_baseline.h"
-#include "planner/solve/search/list_search.h"
+#include "planner/solve/search/beam_search.h"
 #include "planner/solve/search/local_search.h"
 
 /* In mean computations. */
 static const double priorities[] = {0.8, 51.2, 3.2, 12.8, 51.2, 0.2, 0.05};
 
-/* Where a bridge is shared: the worth of its ticks (list_rule.thrift). */
+/* Where a bridge is shared: the worth of its ticks (beam_rule.thrift). */
 static const double thrifts[] = {1, 0, 4, 0.3};
 
 enum { PASSES = 120, ENDS = 12, WIDTH_MAX = 512 };
@@ -81,7 +81,7 @@ struct search {
     const struct instance *in;
     const struct instance_bounds *bounds;
     const struct schedule_search_options *options;
-    struct list_search *list;
+    struct beam_search *beam;
     struct dispatch_step *steps, *trial; /* the best; being made */
     int64_t value, bound;
     double mean;          /* computation of a task */
@@ -149,20 +149,20 @@ static enum status keep(struct search *s, int64_t value, struct error *err)
 
 /* --- iterations ------------------------------------------------------------------------------ */
 
-static double work_of(const struct search *s, const struct list_rule *rule)
+static double work_of(const struct search *s, const struct beam_rule *rule)
 {
     double devices = rule->every_device ? 1.0 + s->in->device_count : 1;
     if (rule->thrift > 0) devices += (double)s->in->device_count * s->in->device_count;
     return (double)s->in->task_count * rule->width * s->in->job_count * devices;
 }
 
-static enum status try_rule(struct search *s, const struct list_rule *rule, uint32_t fixed,
+static enum status try_rule(struct search *s, const struct beam_rule *rule, uint32_t fixed,
                             struct error *err)
 {
     int64_t value;
     if (fixed > 0) memcpy(s->trial, s->steps, fixed * sizeof *s->trial);
     int64_t below = s->value;
-    if (!list_search_run(s->list, rule, fixed, below, s->options->until_s, s->trial, &value))
+    if (!beam_search_run(s->beam, rule, fixed, below, s->options->until_s, s->trial, &value))
         return STATUS_OK;
     s->best_priority = rule->priority;
     s->best_softness = rule->softness;
@@ -221,7 +221,7 @@ static enum status remake_end(struct search *s, uint64_t draw, struct error *err
             return err->status;
         return keep(s, value, err);
     }
-    struct list_rule rule = {.width = s->copies || draw / 256 % 2 ? 4 : 1,
+    struct beam_rule rule = {.width = s->copies || draw / 256 % 2 ? 4 : 1,
                              .softness = random_softness(s, draw / 4096),
                              .priority = random_priority(s, draw / 8), .weights = s->weights,
                              .thrift = random_thrift(s, draw >> 32),
@@ -305,7 +305,7 @@ static void stagger(struct search *s, double most, uint64_t draw)
 /* One of the list schedules that come first. */
 static enum status open(struct search *s, uint64_t draw, struct error *err)
 {
-    struct list_rule rule = {.width = 1, .weights = s->weights};
+    struct beam_rule rule = {.width = 1, .weights = s->weights};
     uint32_t k = s->iteration;
     if (s->many && k < ARRAY_COUNT(staggerings)) {
         perturb(s, false, 0, draw);
@@ -357,7 +357,7 @@ static enum status iterate(struct search *s, struct error *err)
     bool late = clock_s() - s->started_s > opening_share * (s->options->until_s - s->started_s);
     if (s->local || ((k == first || (k < first && late)) && local_search_pays(s))) return run_local_pass(s, draw, err);
     if (k < first) return open(s, draw, err);
-    struct list_rule rule = {.width = 1, .weights = s->weights};
+    struct beam_rule rule = {.width = 1, .weights = s->weights};
     uint32_t which = label_pass_of(s);
     if (which < LABELS_COUNT) return run_label_pass(s, which, err);
     uint32_t round = (k - first) / (1 + PASSES + ENDS), turn = (k - first) % (1 + PASSES + ENDS);
@@ -445,14 +445,14 @@ enum status schedule_search(const struct instance *in, const struct instance_bou
     if (options->made > 0) s.value = *value;
     else if (baselines(&s, err)) goto out;
     if (options->iterations == 0 || finished(&s)) goto done;
-    if (list_search_create(in, bounds, s.width_max, &s.list, err)) goto out;
+    if (beam_search_create(in, bounds, s.width_max, &s.beam, err)) goto out;
     for (; s.iteration < options->iterations && !finished(&s); s.iteration++)
         if (iterate(&s, err)) goto out;
 done:
     *value = s.value;
     *iterations = s.iteration;
 out:
-    list_search_destroy(s.list);
+    beam_search_destroy(s.beam);
     local_search_destroy(s.local);
     free(s.leads);
     free(s.trial);

@@ -25,7 +25,7 @@
 #include "planner/solve/instance/instance_random.h"
 #include "planner/solve/instance/timetable_check.h"
 #include "planner/solve/search/list_baseline.h"
-#include "planner/solve/search/list_search.h"
+#include "planner/solve/search/beam_search.h"
 #include "planner/solve/search/schedule_search.h"
 #include "tests/support/planner/support_instance.h"
 #include "tests/support/support_seed.h"

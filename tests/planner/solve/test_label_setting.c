@@ -16,7 +16,7 @@
 
 #include "base/process/progress.h"
 #include "base/random.h"
-#include "planner/solve/bounds/path_prices.h"
+#include "planner/solve/bounds/lagrangian_bound.h"
 #include "planner/solve/exact/branch_bound.h"
 #include "planner/solve/exact/label_set.h"
 #include "planner/solve/exact/label_setting.h"
@@ -155,16 +155,16 @@ static int compare_tasks(const void *a, const void *b)
 
 /* The states that a schedule goes through, in time or, mirrored, against it. */
 static uint32_t pass_states(const struct task_net *net, const struct timetable *table, int64_t limit,
-                            struct path_state *states)
+                            struct lagrangian_state *states)
 {
     const struct timetable_task *tasks[TASK_NET_TASKS_MAX];
     uint32_t n = net->task_count;
     for (uint32_t t = 0; t < n; t++) tasks[t] = &table->tasks[t];
     qsort(tasks, n, sizeof tasks[0], compare_tasks);
-    path_state_begin(net, &states[0]);
+    lagrangian_state_begin(net, &states[0]);
     for (uint32_t t = 0; t < n; t++) {
         const struct timetable_task *task = tasks[net->mirrored ? n - 1 - t : t];
-        struct path_state *to = &states[t + 1];
+        struct lagrangian_state *to = &states[t + 1];
         *to = states[t];
         uint32_t k = to->next[task->job]++, g = 0;
         while ((uint32_t)(task - table->tasks) >= table->device_first[g + 1]) g++;
@@ -189,7 +189,7 @@ static void prices(void **state)
         int64_t value;
         if (!make_tiny(random_u64(seed, c), 6, 14, &in)) continue;
         struct dispatch_step *steps = calloc(in.task_count, sizeof *steps);
-        struct path_state *states = calloc(in.task_count + 1u, sizeof *states);
+        struct lagrangian_state *states = calloc(in.task_count + 1u, sizeof *states);
         assert_non_null(steps);
         assert_non_null(states);
         if (instance_bounds_make(&in, &bounds, &err) || list_baseline_hydra(&in, HUGE_VAL, steps, &value, &err) ||
@@ -197,18 +197,18 @@ static void prices(void **state)
             fail_msg("%s", err.text);
         for (uint32_t mirrored = 0; mirrored < (in.class_count == 1 ? 2 : 1); mirrored++) {
             struct task_net *net;
-            struct path_prices *p;
-            if (task_net_create(&in, mirrored, &net, &err) || path_prices_create(net, &bounds, value + 5, &p, &err))
+            struct lagrangian_bound *p;
+            if (task_net_create(&in, mirrored, &net, &err) || lagrangian_bound_create(net, &bounds, value + 5, &p, &err))
                 fail_msg("%s", err.text);
-            path_prices_limit(p, value);
+            lagrangian_bound_limit(p, value);
             uint32_t count = pass_states(net, &table, value, states);
             for (uint32_t round = 0; round < 4; round++) {
-                path_prices_fit(p, states + random_below(seed ^ c, round, count), 1, 5u << round, HUGE_VAL);
+                lagrangian_bound_fit(p, states + random_below(seed ^ c, round, count), 1, 5u << round, HUGE_VAL);
                 for (uint32_t s = 0; s < count; s++)
-                    if (path_prices_slack(p, &states[s]) < 0)
-                        stop(&in, seed, mirrored ? "mirrored slack" : "slack", path_prices_slack(p, &states[s]), s);
+                    if (lagrangian_bound_slack(p, &states[s]) < 0)
+                        stop(&in, seed, mirrored ? "mirrored slack" : "slack", lagrangian_bound_slack(p, &states[s]), s);
             }
-            path_prices_destroy(p);
+            lagrangian_bound_destroy(p);
             task_net_destroy(net);
         }
         free(steps);
@@ -232,17 +232,17 @@ static void prices_of_a_chain(void **state)
     if (instance_bounds_make(&in, &bounds, &err)) fail_msg("%s", err.text);
     for (uint32_t mirrored = 0; mirrored < 2; mirrored++) {
         struct task_net *net;
-        struct path_prices *p;
-        struct path_state root;
-        if (task_net_create(&in, mirrored, &net, &err) || path_prices_create(net, &bounds, 10, &p, &err))
+        struct lagrangian_bound *p;
+        struct lagrangian_state root;
+        if (task_net_create(&in, mirrored, &net, &err) || lagrangian_bound_create(net, &bounds, 10, &p, &err))
             fail_msg("%s", err.text);
-        path_state_begin(net, &root);
-        path_prices_fit(p, &root, 1, 1, HUGE_VAL);
-        assert_true(path_prices_slack(p, &root) >= 0);
-        path_prices_limit(p, 9);
-        path_prices_fit(p, &root, 1, 1, HUGE_VAL);
-        assert_true(path_prices_slack(p, &root) < 0);
-        path_prices_destroy(p);
+        lagrangian_state_begin(net, &root);
+        lagrangian_bound_fit(p, &root, 1, 1, HUGE_VAL);
+        assert_true(lagrangian_bound_slack(p, &root) >= 0);
+        lagrangian_bound_limit(p, 9);
+        lagrangian_bound_fit(p, &root, 1, 1, HUGE_VAL);
+        assert_true(lagrangian_bound_slack(p, &root) < 0);
+        lagrangian_bound_destroy(p);
         task_net_destroy(net);
     }
     instance_bounds_release(&bounds);
@@ -252,7 +252,8 @@ static void prices_of_a_chain(void **state)
 /* --- label sets ------------------------------------------------------------------------------ */
 
 /* How many of two states are kept, the first before the second. */
-static uint32_t kept_of(const struct task_net *net, const struct path_state *first, const struct path_state *second)
+static uint32_t kept_of(const struct task_net *net, const struct lagrangian_state *first,
+                        const struct lagrangian_state *second)
 {
     struct label_set *set;
     struct error err = {0};
@@ -285,9 +286,9 @@ static void neighbours(void **state)
                   "{'compute': 5, 'in': 4, 'memory': 1, 'shard': 0}]},"
                   "{'name': 'b', 'units': [{'compute': 2, 'memory': 1}]}]}", &in);
     if (task_net_create(&in, false, &net, &err)) fail_msg("%s", err.text);
-    struct path_state there = {.now = 10, .soon = {5, 12}, .next = {1, 3}, .start = {0, 10}, .task = {0, 2}};
-    struct path_state elsewhere = {.now = 10, .soon = {5, 12}, .next = {1, 3}, .start = {10, 0}, .task = {2, 3}};
-    struct path_state late = {.now = 10, .soon = {10, 12}, .next = {1, 3}, .start = {10, 0}, .task = {2, 3}};
+    struct lagrangian_state there = {.now = 10, .soon = {5, 12}, .next = {1, 3}, .start = {0, 10}, .task = {0, 2}};
+    struct lagrangian_state elsewhere = {.now = 10, .soon = {5, 12}, .next = {1, 3}, .start = {10, 0}, .task = {2, 3}};
+    struct lagrangian_state late = {.now = 10, .soon = {10, 12}, .next = {1, 3}, .start = {10, 0}, .task = {2, 3}};
     assert_int_equal(kept_of(net, &there, &elsewhere), 1);
     assert_int_equal(kept_of(net, &elsewhere, &there), 2);
     assert_int_equal(kept_of(net, &elsewhere, &late), 1);

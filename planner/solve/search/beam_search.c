@@ -1,5 +1,5 @@
 /*
- * List schedules and the beam search over them; see list_search.h.
+ * List schedules and the beam search over them; see beam_search.h.
  *
  * Slack is what makes partial schedules comparable: a schedule of makespan C has exactly
  * devices * C - (sum of duals) of it, so after equally many tasks the one that has spent least is the
@@ -13,7 +13,7 @@
  * in different orders (as when two devices are served in either order) are told apart by a hash
  * of what they are: two that collide cost a candidate, nothing else.
  */
-#include "planner/solve/search/list_search.h"
+#include "planner/solve/search/beam_search.h"
 
 #include <assert.h>
 #include <math.h>
@@ -47,13 +47,13 @@ struct state {
     uint64_t bytes; /* over the bridge, at least */
 };
 
-struct list_search {
+struct beam_search {
     const struct instance *in;
     const struct instance_bounds *bounds;
     int64_t *remaining;     /* all jobs, each length + 1 */
     uint32_t *first;        /* (job_count) in `remaining` */
     const double *weight, *leads; /* (job_count) of this run */
-    struct set_up_guide guides[LIST_SOFTNESS_COUNT];
+    struct set_up_guide guides[BEAM_SOFTNESS_COUNT];
     const struct set_up_guide *guide; /* of this run */
     uint32_t width_max;
     struct state *states;   /* (2 * width_max) */
@@ -72,7 +72,7 @@ struct list_search {
 
 /* --- remaining times ------------------------------------------------------------------------- */
 
-static enum status make_remaining(struct list_search *s, struct error *err)
+static enum status make_remaining(struct beam_search *s, struct error *err)
 {
     const struct instance *in = s->in;
     s->remaining = alloc_zeroed((size_t)in->task_count + in->job_count, sizeof *s->remaining);
@@ -101,7 +101,7 @@ static enum status make_remaining(struct list_search *s, struct error *err)
 static const double unsuited_share = 0.5;
 
 /* By the weights of the bound a device that is slow for all tasks suits them as well as a fast one. */
-static enum status make_classes(struct list_search *s, struct error *err)
+static enum status make_classes(struct beam_search *s, struct error *err)
 {
     const struct instance *in = s->in;
     size_t count = (size_t)in->unit_count * in->class_count;
@@ -124,7 +124,7 @@ static enum status make_classes(struct list_search *s, struct error *err)
     return STATUS_OK;
 }
 
-static inline size_t on_class(const struct list_search *s, uint32_t unit, uint32_t device)
+static inline size_t on_class(const struct beam_search *s, uint32_t unit, uint32_t device)
 {
     return (size_t)unit * s->in->class_count + s->in->device_class[device];
 }
@@ -132,10 +132,10 @@ static inline size_t on_class(const struct list_search *s, uint32_t unit, uint32
 /* --- guides ---------------------------------------------------------------------------------- */
 
 /* In mean computations of a unit; the first is for the bound's own duals. */
-static const double softness[LIST_SOFTNESS_COUNT] = {0, 0.04, 0.1};
+static const double softness[BEAM_SOFTNESS_COUNT] = {0, 0.04, 0.1};
 
 /* Made when it is first asked for; the bound's duals where memory has no room for another. */
-static const struct set_up_guide *guide_of(struct list_search *s, uint32_t which)
+static const struct set_up_guide *guide_of(struct beam_search *s, uint32_t which)
 {
     struct set_up_guide *guide = &s->guides[which];
     struct error none = {0};
@@ -145,10 +145,10 @@ static const struct set_up_guide *guide_of(struct list_search *s, uint32_t which
 
 /* --- creation -------------------------------------------------------------------------------- */
 
-enum status list_search_create(const struct instance *in, const struct instance_bounds *bounds,
-                               uint32_t width_max, struct list_search **out, struct error *err)
+enum status beam_search_create(const struct instance *in, const struct instance_bounds *bounds,
+                               uint32_t width_max, struct beam_search **out, struct error *err)
 {
-    struct list_search *s = alloc_zeroed(1, sizeof *s);
+    struct beam_search *s = alloc_zeroed(1, sizeof *s);
     if (!s) return error_memory(err, "a search", sizeof *s);
     s->in = in;
     s->bounds = bounds;
@@ -168,19 +168,19 @@ enum status list_search_create(const struct instance *in, const struct instance_
         for (uint32_t w = 0; w < 2 * width_max; w++)
             if (dispatch_create(in, &s->states[w].dispatch, err)) break;
     if (err->status) {
-        list_search_destroy(s);
+        beam_search_destroy(s);
         return err->status;
     }
     *out = s;
     return STATUS_OK;
 }
 
-void list_search_destroy(struct list_search *s)
+void beam_search_destroy(struct beam_search *s)
 {
     if (!s) return;
     for (uint32_t w = 0; s->states && w < 2 * s->width_max; w++) dispatch_destroy(s->states[w].dispatch);
     setup_table_release(&s->setups);
-    for (uint32_t g = 0; g < LIST_SOFTNESS_COUNT; g++) set_up_guide_release(&s->guides[g]);
+    for (uint32_t g = 0; g < BEAM_SOFTNESS_COUNT; g++) set_up_guide_release(&s->guides[g]);
     free(s->longer);
     free(s->unsuited);
     free(s->remaining);
@@ -205,7 +205,7 @@ static uint64_t hash_job(uint32_t job, uint32_t next)
 }
 
 /* When the device could start a task of this unit. */
-static inline int64_t free_for(const struct list_search *s, const struct dispatch *d, uint32_t unit,
+static inline int64_t free_for(const struct beam_search *s, const struct dispatch *d, uint32_t unit,
                                uint32_t device)
 {
     const struct dispatch_device *last = &d->devices[device];
@@ -214,7 +214,7 @@ static inline int64_t free_for(const struct list_search *s, const struct dispatc
 }
 
 /* dispatch_start(), faster. */
-static inline int64_t start_of(const struct list_search *s, const struct dispatch *d, uint32_t job,
+static inline int64_t start_of(const struct beam_search *s, const struct dispatch *d, uint32_t job,
                                uint32_t device)
 {
     const struct dispatch_job *j = &d->jobs[job];
@@ -224,7 +224,7 @@ static inline int64_t start_of(const struct list_search *s, const struct dispatc
 }
 
 /* Ticks that the device idles or prepares beyond what the duals account for. */
-static int64_t slack_of(const struct list_search *s, const struct dispatch *d, uint32_t unit,
+static int64_t slack_of(const struct beam_search *s, const struct dispatch *d, uint32_t unit,
                         uint32_t device, int64_t start)
 {
     const struct dispatch_device *last = &d->devices[device];
@@ -234,7 +234,7 @@ static int64_t slack_of(const struct list_search *s, const struct dispatch *d, u
 }
 
 /* The same beyond what the guide expects. */
-static double guided_of(const struct list_search *s, const struct dispatch *d, uint32_t unit,
+static double guided_of(const struct beam_search *s, const struct dispatch *d, uint32_t unit,
                         uint32_t device, int64_t start)
 {
     const struct dispatch_device *last = &d->devices[device];
@@ -246,7 +246,7 @@ static double guided_of(const struct list_search *s, const struct dispatch *d, u
 }
 
 /* What the job's next task is worth: more is more urgent. */
-static double urgency(const struct list_search *s, uint32_t job, uint32_t next)
+static double urgency(const struct beam_search *s, uint32_t job, uint32_t next)
 {
     const struct instance_job *j = &s->in->jobs[job];
     double remaining = (double)s->remaining[s->first[job] + next];
@@ -261,7 +261,7 @@ static double urgency(const struct list_search *s, uint32_t job, uint32_t next)
 }
 
 /* The least value a schedule can have in which this job's next task starts then. */
-static int64_t least_value(const struct list_search *s, uint32_t job, uint32_t next, int64_t start)
+static int64_t least_value(const struct beam_search *s, uint32_t job, uint32_t next, int64_t start)
 {
     int64_t end = start + s->remaining[s->first[job] + next];
     if (s->in->objective == OBJECTIVE_MAKESPAN) return end;
@@ -270,7 +270,7 @@ static int64_t least_value(const struct list_search *s, uint32_t job, uint32_t n
 }
 
 /* By how much the bytes rise when the job's next task goes to the device. */
-static uint64_t bytes_rise(const struct list_search *s, const struct dispatch *d, uint32_t job, uint32_t device)
+static uint64_t bytes_rise(const struct beam_search *s, const struct dispatch *d, uint32_t job, uint32_t device)
 {
     const struct instance_unit *units = s->in->units;
     const struct dispatch_device *place = &d->devices[device];
@@ -291,10 +291,10 @@ static uint64_t bytes_rise(const struct list_search *s, const struct dispatch *d
 }
 
 struct run {
-    const struct list_rule *rule;
+    const struct beam_rule *rule;
     int64_t below;
     int64_t slack_max; /* a state that spends more cannot end below `below` */
-    struct list_search *s;
+    struct beam_search *s;
     int64_t bound;     /* on the objective */
     uint32_t count;    /* candidates */
     double tick_per_byte; /* what a byte more over the bridge counts */
@@ -302,7 +302,7 @@ struct run {
 
 static void add_candidate(struct run *r, uint32_t parent, uint32_t job, uint32_t device)
 {
-    struct list_search *s = r->s;
+    struct beam_search *s = r->s;
     const struct state *from = &s->states[parent];
     const struct dispatch *d = from->dispatch;
     uint32_t next = d->jobs[job].next, unit = d->jobs[job].unit;
@@ -329,14 +329,14 @@ static void add_candidate(struct run *r, uint32_t parent, uint32_t job, uint32_t
                                                    priority, parent, job, device};
 }
 
-static bool may_run(const struct list_search *s, const struct dispatch *d, uint32_t job, uint32_t device)
+static bool may_run(const struct beam_search *s, const struct dispatch *d, uint32_t job, uint32_t device)
 {
     const struct instance_job *j = &s->in->jobs[job];
     return d->jobs[job].next < instance_length(j) &&
            instance_fits(s->in, d->jobs[job].unit, s->in->device_class[device]);
 }
 
-static int64_t free_at(const struct list_search *s, const struct dispatch *d, uint32_t device)
+static int64_t free_at(const struct beam_search *s, const struct dispatch *d, uint32_t device)
 {
     const struct dispatch_device *last = &d->devices[device];
     if (last->job == TIMETABLE_NONE) return 0;
@@ -344,7 +344,7 @@ static int64_t free_at(const struct list_search *s, const struct dispatch *d, ui
 }
 
 /* The device that is free first and holds some job's next task; TIMETABLE_NONE: all is done. */
-static uint32_t first_free(const struct list_search *s, const struct dispatch *d)
+static uint32_t first_free(const struct beam_search *s, const struct dispatch *d)
 {
     uint32_t best = TIMETABLE_NONE;
     for (uint32_t g = 0; g < s->in->device_count; g++) {
@@ -358,7 +358,7 @@ static uint32_t first_free(const struct list_search *s, const struct dispatch *d
 
 /* Where the job's next task starts first, or ends first where devices differ; of equal ones where it spends least
  * slack. */
-static uint32_t best_device(const struct list_search *s, const struct dispatch *d, uint32_t job)
+static uint32_t best_device(const struct beam_search *s, const struct dispatch *d, uint32_t job)
 {
     uint32_t best = TIMETABLE_NONE;
     int64_t best_start = 0, best_slack = 0;
@@ -377,7 +377,7 @@ static uint32_t best_device(const struct list_search *s, const struct dispatch *
 }
 
 /* Where the job's next task moves least, of equal ones as soon as possible. */
-static uint32_t thrifty_device(const struct list_search *s, const struct dispatch *d, uint32_t job)
+static uint32_t thrifty_device(const struct beam_search *s, const struct dispatch *d, uint32_t job)
 {
     uint32_t best = TIMETABLE_NONE;
     int64_t best_start = 0;
@@ -396,7 +396,7 @@ static uint32_t thrifty_device(const struct list_search *s, const struct dispatc
 
 static void expand(struct run *r, uint32_t parent)
 {
-    struct list_search *s = r->s;
+    struct beam_search *s = r->s;
     const struct dispatch *d = s->states[parent].dispatch;
     uint32_t device = first_free(s, d);
     for (uint32_t i = 0; i < s->in->job_count; i++) {
@@ -443,7 +443,7 @@ static void select_best(struct candidate *c, uint32_t count, uint32_t wanted)
     }
 }
 
-static bool seen_before(struct list_search *s, uint64_t hash)
+static bool seen_before(struct beam_search *s, uint64_t hash)
 {
     if (hash == 0) hash = 1;
     for (uint32_t at = (uint32_t)hash & (s->seen_size - 1);; at = (at + 1) & (s->seen_size - 1)) {
@@ -457,7 +457,7 @@ static bool seen_before(struct list_search *s, uint64_t hash)
 /* Make the states of the next step from the best candidates; returns how many. */
 static uint32_t advance(struct run *r, uint32_t step, uint32_t width)
 {
-    struct list_search *s = r->s;
+    struct beam_search *s = r->s;
     uint32_t made = 0, wanted = 2 * width < r->count ? 2 * width : r->count;
     struct state *next = s->states + s->width_max;
     select_best(s->candidates, r->count, wanted); /* twice as many: some are equal */
@@ -489,7 +489,7 @@ static uint32_t advance(struct run *r, uint32_t step, uint32_t width)
 /* One state, one pass: no copies are needed. */
 static bool advance_single(struct run *r, uint32_t step)
 {
-    struct list_search *s = r->s;
+    struct beam_search *s = r->s;
     if (r->count == 0) return false;
     const struct candidate *best = &s->candidates[0];
     for (uint32_t c = 1; c < r->count; c++)
@@ -508,7 +508,7 @@ static bool advance_single(struct run *r, uint32_t step)
 
 static void prepare(struct run *r, uint32_t fixed, const struct dispatch_step *steps)
 {
-    struct list_search *s = r->s;
+    struct beam_search *s = r->s;
     const struct instance *in = s->in;
     struct state *state = &s->states[0];
     int64_t longest = 1;
@@ -543,7 +543,7 @@ static void prepare(struct run *r, uint32_t fixed, const struct dispatch_step *s
     }
 }
 
-static void read_back(const struct list_search *s, uint32_t fixed, uint32_t state,
+static void read_back(const struct beam_search *s, uint32_t fixed, uint32_t state,
                       struct dispatch_step *steps)
 {
     for (uint32_t t = s->in->task_count; t-- > fixed;) {
@@ -553,7 +553,7 @@ static void read_back(const struct list_search *s, uint32_t fixed, uint32_t stat
     }
 }
 
-bool list_search_run(struct list_search *s, const struct list_rule *rule, uint32_t fixed, int64_t below,
+bool beam_search_run(struct beam_search *s, const struct beam_rule *rule, uint32_t fixed, int64_t below,
                      double until_s, struct dispatch_step *steps, int64_t *value)
 {
     struct run r = {.rule = rule, .below = below, .bound = instance_bounds_best(s->bounds), .s = s};

@@ -1,5 +1,5 @@
 /*
- * See path_prices.h.
+ * See lagrangian_bound.h.
  *
  * Prices. For numbers price[k] and nonnegative order[k][t] (k followed by k + 1 in its chain, p_k apart at least), let
  *
@@ -21,7 +21,7 @@
  * Fit. Subgradients with a memory, steps by Polyak's rule towards "all hopeless". The sum of prices that is due
  * is held, as prices that are all halved would halve the slack for nothing.
  */
-#include "planner/solve/bounds/path_prices.h"
+#include "planner/solve/bounds/lagrangian_bound.h"
 
 #include <assert.h>
 #include <math.h>
@@ -50,7 +50,7 @@ struct kind { /* of devices: a class of them */
     int32_t *table;                            /* (n, span + 1, n + 1) W */
 };
 
-struct path_prices {
+struct lagrangian_bound {
     const struct task_net *net;
     uint32_t n, span, kind_count;
     int32_t tick;
@@ -64,9 +64,9 @@ struct path_prices {
 
 /* --- creation -------------------------------------------------------------------------------- */
 
-void path_state_begin(const struct task_net *net, struct path_state *state)
+void lagrangian_state_begin(const struct task_net *net, struct lagrangian_state *state)
 {
-    *state = (struct path_state){0};
+    *state = (struct lagrangian_state){0};
     for (uint32_t g = 0; g < net->device_count; g++) state->task[g] = (uint16_t)net->task_count;
     for (uint32_t i = 0; i < net->job_count; i++) {
         state->next[i] = (uint16_t)net->first[i];
@@ -74,7 +74,7 @@ void path_state_begin(const struct task_net *net, struct path_state *state)
     }
 }
 
-void path_prices_limit(struct path_prices *p, int64_t limit)
+void lagrangian_bound_limit(struct lagrangian_bound *p, int64_t limit)
 {
     const struct task_net *net = p->net;
     assert(limit / p->tick < p->span);
@@ -103,7 +103,7 @@ static int32_t distance_on(const struct task_net *net, uint32_t c, uint32_t j, u
     return max_i32(max_i32(least, class->setup[j][k]), chain);
 }
 
-static enum status make_kinds(struct path_prices *p, struct error *err)
+static enum status make_kinds(struct lagrangian_bound *p, struct error *err)
 {
     const struct task_net *net = p->net;
     size_t n = p->n, grid = n * p->span;
@@ -130,11 +130,11 @@ static enum status make_kinds(struct path_prices *p, struct error *err)
     return STATUS_OK;
 }
 
-enum status path_prices_create(const struct task_net *net, const struct instance_bounds *bounds,
-                               int64_t limit, struct path_prices **out, struct error *err)
+enum status lagrangian_bound_create(const struct task_net *net, const struct instance_bounds *bounds,
+                               int64_t limit, struct lagrangian_bound **out, struct error *err)
 {
     size_t n = net->task_count;
-    struct path_prices *p = alloc_zeroed(1, sizeof *p);
+    struct lagrangian_bound *p = alloc_zeroed(1, sizeof *p);
     if (!p) return error_memory(err, "prices", sizeof *p);
     p->net = net;
     p->n = net->task_count;
@@ -147,7 +147,7 @@ enum status path_prices_create(const struct task_net *net, const struct instance
     p->led = alloc_zeroed(grid, sizeof *p->led);
     if (!p->price || !p->event || !p->due || !p->led) error_memory(err, "prices", 4 * (n + grid) * sizeof *p->price);
     if (err->status || make_kinds(p, err)) {
-        path_prices_destroy(p);
+        lagrangian_bound_destroy(p);
         return err->status;
     }
     p->price_best = p->price + n;
@@ -163,12 +163,12 @@ enum status path_prices_create(const struct task_net *net, const struct instance
         p->price[k] = (double)(bounds->row[net->unit[k]] + bounds->column[net->unit[k]]) / p->tick;
     }
     memcpy(p->price_kept, p->price, n * sizeof *p->price);
-    path_prices_limit(p, limit);
+    lagrangian_bound_limit(p, limit);
     *out = p;
     return STATUS_OK;
 }
 
-void path_prices_destroy(struct path_prices *p)
+void lagrangian_bound_destroy(struct lagrangian_bound *p)
 {
     if (!p) return;
     free(p->price);
@@ -191,7 +191,7 @@ static int32_t rounded(double value)
     return (int32_t)(value * SCALE > most ? most : value * SCALE < -most ? -most : value * SCALE);
 }
 
-static void earn_on(const struct path_prices *p, const struct kind *kind)
+static void earn_on(const struct lagrangian_bound *p, const struct kind *kind)
 {
     uint32_t w = p->span;
     for (uint32_t k = 0; k < p->n; k++)
@@ -206,7 +206,7 @@ static void earn_on(const struct path_prices *p, const struct kind *kind)
     }
 }
 
-static void make_earnings(struct path_prices *p)
+static void make_earnings(struct lagrangian_bound *p)
 {
     uint32_t w = p->span;
     for (uint32_t k = 0; k < p->n; k++) {
@@ -220,20 +220,20 @@ static void make_earnings(struct path_prices *p)
     for (uint32_t c = 0; c < p->kind_count; c++) earn_on(p, &p->kinds[c]);
 }
 
-static inline int32_t *row_of(const struct path_prices *p, const struct kind *kind, uint32_t task, int32_t part)
+static inline int32_t *row_of(const struct lagrangian_bound *p, const struct kind *kind, uint32_t task, int32_t part)
 {
     return kind->table + ((size_t)task * (p->span + 1) + (uint32_t)part) * (p->n + 1);
 }
 
 /* The most to be earned from `task` on, not before `part`, behind j. */
-static inline int32_t most_from(const struct path_prices *p, const struct kind *kind, uint32_t task, int32_t part,
+static inline int32_t most_from(const struct lagrangian_bound *p, const struct kind *kind, uint32_t task, int32_t part,
                                 uint32_t j)
 {
     if (part < p->head[task]) part = p->head[task];
     return part > kind->last[task] ? nothing : row_of(p, kind, task, part)[j];
 }
 
-static inline int32_t follow(const struct path_prices *p, const struct kind *kind, uint32_t j, int32_t part,
+static inline int32_t follow(const struct lagrangian_bound *p, const struct kind *kind, uint32_t j, int32_t part,
                              uint32_t task)
 {
     int32_t apart = kind->apart[j][task];
@@ -241,7 +241,7 @@ static inline int32_t follow(const struct path_prices *p, const struct kind *kin
 }
 
 /* rest[j]: the most to be earned behind task k at `part`, when j was in front of it. */
-static void find_rest(const struct path_prices *p, const struct kind *kind, uint32_t k, int32_t part, int32_t *rest)
+static void find_rest(const struct lagrangian_bound *p, const struct kind *kind, uint32_t k, int32_t part, int32_t *rest)
 {
     int32_t best = part <= kind->last_end[k] ? 0 : nothing, second = best; /* of jobs; 0: the path ends */
     uint32_t best_job = UINT32_MAX, jobs = p->net->job_count;
@@ -266,7 +266,7 @@ static void find_rest(const struct path_prices *p, const struct kind *kind, uint
     }
 }
 
-static void fill_table(struct path_prices *p, const struct kind *kind)
+static void fill_table(struct lagrangian_bound *p, const struct kind *kind)
 {
     uint32_t n = p->n;
     int32_t rest[TASKS_MAX + 1];
@@ -282,24 +282,24 @@ static void fill_table(struct path_prices *p, const struct kind *kind)
 }
 
 /* From the prices. */
-static void fill_tables(struct path_prices *p)
+static void fill_tables(struct lagrangian_bound *p)
 {
     make_earnings(p);
     for (uint32_t c = 0; c < p->kind_count; c++) fill_table(p, &p->kinds[c]);
 }
 
-static const struct kind *kind_of(const struct path_prices *p, uint32_t device)
+static const struct kind *kind_of(const struct lagrangian_bound *p, uint32_t device)
 {
     return &p->kinds[p->kind_count > 1 ? p->net->in->device_class[device] : 0];
 }
 
-void path_prices_keep(struct path_prices *p)
+void lagrangian_bound_keep(struct lagrangian_bound *p)
 {
     memcpy(p->price_kept, p->price, p->n * sizeof *p->price);
     memcpy(p->order_kept, p->order, (size_t)p->n * p->span * sizeof *p->order);
 }
 
-void path_prices_return(struct path_prices *p)
+void lagrangian_bound_return(struct lagrangian_bound *p)
 {
     memcpy(p->price, p->price_kept, p->n * sizeof *p->price);
     memcpy(p->order, p->order_kept, (size_t)p->n * p->span * sizeof *p->order);
@@ -314,12 +314,12 @@ struct next_task {
 };
 
 /* When the task in front of a job's next one started, or later, but a step before that at least. */
-static int32_t started_part(const struct path_prices *p, const struct path_state *state, uint32_t job)
+static int32_t started_part(const struct lagrangian_bound *p, const struct lagrangian_state *state, uint32_t job)
 {
     return (state->soon[job] - p->net->step[state->next[job] - 1]) / p->tick;
 }
 
-static uint32_t list_left(const struct path_prices *p, const struct path_state *state, struct next_task *left)
+static uint32_t list_left(const struct lagrangian_bound *p, const struct lagrangian_state *state, struct next_task *left)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->net->job_count; i++) {
@@ -333,7 +333,7 @@ static uint32_t list_left(const struct path_prices *p, const struct path_state *
 }
 
 /* What is due for the tasks that are left, less what those in front of them earn. */
-static int64_t due_of(const struct path_prices *p, const struct path_state *state)
+static int64_t due_of(const struct lagrangian_bound *p, const struct lagrangian_state *state)
 {
     int64_t due = 0;
     for (uint32_t i = 0; i < p->net->job_count; i++) {
@@ -346,7 +346,7 @@ static int64_t due_of(const struct path_prices *p, const struct path_state *stat
 }
 
 /* The best path of a device; *which: index of its first task in `left`, `count` for none. */
-static int32_t best_next(const struct path_prices *p, const struct path_state *state, uint32_t device,
+static int32_t best_next(const struct lagrangian_bound *p, const struct lagrangian_state *state, uint32_t device,
                          const struct next_task *left, uint32_t count, uint32_t *which)
 {
     const struct kind *kind = kind_of(p, device);
@@ -367,7 +367,7 @@ static int32_t best_next(const struct path_prices *p, const struct path_state *s
     return most;
 }
 
-int64_t path_prices_slack(const struct path_prices *p, const struct path_state *state)
+int64_t lagrangian_bound_slack(const struct lagrangian_bound *p, const struct lagrangian_state *state)
 {
     struct next_task left[TASKS_MAX];
     uint32_t count = list_left(p, state, left), which;
@@ -383,7 +383,7 @@ static const double fresh = 0.4, order_share = 0.01;
 enum { PATIENCE = 10 };
 
 /* One visit of task k at this time: k itself, and the orders with its neighbours. */
-static void visit(struct path_prices *p, const struct kind *kind, uint32_t k, int32_t part)
+static void visit(struct lagrangian_bound *p, const struct kind *kind, uint32_t k, int32_t part)
 {
     uint32_t w = p->span, later = (uint32_t)(part + kind->later[k]);
     p->price_step[k] -= fresh;
@@ -393,7 +393,7 @@ static void visit(struct path_prices *p, const struct kind *kind, uint32_t k, in
 }
 
 /* Visit the tasks of a path that begins with k, not before `part`, behind `before`. */
-static void walk(struct path_prices *p, const struct kind *kind, uint32_t k, int32_t part, uint32_t before)
+static void walk(struct lagrangian_bound *p, const struct kind *kind, uint32_t k, int32_t part, uint32_t before)
 {
     for (;;) {
         part = max_i32(part, p->head[k]);
@@ -418,7 +418,7 @@ static void walk(struct path_prices *p, const struct kind *kind, uint32_t k, int
 }
 
 /* Add a state's subgradient; returns its slack. */
-static int64_t count_state(struct path_prices *p, const struct path_state *state, double *weights)
+static int64_t count_state(struct lagrangian_bound *p, const struct lagrangian_state *state, double *weights)
 {
     struct next_task left[TASKS_MAX];
     uint32_t count = list_left(p, state, left), which[TASK_NET_DEVICES_MAX];
@@ -445,7 +445,7 @@ static int64_t count_state(struct path_prices *p, const struct path_state *state
 }
 
 /* Move the prices; `miss`: what is too much, in parts. */
-static void step(struct path_prices *p, const double *weights, double miss)
+static void step(struct lagrangian_bound *p, const double *weights, double miss)
 {
     uint32_t n = p->n, w = p->span;
     double along = 0, square = 0, norm = 0;
@@ -471,8 +471,8 @@ static void step(struct path_prices *p, const double *weights, double miss)
     }
 }
 
-void path_prices_fit(struct path_prices *p, const struct path_state *states, uint32_t count, uint32_t rounds,
-                     double until_s)
+void lagrangian_bound_fit(struct lagrangian_bound *p, const struct lagrangian_state *states, uint32_t count,
+                          uint32_t rounds, double until_s)
 {
     size_t n = p->n, grid = n * p->span;
     double least = INFINITY, share = 0.5;

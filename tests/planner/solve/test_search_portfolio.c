@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/process/progress.h"
 #include "base/random.h"
-#include "planner/solve/certify/schedule_streams.h"
+#include "planner/solve/certify/search_portfolio.h"
 #include "planner/solve/instance/instance_random.h"
 #include "planner/solve/instance/timetable_check.h"
 #include "tests/support/planner/support_instance.h"
@@ -41,14 +41,14 @@ static void random_instance(uint64_t seed, uint32_t minibatches, struct instance
 }
 
 static void search(const struct instance *in, const struct instance_bounds *bounds,
-                   const struct schedule_search_options *options, uint32_t streams, struct found *out)
+                   const struct schedule_search_options *options, uint32_t searches, struct found *out)
 {
     struct error err = {0};
     *out = (struct found){.steps = calloc(in->task_count, sizeof *out->steps)};
     assert_non_null(out->steps);
     enum status status =
-        streams == 0 ? schedule_search(in, bounds, options, out->steps, &out->value, &out->iterations, &err)
-                     : schedule_streams(in, bounds, options, streams, out->steps, &out->value, &out->iterations, &err);
+        searches == 0 ? schedule_search(in, bounds, options, out->steps, &out->value, &out->iterations, &err)
+                     : search_portfolio(in, bounds, options, searches, out->steps, &out->value, &out->iterations, &err);
     if (status) fail_msg("%s", err.text);
 }
 
@@ -102,7 +102,7 @@ static void more_are_no_worse(void **state)
     assert_true(better >= 1); /* most, as a rule */
 }
 
-/* Few tasks: no local search, and nothing of what further streams would find. */
+/* Few tasks: no local search, and nothing of what further searches would find. */
 static void few_tasks_go_alone(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void few_tasks_go_alone(void **state)
     instance_release(&in);
 }
 
-/* Told before it begins, a search makes no iteration; told by time, all streams come back. */
+/* Told before it begins, a search makes no iteration; told by time, all searches come back. */
 static void told_to_stop(void **state)
 {
     (void)state;
@@ -164,7 +164,7 @@ static void no_memory(void **state)
         int64_t value = 0;
         uint32_t iterations;
         alloc_test_fail_at(n);
-        enum status status = schedule_streams(&in, &bounds, &options, 2, steps, &value, &iterations, &err);
+        enum status status = search_portfolio(&in, &bounds, &options, 2, steps, &value, &iterations, &err);
         alloc_test_fail_at(0);
         if (status == STATUS_OK) continue;
         assert_int_equal(status, STATUS_NO_MEMORY);

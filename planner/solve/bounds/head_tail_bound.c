@@ -1,5 +1,5 @@
-/* See path_ends.h. */
-#include "planner/solve/bounds/path_ends.h"
+/* See head_tail_bound.h. */
+#include "planner/solve/bounds/head_tail_bound.h"
 
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ static int compare_ticks(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int64_t path_ends_first_start(const struct instance *in, uint32_t unit)
+int64_t head_tail_bound_first_start(const struct instance *in, uint32_t unit)
 {
     return max64(in->units[unit].in, instance_head(in, unit));
 }
@@ -55,7 +55,7 @@ static void gather(const struct instance *in, const struct instance_bounds *dual
         int64_t pass = instance_compute_between(in, job->first_unit, end);
         int64_t head = instance_head(in, u);
         int64_t tail = instance_compute_between(in, u, end) + in->units[end - 1].out;
-        int64_t start = path_ends_first_start(in, u) - duals->column[u];
+        int64_t start = head_tail_bound_first_start(in, u) - duals->column[u];
         int64_t last = instance_tail(in, u) - duals->row[u];
         for (uint32_t r = 0; r < job->repeat && least_takes(starts, start); r++) {
             least_add(starts, start);
@@ -70,15 +70,15 @@ static void gather(const struct instance *in, const struct instance_bounds *dual
     qsort(ends->values, ends->count, sizeof *ends->values, compare_ticks);
 }
 
-enum status path_ends_find(const struct instance *in, int64_t least, const struct instance_bounds *duals,
-                           struct path_ends *out, struct error *err)
+enum status head_tail_bound_find(const struct instance *in, int64_t least, const struct instance_bounds *duals,
+                           struct head_tail_bound *out, struct error *err)
 {
     uint32_t devices = in->device_count;
     int64_t *values = alloc_zeroed(2 * (size_t)devices, sizeof *values);
     if (!values) return error_memory(err, "lower bounds", 2 * devices * sizeof *values);
     struct least starts = {values, 0, devices}, ends = {values + devices, 0, devices};
     gather(in, duals, &starts, &ends);
-    *out = (struct path_ends){.full = ends.count == devices};
+    *out = (struct head_tail_bound){.full = ends.count == devices};
     for (uint32_t g = 0; g < devices; g++) {
         int64_t sum = g < starts.count ? starts.values[g] + ends.values[g] : least;
         out->both += sum < least ? sum : least;

@@ -1,5 +1,5 @@
 /*
- * See rest_bound.h.
+ * See residual_bound.h.
  *
  * With every path padded to the limit T, the devices have G T ticks. A device's path costs the start of
  * its first task from now on, the distances between neighbours, and the tail of its last task; one that gets
@@ -10,7 +10,7 @@
  * Of a node the duals of columns and the matching are kept, by the numbers of tasks; those of rows are the
  * least that columns leave. A device's row has the number of its last task.
  */
-#include "planner/solve/exact/rest_bound.h"
+#include "planner/solve/exact/residual_bound.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #include "base/extreme.h"
 #include "planner/solve/bounds/assignment.h"
 
-enum { SIDE_MAX = REST_BOUND_TASKS_MAX + BRANCH_BOUND_DEVICES_MAX, FREE = UINT16_MAX };
+enum { SIDE_MAX = RESIDUAL_BOUND_TASKS_MAX + BRANCH_BOUND_DEVICES_MAX, FREE = UINT16_MAX };
 
 static const int32_t forbidden = INT32_MAX;
 
@@ -28,15 +28,15 @@ struct kept { /* of a depth; devices behind the tasks */
     uint16_t match[SIDE_MAX]; /* of columns: the row */
 };
 
-struct rest_bound {
+struct residual_bound {
     const struct instance *in;
     uint32_t n;
     uint16_t first[BRANCH_BOUND_JOBS_MAX]; /* number of a job's first task */
-    uint16_t unit[REST_BOUND_TASKS_MAX];
-    uint8_t job[REST_BOUND_TASKS_MAX];
-    int64_t before[REST_BOUND_TASKS_MAX];  /* computation of the job in front of the task */
-    int64_t tail[REST_BOUND_TASKS_MAX];
-    int32_t distance[REST_BOUND_TASKS_MAX][REST_BOUND_TASKS_MAX];
+    uint16_t unit[RESIDUAL_BOUND_TASKS_MAX];
+    uint8_t job[RESIDUAL_BOUND_TASKS_MAX];
+    int64_t before[RESIDUAL_BOUND_TASKS_MAX];  /* computation of the job in front of the task */
+    int64_t tail[RESIDUAL_BOUND_TASKS_MAX];
+    int32_t distance[RESIDUAL_BOUND_TASKS_MAX][RESIDUAL_BOUND_TASKS_MAX];
     struct kept *kept;                     /* (n + 1) */
     /* of the present node */
     uint32_t side, left;                   /* rows; those of them that are tasks, the first ones */
@@ -47,15 +47,15 @@ struct rest_bound {
     bool matched[SIDE_MAX];                /* rows */
 };
 
-bool rest_bound_takes(const struct instance *in)
+bool residual_bound_takes(const struct instance *in)
 {
-    return in->objective == OBJECTIVE_MAKESPAN && in->task_count <= REST_BOUND_TASKS_MAX &&
+    return in->objective == OBJECTIVE_MAKESPAN && in->task_count <= RESIDUAL_BOUND_TASKS_MAX &&
            branch_bound_takes(in);
 }
 
 /* --- between tasks --------------------------------------------------------------------------- */
 
-static int32_t distance(const struct rest_bound *b, uint32_t j, uint32_t k)
+static int32_t distance(const struct residual_bound *b, uint32_t j, uint32_t k)
 {
     const struct instance *in = b->in;
     int64_t least = ASSIGNMENT_FORBIDDEN;
@@ -72,9 +72,9 @@ static int32_t distance(const struct rest_bound *b, uint32_t j, uint32_t k)
     return least < forbidden ? (int32_t)least : forbidden;
 }
 
-enum status rest_bound_create(const struct instance *in, struct rest_bound **out, struct error *err)
+enum status residual_bound_create(const struct instance *in, struct residual_bound **out, struct error *err)
 {
-    struct rest_bound *b = alloc_zeroed(1, sizeof *b);
+    struct residual_bound *b = alloc_zeroed(1, sizeof *b);
     struct kept *kept = alloc_zeroed(in->task_count + 1u, sizeof *kept);
     if (!b || !kept) {
         free(b);
@@ -105,7 +105,7 @@ enum status rest_bound_create(const struct instance *in, struct rest_bound **out
     return STATUS_OK;
 }
 
-void rest_bound_destroy(struct rest_bound *b)
+void residual_bound_destroy(struct residual_bound *b)
 {
     if (!b) return;
     free(b->kept);
@@ -115,7 +115,7 @@ void rest_bound_destroy(struct rest_bound *b)
 /* --- the problem of a node ------------------------------------------------------------------- */
 
 /* When a task can start if it is the next one of this device; `soon`: no earlier anywhere. */
-static int64_t next_start(const struct rest_bound *b, const struct branch_node *node, uint32_t device,
+static int64_t next_start(const struct residual_bound *b, const struct branch_node *node, uint32_t device,
                           uint32_t task, int64_t soon)
 {
     const struct instance *in = b->in;
@@ -128,7 +128,7 @@ static int64_t next_start(const struct rest_bound *b, const struct branch_node *
     return max_i64(soon, free);
 }
 
-static void state_problem(struct rest_bound *b, const struct branch_node *node, int64_t limit)
+static void state_problem(struct residual_bound *b, const struct branch_node *node, int64_t limit)
 {
     const struct instance *in = b->in;
     int64_t soon[SIDE_MAX];
@@ -168,7 +168,7 @@ static void state_problem(struct rest_bound *b, const struct branch_node *node, 
 }
 
 /* Feasible duals, and a matching of pairs without reduced cost; returns the sum of the duals. */
-static int64_t begin(struct rest_bound *b, const struct kept *parent)
+static int64_t begin(struct residual_bound *b, const struct kept *parent)
 {
     int64_t sum = 0;
     memset(b->matched, 0, b->side * sizeof *b->matched);
@@ -198,7 +198,7 @@ static int64_t begin(struct rest_bound *b, const struct kept *parent)
 }
 
 /* Match row `r` by the shortest path; returns by how much the sum of the duals rises. */
-static int64_t augment(struct rest_bound *b, uint32_t r)
+static int64_t augment(struct residual_bound *b, uint32_t r)
 {
     int64_t distances[SIDE_MAX];
     uint16_t from[SIDE_MAX], done[SIDE_MAX];
@@ -244,7 +244,7 @@ static int64_t augment(struct rest_bound *b, uint32_t r)
     return reach;
 }
 
-static void keep(const struct rest_bound *b, struct kept *kept)
+static void keep(const struct residual_bound *b, struct kept *kept)
 {
     for (uint32_t c = 0; c < b->side; c++) {
         kept->column[b->columns[c]] = b->column[c];
@@ -252,7 +252,7 @@ static void keep(const struct rest_bound *b, struct kept *kept)
     }
 }
 
-bool rest_bound_breaks(struct rest_bound *b, const struct branch_node *node, uint32_t depth, bool inherit,
+bool residual_bound_breaks(struct residual_bound *b, const struct branch_node *node, uint32_t depth, bool inherit,
                        int64_t limit)
 {
     int64_t most = limit * b->in->device_count;

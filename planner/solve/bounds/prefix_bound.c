@@ -1,9 +1,9 @@
 /*
- * See opening_bound.h.
+ * See prefix_bound.h.
  *
  * The slack of a device's path is what passes between starts of neighbours beyond their duals, never below 0, with
- * s - column in front of its first task and what path_ends.h says behind its last. Of it this bounds what comes
- * before the time L (the opening): the least cost of paths through tasks and time, one for each device, with
+ * s - column in front of its first task and what head_tail_bound.h says behind its last. Of it this bounds what comes
+ * before the time L (the prefix): the least cost of paths through tasks and time, one for each device, with
  *
  *     begin    start of the first task - column; from L on, L - largest column
  *     arc      distance - row - column + waiting, to a task that starts before L
@@ -14,7 +14,7 @@
  * without any tasks is counted likewise.
  *
  * The paths are bound together by prices (Lagrange): of each task (at most one path has it; price[k] is due for
- * each visit and given back once), and of the order of a task and the next one of its job, as in path_prices.c:
+ * each visit and given back once), and of the order of a task and the next one of its job, as in lagrangian_bound.c:
  * with order[k][t] >= 0 and L_k(t) the sum of order[k] from t on, a start of k at s is paid L_k(s) and one of its
  * successor costs L_k(s - p_k), which is no less. First tasks of devices are different ones. For any prices the
  * least cost is a bound; they are fitted by subgradients with a memory and steps towards a little more than the best
@@ -25,7 +25,7 @@
  *
  * Behind the last tasks nothing of the kind was gained: backward passes are long enough.
  */
-#include "planner/solve/bounds/opening_bound.h"
+#include "planner/solve/bounds/prefix_bound.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@
 
 enum { TASKS_MAX = 256, PARTS_MAX = 128, SCALE = 256, ROUNDS = 200 };
 static const uint64_t scans_max = 50000000; /* of arcs: 0.1 s */
-static const double opening_tasks = 4;      /* L in mean computations: forward passes, mostly */
+static const double prefix_tasks = 4;      /* L in mean computations: forward passes, mostly */
 #define NOTHING (INT64_MAX / 4)
 
 struct arc {
@@ -44,7 +44,7 @@ struct arc {
     uint32_t task, parts;
 };
 
-struct opening {
+struct prefix {
     const struct instance *in;
     int64_t limit, tick;       /* L; of a part */
     int64_t none;              /* of a path without a start before L, parts of a tick */
@@ -69,7 +69,7 @@ static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 /* --- the problem ----------------------------------------------------------------------------- */
 
 /* Tasks that can start before the limit; false: too many. */
-static bool list_tasks(struct opening *o, const struct instance_bounds *duals)
+static bool list_tasks(struct prefix *o, const struct instance_bounds *duals)
 {
     const struct instance *in = o->in;
     for (uint32_t i = 0; i < in->job_count; i++) {
@@ -99,7 +99,7 @@ static int compare_arcs(const void *a, const void *b)
     return (x->task > y->task) - (x->task < y->task);
 }
 
-static void list_arcs(struct opening *o)
+static void list_arcs(struct prefix *o)
 {
     o->nearest = o->span;
     for (uint32_t k = 0; k < o->n; k++) {
@@ -124,7 +124,7 @@ static void list_arcs(struct opening *o)
 }
 
 /* What leaving or ending costs, by the latest start of each part. */
-static void set_leaves(struct opening *o, const struct instance_bounds *duals, int64_t proven)
+static void set_leaves(struct prefix *o, const struct instance_bounds *duals, int64_t proven)
 {
     for (uint32_t k = 0; k < o->n; k++) {
         int64_t *leave = o->leave + (size_t)k * o->span, start = o->tick - 1;
@@ -148,7 +148,7 @@ static int64_t rounded(double value)
 }
 
 /* What a visit of each task in each part costs by the prices. */
-static void set_prices(struct opening *o)
+static void set_prices(struct prefix *o)
 {
     uint32_t w = o->span;
     for (uint32_t k = 0; k < o->n; k++)
@@ -166,7 +166,7 @@ static void set_prices(struct opening *o)
 }
 
 /* Arriving at a task by this part: waiting for its head, and on from there; NOTHING behind the limit. */
-static inline int64_t arrive(const struct opening *o, uint32_t task, uint32_t part)
+static inline int64_t arrive(const struct prefix *o, uint32_t task, uint32_t part)
 {
     int64_t wait = 0;
     if (part < o->head[task]) {
@@ -178,7 +178,7 @@ static inline int64_t arrive(const struct opening *o, uint32_t task, uint32_t pa
 }
 
 /* The least cost behind a start of k in this part; *next: the arc, NULL for leaving. */
-static int64_t go_on(struct opening *o, uint32_t k, uint32_t part, const struct arc **next)
+static int64_t go_on(struct prefix *o, uint32_t k, uint32_t part, const struct arc **next)
 {
     int64_t best = o->leave[k * o->span + part];
     int64_t later = part + o->nearest < o->span ? o->least[part + o->nearest] : NOTHING;
@@ -194,7 +194,7 @@ static int64_t go_on(struct opening *o, uint32_t k, uint32_t part, const struct 
 }
 
 /* In this part or up to `grace` later without a wait, or later than that with one. */
-static int64_t wait_least(const struct opening *o, uint32_t k, uint32_t part)
+static int64_t wait_least(const struct prefix *o, uint32_t k, uint32_t part)
 {
     const int64_t *cost = o->cost + k * o->span, *from = o->from + k * o->span;
     int64_t best = cost[part];
@@ -203,7 +203,7 @@ static int64_t wait_least(const struct opening *o, uint32_t k, uint32_t part)
     return part + 1 < o->span ? min64(best, from[part + 1] + o->tick * SCALE) : best;
 }
 
-static void fill_costs(struct opening *o)
+static void fill_costs(struct prefix *o)
 {
     const struct arc *next;
     for (uint32_t t = o->span; t-- > 0;) {
@@ -218,7 +218,7 @@ static void fill_costs(struct opening *o)
 }
 
 /* The sum over all devices, whose first tasks are different ones, less what is given back. */
-static int64_t least_cost(struct opening *o)
+static int64_t least_cost(struct prefix *o)
 {
     int64_t sum = 0;
     bool taken[TASKS_MAX] = {false};
@@ -253,7 +253,7 @@ static const double fresh = 0.4, order_share = 0.03;
 static const double hope = 0.03, hope_least = 0.003, hope_most = 1, rise = 1.2, fall = 0.7;
 enum { PATIENCE = 6 };
 
-static void visit(struct opening *o, uint32_t k, uint32_t part)
+static void visit(struct prefix *o, uint32_t k, uint32_t part)
 {
     o->price_step[k] += fresh;
     if (k + 1 < o->n && o->job[k + 1] == o->job[k]) o->event[k * o->span + part] -= fresh;
@@ -261,7 +261,7 @@ static void visit(struct opening *o, uint32_t k, uint32_t part)
         o->event[(k - 1) * o->span + part - o->step[k - 1]] += fresh;
 }
 
-static void walk(struct opening *o, uint32_t k, uint32_t part)
+static void walk(struct prefix *o, uint32_t k, uint32_t part)
 {
     const struct arc *next;
     for (;;) {
@@ -283,7 +283,7 @@ static void walk(struct opening *o, uint32_t k, uint32_t part)
 }
 
 /* The subgradient of all paths into the steps; returns its square. */
-static double set_steps(struct opening *o)
+static double set_steps(struct prefix *o)
 {
     double norm = 0;
     for (uint32_t k = 0; k < o->n; k++) o->price_step[k] = (1 - fresh) * o->price_step[k] - fresh;
@@ -302,14 +302,14 @@ static double set_steps(struct opening *o)
     return norm;
 }
 
-static void move_prices(struct opening *o, double length)
+static void move_prices(struct prefix *o, double length)
 {
     for (uint32_t k = 0; k < o->n; k++) o->price[k] = fmax(0, o->price[k] + length * o->price_step[k]);
     for (uint32_t e = 0; e < o->n * o->span; e++)
         o->order[e] = fmax(0, o->order[e] + length * order_share * o->order_step[e]);
 }
 
-static void copy_prices(const struct opening *o, double *price, double *order, const double *price_from,
+static void copy_prices(const struct prefix *o, double *price, double *order, const double *price_from,
                         const double *order_from)
 {
     memcpy(price, price_from, o->n * sizeof *price);
@@ -317,7 +317,7 @@ static void copy_prices(const struct opening *o, double *price, double *order, c
 }
 
 /* The largest least cost that some rounds of fitting come across. */
-static int64_t fit(struct opening *o, double mean)
+static int64_t fit(struct prefix *o, double mean)
 {
     int64_t best = INT64_MIN;
     double hoped = hope * mean;
@@ -353,14 +353,14 @@ static double mean_compute(const struct instance *in)
     return sum / in->task_count;
 }
 
-static enum status make_room(struct opening *o, struct error *err)
+static enum status make_room(struct prefix *o, struct error *err)
 {
     size_t n = o->n, grid = n * o->span;
     o->arcs = alloc_zeroed(n * n, sizeof *o->arcs);
     o->cost = alloc_zeroed(3 * grid + o->span, sizeof *o->cost);
     o->price = alloc_zeroed(3 * n + 4 * grid, sizeof *o->price);
     if (!o->arcs || !o->cost || !o->price)
-        return error_memory(err, "the opening bound", n * n * sizeof *o->arcs + 7 * grid * sizeof *o->cost);
+        return error_memory(err, "the prefix bound", n * n * sizeof *o->arcs + 7 * grid * sizeof *o->cost);
     o->from = o->cost + grid;
     o->leave = o->from + grid;
     o->least = o->leave + grid;
@@ -373,18 +373,18 @@ static enum status make_room(struct opening *o, struct error *err)
     return STATUS_OK;
 }
 
-enum status opening_bound(const struct instance *in, const struct instance_bounds *duals,
-                          const struct path_ends *ends, int64_t proven, int64_t *out, struct error *err)
+enum status prefix_bound(const struct instance *in, const struct instance_bounds *duals,
+                          const struct head_tail_bound *ends, int64_t proven, int64_t *out, struct error *err)
 {
-    struct opening *o = alloc_zeroed(1, sizeof *o);
-    if (!o) return error_memory(err, "the opening bound", sizeof *o);
+    struct prefix *o = alloc_zeroed(1, sizeof *o);
+    if (!o) return error_memory(err, "the prefix bound", sizeof *o);
     double mean = mean_compute(in);
     *out = (int64_t)ends->both;
     o->in = in;
     o->devices = in->device_count;
     int64_t column_max = INT64_MIN;
     for (uint32_t u = 0; u < in->unit_count; u++) column_max = max64(column_max, duals->column[u]);
-    o->limit = (int64_t)(opening_tasks * mean);
+    o->limit = (int64_t)(prefix_tasks * mean);
     o->none = min64(o->limit - column_max, proven - ends->last) * SCALE;
     if (!ends->full || o->limit <= 0) goto out;
     o->tick = (o->limit - 1) / PARTS_MAX + 1;

@@ -12,23 +12,23 @@
 
 #include "planner/solve/exact/branch_node.h"
 
-enum { REST_BOUND_TASKS_MAX = 128 };
+enum { RESIDUAL_BOUND_TASKS_MAX = 128 };
 
-struct rest_bound; /* opaque */
+struct residual_bound; /* opaque */
 
 /* Makespans of at most so many tasks. */
-bool rest_bound_takes(const struct instance *in);
+bool residual_bound_takes(const struct instance *in);
 
-/* `in` is borrowed. The caller frees it with rest_bound_destroy(). STATUS_NO_MEMORY. */
-MUST_CHECK enum status rest_bound_create(const struct instance *in, struct rest_bound **out,
+/* `in` is borrowed. The caller frees it with residual_bound_destroy(). STATUS_NO_MEMORY. */
+MUST_CHECK enum status residual_bound_create(const struct instance *in, struct residual_bound **out,
                                          struct error *err);
-void rest_bound_destroy(struct rest_bound *bound); /* NULL is fine */
+void residual_bound_destroy(struct residual_bound *bound); /* NULL is fine */
 
 /*
  * Can this node not be completed by `limit`? `depth` is the number of its tasks; what was found for its
  * parent, at depth - 1, is built on if `inherit`. O(rows^2) a path, few paths.
  */
-bool rest_bound_breaks(struct rest_bound *bound, const struct branch_node *node, uint32_t depth,
+bool residual_bound_breaks(struct residual_bound *bound, const struct branch_node *node, uint32_t depth,
                        bool inherit, int64_t limit);
 
 #endif

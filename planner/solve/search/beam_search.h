@@ -10,15 +10,15 @@
  * Where a shared bridge binds, a candidate also costs the bytes that it makes certain (bridge_bytes.h): a task that
  * comes between two tasks of a shard on a device costs the second one's copy. So a device may wait for its shard.
  */
-#ifndef SPILLWAY_PLANNER_LIST_SEARCH_H
-#define SPILLWAY_PLANNER_LIST_SEARCH_H
+#ifndef SPILLWAY_PLANNER_BEAM_SEARCH_H
+#define SPILLWAY_PLANNER_BEAM_SEARCH_H
 
 #include "planner/solve/bounds/instance_bound.h"
 #include "planner/solve/instance/timetable.h"
 
-enum { LIST_SOFTNESS_COUNT = 3 };
+enum { BEAM_SOFTNESS_COUNT = 3 };
 
-struct list_rule {
+struct beam_rule {
     uint32_t softness;    /* of the guide (set_up_guide.h), a number below that; 0: the bound's duals */
     uint32_t width;       /* partial schedules side by side; 1: one pass */
     double priority;      /* ticks of slack that the whole range of priorities is worth */
@@ -32,14 +32,14 @@ struct list_rule {
     bool every_device;    /* consider each job's best device too, not only the one free first */
 };
 
-struct list_search; /* opaque: bounds, chains' remaining times, room for beams */
+struct beam_search; /* opaque: bounds, chains' remaining times, room for beams */
 
 /* `in` and `bounds` are borrowed. `width_max`: the widest beam that will be asked for.
  * Errors: STATUS_NO_MEMORY. */
-MUST_CHECK enum status list_search_create(const struct instance *in,
+MUST_CHECK enum status beam_search_create(const struct instance *in,
                                           const struct instance_bounds *bounds, uint32_t width_max,
-                                          struct list_search **out, struct error *err);
-void list_search_destroy(struct list_search *search); /* NULL is fine */
+                                          struct beam_search **out, struct error *err);
+void beam_search_destroy(struct beam_search *search); /* NULL is fine */
 
 /*
  * Complete the order steps[0 .. fixed) in steps[] (in->task_count entries). Only schedules of a value
@@ -47,7 +47,7 @@ void list_search_destroy(struct list_search *search); /* NULL is fine */
  * a pass of width 1 with `below` INT64_MAX is always carried through.
  * Returns whether one was found; *value is then its objective. Deterministic but for `until_s`.
  */
-bool list_search_run(struct list_search *search, const struct list_rule *rule, uint32_t fixed,
+bool beam_search_run(struct beam_search *search, const struct beam_rule *rule, uint32_t fixed,
                      int64_t below, double until_s, struct dispatch_step *steps, int64_t *value);
 
 #endif

@@ -13,16 +13,16 @@
  *
  * Source: arc-time-indexed formulations; Pessoa, Uchoa, de Aragao and Rodrigues 2010.
  */
-#ifndef SPILLWAY_PLANNER_PATH_PRICES_H
-#define SPILLWAY_PLANNER_PATH_PRICES_H
+#ifndef SPILLWAY_PLANNER_LAGRANGIAN_BOUND_H
+#define SPILLWAY_PLANNER_LAGRANGIAN_BOUND_H
 
 #include "planner/solve/bounds/instance_bound.h"
 #include "planner/solve/bounds/task_net.h"
 
-struct path_prices; /* opaque */
+struct lagrangian_bound; /* opaque */
 
 /* A partial schedule, by the numbers of task_net.h. */
-struct path_state {
+struct lagrangian_state {
     int32_t now;                         /* nothing will start before */
     int32_t soon[TASK_NET_JOBS_MAX];     /* nor a job's next task, wherever; of its last task start and step */
     uint16_t next[TASK_NET_JOBS_MAX];    /* that task; the next job's first: all are done */
@@ -31,28 +31,28 @@ struct path_state {
 };
 
 /* Nothing has started. */
-void path_state_begin(const struct task_net *net, struct path_state *state);
+void lagrangian_state_begin(const struct task_net *net, struct lagrangian_state *state);
 
 /* For schedules of makespan `limit`, with the assignment bound's prices; `net` is borrowed. STATUS_NO_MEMORY. */
-MUST_CHECK enum status path_prices_create(const struct task_net *net, const struct instance_bounds *bounds,
-                                          int64_t limit, struct path_prices **out, struct error *err);
-void path_prices_destroy(struct path_prices *prices); /* NULL is fine */
+MUST_CHECK enum status lagrangian_bound_create(const struct task_net *net, const struct instance_bounds *bounds,
+                                          int64_t limit, struct lagrangian_bound **out, struct error *err);
+void lagrangian_bound_destroy(struct lagrangian_bound *prices); /* NULL is fine */
 
 /* Ask for a smaller makespan. */
-void path_prices_limit(struct path_prices *prices, int64_t limit);
+void lagrangian_bound_limit(struct lagrangian_bound *prices, int64_t limit);
 
 /*
  * Change the prices so that of these states more are found hopeless, or nearly so; never less so for all of
  * them together. Some milliseconds a round.
  */
-void path_prices_fit(struct path_prices *prices, const struct path_state *states, uint32_t count,
+void lagrangian_bound_fit(struct lagrangian_bound *prices, const struct lagrangian_state *states, uint32_t count,
                      uint32_t rounds, double until_s);
 
 /* Remember the prices, and come back to them; before that, to the first ones. */
-void path_prices_keep(struct path_prices *prices);
-void path_prices_return(struct path_prices *prices);
+void lagrangian_bound_keep(struct lagrangian_bound *prices);
+void lagrangian_bound_return(struct lagrangian_bound *prices);
 
 /* What can be earned beyond what is due, in parts of a tick; below 0: `state` cannot be completed by the limit. */
-int64_t path_prices_slack(const struct path_prices *prices, const struct path_state *state);
+int64_t lagrangian_bound_slack(const struct lagrangian_bound *prices, const struct lagrangian_state *state);
 
 #endif
