@@ -21,7 +21,7 @@
 #include "models/cost/cost.h"
 #include "planner/plan_charges.h"
 #include "planner/plan_files.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 static const double not_computed = -1;
 
@@ -81,7 +81,7 @@ static void find_classes(struct sim_durations *d)
 
 static double *unknown(struct arena *arena, uint32_t count, enum status *status, struct error *err)
 {
-    double *table = sim_take(arena, count, sizeof *table, status, err);
+    double *table = sim_allocate(arena, count, sizeof *table, status, err);
     for (uint32_t i = 0; table && i < count; i++) table[i] = not_computed;
     return table;
 }
@@ -208,13 +208,13 @@ enum status sim_durations_create(struct arena *arena, const struct plan *plan,
                                  struct sim_durations **out, struct error *err)
 {
     enum status status = STATUS_OK;
-    struct sim_durations *d = sim_take(arena, 1, sizeof *d, &status, err);
+    struct sim_durations *d = sim_allocate(arena, 1, sizeof *d, &status, err);
     if (status != STATUS_OK) return status;
     d->plan = plan;
     d->hardware = hardware;
     d->slow = slow;
-    d->class_of = sim_take(arena, hardware->device_count + 1u, sizeof *d->class_of, &status, err);
-    d->classes = sim_take(arena, hardware->device_count + 1u, sizeof *d->classes, &status, err);
+    d->class_of = sim_allocate(arena, hardware->device_count + 1u, sizeof *d->class_of, &status, err);
+    d->classes = sim_allocate(arena, hardware->device_count + 1u, sizeof *d->classes, &status, err);
     if (status != STATUS_OK) return status;
     find_classes(d);
     status = create_tables(d, arena, err);

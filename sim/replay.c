@@ -22,8 +22,8 @@
 #include "models/cost/cost.h"
 #include "planner/walk/plan_walk.h"
 #include "sim/duration.h"
-#include "sim/engine/take.h"
-#include "sim/network/joining.h"
+#include "sim/engine/allocate.h"
+#include "sim/network/collective_times.h"
 #include "sim/network/machine.h"
 
 #define NOBODY UINT64_MAX
@@ -218,9 +218,9 @@ static enum status create(struct replay *r, struct error *err)
         out->places[p].capacity_bytes = record->places[p].capacity_bytes;
         out->places[p].peak_bytes = record->places[p].peak_bytes;
     }
-    r->decisive = sim_take(&r->arena, record->span_count, sizeof *r->decisive, &status, err);
-    r->gap_s = sim_take(&r->arena, record->span_count, sizeof *r->gap_s, &status, err);
-    r->last = sim_take(&r->arena, out->stream_count, sizeof *r->last, &status, err);
+    r->decisive = sim_allocate(&r->arena, record->span_count, sizeof *r->decisive, &status, err);
+    r->gap_s = sim_allocate(&r->arena, record->span_count, sizeof *r->gap_s, &status, err);
+    r->last = sim_allocate(&r->arena, out->stream_count, sizeof *r->last, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t s = 0; s < out->stream_count; s++) r->last[s] = NOBODY;
     r->begun_s = record->spans[0].start_s;

@@ -19,8 +19,8 @@
  * How far to issue. The next operation of a stream without an issued operation might be able to start now, so
  * operations are issued until every stream has one, and no further. The window is as wide as the plan makes streams
  * drift apart. A stream that is first used at the end of the plan (for storing, say) makes the window the whole plan.
- * Finished streams do not count, nor do streams whose next operation cannot begin yet (sim/gate.h); finding those takes
- * one pass over the instances.
+ * Finished streams do not count, nor do streams whose next operation cannot begin yet (sim/lookahead.h); finding those
+ * takes one pass over the instances.
  *
  * If a policy decides live (sim/dispatch.h), operations are issued as they are decided. Frequent repetitions of a plan
  * are skipped once they are proven equal to earlier ones (sim/steady.h).
@@ -53,7 +53,7 @@
 #include "base/process/progress.h"
 #include "base/random.h"
 #include "models/cost/cost.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 #include "sim/limit.h"
 #include "sim/sim_state.h"
 
@@ -68,26 +68,26 @@ void sim_stream_lacks(struct sim *sim, uint32_t index)
 {
     struct stream *stream = sim_stream_at(sim, index);
     if (stream->pending > 0 || stream->unissued == 0 || stream->lacks) return;
-    const struct sim_gate *gate = sim_gates_next(&sim->gates, index, stream->unissued);
-    if (!gate || sim_stream_at(sim, gate->awaited)->operations >= gate->count) {
+    const struct sim_lookahead_limit *limit = sim_lookahead_next(&sim->lookahead, index, stream->unissued);
+    if (!limit || sim_stream_at(sim, limit->awaited)->operations >= limit->count) {
         stream->lacks = true;
         sim->lacking++;
         return;
     }
-    struct stream *awaited = sim_stream_at(sim, gate->awaited);
-    sim->gates.next_shut[index] = sim->gates.first_shut[gate->awaited];
-    sim->gates.first_shut[gate->awaited] = index;
-    if (gate->count < awaited->opens) awaited->opens = gate->count;
+    struct stream *awaited = sim_stream_at(sim, limit->awaited);
+    sim->lookahead.next_shut[index] = sim->lookahead.first_shut[limit->awaited];
+    sim->lookahead.first_shut[limit->awaited] = index;
+    if (limit->count < awaited->opens) awaited->opens = limit->count;
 }
 
-/* Opens the gates that waited for this number of ended operations; gates that need more stay closed. */
-static void open_gates(struct sim *sim, uint32_t awaited)
+/* Lifts the lookahead limits that waited for this number of ended operations; lookahead limits that need more stay. */
+static void lift_limits(struct sim *sim, uint32_t awaited)
 {
-    uint32_t index = sim->gates.first_shut[awaited];
-    sim->gates.first_shut[awaited] = PLAN_NONE;
+    uint32_t index = sim->lookahead.first_shut[awaited];
+    sim->lookahead.first_shut[awaited] = PLAN_NONE;
     sim_stream_at(sim, awaited)->opens = UINT64_MAX;
     while (index != PLAN_NONE) {
-        uint32_t next = sim->gates.next_shut[index];
+        uint32_t next = sim->lookahead.next_shut[index];
         sim_stream_lacks(sim, index);
         index = next;
     }
@@ -325,7 +325,7 @@ static void end_op(struct sim *sim, uint32_t owner)
 
     if (!moves_states(sim, op)) stream->busy_s += sim->now_s - stream->start_s;
     stream->operations++;
-    if (stream->operations >= stream->opens) open_gates(sim, owner);
+    if (stream->operations >= stream->opens) lift_limits(sim, owner);
     stream->state = STREAM_IDLE;
     sim->done++;
     if (sim->live)
@@ -492,7 +492,7 @@ static enum status fill_reserved(const struct sim *sim, struct sim_result *resul
 {
     enum status status = STATUS_OK;
     if (!sim->options->caching) return STATUS_OK;
-    result->reserved = sim_take(&result->arena, sim->hardware->device_count, sizeof *result->reserved, &status, err);
+    result->reserved = sim_allocate(&result->arena, sim->hardware->device_count, sizeof *result->reserved, &status, err);
     for (uint32_t d = 0; status == STATUS_OK && d < sim->hardware->device_count; d++)
         if (!sim_lifetimes_reserved(sim->lifetimes, d, &result->reserved[d]))
             status = error_memory(err, "the books of a caching allocator", 0);
@@ -503,9 +503,9 @@ static enum status fill_result(const struct sim *sim, struct sim_result *result,
 {
     enum status status = STATUS_OK;
     result->streams =
-        sim_take(&result->arena, sim->stream_count, sizeof *result->streams, &status, err);
+        sim_allocate(&result->arena, sim->stream_count, sizeof *result->streams, &status, err);
     uint32_t links = sim->hardware->link_count + hardware_storage_count(sim->hardware);
-    result->links = sim_take(&result->arena, links, sizeof *result->links, &status, err);
+    result->links = sim_allocate(&result->arena, links, sizeof *result->links, &status, err);
     if (status != STATUS_OK || fill_reserved(sim, result, err) != STATUS_OK) return err->status;
     for (uint32_t s = 0; s < sim->stream_count; s++)
         result->streams[s] = (struct sim_stream_use){.busy_s = sim->streams[s].busy_s,

@@ -1,14 +1,14 @@
 /*
  * Everything before the first event. One pass over the plan counts operations per stream, which tells finished streams
- * (sim.c) and closed gates (sim/gate.h), and ACQUIREs, which bound the memory levels of the trace, so that nothing is
- * allocated later.
+ * (sim.c) and lookahead limits (sim/lookahead.h), and ACQUIREs, which bound the memory levels of the trace, so that
+ * nothing is allocated later.
  */
 #include "planner/plan_hosts.h"
 #include "sim/sim_state.h"
 
 #include <inttypes.h>
 
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 #include "sim/network/machine.h"
 
 static_assert((int)DEVICES_MAX * STREAM_KIND_COUNT <= (int)SIM_STREAMS_MAX, "a stream's number fits sim_op");
@@ -19,7 +19,7 @@ static_assert((int)DEVICES_MAX <= (int)SIM_JOINED_MAX, "members of a collective 
 struct unit_counts {
     uint32_t operations[STREAM_KIND_COUNT];
     uint32_t accesses;
-    bool gated; /* some operation of it concerns the maker of gates */
+    bool limited; /* some operation of it concerns the maker of lookahead limits */
 };
 
 static void count_unit(const struct plan *plan, const struct plan_unit *unit,
@@ -31,30 +31,30 @@ static void count_unit(const struct plan *plan, const struct plan_unit *unit,
     }
 }
 
-static void note_gated(const struct plan *plan, const struct sim_gate_maker *maker, struct unit_counts *counts)
+static void note_limited(const struct plan *plan, const struct sim_lookahead_maker *maker, struct unit_counts *counts)
 {
     for (uint32_t u = 0; u < plan->unit_count; u++)
         for (uint32_t o = 0; o < plan->units[u].op_count; o++)
-            counts[u].gated |= sim_gate_maker_concerns(maker, &plan->ops[plan->units[u].first_op + o]);
+            counts[u].limited |= sim_lookahead_maker_concerns(maker, &plan->ops[plan->units[u].first_op + o]);
 }
 
 /* Counts an instance of a gang of which only `device` is simulated. */
 static enum status count_sole(struct sim *sim, const struct plan_instance *instance, uint32_t device, uint64_t times,
-                              const struct unit_counts *counts, uint64_t *acquires, struct sim_gate_maker *maker,
+                              const struct unit_counts *counts, uint64_t *acquires, struct sim_lookahead_maker *maker,
                               struct error *err)
 {
     const struct plan *plan = sim->plan;
     const struct plan_unit *unit = &plan->units[instance->unit];
     uint32_t passed[STREAM_KIND_COUNT] = {0};
     enum status status = STATUS_OK;
-    for (uint32_t o = 0; o < unit->op_count && counts->gated && times == 1 && status == STATUS_OK; o++) {
+    for (uint32_t o = 0; o < unit->op_count && counts->limited && times == 1 && status == STATUS_OK; o++) {
         const struct plan_op *op = &plan->ops[unit->first_op + o];
         uint64_t before = passed[op->stream]++;
-        if (!sim_gate_maker_concerns(maker, op)) continue;
+        if (!sim_lookahead_maker_concerns(maker, op)) continue;
         uint32_t stream = plan_stream(plan, device, op->stream);
         struct plan_walk_member member = plan_walk_member(sim->walk, instance, op, 0);
-        status = sim_gate_maker_note(maker, instance, op, device, member.place, stream,
-                                     sim->streams[stream].unissued + before, err);
+        status = sim_lookahead_maker_note(maker, instance, op, device, member.place, stream,
+                                          sim->streams[stream].unissued + before, err);
     }
     sim->total += unit->op_count * times;
     *acquires += counts->accesses * times; /* at most */
@@ -64,9 +64,9 @@ static enum status count_sole(struct sim *sim, const struct plan_instance *insta
     return status;
 }
 
-/* Counts an instance in general. `maker`: of gates, or NULL. */
+/* Counts an instance in general. `maker`: of lookahead limits, or NULL. */
 static enum status count_gang(struct sim *sim, const struct plan_instance *instance, uint64_t times, uint64_t *acquires,
-                              struct sim_gate_maker *maker, struct error *err)
+                              struct sim_lookahead_maker *maker, struct error *err)
 {
     const struct plan *plan = sim->plan;
     enum status status = STATUS_OK;
@@ -81,7 +81,8 @@ static enum status count_gang(struct sim *sim, const struct plan_instance *insta
             uint32_t index = plan_stream(plan, member.device, op->stream);
             struct stream *stream = sim_stream_at(sim, index);
             if (maker && times == 1)
-                status = sim_gate_maker_note(maker, instance, op, member.device, member.place, index, stream->unissued, err);
+                status = sim_lookahead_maker_note(maker, instance, op, member.device, member.place, index,
+                                                  stream->unissued, err);
             if (status != STATUS_OK) return status;
             stream->unissued += times;
         }
@@ -96,19 +97,19 @@ static void count_kinds(const struct plan *plan, const struct unit_counts *count
         for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++) kinds[k] += counts[plan->instances[i].unit].operations[k];
 }
 
-/* Makes the gates from all counts. */
-static enum status make_gates(struct sim *sim, struct sim_gate_maker *maker, struct error *err)
+/* Makes the lookahead limits from all counts. */
+static enum status make_lookahead(struct sim *sim, struct sim_lookahead_maker *maker, struct error *err)
 {
     struct arena scratch = {0};
     enum status status = STATUS_OK;
-    uint64_t *totals = sim_take(&scratch, sim->stream_count, sizeof *totals, &status, err);
+    uint64_t *totals = sim_allocate(&scratch, sim->stream_count, sizeof *totals, &status, err);
     for (uint32_t s = 0; status == STATUS_OK && s < sim->stream_count; s++) totals[s] = sim->streams[s].unissued;
-    if (status == STATUS_OK) status = sim_gates_make(maker, &sim->arena, totals, &sim->gates, err);
+    if (status == STATUS_OK) status = sim_lookahead_make(maker, &sim->arena, totals, &sim->lookahead, err);
     arena_release(&scratch);
     return status;
 }
 
-/* Sets the counts of all streams before any gate, because the first operation of a stream may wait for a later
+/* Sets the counts of all streams before any limit, because the first operation of a stream may wait for a later
  * stream. */
 static void begin_streams(struct sim *sim)
 {
@@ -125,17 +126,17 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
     const struct plan *plan = sim->plan;
     struct arena scratch = {0};
     enum status status = STATUS_OK;
-    struct unit_counts *counts = sim_take(&scratch, plan->unit_count, sizeof *counts, &status, err);
-    struct sim_gate_maker *maker = NULL;
+    struct unit_counts *counts = sim_allocate(&scratch, plan->unit_count, sizeof *counts, &status, err);
+    struct sim_lookahead_maker *maker = NULL;
     uint64_t kinds[STREAM_KIND_COUNT] = {0};
     for (uint32_t u = 0; status == STATUS_OK && u < plan->unit_count; u++) count_unit(plan, &plan->units[u], &counts[u]);
     if (status == STATUS_OK) count_kinds(plan, counts, kinds);
-    if (status == STATUS_OK && !sim->live) status = sim_gate_maker_create(plan, kinds, &maker, err);
-    if (status == STATUS_OK && maker) note_gated(plan, maker, counts);
+    if (status == STATUS_OK && !sim->live) status = sim_lookahead_maker_create(plan, kinds, &maker, err);
+    if (status == STATUS_OK && maker) note_limited(plan, maker, counts);
     *acquires = 0;
     for (uint32_t s = 0; status == STATUS_OK && s < plan->segment_count; s++) {
         const struct plan_segment *segment = &plan->segments[s];
-        if (maker && segment->repeat_count > 1) sim_gate_maker_forget(maker);
+        if (maker && segment->repeat_count > 1) sim_lookahead_maker_forget(maker);
         for (uint32_t i = 0; status == STATUS_OK && i < segment->instance_count; i++) {
             const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
             const struct plan_unit *unit = &plan->units[instance->unit];
@@ -149,7 +150,7 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
                 status = count_gang(sim, instance, segment->repeat_count, acquires, maker, err);
                 continue;
             }
-            if (maker) sim_gate_maker_forget(maker);
+            if (maker) sim_lookahead_maker_forget(maker);
             *acquires += (uint64_t)unit->acquire_count * segment->repeat_count;
             sim->total += (uint64_t)unit->op_count * segment->repeat_count;
             for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++)
@@ -158,9 +159,9 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
                         (uint64_t)counts[instance->unit].operations[k] * segment->repeat_count;
         }
     }
-    if (status == STATUS_OK && maker) status = make_gates(sim, maker, err);
+    if (status == STATUS_OK && maker) status = make_lookahead(sim, maker, err);
     if (status == STATUS_OK) begin_streams(sim);
-    sim_gate_maker_destroy(maker);
+    sim_lookahead_maker_destroy(maker);
     arena_release(&scratch);
     return status;
 }
@@ -173,7 +174,7 @@ static enum status fill_hosts(struct sim *sim, struct trace *trace, bool record,
     struct arena scratch = {0};
     enum status status = STATUS_OK;
     uint32_t hosts = hardware_host_count(sim->hardware);
-    struct plan_host_use *uses = sim_take(&scratch, hosts, sizeof *uses, &status, err);
+    struct plan_host_use *uses = sim_allocate(&scratch, hosts, sizeof *uses, &status, err);
     if (status == STATUS_OK) status = plan_host_uses(sim->plan, uses, err);
     for (uint32_t h = 0; h < hosts && status == STATUS_OK; h++) {
         uint32_t place = trace_host_place(trace, h);
@@ -235,9 +236,9 @@ enum status sim_create(struct sim *sim, struct error *err)
     if (status != STATUS_OK) return status;
     sim->stream_count = plan_stream_count(sim->plan);
     sim->streams =
-        sim_take(&sim->arena, sim->stream_count, sizeof *sim->streams, &status, err);
+        sim_allocate(&sim->arena, sim->stream_count, sizeof *sim->streams, &status, err);
     sim->job_started =
-        sim_take(&sim->arena, sim->plan->jobs.count, sizeof *sim->job_started, &status, err);
+        sim_allocate(&sim->arena, sim->plan->jobs.count, sizeof *sim->job_started, &status, err);
     if (status != STATUS_OK) return status;
     uint64_t acquires;
     status = count_operations(sim, &acquires, err);

@@ -15,7 +15,7 @@
 
 #include "models/cost/cost.h"
 #include "planner/plan_gang.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 #include "sim/network/machine.h"
 
 /* --- pairs of devices ----------------------------------------------------------------------- */
@@ -80,14 +80,14 @@ enum status sim_find_pairs(struct sim *sim, struct error *err)
     uint32_t devices = plan->hardware.device_count;
     if (!plan_has_stream(plan, STREAM_P2P)) return STATUS_OK;
     struct arena scratch = {0};
-    struct plan_gang_peers *peers = sim_take(&scratch, devices + plan->gang_count, sizeof *peers, &status, err);
+    struct plan_gang_peers *peers = sim_allocate(&scratch, devices + plan->gang_count, sizeof *peers, &status, err);
     uint32_t count = status == STATUS_OK ? list_pairs(sim, peers, NULL) : 0;
-    struct pair *pairs = sim_take(&scratch, count, sizeof *pairs, &status, err);
+    struct pair *pairs = sim_allocate(&scratch, count, sizeof *pairs, &status, err);
     if (status == STATUS_OK) {
         list_pairs(sim, peers, pairs);
         sim->pair_count = count > 0 ? merge_pairs(pairs, count) : 0;
-        sim->pairs = sim_take(&sim->arena, sim->pair_count, sizeof *sim->pairs, &status, err);
-        sim->first_pair = sim_take(&sim->arena, devices + 1u, sizeof *sim->first_pair, &status, err);
+        sim->pairs = sim_allocate(&sim->arena, sim->pair_count, sizeof *sim->pairs, &status, err);
+        sim->first_pair = sim_allocate(&sim->arena, devices + 1u, sizeof *sim->first_pair, &status, err);
     }
     for (uint32_t i = 0; status == STATUS_OK && i < sim->pair_count; i++) {
         sim->pairs[i] = pairs[i];
@@ -138,7 +138,7 @@ static enum status clear_host_paths(const struct sim *sim, struct arena *scratch
     enum status status = STATUS_OK;
     uint32_t devices = sim->hardware->device_count;
     if (sim->plan->gang_count == 0) return STATUS_OK;
-    bool *copies = sim_take(scratch, devices, sizeof *copies, &status, err);
+    bool *copies = sim_allocate(scratch, devices, sizeof *copies, &status, err);
     if (status != STATUS_OK) return status;
     sim_machine_host_copies(sim->plan, copies);
     for (uint32_t p = 0; p < 2 * devices; p++)
@@ -225,8 +225,8 @@ static enum status create_queue(struct sim *sim, uint32_t path_count, struct err
     enum status status = STATUS_OK;
     uint32_t bundles = sim_flows_bundle_count(sim->flows);
     size_t most = (size_t)sim->stream_count + bundles + sim->hardware->device_count * (size_t)AT_ONCE;
-    struct numbering n = {.bundle_owners = sim_take(&sim->arena, bundles, sizeof(uint32_t), &status, err)};
-    sim->owner_events = sim_take(&sim->arena, most, sizeof *sim->owner_events, &status, err);
+    struct numbering n = {.bundle_owners = sim_allocate(&sim->arena, bundles, sizeof(uint32_t), &status, err)};
+    sim->owner_events = sim_allocate(&sim->arena, most, sizeof *sim->owner_events, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t b = 0; b < bundles; b++) n.bundle_owners[b] = UINT32_MAX;
     number_owners(sim, &n, path_count);
@@ -247,11 +247,11 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
     struct sim_flows_setup setup = {
         .link_count = sim->hardware->link_count + storage,
         .path_count = sim->first_joint_path + sim_collective_flows_path_count(sim->collective_flows)};
-    struct sim_link *links = sim_take(scratch, setup.link_count, sizeof *links, &status, err);
-    struct sim_path *paths = sim_take(scratch, setup.path_count, sizeof *paths, &status, err);
-    uint32_t *devices = sim_take(scratch, setup.path_count, sizeof *devices, &status, err);
+    struct sim_link *links = sim_allocate(scratch, setup.link_count, sizeof *links, &status, err);
+    struct sim_path *paths = sim_allocate(scratch, setup.path_count, sizeof *paths, &status, err);
+    uint32_t *devices = sim_allocate(scratch, setup.path_count, sizeof *devices, &status, err);
     sim->path_streams =
-        sim_take(&sim->arena, setup.path_count, sizeof *sim->path_streams, &status, err);
+        sim_allocate(&sim->arena, setup.path_count, sizeof *sim->path_streams, &status, err);
     if (status != STATUS_OK) return status;
     sim_machine_links(sim->hardware, links);
     sim_machine_paths(sim->hardware, sim->interference, links, 1, paths);

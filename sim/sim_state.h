@@ -9,7 +9,7 @@
 
 #include "sim/dispatch.h"
 #include "sim/duration.h"
-#include "sim/gate.h"
+#include "sim/lookahead.h"
 #include "sim/network/collective_flow.h"
 #include "sim/network/flow.h"
 #include "sim/network/interference.h"
@@ -48,7 +48,7 @@ struct stream {
     double latency_s, rate; /* without contention */
     double busy_s;
     uint64_t operations;
-    uint64_t opens;         /* operations that must have ended to open a gate that waits for the stream; UINT64_MAX:
+    uint64_t opens;         /* ended operations that lift a lookahead limit on the stream; UINT64_MAX:
                                none */
 };
 
@@ -90,8 +90,8 @@ struct sim {
                                      not on demand ... */
     uint32_t first_joint_path;   /* ... then the paths of collectives */
     uint32_t *path_streams;      /* by path; for a collective, the stream of the running one */
-    uint32_t lacking;            /* streams with unissued operations, none pending and no closed gate */
-    struct sim_gates gates;
+    uint32_t lacking;            /* streams with unissued operations, none pending and no closed limit */
+    struct sim_lookahead lookahead;
     bool slowed;                 /* some stream is slowed */
     bool flows_changed, slowing_changed; /* since the last settling */
     bool *job_started;
@@ -113,7 +113,8 @@ static inline struct stream *sim_stream_at(struct sim *sim, uint32_t index)
     return &sim->streams[index];
 }
 
-/* Marks a stream without pending operations: operations are issued until it has one, or a gate that opens later. */
+/* Marks a stream without pending operations: operations are issued until it has one, or a lookahead limit that opens
+ * later. */
 void sim_stream_lacks(struct sim *sim, uint32_t index);
 
 /* Makes everything before the first event: checks of the machine, streams, memory, the trace. The caller releases `sim`

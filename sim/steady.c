@@ -25,8 +25,8 @@
  *
  * These states return: pipelines and replicas, after the two or three repetitions that their streams need to
  * synchronise; mostly also jobs that share links. These never do: jobs with independent periods, which have no common
- * period; and repeated steps whose streams are first used at the end, if no gate (sim/gate.h) keeps these operations
- * out of the window.
+ * period; and repeated steps whose streams are first used at the end, if no lookahead limit (sim/lookahead.h) keeps
+ * these operations out of the window.
  *
  * Not done: separate cycles of independent jobs, and repetitions within a step. An interleaved pipeline of 64 stages
  * with 512 microbatches advances by 64 of them at a time, in eight rounds, of which the first two and the last two fill
@@ -37,7 +37,7 @@
 #include "sim/steady.h"
 
 #include "planner/plan_gang.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 #include "sim/sim_state.h"
 
 enum {
@@ -67,13 +67,13 @@ static struct sim_instant instant_repeat(struct sim_instant zero, struct sim_ins
 
 static void add_streams(struct sim *sim, struct sim_steady *steady)
 {
-    struct sim_meter *meters = steady->meters + steady->meter_count;
+    struct sim_counter *counters = steady->counters + steady->counter_count;
     size_t stride = sizeof *sim->streams, count = sim->stream_count;
-    meters[0] = (struct sim_meter){&sim->streams[0].busy_s, stride, count, SIM_METER_REAL};
-    meters[1] = (struct sim_meter){&sim->streams[0].operations, stride, count, SIM_METER_COUNT};
-    meters[2] = (struct sim_meter){&sim->streams[0].unissued, stride, count, SIM_METER_COUNT};
-    meters[3] = (struct sim_meter){&sim->done, sizeof sim->done, 1, SIM_METER_COUNT};
-    steady->meter_count += 4;
+    counters[0] = (struct sim_counter){&sim->streams[0].busy_s, stride, count, SIM_COUNTER_REAL};
+    counters[1] = (struct sim_counter){&sim->streams[0].operations, stride, count, SIM_COUNTER_COUNT};
+    counters[2] = (struct sim_counter){&sim->streams[0].unissued, stride, count, SIM_COUNTER_COUNT};
+    counters[3] = (struct sim_counter){&sim->done, sizeof sim->done, 1, SIM_COUNTER_COUNT};
+    steady->counter_count += 4;
 }
 
 enum status sim_steady_create(struct sim *sim, struct error *err)
@@ -86,67 +86,67 @@ enum status sim_steady_create(struct sim *sim, struct error *err)
     if (sim->live || options->record_spans || options->caching || options->noise > 0) steady->watching = false;
     if (!steady->watching) return STATUS_OK;
     steady->segment = PLAN_NONE;
-    steady->meter_count = sim_flows_meters(sim->flows, steady->meters);
+    steady->counter_count = sim_flows_counters(sim->flows, steady->counters);
     add_streams(sim, steady);
-    size_t size = sim_meters_size(steady->meters, steady->meter_count);
-    steady->reference_meters = sim_take(&sim->arena, size, sizeof *steady->reference_meters, &status, err);
+    size_t size = sim_counters_size(steady->counters, steady->counter_count);
+    steady->reference_counters = sim_allocate(&sim->arena, size, sizeof *steady->reference_counters, &status, err);
     return status;
 }
 
 void sim_steady_release(struct sim_steady *steady)
 {
-    sim_words_release(&steady->state);
-    sim_words_release(&steady->reference);
+    sim_snapshot_release(&steady->state);
+    sim_snapshot_release(&steady->reference);
 }
 
 /* --- the state -------------------------------------------------------------------------------- */
 
-static void write_stream(const struct stream *stream, uint32_t base, struct sim_words *out)
+static void write_stream(const struct stream *stream, uint32_t base, struct sim_snapshot *out)
 {
     bool runs = stream->state != STREAM_IDLE && stream->state != STREAM_JOINING;
-    sim_words_put(out, (uint64_t)stream->pending << 8 | stream->state);
-    if (stream->pending > 0) sim_words_put(out, stream->first - base);
+    sim_snapshot_put(out, (uint64_t)stream->pending << 8 | stream->state);
+    if (stream->pending > 0) sim_snapshot_put(out, stream->first - base);
     if (!runs) return;
-    sim_words_put(out, stream->running - base);
-    sim_words_put_real(out, stream->start_s);
-    sim_words_put_real(out, stream->volume);
-    sim_words_put(out, stream->bytes);
-    sim_words_put(out, (uint64_t)stream->part << 32 | stream->path);
+    sim_snapshot_put(out, stream->running - base);
+    sim_snapshot_put_real(out, stream->start_s);
+    sim_snapshot_put_real(out, stream->volume);
+    sim_snapshot_put(out, stream->bytes);
+    sim_snapshot_put(out, (uint64_t)stream->part << 32 | stream->path);
 }
 
 /* Writes the streams that wait for the operation, in order, and the operations that it waits for. */
-static void write_op(const struct sim *sim, uint32_t low, struct sim_words *out)
+static void write_op(const struct sim *sim, uint32_t low, struct sim_snapshot *out)
 {
     const struct sim_window *window = &sim->window;
     const struct sim_op *op = sim_window_op(window, low);
-    sim_words_put(out, (uint64_t)op->op << 32 | op->stream);
+    sim_snapshot_put(out, (uint64_t)op->op << 32 | op->stream);
     if (op->waiter == SIM_DONE) {
-        sim_words_put(out, SIM_DONE);
+        sim_snapshot_put(out, SIM_DONE);
         return;
     }
-    sim_words_put(out, (uint64_t)op->group << 32 | op->peer);
+    sim_snapshot_put(out, (uint64_t)op->group << 32 | op->peer);
     for (uint32_t waiter = op->waiter; waiter != SIM_NO_STREAM; waiter = sim->streams[waiter].next_waiter)
-        sim_words_put(out, waiter);
+        sim_snapshot_put(out, waiter);
     uint32_t end = sim_window_behind(window, low)->first_wait;
     for (uint32_t at = op->first_wait; at != end; at++) {
         uint32_t awaited = window->waits[at & window->wait_mask];
-        if (!sim_window_done(window, awaited)) sim_words_put(out, low - awaited);
+        if (!sim_window_done(window, awaited)) sim_snapshot_put(out, low - awaited);
     }
-    sim_words_put(out, SIM_NO_STREAM); /* end of a list of variable length */
+    sim_snapshot_put(out, SIM_NO_STREAM); /* end of a list of variable length */
 }
 
-static void write_state(const struct sim *sim, const struct plan_walk_place *place, struct sim_words *out)
+static void write_state(const struct sim *sim, const struct plan_walk_place *place, struct sim_snapshot *out)
 {
     const struct sim_window *window = &sim->window;
     uint64_t first_order = sim_order(0, window->base);
-    sim_words_clear(out);
-    sim_words_put(out, (uint64_t)place->index << 32 | place->op);
-    sim_words_put(out, (uint64_t)place->member << 32 | sim->lacking);
-    sim_words_put(out, window->issued - window->base);
+    sim_snapshot_clear(out);
+    sim_snapshot_put(out, (uint64_t)place->index << 32 | place->op);
+    sim_snapshot_put(out, (uint64_t)place->member << 32 | sim->lacking);
+    sim_snapshot_put(out, window->issued - window->base);
     for (uint64_t n = window->base; n < window->issued; n++) write_op(sim, (uint32_t)n, out);
     for (uint32_t s = 0; s < sim->stream_count; s++) write_stream(&sim->streams[s], (uint32_t)window->base, out);
     for (uint32_t d = 0; d < sim->hardware->device_count; d++)
-        sim_words_put(out, sim_lifetimes_in_use(sim->lifetimes, d));
+        sim_snapshot_put(out, sim_lifetimes_in_use(sim->lifetimes, d));
     sim_queue_write(sim->queue, first_order, out);
     sim_flows_write(sim->flows, first_order, out);
     sim_interference_write(sim->interference, first_order, out);
@@ -206,7 +206,7 @@ static void skip_cycles(struct sim *sim, uint32_t repeat)
     if (times == 0) return;
     uint64_t done = sim->done;
     plan_walk_skip(sim->window.walk, times * cycle);
-    sim_meters_repeat(steady->meters, steady->meter_count, steady->reference_meters, times);
+    sim_counters_repeat(steady->counters, steady->counter_count, steady->reference_counters, times);
     sim->zero = instant_repeat(sim->zero, steady->reference_zero, times);
     sim->skipped += sim->done - done;
     steady->next_repeat += times * cycle;
@@ -215,13 +215,13 @@ static void skip_cycles(struct sim *sim, uint32_t repeat)
 static void keep_reference(struct sim *sim, uint32_t repeat)
 {
     struct sim_steady *steady = &sim->steady;
-    struct sim_words words = steady->reference;
+    struct sim_snapshot former = steady->reference;
     steady->reference = steady->state;
-    steady->state = words;
+    steady->state = former;
     steady->reference_repeat = repeat;
     steady->reference_look = steady->looks;
     steady->reference_zero = sim->zero;
-    sim_meters_read(steady->meters, steady->meter_count, steady->reference_meters);
+    sim_counters_read(steady->counters, steady->counter_count, steady->reference_counters);
 }
 
 static void compare(struct sim *sim, const struct plan_walk_place *place)
@@ -231,7 +231,7 @@ static void compare(struct sim *sim, const struct plan_walk_place *place)
     bool power = (steady->looks & (steady->looks - 1)) == 0;
     if (!power && steady->looks - steady->reference_look > WATCHED) return;
     write_state(sim, place, &steady->state);
-    if (steady->looks > 1 && sim_words_equal(&steady->state, &steady->reference)) skip_cycles(sim, place->repeat);
+    if (steady->looks > 1 && sim_snapshot_equal(&steady->state, &steady->reference)) skip_cycles(sim, place->repeat);
     else if (power) keep_reference(sim, place->repeat);
 }
 

@@ -33,7 +33,7 @@ static inline double sim_instant_s(struct sim_instant zero, double since_s)
     return sum + (lost + zero.low);
 }
 
-enum { SIM_STEADY_METERS = SIM_FLOWS_METERS + 4 };
+enum { SIM_STEADY_COUNTERS = SIM_FLOWS_COUNTERS + 4 };
 
 struct sim_steady {
     bool watching;         /* some segment of the plan has enough repetitions */
@@ -45,12 +45,12 @@ struct sim_steady {
                               before the segment */
     uint32_t looks;        /* inspections since then */
     bool skipped;          /* repetitions were skipped; at most once per segment */
-    struct sim_words state, reference; /* the current state, and the one of an earlier inspection: */
+    struct sim_snapshot state, reference; /* the current state, and the one of an earlier inspection: */
     uint32_t reference_repeat, reference_look;
     struct sim_instant reference_zero;
-    uint64_t *reference_meters;
-    struct sim_meter meters[SIM_STEADY_METERS];
-    size_t meter_count;
+    uint64_t *reference_counters;
+    struct sim_counter counters[SIM_STEADY_COUNTERS];
+    size_t counter_count;
 };
 
 /* Creates it before the first event, after all other parts of the simulation. Errors: STATUS_NO_MEMORY. */

@@ -13,7 +13,7 @@
 
 #include "planner/walk/plan_walk.h"
 #include "sim/lifetime.h"
-#include "sim/network/joining.h"
+#include "sim/network/collective_times.h"
 
 /* Stream, waiter and minibatch of a record share 64 bits. */
 enum { SIM_STREAM_BITS = 19, SIM_MINIBATCH_BITS = 26 };

@@ -10,7 +10,7 @@
 #include "base/extreme.h"
 #include "base/try.h"
 #include "models/cost/cost.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT] = {
     "time between operations",
@@ -60,9 +60,9 @@ static enum status sort_streams(struct finder *f, struct error *err)
 {
     const struct trace *trace = f->measured;
     enum status status = STATUS_OK;
-    f->by_stream = sim_take(&f->arena, trace->stream_count, sizeof *f->by_stream, &status, err);
-    f->stream_counts = sim_take(&f->arena, trace->stream_count, sizeof *f->stream_counts, &status, err);
-    uint64_t *all = sim_take(&f->arena, trace->span_count, sizeof *all, &status, err);
+    f->by_stream = sim_allocate(&f->arena, trace->stream_count, sizeof *f->by_stream, &status, err);
+    f->stream_counts = sim_allocate(&f->arena, trace->stream_count, sizeof *f->stream_counts, &status, err);
+    uint64_t *all = sim_allocate(&f->arena, trace->span_count, sizeof *all, &status, err);
     if (status != STATUS_OK) return status;
     for (uint64_t n = 0; n < trace->span_count; n++) f->stream_counts[trace->spans[n].stream]++;
     for (uint32_t s = 0; s < trace->stream_count; s++) {
@@ -162,10 +162,10 @@ static enum status find_causes(struct finder *f, const struct explain_times *pre
 {
     const struct trace *trace = f->measured;
     enum status status = STATUS_OK;
-    f->beside_compute_s = sim_take(&f->arena, trace->span_count, sizeof(double), &status, err);
-    f->beside_copy_s = sim_take(&f->arena, trace->span_count, sizeof(double), &status, err);
-    f->shared_s = sim_take(&f->arena, trace->span_count, sizeof(double), &status, err);
-    f->cause = sim_take(&f->arena, trace->span_count, 1, &status, err);
+    f->beside_compute_s = sim_allocate(&f->arena, trace->span_count, sizeof(double), &status, err);
+    f->beside_copy_s = sim_allocate(&f->arena, trace->span_count, sizeof(double), &status, err);
+    f->shared_s = sim_allocate(&f->arena, trace->span_count, sizeof(double), &status, err);
+    f->cause = sim_allocate(&f->arena, trace->span_count, 1, &status, err);
     if (status != STATUS_OK) return status;
     TRY(sort_streams(f, err));
     look_beside(f);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/try.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 static int by_streams(const void *a, const void *b)
 {
@@ -55,9 +55,9 @@ enum status explain_path_find(const struct trace *trace, const struct explain_ti
     uint64_t length = 0, handovers = 0;
     for (uint64_t at = schedule->last; at != EXPLAIN_NOBODY; at = schedule->decisive[at]) length++;
     *out = (struct explain_path){.makespan_s = schedule->makespan_s,
-                                 .streams = sim_take(arena, trace->stream_count, sizeof *out->streams, &status, err),
-                                 .jobs = sim_take(arena, trace->job_count, sizeof *out->jobs, &status, err),
-                                 .handovers = sim_take(arena, length, sizeof *out->handovers, &status, err),
+                                 .streams = sim_allocate(arena, trace->stream_count, sizeof *out->streams, &status, err),
+                                 .jobs = sim_allocate(arena, trace->job_count, sizeof *out->jobs, &status, err),
+                                 .handovers = sim_allocate(arena, length, sizeof *out->handovers, &status, err),
                                  .stream_count = trace->stream_count,
                                  .job_count = trace->job_count,
                                  .operations = length};

@@ -12,7 +12,7 @@
 #include "models/cost/cost.h"
 #include "planner/walk/plan_walk.h"
 #include "sim/duration.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 /* The previous operation on each stream; and the awaited operation of the current group. */
 struct front {
@@ -26,7 +26,7 @@ static enum status begin(const struct plan *plan, struct arena *arena, struct fr
 {
     enum status status = STATUS_OK;
     uint32_t streams = plan_stream_count(plan);
-    *front = (struct front){.last = sim_take(arena, streams, sizeof *front->last, &status, err)};
+    *front = (struct front){.last = sim_allocate(arena, streams, sizeof *front->last, &status, err)};
     if (status != STATUS_OK) return status;
     for (uint32_t s = 0; s < streams; s++) front->last[s] = EXPLAIN_NOBODY;
     front->decisive = EXPLAIN_NOBODY;
@@ -113,9 +113,9 @@ enum status explain_times_take(const struct plan *plan, const struct trace *trac
     TRY(check_trace(plan, trace, err));
     uint64_t count = trace->span_count;
     *out = (struct explain_times){.count = count,
-                                  .seconds = sim_take(arena, count, sizeof(double), &status, err),
-                                  .gap_s = sim_take(arena, count, sizeof(double), &status, err),
-                                  .alone_s = sim_take(arena, count, sizeof(double), &status, err)};
+                                  .seconds = sim_allocate(arena, count, sizeof(double), &status, err),
+                                  .gap_s = sim_allocate(arena, count, sizeof(double), &status, err),
+                                  .alone_s = sim_allocate(arena, count, sizeof(double), &status, err)};
     if (status == STATUS_OK) status = begin(plan, arena, &front, &walk, err);
     if (status == STATUS_OK) status = take(plan, trace, arena, walk, &front, out, err);
     plan_walk_destroy(walk);
@@ -144,8 +144,8 @@ enum status explain_schedule_run(const struct plan *plan, const struct explain_t
     struct plan_walk_op op;
     struct front front;
     enum status status = STATUS_OK;
-    *out = (struct explain_schedule){.end_s = sim_take(arena, times->count, sizeof(double), &status, err),
-                                     .decisive = sim_take(arena, times->count, sizeof(uint64_t), &status, err),
+    *out = (struct explain_schedule){.end_s = sim_allocate(arena, times->count, sizeof(double), &status, err),
+                                     .decisive = sim_allocate(arena, times->count, sizeof(uint64_t), &status, err),
                                      .last = EXPLAIN_NOBODY};
     if (status == STATUS_OK) status = begin(plan, arena, &front, &walk, err);
     while (status == STATUS_OK && plan_walk_next(walk, &op)) {

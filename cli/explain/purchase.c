@@ -17,7 +17,7 @@
 #include "models/cost/cost.h"
 #include "models/hardware/machine_figures.h"
 #include "planner/plan_flops.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 #include "sim/sim.h"
 
 const char *const explain_resource_names[EXPLAIN_RESOURCE_COUNT] = {"compute", "link", "host memory rate", "storage", "memory"};
@@ -98,10 +98,10 @@ static enum status split_types(const struct hardware *hardware, struct better *b
 {
     enum status status = STATUS_OK;
     size_t most = (size_t)hardware->type_count + hardware->device_count;
-    out->types = sim_take(arena, most, sizeof *out->types, &status, err);
-    out->devices = sim_take(arena, hardware->device_count, sizeof *out->devices, &status, err);
-    better->copies = sim_take(arena, most, sizeof *better->copies, &status, err);
-    better->peers = sim_take(arena, most, sizeof *better->peers, &status, err);
+    out->types = sim_allocate(arena, most, sizeof *out->types, &status, err);
+    out->devices = sim_allocate(arena, hardware->device_count, sizeof *out->devices, &status, err);
+    better->copies = sim_allocate(arena, most, sizeof *better->copies, &status, err);
+    better->peers = sim_allocate(arena, most, sizeof *better->peers, &status, err);
     if (status != STATUS_OK) return status;
     memcpy(out->types, hardware->types, hardware->type_count * sizeof *out->types);
     memcpy(out->devices, hardware->devices, hardware->device_count * sizeof *out->devices);
@@ -147,7 +147,7 @@ static enum status try_compute(const struct plan *plan, double more, struct aren
 {
     enum status status = STATUS_OK;
     const struct hardware *hardware = &plan->hardware;
-    double *slow = sim_take(arena, hardware->device_count, sizeof *slow, &status, err);
+    double *slow = sim_allocate(arena, hardware->device_count, sizeof *slow, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t d = 0; d < hardware->device_count; d++) slow[d] = hardware->devices[d].type == out->first ? 1 / (1 + more) : 1;
     return simulate(plan, NULL, slow, &out->after_s, err);

@@ -8,7 +8,7 @@
 
 #include "base/extreme.h"
 #include "base/try.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 /* Ends closer than this are equal; and the maximum number of equal ends to inspect. */
 static const double same_s = 1e-6;
@@ -76,11 +76,11 @@ static enum status take_arrays(uint64_t count, struct arena *arena, struct expla
 {
     enum status status = STATUS_OK;
     *times = (struct explain_times){.count = count,
-                                    .seconds = sim_take(arena, count, sizeof(double), &status, err),
-                                    .gap_s = sim_take(arena, count, sizeof(double), &status, err),
-                                    .alone_s = sim_take(arena, count, sizeof(double), &status, err)};
-    *schedule = (struct explain_schedule){.end_s = sim_take(arena, count, sizeof(double), &status, err),
-                                          .decisive = sim_take(arena, count, sizeof(uint64_t), &status, err)};
+                                    .seconds = sim_allocate(arena, count, sizeof(double), &status, err),
+                                    .gap_s = sim_allocate(arena, count, sizeof(double), &status, err),
+                                    .alone_s = sim_allocate(arena, count, sizeof(double), &status, err)};
+    *schedule = (struct explain_schedule){.end_s = sim_allocate(arena, count, sizeof(double), &status, err),
+                                          .decisive = sim_allocate(arena, count, sizeof(uint64_t), &status, err)};
     return status;
 }
 
@@ -89,7 +89,7 @@ enum status explain_trace_times(const struct trace *trace, struct arena *arena, 
 {
     enum status status = STATUS_OK;
     double begin_s = 0;
-    struct ended *ended = sim_take(arena, trace->span_count, sizeof *ended, &status, err);
+    struct ended *ended = sim_allocate(arena, trace->span_count, sizeof *ended, &status, err);
     if (status) return status;
     uint64_t count = sort_by_end(trace, ended, &begin_s);
     if (count == 0) return error_set(err, STATUS_BAD_INPUT, "the trace has no operations that last");

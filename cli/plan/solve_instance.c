@@ -203,9 +203,9 @@ static enum status write_files(const struct answer *a, struct error *err)
 
 /* --- the problem ----------------------------------------------------------------------------- */
 
-/* Returns the number of search streams: two if time limits the search; one for a number of iterations, whose result
+/* Returns the number of searches: two if time limits the search; one for a number of iterations, whose result
  * must be repeatable. */
-static uint32_t stream_count(const struct cli_solve_request *request)
+static uint32_t search_count(const struct cli_solve_request *request)
 {
     return request->iterations == 0 && sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1;
 }
@@ -225,7 +225,7 @@ enum status solve_instance(struct cli *cli, const struct cli_solve_request *requ
         goto out;
     }
     certify_divide(&in, request->limit_s, &options);
-    options.streams = stream_count(request);
+    options.searches = search_count(request);
     if (certify(&in, &options, &a.timetable, &a.certificate, err) ||
         (cli->json ? report_json(cli, &a, err) : report_text(cli, &a, err)))
         goto out;

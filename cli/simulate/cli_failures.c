@@ -16,18 +16,18 @@ static int ascending(const void *a, const void *b)
 }
 
 /* Simulates all runs: wall_s[0 .. *ended) ascending, and their sums. */
-static enum status run_all(const struct cli_failures *wanted, const struct cli_survival *s, double every_s,
-                           double *wall_s, uint64_t *ended, struct survival *sum, double *interruptions,
+static enum status run_all(const struct cli_failures *wanted, const struct cli_failure_outcome *s, double every_s,
+                           double *wall_s, uint64_t *ended, struct failure_simulation *sum, double *interruptions,
                            struct error *err)
 {
     *ended = 0;
     *interruptions = 0;
-    *sum = (struct survival){0};
+    *sum = (struct failure_simulation){0};
     for (uint64_t i = 0; i < s->runs; i++) {
-        struct survival one;
-        struct survival_case of = {.failures = &s->failures, .devices = s->devices, .work_s = s->work_s,
+        struct failure_simulation one;
+        struct failure_simulation_case of = {.failures = &s->failures, .devices = s->devices, .work_s = s->work_s,
                                    .checkpoint_every_s = every_s, .seed = random_u64(wanted->seed, i)};
-        if (survival_run(&of, &one, err)) return err->status;
+        if (failure_simulation_run(&of, &one, err)) return err->status;
         if (one.ended) wall_s[(*ended)++] = one.wall_s;
         sum->wall_s += one.wall_s;
         sum->work_s += one.work_s;
@@ -48,12 +48,12 @@ static double quantile(const double *sorted, uint64_t count, double share)
 }
 
 enum status cli_failures_run(const struct cli_failures *wanted, uint32_t devices, double makespan_s,
-                             struct cli_survival *out, struct error *err)
+                             struct cli_failure_outcome *out, struct error *err)
 {
-    struct survival sum;
+    struct failure_simulation sum;
     uint64_t ended;
     double interruptions, *wall_s = alloc_zeroed(wanted->runs, sizeof *wall_s);
-    *out = (struct cli_survival){.devices = devices, .runs = wanted->runs, .best_median_s = HUGE_VAL};
+    *out = (struct cli_failure_outcome){.devices = devices, .runs = wanted->runs, .best_median_s = HUGE_VAL};
     if (!wall_s) return error_memory(err, "runs", wanted->runs * sizeof *wall_s);
     if (failures_read(wanted->path, devices, &out->arena, &out->failures, err)) goto out;
     const struct failures *f = &out->failures;
@@ -73,27 +73,27 @@ out:
     return err->status;
 }
 
-void cli_failures_release(struct cli_survival *survival)
+void cli_failures_release(struct cli_failure_outcome *outcome)
 {
-    arena_release(&survival->arena);
-    *survival = (struct cli_survival){0};
+    arena_release(&outcome->arena);
+    *outcome = (struct cli_failure_outcome){0};
 }
 
 /* --- reports --------------------------------------------------------------------------------- */
 
-static double share(const struct cli_survival *s, double part_s)
+static double share(const struct cli_failure_outcome *s, double part_s)
 {
     return s->mean.wall_s > 0 ? part_s / s->mean.wall_s : 0;
 }
 
-void cli_failures_print(FILE *out, const struct cli_survival *s)
+void cli_failures_print(FILE *out, const struct cli_failure_outcome *s)
 {
     char a[QUANTITY_TEXT_BYTES], b[QUANTITY_TEXT_BYTES], c[QUANTITY_TEXT_BYTES];
     fprintf(out, "\nwith failures, %s of %s of work on %s (simulated by chance)\n", CLI_COUNT(s->runs, "run"),
             quantity_text(s->work_s, DIMENSION_SECONDS, a), CLI_COUNT(s->devices, "device"));
     if (s->ended < s->runs)
         fprintf(out, "given up    %" PRIu64 " of the runs: not done after %g times the work\n", s->runs - s->ended,
-                SURVIVAL_PATIENCE);
+                FAILURE_SIMULATION_PATIENCE);
     if (s->ended > 0)
         fprintf(out, "time        %s (median), 90 %% take %s to %s\n",
                 quantity_text(s->median_s, DIMENSION_SECONDS, a), quantity_text(s->low_s, DIMENSION_SECONDS, b),
@@ -110,7 +110,7 @@ void cli_failures_print(FILE *out, const struct cli_survival *s)
                 quantity_text(s->best_median_s, DIMENSION_SECONDS, b));
 }
 
-void cli_failures_json(struct json_out *json, const struct cli_survival *s)
+void cli_failures_json(struct json_out *json, const struct cli_failure_outcome *s)
 {
     const double runs = (double)s->runs;
     json_out_object_begin(json, "failures", false);

@@ -4,7 +4,7 @@
 
 #include "cli/common/cli.h"
 #include "models/hardware/failures.h"
-#include "sim/survival.h"
+#include "sim/failure_simulation.h"
 
 struct cli_failures {
     const char *path; /* NULL: not asked for */
@@ -12,14 +12,14 @@ struct cli_failures {
 };
 
 /* Statistics of the runs; times only of runs that ended. */
-struct cli_survival {
+struct cli_failure_outcome {
     struct arena arena;
     struct failures failures;
     uint32_t devices;
     uint64_t runs, ended;
     double work_s;
     double low_s, median_s, high_s; /* quantiles: 5, 50 and 95 % of the runs end earlier */
-    struct survival mean;           /* mean of all runs, ended or not; .interruptions is not used */
+    struct failure_simulation mean;           /* mean of all runs, ended or not; .interruptions is not used */
     double interruptions;           /* mean */
     double best_interval_s;         /* interval between checkpoints by Daly's formula; HUGE_VAL: none */
     double best_median_s;           /* median time with that interval */
@@ -30,10 +30,10 @@ struct cli_survival {
  * releases it with cli_failures_release(), also after an error. Errors: as failures_read(); STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status cli_failures_run(const struct cli_failures *wanted, uint32_t devices, double makespan_s,
-                                        struct cli_survival *out, struct error *err);
-void cli_failures_release(struct cli_survival *survival);
+                                        struct cli_failure_outcome *out, struct error *err);
+void cli_failures_release(struct cli_failure_outcome *outcome);
 
-void cli_failures_print(FILE *out, const struct cli_survival *s);
-void cli_failures_json(struct json_out *json, const struct cli_survival *s); /* the object "failures" */
+void cli_failures_print(FILE *out, const struct cli_failure_outcome *s);
+void cli_failures_json(struct json_out *json, const struct cli_failure_outcome *s); /* the object "failures" */
 
 #endif

@@ -10,7 +10,7 @@
 #include "base/text/quantity.h"
 #include "cli/common/cli_trace.h"
 #include "cli/history/cli_history.h"
-#include "sim/uncertainty/drift.h"
+#include "sim/uncertainty/prediction_interval.h"
 #include "sim/uncertainty/machine_draw.h"
 
 /* --- by spreads ------------------------------------------------------------------------------ */
@@ -63,7 +63,7 @@ static enum status by_spreads(const struct plan *plan, const struct hardware *ha
 /* --- by runs --------------------------------------------------------------------------------- */
 
 /* Reads the complete runs on the machine; each plan is a kind. A missing history has no runs. */
-static enum status read_runs(const char *machine, struct arena *arena, struct drift_run **runs, uint64_t *count,
+static enum status read_runs(const char *machine, struct arena *arena, struct prediction_run **runs, uint64_t *count,
                              struct error *err)
 {
     char path[CLI_PATH_BYTES];
@@ -83,7 +83,7 @@ static enum status read_runs(const char *machine, struct arena *arena, struct dr
         for (size_t r = 0; r < found; r++)
             if (records[r].complete && records[r].predicted_s > 0 && records[r].measured_s > 0)
                 (*runs)[(*count)++] =
-                    (struct drift_run){records[r].fingerprint, records[r].measured_s / records[r].predicted_s};
+                    (struct prediction_run){records[r].fingerprint, records[r].measured_s / records[r].predicted_s};
     }
     history_close(history);
     return status;
@@ -93,13 +93,13 @@ static enum status by_runs(const struct plan *plan, const char *machine, double 
                            struct cli_interval *out, struct error *err)
 {
     struct arena arena = {0};
-    struct drift_run *runs = NULL;
+    struct prediction_run *runs = NULL;
     struct quantiles ratio = {0};
     char kind[HISTORY_FINGERPRINT_BYTES];
     snprintf(kind, sizeof kind, "%016" PRIx64, plan_fingerprint(plan));
     enum status status = read_runs(machine, &arena, &runs, &out->runs, err);
-    out->by_runs = status == STATUS_OK && out->runs >= DRIFT_RUNS_MIN;
-    if (out->by_runs) status = drift_next(runs, out->runs, kind, &arena, &ratio, err);
+    out->by_runs = status == STATUS_OK && out->runs >= PREDICTION_RUNS_MIN;
+    if (out->by_runs) status = prediction_interval_next(runs, out->runs, kind, &arena, &ratio, err);
     if (status == STATUS_OK && out->by_runs) {
         out->run_makespan_s =
             (struct quantiles){makespan_s * ratio.low, makespan_s * ratio.median, makespan_s * ratio.high};
@@ -145,7 +145,7 @@ void cli_interval_print(FILE *out, const struct cli_interval *interval, enum cli
         fprintf(out, " (%llu runs in the history, newer ones first of all)\n", (unsigned long long)interval->runs);
     } else {
         fprintf(out, "by runs     %llu of them on this machine in the history (%d are needed): what moves runs beside the "
-                     "spreads is not in the interval\n", (unsigned long long)interval->runs, DRIFT_RUNS_MIN);
+                     "spreads is not in the interval\n", (unsigned long long)interval->runs, PREDICTION_RUNS_MIN);
     }
 }
 

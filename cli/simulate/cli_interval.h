@@ -2,9 +2,9 @@
  * `simulate --seeds N`: a prediction as an interval.
  *
  * By spreads: the plan is simulated on N machines drawn within the spreads of this machine's figures
- * (sim/uncertainty/machine_draw.h). By runs: if the history has at least DRIFT_RUNS_MIN complete runs on this machine,
- * their ratios of measured to predicted time (sim/uncertainty/drift.h), times this prediction. The ratios contain every
- * effect on run times, known or not. Both intervals are printed; the second is more reliable.
+ * (sim/uncertainty/machine_draw.h). By runs: if the history has at least PREDICTION_RUNS_MIN complete runs on this
+ * machine, their ratios of measured to predicted time (sim/uncertainty/prediction_interval.h), times this prediction.
+ * The ratios contain every effect on run times, known or not. Both intervals are printed; the second is more reliable.
  */
 #ifndef SPILLWAY_CLI_INTERVAL_H
 #define SPILLWAY_CLI_INTERVAL_H

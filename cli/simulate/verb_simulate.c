@@ -34,7 +34,7 @@ struct report {
     const struct cli_predict_options *how;
     struct cli_simulated simulated;
     struct cli_parts parts;              /* with --contents */
-    const struct cli_survival *survival; /* NULL: no failures */
+    const struct cli_failure_outcome *outcome; /* NULL: no failures */
     struct cli_interval interval;        /* seeds 0: not asked for */
 };
 
@@ -138,7 +138,7 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     cli_interval_print(out, &report->interval, unit,
                        unit == CLI_TOKENS ? 1 : prediction->samples_per_s / prediction->tokens_per_s);
     cli_simulated_reserved(out, &report->simulated);
-    if (report->survival) cli_failures_print(out, report->survival);
+    if (report->outcome) cli_failures_print(out, report->outcome);
     cli_trace_written(cli, report->trace_path);
     if (report->trace_path || report->request->subject != SIMULATE_PLAN || report->plan->gang_count > 0)
         return STATUS_OK;
@@ -190,7 +190,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     if (hardware_has_storage(report->hardware)) json_out_u64(json, "stored_bytes", plan_stored_bytes(report->plan));
     cli_simulated_json(json, &report->simulated);
     cli_simulated_reserved_json(json, &report->simulated);
-    if (report->survival) cli_failures_json(json, report->survival);
+    if (report->outcome) cli_failures_json(json, report->outcome);
     cli_simulated_speed_json(json, &report->simulated);
     if (report->swap->job_count > 0) cli_swap_json(json, report->plan, report->swap);
     return cli_report_end(cli, json, err);
@@ -220,7 +220,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     struct plan plan = {0};
     struct cli_other_machine other = {0};
     struct cli_prediction prediction = {0};
-    struct cli_survival survival = {0};
+    struct cli_failure_outcome outcome = {0};
     struct swap_report swap = {0};
     bool jobs = request->subject == SIMULATE_JOBS;
     struct arena arena = {0};
@@ -258,8 +258,8 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     }
     if (status == STATUS_OK && request->failures.path) {
         status = cli_failures_run(&request->failures, plan.hardware.device_count, prediction.result.makespan_s,
-                                  &survival, err);
-        report.survival = &survival;
+                                  &outcome, err);
+        report.outcome = &outcome;
     }
     if (status == STATUS_OK && report.trace_path)
         status = trace_write(&prediction.trace, report.trace_path, err);
@@ -274,7 +274,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
         cli_document_simulated(cli, report.hardware);
         status = cli->json ? print_json(cli, &report, err) : print_text(cli, &report, err);
     }
-    cli_failures_release(&survival);
+    cli_failures_release(&outcome);
     cli_prediction_release(&prediction);
     cli_other_machine_release(&other);
     swap_report_release(&swap);

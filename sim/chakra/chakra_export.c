@@ -31,7 +31,7 @@
 #include "planner/plan_gang.h"
 #include "planner/walk/plan_walk.h"
 #include "sim/duration.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 #include "traces/chakra.h"
 
 enum { RANKS_AT_ONCE = 256, SIGNALS_KEPT = 1 << 12, DEPS_MAX = 2 * (DEVICES_MAX * STREAM_HOST + 8) };
@@ -294,8 +294,8 @@ static enum status number_groups(struct exporter *e, struct error *err)
     uint32_t family = 0;
     for (uint32_t o = 0; o < plan->op_count; o++)
         if (plan->ops[o].kind == OP_COLLECTIVE) used |= UINT64_C(1) << communicator_of(&plan->ops[o]);
-    e->first_group = sim_take(&e->arena, plan->gang_count, sizeof *e->first_group, &status, err);
-    e->families = sim_take(&e->arena, plan->gang_count, sizeof *e->families, &status, err);
+    e->first_group = sim_allocate(&e->arena, plan->gang_count, sizeof *e->first_group, &status, err);
+    e->families = sim_allocate(&e->arena, plan->gang_count, sizeof *e->families, &status, err);
     for (uint32_t g = 0; status == STATUS_OK && g < plan->gang_count; g++)
         for (uint32_t c = 0; c < COMMUNICATORS; c++) {
             const struct plan_gang *gang = &plan->gangs[g];
@@ -330,7 +330,7 @@ static enum status write_groups(struct exporter *e, struct error *err)
     enum status status = STATUS_OK;
     if (e->written->groups == 0) return STATUS_OK;
     if (chakra_groups_path(e->prefix, path, err) != STATUS_OK) return err->status;
-    uint32_t *places = sim_take(&e->arena, e->plan->hardware.device_count, sizeof *places, &status, err);
+    uint32_t *places = sim_allocate(&e->arena, e->plan->hardware.device_count, sizeof *places, &status, err);
     struct json_file json;
     if (status == STATUS_OK) status = json_file_begin(&json, path, "writing process groups", err);
     if (status != STATUS_OK) return status;
@@ -405,11 +405,11 @@ static enum status create(struct exporter *e, struct error *err)
     e->total = plan_operations(e->plan);
     if (e->total > operations_max)
         return error_set(err, STATUS_LIMIT, "too many operations (limit is %" PRIu64 ")", operations_max);
-    e->placed = sim_take(&e->arena, e->total, sizeof *e->placed, &status, err);
-    e->last = sim_take(&e->arena, plan_stream_count(e->plan), sizeof *e->last, &status, err);
-    e->signals = sim_take(&e->arena, SIGNALS_KEPT, sizeof *e->signals, &status, err);
-    e->deps.ids = sim_take(&e->arena, DEPS_MAX, sizeof *e->deps.ids, &status, err);
-    e->source.ids = sim_take(&e->arena, DEPS_MAX, sizeof *e->source.ids, &status, err);
+    e->placed = sim_allocate(&e->arena, e->total, sizeof *e->placed, &status, err);
+    e->last = sim_allocate(&e->arena, plan_stream_count(e->plan), sizeof *e->last, &status, err);
+    e->signals = sim_allocate(&e->arena, SIGNALS_KEPT, sizeof *e->signals, &status, err);
+    e->deps.ids = sim_allocate(&e->arena, DEPS_MAX, sizeof *e->deps.ids, &status, err);
+    e->source.ids = sim_allocate(&e->arena, DEPS_MAX, sizeof *e->source.ids, &status, err);
     if (status == STATUS_OK)
         status = sim_durations_create(&e->arena, e->plan, &e->plan->hardware, NULL, &e->durations, err);
     if (status == STATUS_OK) status = number_groups(e, err);

@@ -20,7 +20,7 @@
 #include "models/cost/cost.h"
 #include "planner/plan.h"
 #include "sim/chakra/chakra_state.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 enum { OWN_QUEUES = 4, SHARED_QUEUES = 4, EDGES_MAX = INT32_MAX };
 
@@ -32,9 +32,9 @@ static enum status take_groups(struct chakra_import *import, struct error *err)
     const struct chakra_trace *trace = import->trace;
     enum status status = STATUS_OK;
     import->group_count = trace->group_count + 1;
-    import->groups = sim_take(&import->arena, import->group_count, sizeof *import->groups, &status, err);
-    import->members = sim_take(&import->arena, import->group_count, sizeof *import->members, &status, err);
-    uint32_t *all = sim_take(&import->arena, trace->rank_count, sizeof *all, &status, err);
+    import->groups = sim_allocate(&import->arena, import->group_count, sizeof *import->groups, &status, err);
+    import->members = sim_allocate(&import->arena, import->group_count, sizeof *import->members, &status, err);
+    uint32_t *all = sim_allocate(&import->arena, trace->rank_count, sizeof *all, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t g = 0; g < trace->group_count; g++) {
         import->groups[g] = trace->groups[g];
@@ -84,10 +84,10 @@ static enum status find_links(struct chakra_import *import, struct group_use *us
     enum status status = STATUS_OK;
     struct collective_finder finder;
     uint32_t ranks = import->trace->rank_count, lacking[2];
-    uint32_t *marks = sim_take(&scratch, ranks, sizeof *marks, &status, err);
-    uint32_t *devices = sim_take(&scratch, ranks, sizeof *devices, &status, err);
-    uint32_t *family = sim_take(&scratch, ranks, sizeof *family, &status, err);
-    struct collective_group *links = sim_take(&scratch, ranks, sizeof *links, &status, err);
+    uint32_t *marks = sim_allocate(&scratch, ranks, sizeof *marks, &status, err);
+    uint32_t *devices = sim_allocate(&scratch, ranks, sizeof *devices, &status, err);
+    uint32_t *family = sim_allocate(&scratch, ranks, sizeof *family, &status, err);
+    struct collective_group *links = sim_allocate(&scratch, ranks, sizeof *links, &status, err);
     if (status == STATUS_OK) status = collective_finder_init(&scratch, import->hardware, &finder, err);
     for (uint32_t r = 0; status == STATUS_OK && r < ranks; r++) marks[r] = CHAKRA_NONE;
     for (uint32_t g = 0; status == STATUS_OK && g < import->group_count; g++) {
@@ -263,9 +263,9 @@ static enum status fill_nodes(struct chakra_import *import, struct error *err)
     struct arena scratch = {0};
     enum status status = STATUS_OK;
     struct sim_graph *graph = &import->graph;
-    graph->nodes = sim_take(&import->arena, graph->node_count, sizeof *graph->nodes, &status, err);
-    struct group_use *uses = sim_take(&scratch, import->group_count, sizeof *uses, &status, err);
-    bool *filled = sim_take(&scratch, graph->node_count, sizeof *filled, &status, err);
+    graph->nodes = sim_allocate(&import->arena, graph->node_count, sizeof *graph->nodes, &status, err);
+    struct group_use *uses = sim_allocate(&scratch, import->group_count, sizeof *uses, &status, err);
+    bool *filled = sim_allocate(&scratch, graph->node_count, sizeof *filled, &status, err);
     if (status == STATUS_OK) status = use_groups(import, uses, err);
     for (uint32_t r = 0; r < import->trace->rank_count; r++)
         for (uint32_t n = 0; n < import->trace->ranks[r].count && status == STATUS_OK; n++) {
@@ -295,7 +295,7 @@ static enum status find_pairs(struct chakra_import *import, struct error *err)
     const struct chakra_trace *trace = import->trace;
     uint32_t count = 0, kept = 0;
     for (uint32_t pass = 0; pass < 2 && status == STATUS_OK; pass++) {
-        if (pass == 1) graph->pairs = sim_take(&import->arena, count, sizeof *graph->pairs, &status, err);
+        if (pass == 1) graph->pairs = sim_allocate(&import->arena, count, sizeof *graph->pairs, &status, err);
         count = 0;
         for (uint32_t r = 0; r < trace->rank_count && status == STATUS_OK; r++)
             for (uint32_t n = 0; n < trace->ranks[r].count; n++) {
@@ -363,11 +363,11 @@ static enum status make_queues(struct chakra_import *import, struct error *err)
     enum status status = STATUS_OK;
     struct sim_graph *graph = &import->graph;
     uint32_t most = first_group_queue(import->hardware) + import->group_count;
-    uint32_t *numbers = sim_take(&scratch, most, sizeof *numbers, &status, err);
+    uint32_t *numbers = sim_allocate(&scratch, most, sizeof *numbers, &status, err);
     for (uint32_t n = 0; n < graph->node_count && status == STATUS_OK; n++)
         if (graph->nodes[n].queue != SIM_GRAPH_NONE) numbers[graph->nodes[n].queue] = 1;
     for (uint32_t q = 0; q < most && status == STATUS_OK; q++) graph->queue_count += numbers[q];
-    graph->queues = sim_take(&import->arena, graph->queue_count, sizeof *graph->queues, &status, err);
+    graph->queues = sim_allocate(&import->arena, graph->queue_count, sizeof *graph->queues, &status, err);
     for (uint32_t q = 0, used = 0; q < most && status == STATUS_OK; q++) {
         char name[64];
         if (numbers[q] == 0) continue;
@@ -416,8 +416,8 @@ static enum status link_nodes(struct chakra_import *import, struct error *err)
         return error_set(err, STATUS_LIMIT, "%s: too many dependencies (limit is %d)", import->trace->prefix,
                          EDGES_MAX);
     visit_deps(import, NULL);
-    graph->next = sim_take(&import->arena, edges, sizeof *graph->next, &status, err);
-    uint32_t *at = sim_take(&scratch, graph->node_count, sizeof *at, &status, err);
+    graph->next = sim_allocate(&import->arena, edges, sizeof *graph->next, &status, err);
+    uint32_t *at = sim_allocate(&scratch, graph->node_count, sizeof *at, &status, err);
     for (uint32_t n = 0, first = 0; n < graph->node_count && status == STATUS_OK; n++) {
         graph->nodes[n].first_next = at[n] = first;
         first += graph->nodes[n].next_count;
@@ -434,7 +434,7 @@ static enum status number_nodes(struct chakra_import *import, struct error *err)
     enum status status = STATUS_OK;
     uint32_t ranks = import->trace->rank_count;
     uint64_t count = 0;
-    import->first = sim_take(&import->arena, ranks + 1u, sizeof *import->first, &status, err);
+    import->first = sim_allocate(&import->arena, ranks + 1u, sizeof *import->first, &status, err);
     for (uint32_t r = 0; r < ranks && status == STATUS_OK; r++) {
         import->first[r] = (uint32_t)count;
         count += import->trace->ranks[r].count;
@@ -443,7 +443,7 @@ static enum status number_nodes(struct chakra_import *import, struct error *err)
                                import->trace->prefix, CHAKRA_NODES_MAX);
     }
     if (status == STATUS_OK) import->first[ranks] = (uint32_t)count;
-    import->activity = sim_take(&import->arena, count, sizeof *import->activity, &status, err);
+    import->activity = sim_allocate(&import->arena, count, sizeof *import->activity, &status, err);
     return status;
 }
 

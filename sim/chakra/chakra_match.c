@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/text/number.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 enum status chakra_import_fail(const struct chakra_import *import, uint32_t rank, uint32_t node,
                                struct error *err, const char *format, ...)
@@ -238,10 +238,10 @@ enum status chakra_match(struct chakra_import *import, struct error *err)
             collective_count += type == CHAKRA_COLLECTIVE;
         }
     struct ends messages = {0}, collectives = {0};
-    messages.ends = sim_take(&scratch, message_count, sizeof *messages.ends, &status, err);
-    collectives.ends = sim_take(&scratch, collective_count, sizeof *collectives.ends, &status, err);
-    uint32_t *counts = sim_take(&scratch, import->group_count, sizeof *counts, &status, err);
-    uint32_t *numbers = sim_take(&scratch, count, sizeof *numbers, &status, err);
+    messages.ends = sim_allocate(&scratch, message_count, sizeof *messages.ends, &status, err);
+    collectives.ends = sim_allocate(&scratch, collective_count, sizeof *collectives.ends, &status, err);
+    uint32_t *counts = sim_allocate(&scratch, import->group_count, sizeof *counts, &status, err);
+    uint32_t *numbers = sim_allocate(&scratch, count, sizeof *numbers, &status, err);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) import->activity[i] = i;
     if (status == STATUS_OK) status = list_ends(import, counts, &messages, &collectives, err);
     if (status == STATUS_OK) status = join(import, &messages, pair_ends, err);

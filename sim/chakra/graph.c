@@ -19,7 +19,7 @@
 #include "base/process/progress.h"
 #include "models/cost/cost.h"
 #include "planner/plan.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 #include "sim/limit.h"
 #include "sim/network/flow.h"
 #include "sim/network/interference.h"
@@ -286,10 +286,10 @@ static enum status create_flows(struct run *run, struct error *err)
     uint32_t link_count = hardware->link_count + storage, queues = run->graph->queue_count;
     run->first_p2p_path = (hardware->device_count + storage) * 2;
     run->path_count = run->first_p2p_path + run->graph->pair_count;
-    struct sim_link *links = sim_take(&run->arena, link_count, sizeof *links, &status, err);
-    uint32_t *devices = sim_take(&run->arena, run->path_count, sizeof *devices, &status, err);
-    run->paths = sim_take(&run->arena, run->path_count, sizeof *run->paths, &status, err);
-    run->path_lanes = sim_take(&run->arena, run->path_count, sizeof *run->path_lanes, &status, err);
+    struct sim_link *links = sim_allocate(&run->arena, link_count, sizeof *links, &status, err);
+    uint32_t *devices = sim_allocate(&run->arena, run->path_count, sizeof *devices, &status, err);
+    run->paths = sim_allocate(&run->arena, run->path_count, sizeof *run->paths, &status, err);
+    run->path_lanes = sim_allocate(&run->arena, run->path_count, sizeof *run->path_lanes, &status, err);
     if (status != STATUS_OK) return status;
     sim_machine_links(hardware, links);
     sim_machine_paths(hardware, run->interference, links, 1, run->paths);
@@ -308,7 +308,7 @@ static enum status create_flows(struct run *run, struct error *err)
     status = sim_flows_create(&run->arena, &setup, &run->flows, err);
     uint32_t bundles = status == STATUS_OK ? sim_flows_bundle_count(run->flows) : 0;
     if (status == STATUS_OK) status = sim_queue_create(&run->arena, queues + bundles, &run->queue, err);
-    uint32_t *owners = sim_take(&run->arena, bundles, sizeof *owners, &status, err);
+    uint32_t *owners = sim_allocate(&run->arena, bundles, sizeof *owners, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t b = 0; b < bundles; b++) owners[b] = queues + b;
     sim_flows_attach(run->flows, run->queue, owners);
@@ -324,11 +324,12 @@ static enum status create_trace(struct run *run, struct error *err)
     uint32_t spans = run->options->record_spans ? run->graph->node_count : 0;
     trace->source = TRACE_PREDICTED;
     trace->policy = "trace";
-    trace->streams = sim_take(&trace->arena, run->graph->queue_count, sizeof *trace->streams, &status, err);
+    trace->streams = sim_allocate(&trace->arena, run->graph->queue_count, sizeof *trace->streams, &status, err);
     uint32_t hosts = hardware_host_count(run->hardware);
-    trace->places = sim_take(&trace->arena, run->hardware->device_count + hosts, sizeof *trace->places, &status, err);
-    trace->jobs = sim_take(&trace->arena, 1, sizeof *trace->jobs, &status, err);
-    trace->spans = sim_take(&trace->arena, spans, sizeof *trace->spans, &status, err);
+    trace->places =
+        sim_allocate(&trace->arena, run->hardware->device_count + hosts, sizeof *trace->places, &status, err);
+    trace->jobs = sim_allocate(&trace->arena, 1, sizeof *trace->jobs, &status, err);
+    trace->spans = sim_allocate(&trace->arena, spans, sizeof *trace->spans, &status, err);
     if (status == STATUS_OK) status = arena_string(&trace->arena, run->hardware->name, &trace->hardware, err);
     if (status == STATUS_OK) status = arena_string(&trace->arena, run->graph->name, &trace->jobs[0].name, err);
     if (status != STATUS_OK) return status;
@@ -355,9 +356,9 @@ static enum status create_trace(struct run *run, struct error *err)
 static enum status create(struct run *run, struct error *err)
 {
     enum status status = STATUS_OK;
-    run->lanes = sim_take(&run->arena, run->graph->queue_count, sizeof *run->lanes, &status, err);
-    run->uses = sim_take(&run->arena, run->graph->queue_count, sizeof *run->uses, &status, err);
-    run->links = sim_take(&run->arena, run->graph->node_count, sizeof *run->links, &status, err);
+    run->lanes = sim_allocate(&run->arena, run->graph->queue_count, sizeof *run->lanes, &status, err);
+    run->uses = sim_allocate(&run->arena, run->graph->queue_count, sizeof *run->uses, &status, err);
+    run->links = sim_allocate(&run->arena, run->graph->node_count, sizeof *run->links, &status, err);
     if (status == STATUS_OK)
         status = sim_interference_create(&run->arena, run->hardware, &run->interference, err);
     if (status == STATUS_OK) status = create_flows(run, err);
@@ -375,8 +376,8 @@ static enum status fill_result(struct run *run, struct sim_result *result, struc
     enum status status = STATUS_OK;
     struct trace *trace = run->trace;
     uint32_t links = run->hardware->link_count + hardware_storage_count(run->hardware);
-    result->streams = sim_take(&result->arena, trace->stream_count, sizeof *result->streams, &status, err);
-    result->links = sim_take(&result->arena, links, sizeof *result->links, &status, err);
+    result->streams = sim_allocate(&result->arena, trace->stream_count, sizeof *result->streams, &status, err);
+    result->links = sim_allocate(&result->arena, links, sizeof *result->links, &status, err);
     if (status != STATUS_OK) return status;
     memcpy(result->streams, run->uses, trace->stream_count * sizeof *result->streams);
     if (sim_flows_uses(run->flows, result->links, err) != STATUS_OK) return err->status;

@@ -36,7 +36,7 @@
  */
 #include "sim/engine/queue.h"
 
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 enum { BLOCK = SIM_QUEUE_BLOCK };
 
@@ -144,16 +144,16 @@ enum status sim_queue_create(struct arena *arena, uint32_t owner_count, struct s
 {
     assert(owner_count < INT32_MAX);
     enum status status = STATUS_OK;
-    struct sim_queue *queue = sim_take(arena, 1, sizeof *queue, &status, err);
+    struct sim_queue *queue = sim_allocate(arena, 1, sizeof *queue, &status, err);
     if (status != STATUS_OK) return status;
     queue->owner_count = owner_count;
     queue->leaf_count = 1;
     while (queue->leaf_count * BLOCK < owner_count) queue->leaf_count *= 2;
     size_t owners = (size_t)queue->leaf_count * BLOCK, nodes = (size_t)queue->leaf_count * 2;
-    queue->times = sim_take(arena, owners, sizeof *queue->times, &status, err);
-    queue->orders = sim_take(arena, owners, sizeof *queue->orders, &status, err);
-    queue->node_times = sim_take(arena, nodes, sizeof *queue->node_times, &status, err);
-    queue->node_owners = sim_take(arena, nodes, sizeof *queue->node_owners, &status, err);
+    queue->times = sim_allocate(arena, owners, sizeof *queue->times, &status, err);
+    queue->orders = sim_allocate(arena, owners, sizeof *queue->orders, &status, err);
+    queue->node_times = sim_allocate(arena, nodes, sizeof *queue->node_times, &status, err);
+    queue->node_owners = sim_allocate(arena, nodes, sizeof *queue->node_owners, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t i = 0; i < owners; i++) queue->times[i] = absent_key(i);
     for (uint32_t i = 0; i < nodes; i++) queue->node_times[i] = absent;
@@ -240,12 +240,12 @@ void sim_queue_shift(struct sim_queue *queue, double seconds)
     for (uint32_t block = 0; block < queue->leaf_count; block++) play(queue, block);
 }
 
-void sim_queue_write(const struct sim_queue *queue, uint64_t first_order, struct sim_words *out)
+void sim_queue_write(const struct sim_queue *queue, uint64_t first_order, struct sim_snapshot *out)
 {
     for (uint32_t i = 0; i < queue->owner_count; i++) {
         if (queue->times[i] >= absent) continue;
-        sim_words_put(out, i);
-        sim_words_put_real(out, time_of_key(queue->times[i]));
-        sim_words_put(out, queue->orders[i] - first_order);
+        sim_snapshot_put(out, i);
+        sim_snapshot_put_real(out, time_of_key(queue->times[i]));
+        sim_snapshot_put(out, queue->orders[i] - first_order);
     }
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "sim/engine/words.h"
+#include "sim/engine/snapshot.h"
 
 struct sim_queue;
 
@@ -62,7 +62,7 @@ bool sim_queue_empty(struct sim_queue *queue);
 void sim_queue_shift(struct sim_queue *queue, double seconds);
 
 /* Writes all entries, with orders relative to `first_order`. O(owners). */
-void sim_queue_write(const struct sim_queue *queue, uint64_t first_order, struct sim_words *out);
+void sim_queue_write(const struct sim_queue *queue, uint64_t first_order, struct sim_snapshot *out);
 
 /* --- private to queue.c; here because sim_queue_set() must be inline ---------------------------- */
 

@@ -2,7 +2,7 @@
 #include "sim/engine/ready.h"
 
 #include "sim/engine/queue.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 static inline bool is_before(struct sim_ready_entry a, struct sim_ready_entry b)
 {
@@ -56,7 +56,7 @@ enum status sim_ready_create(struct arena *arena, uint32_t job_count, struct sim
 {
     enum status status = STATUS_OK;
     struct sim_ready ready = {0};
-    ready.entries = sim_take_lines(arena, (size_t)job_count + 1, sizeof *ready.entries, &status, err);
+    ready.entries = sim_allocate_lines(arena, (size_t)job_count + 1, sizeof *ready.entries, &status, err);
     if (status == STATUS_OK) *out = ready;
     return status;
 }

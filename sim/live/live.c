@@ -19,13 +19,13 @@
  * with 64, 135 to 216 with 512 and 2048 jobs, on an EPYC. An additional activity takes 850, 970 and 1050 instructions.
  * The growth comes from misses of a 32 KB cache: 0.3, 8 and 20 (cachegrind). The data of an event lies in about twenty
  * cache lines, and with many devices all of them have been evicted since the last use. Hence slots, devices, paths,
- * stars and their places have records of one cache line each. With 512 devices part of the time makes the tables of
- * units: 187 ns with 2 minibatches become 148 with 16. In a 1 MB cache a unit then misses about twice, when its job
+ * bottlenecks and their places have records of one cache line each. With 512 devices part of the time makes the tables
+ * of units: 187 ns with 2 minibatches become 148 with 16. In a 1 MB cache a unit then misses about twice, when its job
  * becomes ready and when it is chosen; both are prefetched.
  *
  * Tried and rejected: prefetching the data of the following event, found by replaying the queue without the current
  * one. It costs more than it saves, with 64 devices and with 512. Ending the way up in the queue where nothing changes,
- * and finding a star's first end with one loop less: 2 to 4 % fewer instructions, and no time saved.
+ * and finding a bottleneck's first end with one loop less: 2 to 4 % fewer instructions, and no time saved.
  */
 #include "sim/live/live.h"
 
@@ -35,7 +35,7 @@
 #include "base/process/progress.h"
 #include "models/cost/cost.h"
 #include "planner/plan.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 #include "sim/limit.h"
 #include "sim/live/live_state.h"
 
@@ -310,8 +310,8 @@ static enum status fill_result(struct live *live, struct sim_result *result, str
 {
     enum status status = STATUS_OK;
     struct trace *trace = live->trace;
-    result->streams = sim_take(&result->arena, trace->stream_count, sizeof *result->streams, &status, err);
-    result->links = sim_take(&result->arena, live->hardware->link_count, sizeof *result->links, &status, err);
+    result->streams = sim_allocate(&result->arena, trace->stream_count, sizeof *result->streams, &status, err);
+    result->links = sim_allocate(&result->arena, live->hardware->link_count, sizeof *result->links, &status, err);
     if (status != STATUS_OK) return status;
     memcpy(result->streams, live->uses, trace->stream_count * sizeof *result->streams);
     if (sim_flows_uses(live->flows, result->links, err) != STATUS_OK) return err->status;

@@ -11,7 +11,7 @@
 #include "base/try.h"
 #include "models/cost/cost.h"
 #include "planner/plan.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 #include "sim/network/machine.h"
 
 /* --- checks ---------------------------------------------------------------------------------- */
@@ -74,10 +74,10 @@ static enum status number_owners(struct live *live, bool latency, struct error *
     uint32_t count = live->in->device_count, each = 1 + latency * live->slot_limit, next = 0, end;
     uint32_t bundles = sim_flows_bundle_count(live->flows);
     size_t most = (size_t)count * (each + 2 + SIM_QUEUE_BLOCK);
-    live->owner_events = sim_take(&live->arena, most, sizeof(uint32_t), &status, err);
-    live->bundle_owners = sim_take(&live->arena, bundles, sizeof(uint32_t), &status, err);
+    live->owner_events = sim_allocate(&live->arena, most, sizeof(uint32_t), &status, err);
+    live->bundle_owners = sim_allocate(&live->arena, bundles, sizeof(uint32_t), &status, err);
     live->latency_owners =
-        sim_take(&live->arena, latency ? (size_t)count * live->slot_limit : 0, sizeof(uint32_t), &status, err);
+        sim_allocate(&live->arena, latency ? (size_t)count * live->slot_limit : 0, sizeof(uint32_t), &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t b = 0; b < bundles; b++) live->bundle_owners[b] = UINT32_MAX;
     for (uint32_t first = 0; first < count; first = end) {
@@ -107,10 +107,10 @@ static enum status create_flows(struct live *live, struct arena *scratch, struct
     enum status status = STATUS_OK;
     const struct hardware *hw = live->hardware;
     uint32_t paths = hw->device_count * 2, flows = paths * live->slot_limit;
-    struct sim_link *links = sim_take(scratch, hw->link_count, sizeof *links, &status, err);
-    struct sim_path *path = sim_take(scratch, paths, sizeof *path, &status, err);
-    uint32_t *devices = sim_take(scratch, paths, sizeof *devices, &status, err);
-    live->flow_paths = sim_take(&live->arena, flows, sizeof *live->flow_paths, &status, err);
+    struct sim_link *links = sim_allocate(scratch, hw->link_count, sizeof *links, &status, err);
+    struct sim_path *path = sim_allocate(scratch, paths, sizeof *path, &status, err);
+    uint32_t *devices = sim_allocate(scratch, paths, sizeof *devices, &status, err);
+    live->flow_paths = sim_allocate(&live->arena, flows, sizeof *live->flow_paths, &status, err);
     if (status == STATUS_OK)
         status = sim_interference_create(&live->arena, hw, &live->interference, err);
     if (status != STATUS_OK) return status;
@@ -148,16 +148,16 @@ static enum status create_devices(struct live *live, struct error *err)
     live->device_count = live->options->policy->one_device ? 1 : count;
     live->word_count = count / 64 + 1;
     size_t slots = (size_t)count * live->slot_limit;
-    live->devices = sim_take_lines(&live->arena, count, sizeof *live->devices, &status, err);
-    live->devices_shown = sim_take(&live->arena, count, sizeof *live->devices_shown, &status, err);
-    live->slots = sim_take_lines(&live->arena, slots, sizeof *live->slots, &status, err);
+    live->devices = sim_allocate_lines(&live->arena, count, sizeof *live->devices, &status, err);
+    live->devices_shown = sim_allocate(&live->arena, count, sizeof *live->devices_shown, &status, err);
+    live->slots = sim_allocate_lines(&live->arena, slots, sizeof *live->slots, &status, err);
     if (live->options->record_spans)
-        live->spanned = sim_take(&live->arena, slots, sizeof *live->spanned, &status, err);
-    live->loaded = sim_take(&live->arena, slots, sizeof *live->loaded, &status, err);
-    live->with_free = sim_take(&live->arena, live->slot_limit + 1u, sizeof *live->with_free, &status, err);
+        live->spanned = sim_allocate(&live->arena, slots, sizeof *live->spanned, &status, err);
+    live->loaded = sim_allocate(&live->arena, slots, sizeof *live->loaded, &status, err);
+    live->with_free = sim_allocate(&live->arena, live->slot_limit + 1u, sizeof *live->with_free, &status, err);
     for (uint32_t n = 0; n <= live->slot_limit; n++)
         if (status == STATUS_OK)
-            live->with_free[n].words = sim_take(&live->arena, live->word_count, sizeof(uint64_t), &status, err);
+            live->with_free[n].words = sim_allocate(&live->arena, live->word_count, sizeof(uint64_t), &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t d = 0; d < count; d++) {
         const struct instance_class *class = &in->classes[in->device_class[d]];
@@ -221,7 +221,7 @@ static enum status create_units(struct live *live, struct error *err)
     const struct instance *in = live->in;
     struct arena scratch = {0};
     enum status status = STATUS_OK;
-    uint32_t *first = sim_take(&scratch, in->device_count, sizeof *first, &status, err); /* first device of each kind */
+    uint32_t *first = sim_allocate(&scratch, in->device_count, sizeof *first, &status, err); /* first device of each kind */
     for (uint32_t d = 0; d < in->device_count && status == STATUS_OK; d++) {
         uint32_t kind = 0;
         while (kind < live->kind_count && !same_kind(live, first[kind], d)) kind++;
@@ -229,9 +229,9 @@ static enum status create_units(struct live *live, struct error *err)
         live->devices[d].kind = (uint16_t)kind;
     }
     size_t count = (size_t)in->unit_count * live->kind_count;
-    live->units = sim_take_lines(&live->arena, count, sizeof *live->units, &status, err);
-    live->costs = sim_take(&live->arena, (size_t)in->unit_count * in->class_count, sizeof *live->costs,
-                           &status, err);
+    live->units = sim_allocate_lines(&live->arena, count, sizeof *live->units, &status, err);
+    live->costs = sim_allocate(&live->arena, (size_t)in->unit_count * in->class_count, sizeof *live->costs,
+                               &status, err);
     for (uint32_t k = 0; k < live->kind_count && status == STATUS_OK; k++)
         for (uint32_t u = 0; u < in->unit_count; u++)
             live->units[(size_t)k * in->unit_count + u] = unit_on(live, u, first[k]);
@@ -248,8 +248,8 @@ static enum status create_jobs(struct live *live, struct error *err)
 {
     const struct instance *in = live->in;
     enum status status = STATUS_OK;
-    live->jobs = sim_take(&live->arena, in->job_count, sizeof *live->jobs, &status, err);
-    live->jobs_shown = sim_take_lines(&live->arena, in->job_count, sizeof *live->jobs_shown, &status, err);
+    live->jobs = sim_allocate(&live->arena, in->job_count, sizeof *live->jobs, &status, err);
+    live->jobs_shown = sim_allocate_lines(&live->arena, in->job_count, sizeof *live->jobs_shown, &status, err);
     live->ranks = live->options->policy->rank && !live->options->scan;
     if (status == STATUS_OK && live->ranks)
         status = sim_ready_create(&live->arena, in->job_count, &live->ranked, err);
@@ -331,11 +331,11 @@ static enum status create_trace(struct live *live, struct error *err)
     trace->stream_count = in->device_count * (1 + 2 * live->slot_limit);
     trace->place_count = in->device_count + 1;
     trace->job_count = in->job_count;
-    trace->streams = sim_take(&trace->arena, trace->stream_count, sizeof *trace->streams, &status, err);
-    trace->places = sim_take(&trace->arena, trace->place_count, sizeof *trace->places, &status, err);
-    trace->jobs = sim_take(&trace->arena, trace->job_count, sizeof *trace->jobs, &status, err);
-    trace->spans = sim_take(&trace->arena, spans, sizeof *trace->spans, &status, err);
-    live->uses = sim_take(&live->arena, trace->stream_count, sizeof *live->uses, &status, err);
+    trace->streams = sim_allocate(&trace->arena, trace->stream_count, sizeof *trace->streams, &status, err);
+    trace->places = sim_allocate(&trace->arena, trace->place_count, sizeof *trace->places, &status, err);
+    trace->jobs = sim_allocate(&trace->arena, trace->job_count, sizeof *trace->jobs, &status, err);
+    trace->spans = sim_allocate(&trace->arena, spans, sizeof *trace->spans, &status, err);
+    live->uses = sim_allocate(&live->arena, trace->stream_count, sizeof *live->uses, &status, err);
     if (status == STATUS_OK) status = arena_string(&trace->arena, live->hardware->name, &trace->hardware, err);
     if (status == STATUS_OK)
         status = arena_string(&trace->arena, live->options->policy->name, &trace->policy, err);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/try.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 static const double link_bytes_per_s = 1e9;
 
@@ -28,9 +28,9 @@ enum status sim_live_machine(const struct instance *in, struct hardware *out, st
     TRY(arena_string(&out->arena, out->name, &out->name, err));
     out->backend = "cuda"; /* a back end without interference between devices */
     out->host_cores = 1;
-    out->types = sim_take(&out->arena, in->class_count, sizeof *out->types, &status, err);
-    out->devices = sim_take(&out->arena, in->device_count, sizeof *out->devices, &status, err);
-    out->links = sim_take(&out->arena, in->device_count, sizeof *out->links, &status, err);
+    out->types = sim_allocate(&out->arena, in->class_count, sizeof *out->types, &status, err);
+    out->devices = sim_allocate(&out->arena, in->device_count, sizeof *out->devices, &status, err);
+    out->links = sim_allocate(&out->arena, in->device_count, sizeof *out->links, &status, err);
     if (status != STATUS_OK) return status;
     out->type_count = in->class_count;
     out->device_count = out->link_count = in->device_count;

@@ -5,7 +5,7 @@
 
 #include "planner/policy/policy_ask.h"
 #include "sim/engine/ready.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 #include "sim/live/live.h"
 #include "sim/network/flow.h"
 #include "sim/network/interference.h"

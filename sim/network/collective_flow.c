@@ -28,7 +28,7 @@
 #include "base/size.h"
 #include "models/cost/cost.h"
 #include "planner/plan_gang.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 const char *const sim_collectives_by_names[] = {
     [SIM_COLLECTIVES_CLOSED] = "closed", [SIM_COLLECTIVES_AUTO] = "auto", [SIM_COLLECTIVES_FLOWS] = "flows", NULL};
@@ -111,7 +111,7 @@ static enum status fill_path(struct making *m, uint32_t group, const uint32_t *d
 {
     enum status status = STATUS_OK;
     uint32_t count = collective_group_lanes(&m->finder, devices, members, way, m->lanes);
-    struct sim_crossing *crossings = sim_take(m->arena, count, sizeof *crossings, &status, err);
+    struct sim_crossing *crossings = sim_allocate(m->arena, count, sizeof *crossings, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t i = 0; i < count; i++)
         crossings[i] = (struct sim_crossing){{m->lanes[i].link, m->lanes[i].direction}, m->lanes[i].messages};
@@ -184,14 +184,14 @@ static enum status make_paths(struct making *m, struct arena *scratch, struct se
 {
     struct sim_collective_flows *f = m->flows;
     enum status status = collective_finder_init(scratch, f->hardware, &m->finder, err);
-    m->lanes = sim_take(scratch, 2 * (size_t)f->hardware->link_count, sizeof *m->lanes, &status, err);
-    m->devices = sim_take(scratch, f->hardware->device_count, sizeof *m->devices, &status, err);
+    m->lanes = sim_allocate(scratch, 2 * (size_t)f->hardware->link_count, sizeof *m->lanes, &status, err);
+    m->devices = sim_allocate(scratch, f->hardware->device_count, sizeof *m->devices, &status, err);
     if (status == STATUS_OK) status = each_collective(f->plan, seen, find_group, m, err);
     if (status != STATUS_OK) return status;
     clear_joints(f);
     status = each_collective(f->plan, seen, add_paths, m, err); /* counts */
     m->room = f->path_count;
-    f->paths = sim_take(m->arena, m->room, sizeof *f->paths, &status, err);
+    f->paths = sim_allocate(m->arena, m->room, sizeof *f->paths, &status, err);
     clear_joints(f);
     return status == STATUS_OK && m->room > 0 ? each_collective(f->plan, seen, add_paths, m, err) : status;
 }
@@ -340,11 +340,11 @@ static enum status keep_company(struct sim_collective_flows *f, struct arena *sc
 {
     enum status status = STATUS_OK;
     struct company c = {.flows = f};
-    c.lanes = sim_take(scratch, 2 * (size_t)f->hardware->link_count, sizeof *c.lanes, &status, err);
-    c.copies_in = sim_take(scratch, f->hardware->device_count, sizeof *c.copies_in, &status, err);
-    c.copies_out = sim_take(scratch, f->hardware->device_count, sizeof *c.copies_out, &status, err);
-    struct plan_gang_peers *peers = sim_take(scratch, f->plan->gang_count, sizeof *peers, &status, err);
-    uint32_t *numbers = sim_take(scratch, f->path_count, sizeof *numbers, &status, err);
+    c.lanes = sim_allocate(scratch, 2 * (size_t)f->hardware->link_count, sizeof *c.lanes, &status, err);
+    c.copies_in = sim_allocate(scratch, f->hardware->device_count, sizeof *c.copies_in, &status, err);
+    c.copies_out = sim_allocate(scratch, f->hardware->device_count, sizeof *c.copies_out, &status, err);
+    struct plan_gang_peers *peers = sim_allocate(scratch, f->plan->gang_count, sizeof *peers, &status, err);
+    uint32_t *numbers = sim_allocate(scratch, f->path_count, sizeof *numbers, &status, err);
     if (status != STATUS_OK) return status;
     mark_copies(&c, peers);
     status = each_collective(f->plan, seen, mark_collective, &c, err);
@@ -367,7 +367,7 @@ enum status sim_collective_flows_fold_path(struct arena *arena, const uint32_t *
 {
     enum status status = STATUS_OK;
     uint32_t kept = 0;
-    struct sim_crossing *crossings = sim_take(arena, path->hop_count, sizeof *crossings, &status, err);
+    struct sim_crossing *crossings = sim_allocate(arena, path->hop_count, sizeof *crossings, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t i = 0; i < path->hop_count; i++) {
         crossings[i] = path->crossings[i];
@@ -386,7 +386,7 @@ enum status sim_collective_flows_fold(struct sim_collective_flows *f, const bool
 {
     struct arena scratch = {0};
     enum status status = STATUS_OK;
-    uint32_t *numbers = sim_take(&scratch, f->path_count, sizeof *numbers, &status, err);
+    uint32_t *numbers = sim_allocate(&scratch, f->path_count, sizeof *numbers, &status, err);
     for (uint32_t g = 0; status == STATUS_OK && g < sim_collectives_group_count(f->collectives); g++)
         for (uint32_t s = 0; !kept[g] && s < STREAM_HOST; s++)
             for (uint32_t w = 0; w < COLLECTIVE_WAY_COUNT; w++) f->joints[g][s].paths[w] = PLAN_NONE;
@@ -421,14 +421,14 @@ enum status sim_collective_flows_create(struct arena *arena, const struct plan *
     *out = NULL;
     if (by == SIM_COLLECTIVES_CLOSED) return STATUS_OK;
     uint32_t groups = sim_collectives_group_count(collectives);
-    struct sim_collective_flows *f = sim_take(arena, 1, sizeof *f, &status, err);
+    struct sim_collective_flows *f = sim_allocate(arena, 1, sizeof *f, &status, err);
     if (status != STATUS_OK) return status;
     *f = (struct sim_collective_flows){
         .arena = arena, .plan = plan, .hardware = hardware, .collectives = collectives};
-    f->alone = sim_take(arena, groups, sizeof *f->alone, &status, err);
-    f->joints = sim_take(arena, groups, sizeof *f->joints, &status, err);
+    f->alone = sim_allocate(arena, groups, sizeof *f->alone, &status, err);
+    f->joints = sim_allocate(arena, groups, sizeof *f->joints, &status, err);
     struct seen seen = {.rounds = NULL};
-    seen.rounds = sim_take(&scratch, (size_t)plan->unit_count * plan->gang_count, 1, &status, err);
+    seen.rounds = sim_allocate(&scratch, (size_t)plan->unit_count * plan->gang_count, 1, &status, err);
     struct making making = {.flows = f, .arena = arena};
     if (status == STATUS_OK) status = make_paths(&making, &scratch, &seen, err);
     if (status == STATUS_OK && by == SIM_COLLECTIVES_AUTO) status = keep_company(f, &scratch, &seen, err);

@@ -8,8 +8,8 @@
 #ifndef SPILLWAY_SIM_COLLECTIVE_FLOW_H
 #define SPILLWAY_SIM_COLLECTIVE_FLOW_H
 
-#include "sim/network/joining.h"
-#include "sim/network/outline.h"
+#include "sim/network/collective_times.h"
+#include "sim/network/path_classes.h"
 
 /* The method that gives the seconds of collectives. */
 enum sim_collectives_by {

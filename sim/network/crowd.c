@@ -24,8 +24,8 @@
  */
 #include "sim/network/crowd.h"
 
-#include "sim/engine/take.h"
-#include "sim/network/outline.h"
+#include "sim/engine/allocate.h"
+#include "sim/network/path_classes.h"
 
 enum { MOVED_MAX = 64 }; /* flows of an arm with several limits */
 #define NOBODY UINT32_MAX
@@ -270,19 +270,19 @@ void sim_crowd_rebase(struct sim_crowd *crowd, double seconds)
     }
 }
 
-void sim_crowd_write(const struct sim_crowd *crowd, uint64_t first_order, struct sim_words *out)
+void sim_crowd_write(const struct sim_crowd *crowd, uint64_t first_order, struct sim_snapshot *out)
 {
-    sim_words_put(out, (uint64_t)crowd->flow_count << 1 | crowd->full);
+    sim_snapshot_put(out, (uint64_t)crowd->flow_count << 1 | crowd->full);
     if (crowd->flow_count == 0) return;
-    sim_words_put_real(out, crowd->read_s);
+    sim_snapshot_put_real(out, crowd->read_s);
     for (uint32_t c = 0; c < crowd->clock_count; c++) {
         const struct sim_crowd_clock *clock = &crowd->clocks[c];
-        sim_words_put(out, clock->flow_count);
+        sim_snapshot_put(out, clock->flow_count);
         if (clock->flow_count == 0) continue;
-        sim_words_put_real(out, clock->served);
-        sim_words_put_real(out, clock->rate);
-        sim_words_put_real(out, clock->first_s);
-        sim_words_put(out, clock->first);
+        sim_snapshot_put_real(out, clock->served);
+        sim_snapshot_put_real(out, clock->rate);
+        sim_snapshot_put_real(out, clock->first_s);
+        sim_snapshot_put(out, clock->first);
         sim_queue_write(clock->ends, first_order, out);
     }
 }

@@ -1,10 +1,10 @@
 /*
  * Many flows that meet in one lane, with start and end costs that do not grow with their number.
  *
- * A crowd is a star (star.h) of any size. The flows of an *arm* are equal: they have one cap, and share a trunk, a lane
- * that only they use, so n flows have the limit min(cap, trunk / n). In the common lane of all arms, one level decides:
- * every flow has this rate, or its limit if that is less. Limits take few different values, because devices and
- * switches are of few kinds. A crowd depends on this property; sim_crowd_suits() checks it.
+ * A crowd is a bottleneck (bottleneck.h) of any size. The flows of an *arm* are equal: they have one cap, and share a
+ * trunk, a lane that only they use, so n flows have the limit min(cap, trunk / n). In the common lane of all arms, one
+ * level decides: every flow has this rate, or its limit if that is less. Limits take few different values, because
+ * devices and switches are of few kinds. A crowd depends on this property; sim_crowd_suits() checks it.
  */
 #ifndef SPILLWAY_SIM_CROWD_H
 #define SPILLWAY_SIM_CROWD_H
@@ -80,6 +80,6 @@ bool sim_crowd_settle(struct sim_crowd *crowd, double now_s, double *end_s, uint
 
 /* For sim/steady.h, as in flow.h. */
 void sim_crowd_rebase(struct sim_crowd *crowd, double seconds);
-void sim_crowd_write(const struct sim_crowd *crowd, uint64_t first_order, struct sim_words *out);
+void sim_crowd_write(const struct sim_crowd *crowd, uint64_t first_order, struct sim_snapshot *out);
 
 #endif

@@ -17,11 +17,11 @@
  * Precision. Readings are sums, and differences of large readings lose digits. So the clock is reset to zero whenever
  * the class is idle or has passed 2^32 bytes: a reading is then exact to 1e-6 bytes, 1e-16 s on a fast link.
  *
- * Flows of a star (star.h) need neither clocks nor the general solver: they are few, an event concerns all of them, and
- * their remaining volumes are reduced at every event, which rounds like the textbook's "remaining -= rate * elapsed".
- * More flows that meet in one lane are a crowd (crowd.h), with a clock for each limit of flows, whatever their class. A
- * star and a crowd have one entry each in the event queue. Stars, crowds and other classes are called *bundles*: each
- * has one event.
+ * Flows of a bottleneck (bottleneck.h) need neither clocks nor the general solver: they are few, an event concerns all
+ * of them, and their remaining volumes are reduced at every event, which rounds like the textbook's "remaining -= rate *
+ * elapsed". More flows that meet in one lane are a crowd (crowd.h), with a clock for each limit of flows, whatever their
+ * class. A bottleneck and a crowd have one entry each in the event queue. Bottlenecks, crowds and other classes are
+ * called *bundles*: each has one event.
  *
  * Statistics cost O(path length) per copy: links count the flows that cross them. Shared lanes are noted when they
  * become full or not full. Lanes with a single path are full while the path is at its base cap, for which each class
@@ -35,7 +35,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 static const double rewind_bytes = 0x1p32;
 
@@ -53,7 +53,7 @@ uint32_t sim_flows_bundle(const struct sim_flows *flows, uint32_t flow)
 {
     assert(flow < flows->flow_count);
     const struct flow_state *f = &flows->flows[flow];
-    return f->star != NO_STAR ? f->star : flows->classes[f->class].bundle;
+    return f->bottleneck != NO_BOTTLENECK ? f->bottleneck : flows->classes[f->class].bundle;
 }
 
 void sim_flows_attach(struct sim_flows *flows, struct sim_queue *queue, const uint32_t *owners)
@@ -204,15 +204,16 @@ static void crowd_lanes_note(const struct sim_flows *flows, double *full_s)
         add_own_lanes(flows, flows->flows[flows->crowd_flow_indexes[i]].path, flows->crowd_flows[i].capped_s, full_s);
 }
 
-/* Adds the full times of a star's lane and paths. */
-static void star_lanes_note(const struct sim_flows *flows, double *full_s)
+/* Adds the full times of a bottleneck's lane and paths. */
+static void bottleneck_lanes_note(const struct sim_flows *flows, double *full_s)
 {
-    for (uint32_t i = 0; i < flows->star_count; i++)
-        if (flows->star_lanes[i] != SIM_NO_STAR) full_s[flows->star_lanes[i]] += flows->stars[i].full_s;
+    for (uint32_t i = 0; i < flows->bottleneck_count; i++)
+        if (flows->bottleneck_lanes[i] != SIM_NO_BOTTLENECK)
+            full_s[flows->bottleneck_lanes[i]] += flows->bottlenecks[i].full_s;
     for (uint32_t f = 0; f < flows->flow_count; f++) {
         const struct flow_state *flow = &flows->flows[f];
-        if (flow->star >= flows->star_count) continue;
-        double flow_full_s = flows->stars[flow->star].flows[flow->member].full_s;
+        if (flow->bottleneck >= flows->bottleneck_count) continue;
+        double flow_full_s = flows->bottlenecks[flow->bottleneck].flows[flow->member].full_s;
         add_trunks(flows, flow->class, flow_full_s, full_s);
         add_own_lanes(flows, flow->path, flow_full_s, full_s);
     }
@@ -233,10 +234,10 @@ enum status sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *u
 {
     struct arena scratch = {0};
     enum status status = STATUS_OK;
-    double *full_s = sim_take(&scratch, (size_t)flows->link_count * 2, sizeof *full_s, &status, err);
+    double *full_s = sim_allocate(&scratch, (size_t)flows->link_count * 2, sizeof *full_s, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t l = 0; l < flows->link_count * 2; l++) full_s[l] = flows->lanes[l].full_s;
-    star_lanes_note(flows, full_s);
+    bottleneck_lanes_note(flows, full_s);
     crowd_lanes_note(flows, full_s);
     for (uint32_t l = 0; l < flows->link_count; l++) {
         assert(flows->links[l].flow_count == 0);
@@ -254,19 +255,19 @@ enum status sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *u
 
 /* --- flows ---------------------------------------------------------------------------------- */
 
-static inline struct sim_star *touch_star(struct sim_flows *flows, uint32_t index)
+static inline struct sim_bottleneck *touch_bottleneck(struct sim_flows *flows, uint32_t index)
 {
-    struct sim_star *star = &flows->stars[index];
-    if (!star->touched) flows->touched_stars[flows->touched_star_count++] = index;
-    star->touched = true;
-    return star;
+    struct sim_bottleneck *bottleneck = &flows->bottlenecks[index];
+    if (!bottleneck->touched) flows->touched_bottlenecks[flows->touched_bottleneck_count++] = index;
+    bottleneck->touched = true;
+    return bottleneck;
 }
 
-/* `index` starts after the stars, as in flow_state. */
+/* `index` starts after the bottlenecks, as in flow_state. */
 static struct sim_crowd *touch_crowd(struct sim_flows *flows, uint32_t index)
 {
-    struct sim_crowd *crowd = &flows->crowds[index - flows->star_count];
-    if (!crowd->touched) flows->touched_crowds[flows->touched_crowd_count++] = index - flows->star_count;
+    struct sim_crowd *crowd = &flows->crowds[index - flows->bottleneck_count];
+    if (!crowd->touched) flows->touched_crowds[flows->touched_crowd_count++] = index - flows->bottleneck_count;
     crowd->touched = true;
     return crowd;
 }
@@ -278,10 +279,10 @@ void sim_flows_begin(struct sim_flows *flows, uint32_t flow, double volume, uint
     assert(volume >= 0);
     struct flow_state *f = &flows->flows[flow];
     struct flow_path *path = &flows->paths[f->path];
-    if (f->star < flows->star_count) {
-        sim_star_begin(touch_star(flows, f->star), &path->arm, f->member, volume, order);
-    } else if (f->star != NO_STAR) {
-        sim_crowd_begin(touch_crowd(flows, f->star), f->member, volume, order, now_s);
+    if (f->bottleneck < flows->bottleneck_count) {
+        sim_bottleneck_begin(touch_bottleneck(flows, f->bottleneck), &path->arm, f->member, volume, order);
+    } else if (f->bottleneck != NO_BOTTLENECK) {
+        sim_crowd_begin(touch_crowd(flows, f->bottleneck), f->member, volume, order, now_s);
     } else {
         struct class_clock *class = &flows->classes[f->class];
         clock_begin(class, f->member, volume, order, now_s);
@@ -297,13 +298,13 @@ uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t bundle, double now_s
     assert(bundle < flows->bundle_count);
     struct flow_path *path;
     uint32_t flow;
-    if (bundle < flows->star_count) {
-        struct sim_star *star = touch_star(flows, bundle);
-        const struct sim_star_flow *place = sim_star_end(star, now_s);
+    if (bundle < flows->bottleneck_count) {
+        struct sim_bottleneck *bottleneck = touch_bottleneck(flows, bundle);
+        const struct sim_bottleneck_flow *place = sim_bottleneck_end(bottleneck, now_s);
         flow = place->flow;
         path = &flows->paths[place->path];
-        sim_star_limit(star, &path->arm);
-    } else if (bundle < flows->star_count + flows->crowd_count) {
+        sim_bottleneck_limit(bottleneck, &path->arm);
+    } else if (bundle < flows->bottleneck_count + flows->crowd_count) {
         struct sim_crowd *crowd = touch_crowd(flows, bundle);
         uint32_t place = sim_crowd_end(crowd, now_s);
         flow = flows->crowd_flow_indexes[(uint32_t)(crowd->flows - flows->crowd_flows) + place];
@@ -320,20 +321,20 @@ uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t bundle, double now_s
     return flow;
 }
 
-static void settle_stars(struct sim_flows *flows, double now_s)
+static void settle_bottlenecks(struct sim_flows *flows, double now_s)
 {
-    for (uint32_t i = 0; i < flows->touched_star_count; i++) {
-        uint32_t index = flows->touched_stars[i];
-        struct sim_star *star = &flows->stars[index];
-        star->touched = false;
-        if (star->active == 0) { /* and its event is being handled */
-            sim_star_rest(star, now_s);
+    for (uint32_t i = 0; i < flows->touched_bottleneck_count; i++) {
+        uint32_t index = flows->touched_bottlenecks[i];
+        struct sim_bottleneck *bottleneck = &flows->bottlenecks[index];
+        bottleneck->touched = false;
+        if (bottleneck->active == 0) { /* and its event is being handled */
+            sim_bottleneck_rest(bottleneck, now_s);
             continue;
         }
-        double end_s = sim_star_settle(star, now_s);
-        sim_queue_set(flows->queue, flows->owners[index], end_s, star->flows[star->first].order);
+        double end_s = sim_bottleneck_settle(bottleneck, now_s);
+        sim_queue_set(flows->queue, flows->owners[index], end_s, bottleneck->flows[bottleneck->first].order);
     }
-    flows->touched_star_count = 0;
+    flows->touched_bottleneck_count = 0;
 }
 
 static void settle_crowds(struct sim_flows *flows, double now_s)
@@ -344,16 +345,16 @@ static void settle_crowds(struct sim_flows *flows, double now_s)
         uint64_t order;
         flows->crowds[index].touched = false;
         if (sim_crowd_settle(&flows->crowds[index], now_s, &end_s, &order)) /* else its event is being handled */
-            sim_queue_set(flows->queue, flows->owners[flows->star_count + index], end_s, order);
+            sim_queue_set(flows->queue, flows->owners[flows->bottleneck_count + index], end_s, order);
     }
     flows->touched_crowd_count = 0;
 }
 
 uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const struct sim_rate **changed)
 {
-    settle_stars(flows, now_s);
+    settle_bottlenecks(flows, now_s);
     if (flows->crowd_count > 0) settle_crowds(flows, now_s);
-    if (flows->bundle_count == flows->star_count + flows->crowd_count) return 0;
+    if (flows->bundle_count == flows->bottleneck_count + flows->crowd_count) return 0;
     uint32_t count = sim_share_solve(flows->share, changed);
     if (count == 0) return 0;
     flows->work += count;

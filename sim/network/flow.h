@@ -3,14 +3,14 @@
  *
  * A path may have several active flows, up to its limit. Flows are numbered: all flows of path 0, then of path
  * 1, and so on; with limits of 1 a flow has the number of its path. A flow begins with its volume. The event of its
- * bundle in the queue is the end of the bundle's first flow. A bundle is a star (star.h), a crowd (crowd.h) or another
- * class of flows (share.h). Begins and ends change other rates at the next sim_flows_settle(), which must come before
- * the next event.
+ * bundle in the queue is the end of the bundle's first flow. A bundle is a bottleneck (bottleneck.h), a crowd (crowd.h)
+ * or another class of flows (share.h). Begins and ends change other rates at the next sim_flows_settle(), which must
+ * come before the next event.
  */
 #ifndef SPILLWAY_SIM_FLOW_H
 #define SPILLWAY_SIM_FLOW_H
 
-#include "sim/engine/meter.h"
+#include "sim/engine/counters.h"
 #include "sim/engine/queue.h"
 #include "sim/network/share.h"
 
@@ -40,8 +40,8 @@ uint32_t sim_flows_bundle(const struct sim_flows *flows, uint32_t flow);
 /* Sets the queue of events, before the first flow. Bundle b has the owner owners[b]. Both are borrowed. */
 void sim_flows_attach(struct sim_flows *flows, struct sim_queue *queue, const uint32_t *owners);
 
-/* Returns the solver of classes whose paths have a group, which therefore are in no star. Callers may read their rates
- * and set caps; only flow.c adds and removes flows. Borrowed. */
+/* Returns the solver of classes whose paths have a group, which therefore are in no bottleneck. Callers may read their
+ * rates and set caps; only flow.c adds and removes flows. Borrowed. */
 struct sim_share *sim_flows_share(const struct sim_flows *flows);
 
 /* Begins a flow. `volume`: in bytes at the path's bandwidth; `bytes`: for the statistics of the links; `order`: decides
@@ -60,14 +60,15 @@ uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const struct si
 MUST_CHECK enum status sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *uses,
                                       struct error *err);
 
-/* For tests: how often the rate of a flow or a clock was computed, or a flow moved to another clock, without stars. */
+/* For tests: how often the rate of a flow or a clock was computed, or a flow moved to another clock, without
+ * bottlenecks. */
 uint64_t sim_flows_work(const struct sim_flows *flows);
 
 /* For sim/steady.h. sim_flows_rebase() decreases all times by `seconds`; sim_flows_write() writes the state that later
- * behaviour depends on, orders relative to `first_order`; sim_flows_meters() returns SIM_FLOWS_METERS meters. */
-enum { SIM_FLOWS_METERS = 8 };
+ * behaviour depends on, orders relative to `first_order`; sim_flows_counters() returns SIM_FLOWS_COUNTERS counters. */
+enum { SIM_FLOWS_COUNTERS = 8 };
 void sim_flows_rebase(struct sim_flows *flows, double seconds);
-void sim_flows_write(const struct sim_flows *flows, uint64_t first_order, struct sim_words *out);
-size_t sim_flows_meters(const struct sim_flows *flows, struct sim_meter *meters);
+void sim_flows_write(const struct sim_flows *flows, uint64_t first_order, struct sim_snapshot *out);
+size_t sim_flows_counters(const struct sim_flows *flows, struct sim_counter *counters);
 
 #endif

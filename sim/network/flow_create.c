@@ -1,10 +1,10 @@
-/* See flow_state.h. share.c says which classes form a star. This file checks that the star has few enough flows and
- * that their caps never change; flow_crowds.c makes crowds of larger ones. */
+/* See flow_state.h. share.c says which classes form a bottleneck. This file checks that the bottleneck has few enough
+ * flows and that their caps never change; flow_crowds.c makes crowds of larger ones. */
 #include "sim/network/flow_state.h"
 
 #include <math.h>
 
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 static void copy_hops(struct sim_flows *flows, const struct sim_flows_setup *setup)
 {
@@ -32,27 +32,27 @@ static void fill_flows(struct sim_flows *flows, const struct sim_flows_setup *se
     for (uint32_t p = 0; p < setup->path_count; p++)
         for (uint32_t i = 0; i < setup->paths[p].flow_limit; i++)
             flows->flows[flow++] = (struct flow_state){
-                .path = p, .class = sim_share_class(flows->share, p), .star = NO_STAR};
+                .path = p, .class = sim_share_class(flows->share, p), .bottleneck = NO_BOTTLENECK};
 }
 
-/* --- stars ----------------------------------------------------------------------------------- */
+/* --- bottlenecks ----------------------------------------------------------------------------------- */
 
-/* A class with at most this number of flows that shares no lane is a star without a lane. Larger classes are better
- * kept in a queue. */
+/* A class with at most this number of flows that shares no lane is a bottleneck without a lane. Larger classes are
+ * better kept in a queue. */
 enum { ALONE_MAX = 8 };
 
-/* One entry for each lane of a star, then one for each class. */
+/* One entry for each lane of a bottleneck, then one for each class. */
 struct candidate {
     uint32_t flow_count;
     uint32_t alike_count; /* these and the flows that they stand for, so that the choice does not depend on folding */
     uint32_t priority; /* common priority */
     bool refused;
-    uint32_t star; /* number of the star, once it is made */
+    uint32_t bottleneck; /* number of the bottleneck, once it is made */
 };
 
 /* Caps of paths in groups may change; a trunk and own lanes of a path cannot both be counted as full. */
-static bool fits_star(const struct sim_flows *flows, const struct sim_path *path, uint32_t class,
-                      bool has_own_lanes)
+static bool fits_bottleneck(const struct sim_flows *flows, const struct sim_path *path, uint32_t class,
+                            bool has_own_lanes)
 {
     double trunk = sim_share_limits(flows->share, class).trunk_bytes_per_s;
     return path->group == SIM_NO_GROUP && (trunk == INFINITY || !has_own_lanes);
@@ -64,7 +64,7 @@ static struct candidate *candidate_of(const struct sim_flows *flows, uint32_t cl
 {
     const struct sim_share_limits limits = sim_share_limits(flows->share, class);
     if (limits.alone) return &candidates[flows->link_count * 2 + class];
-    return limits.star != SIM_NO_STAR ? &candidates[limits.star] : NULL;
+    return limits.bottleneck != SIM_NO_BOTTLENECK ? &candidates[limits.bottleneck] : NULL;
 }
 
 static void count_candidates(const struct sim_flows *flows, const struct sim_flows_setup *setup,
@@ -75,57 +75,59 @@ static void count_candidates(const struct sim_flows *flows, const struct sim_flo
         struct candidate *candidate = candidate_of(flows, class, candidates);
         if (!candidate) continue;
         bool alone = sim_share_limits(flows->share, class).alone;
-        uint32_t most = alone ? ALONE_MAX : SIM_STAR_FLOWS_MAX;
+        uint32_t most = alone ? ALONE_MAX : SIM_BOTTLENECK_FLOWS_MAX;
         candidate->flow_count += setup->paths[p].flow_limit;
         if (setup->paths[p].times > 1 && alone) candidate->alike_count += setup->paths[p].times;
         else candidate->alike_count += setup->paths[p].flow_limit;
         if (candidate->flow_count == setup->paths[p].flow_limit) candidate->priority = setup->paths[p].priority;
         candidate->refused |= candidate->alike_count > most || candidate->priority != setup->paths[p].priority ||
-                              !fits_star(flows, &setup->paths[p], class, flows->paths[p].has_own_lanes);
+                              !fits_bottleneck(flows, &setup->paths[p], class, flows->paths[p].has_own_lanes);
     }
 }
 
-static void place_flow(struct sim_flows *flows, uint32_t index, struct sim_star_arm *arms, struct candidate *candidate)
+static void place_flow(struct sim_flows *flows, uint32_t index, struct sim_bottleneck_arm *arms,
+                       struct candidate *candidate)
 {
     struct flow_state *flow = &flows->flows[index];
     const struct sim_share_limits limits = sim_share_limits(flows->share, flow->class);
-    struct sim_star_arm *arm = &arms[flow->class];
-    struct sim_star *star = &flows->stars[candidate->star];
-    flow->star = candidate->star;
+    struct sim_bottleneck_arm *arm = &arms[flow->class];
+    struct sim_bottleneck *bottleneck = &flows->bottlenecks[candidate->bottleneck];
+    flow->bottleneck = candidate->bottleneck;
     flow->member = candidate->flow_count++;
     arm->cap = sim_share_base_cap(flows->share, flow->class);
     arm->trunk = limits.trunk_bytes_per_s;
     arm->places |= UINT64_C(1) << flow->member;
-    star->bytes_per_s = limits.alone ? INFINITY : limits.star_bytes_per_s;
-    star->flows[flow->member].flow = index;
-    star->flows[flow->member].path = flow->path;
-    flows->star_lanes[flow->star] = limits.star; /* SIM_NO_STAR: the class shares no lane */
+    bottleneck->bytes_per_s = limits.alone ? INFINITY : limits.bottleneck_bytes_per_s;
+    bottleneck->flows[flow->member].flow = index;
+    bottleneck->flows[flow->member].path = flow->path;
+    flows->bottleneck_lanes[flow->bottleneck] = limits.bottleneck; /* SIM_NO_BOTTLENECK: the class shares no lane */
 }
 
-static enum status create_stars(struct arena *arena, struct sim_flows *flows,
-                                const struct sim_flows_setup *setup, struct error *err)
+static enum status create_bottlenecks(struct arena *arena, struct sim_flows *flows,
+                                      const struct sim_flows_setup *setup, struct error *err)
 {
     struct arena scratch = {0};
     enum status status = STATUS_OK;
     uint32_t count = flows->link_count * 2 + flows->class_count;
-    struct candidate *candidates = sim_take(&scratch, count, sizeof *candidates, &status, err);
+    struct candidate *candidates = sim_allocate(&scratch, count, sizeof *candidates, &status, err);
     if (status == STATUS_OK) count_candidates(flows, setup, candidates);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         candidates[i].refused |= candidates[i].flow_count == 0;
-        candidates[i].star = candidates[i].refused ? NO_STAR : flows->star_count++;
+        candidates[i].bottleneck = candidates[i].refused ? NO_BOTTLENECK : flows->bottleneck_count++;
     }
-    struct sim_star_arm *arms = sim_take(&scratch, flows->class_count, sizeof *arms, &status, err);
-    flows->stars = sim_take_lines(arena, flows->star_count, sizeof *flows->stars, &status, err);
-    flows->touched_stars = sim_take(arena, flows->star_count, sizeof(uint32_t), &status, err);
-    flows->star_lanes = sim_take(arena, flows->star_count, sizeof(uint32_t), &status, err);
-    flows->star_places = sim_take_lines(arena, flows->flow_count, sizeof *flows->star_places, &status, err);
+    struct sim_bottleneck_arm *arms = sim_allocate(&scratch, flows->class_count, sizeof *arms, &status, err);
+    flows->bottlenecks = sim_allocate_lines(arena, flows->bottleneck_count, sizeof *flows->bottlenecks, &status, err);
+    flows->touched_bottlenecks = sim_allocate(arena, flows->bottleneck_count, sizeof(uint32_t), &status, err);
+    flows->bottleneck_lanes = sim_allocate(arena, flows->bottleneck_count, sizeof(uint32_t), &status, err);
+    flows->bottleneck_places =
+        sim_allocate_lines(arena, flows->flow_count, sizeof *flows->bottleneck_places, &status, err);
     for (uint32_t i = 0, used = 0; i < count && status == STATUS_OK; i++) {
         if (candidates[i].refused) continue;
-        struct sim_star *star = &flows->stars[candidates[i].star];
-        star->flows = &flows->star_places[used];
+        struct sim_bottleneck *bottleneck = &flows->bottlenecks[candidates[i].bottleneck];
+        bottleneck->flows = &flows->bottleneck_places[used];
         used += candidates[i].flow_count;
         candidates[i].flow_count = 0;
-        flows->star_place_count = used;
+        flows->bottleneck_place_count = used;
     }
     for (uint32_t f = 0; f < flows->flow_count && status == STATUS_OK; f++) {
         struct candidate *candidate = candidate_of(flows, flows->flows[f].class, candidates);
@@ -143,11 +145,11 @@ static enum status create_clocks(struct arena *arena, struct sim_flows *flows, s
 {
     enum status status = STATUS_OK;
     for (uint32_t f = 0; f < flows->flow_count; f++)
-        flows->classes[flows->flows[f].class].flow_count += flows->flows[f].star == NO_STAR;
+        flows->classes[flows->flows[f].class].flow_count += flows->flows[f].bottleneck == NO_BOTTLENECK;
     uint32_t used = 0;
     for (uint32_t c = 0; c < flows->class_count && status == STATUS_OK; c++) {
         struct class_clock *class = &flows->classes[c];
-        if (class->flow_count == 0) continue; /* in a star or a crowd */
+        if (class->flow_count == 0) continue; /* in a bottleneck or a crowd */
         class->full_rate = sim_share_base_cap(flows->share, c) * SIM_FULL;
         class->first_member = used;
         used += class->flow_count;
@@ -158,7 +160,7 @@ static enum status create_clocks(struct arena *arena, struct sim_flows *flows, s
     }
     for (uint32_t f = 0; f < flows->flow_count && status == STATUS_OK; f++) {
         struct class_clock *class = &flows->classes[flows->flows[f].class];
-        if (flows->flows[f].star != NO_STAR) continue;
+        if (flows->flows[f].bottleneck != NO_BOTTLENECK) continue;
         flows->flows[f].member = class->flow_count;
         flows->members[class->first_member + class->flow_count++] = f;
     }
@@ -180,31 +182,31 @@ enum status sim_flows_create(struct arena *arena, const struct sim_flows_setup *
         hops += setup->paths[p].hop_count;
         flow_count += setup->paths[p].flow_limit;
     }
-    struct sim_flows *flows = sim_take(arena, 1, sizeof *flows, &status, err);
+    struct sim_flows *flows = sim_allocate(arena, 1, sizeof *flows, &status, err);
     if (status != STATUS_OK) return status;
     flows->share = share;
     flows->class_count = sim_share_class_count(share);
     flows->flow_count = flow_count;
     flows->path_count = setup->path_count;
     flows->link_count = setup->link_count;
-    flows->classes = sim_take(arena, flows->class_count, sizeof *flows->classes, &status, err);
-    flows->flows = sim_take(arena, flow_count, sizeof *flows->flows, &status, err);
-    flows->paths = sim_take_lines(arena, flows->path_count, sizeof *flows->paths, &status, err);
-    flows->full_from_s = sim_take(arena, flow_count, sizeof *flows->full_from_s, &status, err);
-    flows->links = sim_take(arena, flows->link_count, sizeof *flows->links, &status, err);
-    flows->lanes = sim_take(arena, (size_t)flows->link_count * 2, sizeof *flows->lanes, &status, err);
-    flows->members = sim_take(arena, flow_count, sizeof *flows->members, &status, err);
-    flows->path_links = sim_take(arena, hops, sizeof *flows->path_links, &status, err);
-    flows->path_directions = sim_take(arena, hops, sizeof *flows->path_directions, &status, err);
-    flows->path_weights = sim_take(arena, hops, sizeof *flows->path_weights, &status, err);
+    flows->classes = sim_allocate(arena, flows->class_count, sizeof *flows->classes, &status, err);
+    flows->flows = sim_allocate(arena, flow_count, sizeof *flows->flows, &status, err);
+    flows->paths = sim_allocate_lines(arena, flows->path_count, sizeof *flows->paths, &status, err);
+    flows->full_from_s = sim_allocate(arena, flow_count, sizeof *flows->full_from_s, &status, err);
+    flows->links = sim_allocate(arena, flows->link_count, sizeof *flows->links, &status, err);
+    flows->lanes = sim_allocate(arena, (size_t)flows->link_count * 2, sizeof *flows->lanes, &status, err);
+    flows->members = sim_allocate(arena, flow_count, sizeof *flows->members, &status, err);
+    flows->path_links = sim_allocate(arena, hops, sizeof *flows->path_links, &status, err);
+    flows->path_directions = sim_allocate(arena, hops, sizeof *flows->path_directions, &status, err);
+    flows->path_weights = sim_allocate(arena, hops, sizeof *flows->path_weights, &status, err);
     if (status != STATUS_OK) return status;
     copy_hops(flows, setup);
     fill_flows(flows, setup);
-    status = create_stars(arena, flows, setup, err);
+    status = create_bottlenecks(arena, flows, setup, err);
     if (status == STATUS_OK) status = sim_flow_crowds_create(arena, flows, setup, err);
-    flows->bundle_count = flows->star_count + flows->crowd_count;
+    flows->bundle_count = flows->bottleneck_count + flows->crowd_count;
     flows->bundle_classes =
-        sim_take(arena, flows->bundle_count + flows->class_count, sizeof(uint32_t), &status, err);
+        sim_allocate(arena, flows->bundle_count + flows->class_count, sizeof(uint32_t), &status, err);
     if (status == STATUS_OK) status = create_clocks(arena, flows, err);
     if (status == STATUS_OK) *out = flows;
     return status;

@@ -1,12 +1,12 @@
 /*
  * Chooses the flows of crowds (crowd.h): flows of classes that share exactly one lane, only with classes that share no
- * other lane, if they are too many for a star, have one priority, and caps that never change.
+ * other lane, if they are too many for a bottleneck, have one priority, and caps that never change.
  */
 #include "sim/network/flow_state.h"
 
 #include <math.h>
 
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 /* One per lane. */
 struct meeting {
@@ -26,13 +26,13 @@ struct finder {
     uint32_t *classes;        /* the classes of each meeting, consecutive */
 };
 
-/* Returns the meeting of a flow's class; NULL: it meets others in several lanes or none, or is in a star. */
+/* Returns the meeting of a flow's class; NULL: it meets others in several lanes or none, or is in a bottleneck. */
 static struct meeting *meeting_of(const struct finder *f, uint32_t flow)
 {
     const struct flow_state *state = &f->flows->flows[flow];
-    if (state->star != NO_STAR) return NULL;
-    uint32_t lane = sim_share_limits(f->flows->share, state->class).star;
-    return lane == SIM_NO_STAR ? NULL : &f->meetings[lane];
+    if (state->bottleneck != NO_BOTTLENECK) return NULL;
+    uint32_t lane = sim_share_limits(f->flows->share, state->class).bottleneck;
+    return lane == SIM_NO_BOTTLENECK ? NULL : &f->meetings[lane];
 }
 
 static void count_flows(struct finder *f)
@@ -59,7 +59,7 @@ static void list_classes(struct finder *f)
     }
     for (uint32_t c = 0; c < f->flows->class_count; c++) {
         if (f->class_flows[c] == 0) continue;
-        struct meeting *meeting = &f->meetings[sim_share_limits(f->flows->share, c).star];
+        struct meeting *meeting = &f->meetings[sim_share_limits(f->flows->share, c).bottleneck];
         f->classes[meeting->first_class + meeting->class_count++] = c;
     }
 }
@@ -80,7 +80,7 @@ static void choose_crowds(struct finder *f, struct sim_crowd_arm *arms)
     struct sim_flows *flows = f->flows;
     for (uint32_t l = 0; l < 2 * flows->link_count; l++) {
         struct meeting *meeting = &f->meetings[l];
-        meeting->refused |= meeting->flow_count <= SIM_STAR_FLOWS_MAX;
+        meeting->refused |= meeting->flow_count <= SIM_BOTTLENECK_FLOWS_MAX;
         if (!meeting->refused) fill_arms(f, meeting, arms);
         if (meeting->refused || !sim_crowd_suits(arms, meeting->class_count)) {
             meeting->refused = true;
@@ -99,7 +99,7 @@ static enum status make_crowd(struct finder *f, struct arena *arena, uint32_t la
     const struct meeting *meeting = &f->meetings[lane];
     struct sim_crowd *crowd = &flows->crowds[meeting->crowd];
     const uint32_t *classes = &f->classes[meeting->first_class];
-    *crowd = (struct sim_crowd){.bytes_per_s = sim_share_limits(flows->share, classes[0]).star_bytes_per_s,
+    *crowd = (struct sim_crowd){.bytes_per_s = sim_share_limits(flows->share, classes[0]).bottleneck_bytes_per_s,
                                 .arms = &flows->crowd_arms[*arm],
                                 .arm_count = meeting->class_count,
                                 .flows = &flows->crowd_flows[*place]};
@@ -125,7 +125,7 @@ static void place_flows(const struct finder *f, uint32_t *taken)
         uint32_t arm = f->class_arms[flows->flows[i].class];
         uint32_t place = flows->crowd_arms[arm].first_place + taken[arm]++;
         flows->flows[i].member = place;
-        flows->flows[i].star = flows->star_count + meeting->crowd;
+        flows->flows[i].bottleneck = flows->bottleneck_count + meeting->crowd;
         flows->crowd_flow_indexes[(uint32_t)(crowd->flows - flows->crowd_flows) + place] = i;
     }
 }
@@ -135,14 +135,16 @@ static enum status make_crowds(struct finder *f, struct arena *arena, struct are
     struct sim_flows *flows = f->flows;
     enum status status = STATUS_OK;
     uint32_t arm = 0, place = 0;
-    uint32_t *taken = sim_take(scratch, flows->crowd_arm_count, sizeof *taken, &status, err);
-    flows->crowds = sim_take(arena, flows->crowd_count, sizeof *flows->crowds, &status, err);
-    flows->crowd_lanes = sim_take(arena, flows->crowd_count, sizeof *flows->crowd_lanes, &status, err);
-    flows->touched_crowds = sim_take(arena, flows->crowd_count, sizeof *flows->touched_crowds, &status, err);
-    flows->crowd_arms = sim_take(arena, flows->crowd_arm_count, sizeof *flows->crowd_arms, &status, err);
-    flows->crowd_arm_classes = sim_take(arena, flows->crowd_arm_count, sizeof *flows->crowd_arm_classes, &status, err);
-    flows->crowd_flows = sim_take(arena, flows->crowd_place_count, sizeof *flows->crowd_flows, &status, err);
-    flows->crowd_flow_indexes = sim_take(arena, flows->crowd_place_count, sizeof *flows->crowd_flow_indexes, &status, err);
+    uint32_t *taken = sim_allocate(scratch, flows->crowd_arm_count, sizeof *taken, &status, err);
+    flows->crowds = sim_allocate(arena, flows->crowd_count, sizeof *flows->crowds, &status, err);
+    flows->crowd_lanes = sim_allocate(arena, flows->crowd_count, sizeof *flows->crowd_lanes, &status, err);
+    flows->touched_crowds = sim_allocate(arena, flows->crowd_count, sizeof *flows->touched_crowds, &status, err);
+    flows->crowd_arms = sim_allocate(arena, flows->crowd_arm_count, sizeof *flows->crowd_arms, &status, err);
+    flows->crowd_arm_classes =
+        sim_allocate(arena, flows->crowd_arm_count, sizeof *flows->crowd_arm_classes, &status, err);
+    flows->crowd_flows = sim_allocate(arena, flows->crowd_place_count, sizeof *flows->crowd_flows, &status, err);
+    flows->crowd_flow_indexes =
+        sim_allocate(arena, flows->crowd_place_count, sizeof *flows->crowd_flow_indexes, &status, err);
     for (uint32_t l = 0; status == STATUS_OK && l < 2 * flows->link_count; l++)
         if (!f->meetings[l].refused) status = make_crowd(f, arena, l, &arm, &place, err);
     if (status == STATUS_OK) place_flows(f, taken);
@@ -155,12 +157,12 @@ enum status sim_flow_crowds_create(struct arena *arena, struct sim_flows *flows,
     struct arena scratch = {0};
     enum status status = STATUS_OK;
     struct finder f = {.flows = flows, .setup = setup};
-    if (flows->flow_count <= SIM_STAR_FLOWS_MAX) return STATUS_OK;
-    f.meetings = sim_take(&scratch, 2 * (size_t)flows->link_count, sizeof *f.meetings, &status, err);
-    f.class_flows = sim_take(&scratch, flows->class_count, sizeof *f.class_flows, &status, err);
-    f.class_arms = sim_take(&scratch, flows->class_count, sizeof *f.class_arms, &status, err);
-    f.classes = sim_take(&scratch, flows->class_count, sizeof *f.classes, &status, err);
-    struct sim_crowd_arm *arms = sim_take(&scratch, flows->class_count, sizeof *arms, &status, err);
+    if (flows->flow_count <= SIM_BOTTLENECK_FLOWS_MAX) return STATUS_OK;
+    f.meetings = sim_allocate(&scratch, 2 * (size_t)flows->link_count, sizeof *f.meetings, &status, err);
+    f.class_flows = sim_allocate(&scratch, flows->class_count, sizeof *f.class_flows, &status, err);
+    f.class_arms = sim_allocate(&scratch, flows->class_count, sizeof *f.class_arms, &status, err);
+    f.classes = sim_allocate(&scratch, flows->class_count, sizeof *f.classes, &status, err);
+    struct sim_crowd_arm *arms = sim_allocate(&scratch, flows->class_count, sizeof *arms, &status, err);
     if (status == STATUS_OK) {
         count_flows(&f);
         list_classes(&f);

@@ -2,14 +2,14 @@
 #ifndef SPILLWAY_SIM_FLOW_STATE_H
 #define SPILLWAY_SIM_FLOW_STATE_H
 
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 #include "sim/network/crowd.h"
 #include "sim/network/flow.h"
-#include "sim/network/star.h"
+#include "sim/network/bottleneck.h"
 
-#define NO_STAR UINT32_MAX
+#define NO_BOTTLENECK UINT32_MAX
 
-/* The clock of a class that is in no star and no crowd. */
+/* The clock of a class that is in no bottleneck and no crowd. */
 struct class_clock {
     double served;     /* bytes served to each flow, at `read_s`, since the clock was at zero */
     double read_s;
@@ -28,17 +28,18 @@ struct class_clock {
 
 struct flow_state {
     uint32_t path, class;
-    uint32_t star;      /* its star; from star_count on, its crowd; or NO_STAR */
-    uint32_t member;    /* number in its class; in a star or a crowd, its place */
+    uint32_t bottleneck;      /* its bottleneck; from bottleneck_count on, its crowd; or NO_BOTTLENECK */
+    uint32_t member;    /* number in its class; in a bottleneck or a crowd, its place */
 };
 
 /* Instead of a direction, for bytes that cross a simplex link both ways. */
 enum { PATH_BOTH_WAYS = 2 };
 
-/* One cache line with all data that a flow of a star needs, except its star, its place there and its links. */
+/* One cache line with all data that a flow of a bottleneck needs, except its bottleneck, its place there and its links.
+ * */
 struct flow_path {
     _Alignas(SIM_LINE) uint64_t bytes; /* of all its flows */
-    struct sim_star_arm arm; /* of paths in a star */
+    struct sim_bottleneck_arm arm; /* of paths in a bottleneck */
     uint32_t first_link, link_count; /* in flows->path_links */
     bool has_own_lanes;
 };
@@ -58,7 +59,7 @@ struct sim_flows {
     struct sim_share *share;
     struct class_clock *classes;
     struct flow_state *flows;
-    double *full_from_s;       /* by flow outside of stars and crowds: full_s of its class when it began */
+    double *full_from_s;       /* by flow outside of bottlenecks and crowds: full_s of its class when it began */
     struct flow_path *paths;
     struct link_state *links;
     struct lane_state *lanes;  /* 2 per link */
@@ -66,10 +67,10 @@ struct sim_flows {
     uint32_t *path_links;
     uint8_t *path_directions;  /* parallel to path_links; PATH_BOTH_WAYS: equal bytes each way */
     double *path_weights;      /* likewise */
-    struct sim_star *stars;
-    uint32_t *star_lanes;      /* by star; SIM_NO_STAR: a single class, limited only by its trunk or caps */
-    struct sim_star_flow *star_places; /* places of all stars */
-    uint32_t *touched_stars;
+    struct sim_bottleneck *bottlenecks;
+    uint32_t *bottleneck_lanes; /* by bottleneck; SIM_NO_BOTTLENECK: a single class, limited only by its trunk or caps */
+    struct sim_bottleneck_flow *bottleneck_places; /* places of all bottlenecks */
+    uint32_t *touched_bottlenecks;
     struct sim_crowd *crowds;
     uint32_t *crowd_lanes;     /* by crowd */
     struct sim_crowd_arm *crowd_arms; /* of all crowds, and their classes ... */
@@ -79,14 +80,14 @@ struct sim_flows {
     uint32_t *touched_crowds;
     struct sim_queue *queue;
     const uint32_t *owners;    /* by bundle: its entry in the queue */
-    uint32_t *bundle_classes;  /* by bundle; bundles of stars and crowds come first and have none */
-    uint32_t bundle_count, star_count, touched_star_count, star_place_count;
+    uint32_t *bundle_classes;  /* by bundle; bundles of bottlenecks and crowds come first and have none */
+    uint32_t bundle_count, bottleneck_count, touched_bottleneck_count, bottleneck_place_count;
     uint32_t crowd_count, touched_crowd_count, crowd_arm_count, crowd_place_count;
     uint32_t class_count, flow_count, path_count, link_count;
     uint64_t work;             /* number of computed rates of classes */
 };
 
-/* Makes the crowds, after the stars. Errors: STATUS_NO_MEMORY. */
+/* Makes the crowds, after the bottlenecks. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status sim_flow_crowds_create(struct arena *arena, struct sim_flows *flows,
                                               const struct sim_flows_setup *setup, struct error *err);
 

@@ -1,8 +1,8 @@
 /*
- * Functions of flows for sim/steady.h: moving the origin of time, writing the state, listing meters.
+ * Functions of flows for sim/steady.h: moving the origin of time, writing the state, listing counters.
  *
- * Idle objects have no state: a star or a class without flows, a lane that is not full. Their times are of their last
- * use and are not read again.
+ * Idle objects have no state: a bottleneck or a class without flows, a lane that is not full. Their times are of their
+ * last use and are not read again.
  */
 #include "sim/network/flow_state.h"
 
@@ -24,10 +24,10 @@ void sim_flows_rebase(struct sim_flows *flows, double seconds)
 {
     for (uint32_t c = 0; c < flows->class_count; c++)
         if (flows->classes[c].ends) rebase_class(&flows->classes[c], seconds);
-    for (uint32_t i = 0; i < flows->star_count; i++) {
-        struct sim_star *star = &flows->stars[i];
-        star->read_s = star->active ? star->read_s - seconds : 0;
-        star->first_s -= seconds;
+    for (uint32_t i = 0; i < flows->bottleneck_count; i++) {
+        struct sim_bottleneck *bottleneck = &flows->bottlenecks[i];
+        bottleneck->read_s = bottleneck->active ? bottleneck->read_s - seconds : 0;
+        bottleneck->first_s -= seconds;
     }
     for (uint32_t i = 0; i < flows->crowd_count; i++) sim_crowd_rebase(&flows->crowds[i], seconds);
     for (uint32_t l = 0; l < flows->link_count; l++)
@@ -40,65 +40,66 @@ void sim_flows_rebase(struct sim_flows *flows, double seconds)
     }
     /* seconds at the base cap count from here, also for active flows */
     for (uint32_t f = 0; f < flows->flow_count; f++)
-        if (flows->flows[f].star == NO_STAR) flows->full_from_s[f] -= flows->classes[flows->flows[f].class].full_s;
+        if (flows->flows[f].bottleneck == NO_BOTTLENECK)
+            flows->full_from_s[f] -= flows->classes[flows->flows[f].class].full_s;
     for (uint32_t c = 0; c < flows->class_count; c++) flows->classes[c].full_s = 0;
 }
 
-static void write_class(const struct class_clock *class, uint64_t first_order, struct sim_words *out)
+static void write_class(const struct class_clock *class, uint64_t first_order, struct sim_snapshot *out)
 {
-    sim_words_put(out, class->flow_count);
+    sim_snapshot_put(out, class->flow_count);
     if (class->flow_count == 0) return;
-    sim_words_put_real(out, class->served);
-    sim_words_put_real(out, class->read_s);
-    sim_words_put_real(out, class->rate);
-    sim_words_put_real(out, class->first_s);
-    sim_words_put_real(out, class->first_end);
-    sim_words_put(out, class->first_order - first_order);
-    sim_words_put(out, class->full);
+    sim_snapshot_put_real(out, class->served);
+    sim_snapshot_put_real(out, class->read_s);
+    sim_snapshot_put_real(out, class->rate);
+    sim_snapshot_put_real(out, class->first_s);
+    sim_snapshot_put_real(out, class->first_end);
+    sim_snapshot_put(out, class->first_order - first_order);
+    sim_snapshot_put(out, class->full);
     sim_queue_write(class->ends, first_order, out);
 }
 
-static void write_star(const struct sim_star *star, uint64_t first_order, struct sim_words *out)
+static void write_bottleneck(const struct sim_bottleneck *bottleneck, uint64_t first_order, struct sim_snapshot *out)
 {
-    sim_words_put(out, star->active);
-    if (star->active == 0) return;
-    sim_words_put_real(out, star->read_s);
-    sim_words_put_real(out, star->first_s);
-    sim_words_put(out, star->ending);
-    sim_words_put(out, (uint64_t)star->first << 1 | star->full);
-    for (uint64_t left = star->active; left; left &= left - 1) {
-        const struct sim_star_flow *flow = &star->flows[sim_star_bit(left)];
-        sim_words_put_real(out, flow->left);
-        sim_words_put_real(out, flow->rate);
-        sim_words_put_real(out, flow->limit);
-        sim_words_put_real(out, flow->full_rate);
-        sim_words_put(out, flow->order - first_order);
+    sim_snapshot_put(out, bottleneck->active);
+    if (bottleneck->active == 0) return;
+    sim_snapshot_put_real(out, bottleneck->read_s);
+    sim_snapshot_put_real(out, bottleneck->first_s);
+    sim_snapshot_put(out, bottleneck->ending);
+    sim_snapshot_put(out, (uint64_t)bottleneck->first << 1 | bottleneck->full);
+    for (uint64_t left = bottleneck->active; left; left &= left - 1) {
+        const struct sim_bottleneck_flow *flow = &bottleneck->flows[sim_bottleneck_bit(left)];
+        sim_snapshot_put_real(out, flow->left);
+        sim_snapshot_put_real(out, flow->rate);
+        sim_snapshot_put_real(out, flow->limit);
+        sim_snapshot_put_real(out, flow->full_rate);
+        sim_snapshot_put(out, flow->order - first_order);
     }
 }
 
-void sim_flows_write(const struct sim_flows *flows, uint64_t first_order, struct sim_words *out)
+void sim_flows_write(const struct sim_flows *flows, uint64_t first_order, struct sim_snapshot *out)
 {
-    for (uint32_t i = 0; i < flows->star_count; i++) write_star(&flows->stars[i], first_order, out);
+    for (uint32_t i = 0; i < flows->bottleneck_count; i++) write_bottleneck(&flows->bottlenecks[i], first_order, out);
     for (uint32_t i = 0; i < flows->crowd_count; i++) sim_crowd_write(&flows->crowds[i], first_order, out);
     for (uint32_t c = 0; c < flows->class_count; c++)
         if (flows->classes[c].ends) write_class(&flows->classes[c], first_order, out);
-    if (flows->bundle_count > flows->star_count + flows->crowd_count) sim_share_write(flows->share, out);
+    if (flows->bundle_count > flows->bottleneck_count + flows->crowd_count) sim_share_write(flows->share, out);
 }
 
-size_t sim_flows_meters(const struct sim_flows *flows, struct sim_meter *meters)
+size_t sim_flows_counters(const struct sim_flows *flows, struct sim_counter *counters)
 {
     size_t count = 0;
-#define METER(array, length, field, shows) \
-    meters[count++] = (struct sim_meter){(length) > 0 ? &(array)[0].field : NULL, sizeof *(array), length, shows}
-    METER(flows->links, flows->link_count, busy_s, SIM_METER_REAL);
-    METER(flows->lanes, 2 * (size_t)flows->link_count, full_s, SIM_METER_REAL);
-    METER(flows->paths, flows->path_count, bytes, SIM_METER_COUNT);
-    METER(flows->stars, flows->star_count, full_s, SIM_METER_REAL);
-    METER(flows->star_places, flows->star_place_count, full_s, SIM_METER_REAL);
-    METER(flows->crowds, flows->crowd_count, full_s, SIM_METER_REAL);
-    METER(flows->crowd_arms, flows->crowd_arm_count, trunk_full_s, SIM_METER_REAL);
-    METER(flows->crowd_flows, flows->crowd_place_count, capped_s, SIM_METER_REAL);
-#undef METER
-    assert(count == SIM_FLOWS_METERS);
+#define COUNTER(array, length, field, shows) \
+    counters[count++] = (struct sim_counter){(length) > 0 ? &(array)[0].field : NULL, sizeof *(array), length, shows}
+    COUNTER(flows->links, flows->link_count, busy_s, SIM_COUNTER_REAL);
+    COUNTER(flows->lanes, 2 * (size_t)flows->link_count, full_s, SIM_COUNTER_REAL);
+    COUNTER(flows->paths, flows->path_count, bytes, SIM_COUNTER_COUNT);
+    COUNTER(flows->bottlenecks, flows->bottleneck_count, full_s, SIM_COUNTER_REAL);
+    COUNTER(flows->bottleneck_places, flows->bottleneck_place_count, full_s, SIM_COUNTER_REAL);
+    COUNTER(flows->crowds, flows->crowd_count, full_s, SIM_COUNTER_REAL);
+    COUNTER(flows->crowd_arms, flows->crowd_arm_count, trunk_full_s, SIM_COUNTER_REAL);
+    COUNTER(flows->crowd_flows, flows->crowd_place_count, capped_s, SIM_COUNTER_REAL);
+#undef COUNTER
+    assert(count == SIM_FLOWS_COUNTERS);
     return count;
 }

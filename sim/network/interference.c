@@ -27,7 +27,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 #define NONE UINT32_MAX
 
@@ -97,13 +97,13 @@ enum status sim_interference_create(struct arena *arena, const struct hardware *
     enum status status = STATUS_OK;
     uint32_t count = hardware->device_count + 1;
     bool one_domain = strcmp(hardware->backend, "host") == 0;
-    struct sim_interference *s = sim_take(arena, 1, sizeof *s, &status, err);
+    struct sim_interference *s = sim_allocate(arena, 1, sizeof *s, &status, err);
     if (status != STATUS_OK) return status;
     s->hardware = hardware;
     s->domain_count = one_domain ? 1 : count; /* the last domain has neither paths nor a law */
-    s->devices = sim_take(arena, count, sizeof *s->devices, &status, err);
-    s->domains = sim_take(arena, s->domain_count, sizeof *s->domains, &status, err);
-    s->dirty = sim_take(arena, s->domain_count, sizeof *s->dirty, &status, err);
+    s->devices = sim_allocate(arena, count, sizeof *s->devices, &status, err);
+    s->domains = sim_allocate(arena, s->domain_count, sizeof *s->domains, &status, err);
+    s->dirty = sim_allocate(arena, s->domain_count, sizeof *s->dirty, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t d = 0; d < count; d++) {
         struct device_state *device = &s->devices[d];
@@ -152,9 +152,9 @@ enum status sim_interference_attach(struct sim_interference *interference, struc
     uint32_t classes = sim_flows_class_count(flows);
     s->flows = flows;
     s->queue = queue;
-    s->class_domain = sim_take(arena, classes, sizeof *s->class_domain, &status, err);
-    s->class_device = sim_take(arena, classes, sizeof *s->class_device, &status, err);
-    s->domain_classes = sim_take(arena, classes, sizeof *s->domain_classes, &status, err);
+    s->class_domain = sim_allocate(arena, classes, sizeof *s->class_domain, &status, err);
+    s->class_device = sim_allocate(arena, classes, sizeof *s->class_device, &status, err);
+    s->domain_classes = sim_allocate(arena, classes, sizeof *s->domain_classes, &status, err);
     if (status != STATUS_OK) return status;
 
     for (uint32_t c = 0; c < classes; c++) s->class_domain[c] = NONE;
@@ -301,16 +301,16 @@ void sim_interference_rebase(struct sim_interference *interference, double secon
         interference->devices[d].updated_s -= seconds;
 }
 
-void sim_interference_write(const struct sim_interference *interference, uint64_t first_order, struct sim_words *out)
+void sim_interference_write(const struct sim_interference *interference, uint64_t first_order, struct sim_snapshot *out)
 {
     for (uint32_t d = 0; d <= hardware_cpu(interference->hardware); d++) {
         const struct device_state *device = &interference->devices[d];
-        sim_words_put(out, device->computing);
+        sim_snapshot_put(out, device->computing);
         if (!device->computing) continue;
-        sim_words_put(out, device->owner);
-        sim_words_put(out, device->order - first_order);
-        sim_words_put_real(out, device->left_s);
-        sim_words_put_real(out, device->updated_s);
-        sim_words_put_real(out, device->speed);
+        sim_snapshot_put(out, device->owner);
+        sim_snapshot_put(out, device->order - first_order);
+        sim_snapshot_put_real(out, device->left_s);
+        sim_snapshot_put_real(out, device->updated_s);
+        sim_snapshot_put_real(out, device->speed);
     }
 }

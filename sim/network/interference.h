@@ -59,6 +59,6 @@ void sim_interference_settle_speeds(struct sim_interference *interference,
 /* For sim/steady.h. Rebasing decreases all times by `seconds`; writing lists the state that later behaviour depends on,
  * orders relative to `first_order`. */
 void sim_interference_rebase(struct sim_interference *interference, double seconds);
-void sim_interference_write(const struct sim_interference *interference, uint64_t first_order, struct sim_words *out);
+void sim_interference_write(const struct sim_interference *interference, uint64_t first_order, struct sim_snapshot *out);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "models/cost/cost.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 void sim_machine_links(const struct hardware *hardware, struct sim_link *links)
 {
@@ -87,7 +87,7 @@ static enum status cross_twice(struct arena *arena, const struct hardware *hardw
                                struct sim_path *path, struct error *err)
 {
     enum status status = STATUS_OK;
-    struct sim_crossing *crossings = sim_take(arena, path->hop_count, sizeof *crossings, &status, err);
+    struct sim_crossing *crossings = sim_allocate(arena, path->hop_count, sizeof *crossings, &status, err);
     uint32_t count = 0;
     if (status != STATUS_OK) return status;
     for (uint32_t h = 0; h < path->hop_count; h++) {

@@ -4,7 +4,7 @@
 
 #include "planner/plan.h"
 #include "sim/network/interference.h"
-#include "sim/network/outline.h"
+#include "sim/network/path_classes.h"
 
 /* Checks that the machine has the devices, the storage and the memory that the plan uses. Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status sim_machine_suits(const struct plan *plan, const struct hardware *hardware, struct error *err);

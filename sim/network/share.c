@@ -5,7 +5,7 @@
  * would be the whole cost of a simulation. Three observations reduce it; each is exact.
  *
  * 1. Links that cannot limit any flow are removed, equal paths are one class, and a class of n flows is rated like one
- * flow of weight n (outline.c).
+ * flow of weight n (path_classes.c).
  *
  * 2. A change spreads only over contended lanes: lanes in which the sum of the flows' caps exceeds the bandwidth, now
  * or when they were last rated. If no lane of a path is contended, its rate is its cap, and no other class changes.
@@ -309,9 +309,10 @@ struct sim_share_limits sim_share_limits(const struct sim_share *share, uint32_t
 {
     assert(class < share->class_count);
     const struct rate_class *c = &share->classes[class];
-    return (struct sim_share_limits){.star = c->star,
+    return (struct sim_share_limits){.bottleneck = c->bottleneck,
                                      .alone = c->lane_count == 0,
-                                     .star_bytes_per_s = c->star == NO_LANE ? 0 : share->lanes[c->star].bytes_per_s,
+                                     .bottleneck_bytes_per_s =
+                                         c->bottleneck == NO_LANE ? 0 : share->lanes[c->bottleneck].bytes_per_s,
                                      .trunk_bytes_per_s = c->trunk,
                                      .full_lanes = &share->private_lanes[c->first_private],
                                      .full_lane_count = c->private_count};
@@ -388,19 +389,19 @@ bool sim_share_full(const struct sim_share *share, uint32_t lane)
     return share->lanes[lane].full;
 }
 
-void sim_share_write(const struct sim_share *share, struct sim_words *out)
+void sim_share_write(const struct sim_share *share, struct sim_snapshot *out)
 {
     assert(share->touched_count == 0);
     for (uint32_t c = 0; c < share->class_count; c++) {
         const struct rate_class *class = &share->classes[c];
-        sim_words_put(out, (uint64_t)class->flow_count << 1 | class->filled);
-        sim_words_put_real(out, class->cap);
-        sim_words_put_real(out, class->limit);
-        sim_words_put_real(out, class->rate);
+        sim_snapshot_put(out, (uint64_t)class->flow_count << 1 | class->filled);
+        sim_snapshot_put_real(out, class->cap);
+        sim_snapshot_put_real(out, class->limit);
+        sim_snapshot_put_real(out, class->rate);
     }
     for (uint32_t l = 0; l < share->lane_count; l++) {
         const struct lane *lane = &share->lanes[l];
-        sim_words_put(out, (uint64_t)lane->contended << 1 | lane->full);
-        sim_words_put_real(out, lane->demand);
+        sim_snapshot_put(out, (uint64_t)lane->contended << 1 | lane->full);
+        sim_snapshot_put_real(out, lane->demand);
     }
 }

@@ -16,8 +16,8 @@
 #ifndef SPILLWAY_SIM_SHARE_H
 #define SPILLWAY_SIM_SHARE_H
 
-#include "sim/engine/words.h"
-#include "sim/network/outline.h"
+#include "sim/engine/snapshot.h"
+#include "sim/network/path_classes.h"
 
 struct sim_share; /* opaque */
 
@@ -31,14 +31,14 @@ MUST_CHECK enum status sim_share_create(struct arena *arena, const struct sim_li
 uint32_t sim_share_class_count(const struct sim_share *share);
 uint32_t sim_share_class(const struct sim_share *share, uint32_t path);
 
-/* A class is in a star (star.h) if it shares exactly one lane, only with classes that share no other lane; that lane is
- * the star. A trunk is the narrowest lane that only this class uses; infinite: none. Borrowed: the lanes that are full
- * when the trunk is. */
-#define SIM_NO_STAR UINT32_MAX
+/* A class is in a bottleneck (bottleneck.h) if it shares exactly one lane, only with classes that share no other lane;
+ * that lane is the bottleneck. A trunk is the narrowest lane that only this class uses; infinite: none. Borrowed: the
+ * lanes that are full when the trunk is. */
+#define SIM_NO_BOTTLENECK UINT32_MAX
 struct sim_share_limits {
-    uint32_t star;
+    uint32_t bottleneck;
     bool alone; /* it shares no lane with another class */
-    double star_bytes_per_s;
+    double bottleneck_bytes_per_s;
     double trunk_bytes_per_s;
     const uint32_t *full_lanes;
     uint32_t full_lane_count;
@@ -82,6 +82,6 @@ bool sim_share_full(const struct sim_share *share, uint32_t lane);
 uint32_t sim_share_own_lanes(const struct sim_share *share, uint32_t path, const uint32_t **lanes);
 
 /* Writes the state that later rates depend on. Called after sim_share_solve(). */
-void sim_share_write(const struct sim_share *share, struct sim_words *out);
+void sim_share_write(const struct sim_share *share, struct sim_snapshot *out);
 
 #endif

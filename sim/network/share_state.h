@@ -4,7 +4,7 @@
 
 #include "sim/network/share.h"
 
-#define NO_LANE SIM_NO_STAR
+#define NO_LANE SIM_NO_BOTTLENECK
 
 struct lane {
     double bytes_per_s;
@@ -25,7 +25,7 @@ struct rate_class {
     double rate;
     double trunk_full; /* load from which on the trunk is full */
     uint32_t flow_count;
-    uint32_t star;     /* see struct sim_share_limits */
+    uint32_t bottleneck;     /* see struct sim_share_limits */
     bool filled;       /* its trunk is full */
     double cap;
     double trunk;      /* the narrowest lane that only this class uses; infinite: none */

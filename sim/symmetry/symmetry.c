@@ -7,7 +7,7 @@
  *     device 2 slow                 0 stands for 0, 1, 3; 4 for 4, 5, 7; an all-reduce over 0 .. 3 joins 0 and 2
  *
  * Two flows of a colour that share a link, such as copies of a stage whose devices have one NIC, get different colours
- * by their positions in its order, and the colouring is refined. In replicas with a NIC each, all first devices still
+ * by their positions in its order, and the refinement is refined. In replicas with a NIC each, all first devices still
  * do the same, all second devices do, and so on. Not done: one such flow in place of several, which would have to begin
  * together.
  *
@@ -20,12 +20,12 @@
 
 #include <assert.h>
 
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 #include "sim/symmetry/symmetry_graph.h"
 
 static uint32_t colour_of(const struct symmetry_graph *g, uint32_t node)
 {
-    return sim_colouring_of(g->colouring, node);
+    return sim_refinement_of(g->refinement, node);
 }
 
 /* --- splitting colours ------------------------------------------------------------------------- */
@@ -78,21 +78,21 @@ static bool tell_apart(const struct symmetry_graph *g, struct telling *t)
     mark_flows(g, t);
     mark_pairs(g, t);
     if (!t->some) return false;
-    if (sim_colouring_tell_apart(g->colouring, t->marks)) return true;
+    if (sim_refinement_tell_apart(g->refinement, t->marks)) return true;
     for (uint32_t n = 0; n < t->node_count; n++) t->marks[n] = t->marks[n] > 0 ? 1 + n : 0;
-    bool told = sim_colouring_tell_apart(g->colouring, t->marks);
+    bool told = sim_refinement_tell_apart(g->refinement, t->marks);
     assert(told);
     return true;
 }
 
 static enum status colour(const struct symmetry_graph *g, struct arena *scratch, struct error *err)
 {
-    enum status status = sim_colouring_find(g->colouring, err);
+    enum status status = sim_refinement_find(g->refinement, err);
     if (status != STATUS_OK) return status;
-    struct telling t = {.node_count = sim_colouring_nodes(g->colouring)};
-    t.marks = sim_take(scratch, t.node_count, sizeof *t.marks, &status, err);
-    t.counts = sim_take(scratch, 2 * (size_t)t.node_count, sizeof *t.counts, &status, err);
-    t.links = sim_take(scratch, 2 * (size_t)t.node_count, sizeof *t.links, &status, err);
+    struct telling t = {.node_count = sim_refinement_nodes(g->refinement)};
+    t.marks = sim_allocate(scratch, t.node_count, sizeof *t.marks, &status, err);
+    t.counts = sim_allocate(scratch, 2 * (size_t)t.node_count, sizeof *t.counts, &status, err);
+    t.links = sim_allocate(scratch, 2 * (size_t)t.node_count, sizeof *t.links, &status, err);
     if (status != STATUS_OK) return status;
     while (tell_apart(g, &t)) continue;
     return STATUS_OK;
@@ -120,8 +120,8 @@ static enum status keep_groups(const struct symmetry_graph *g, struct arena *are
 {
     enum status status = STATUS_OK;
     uint32_t count = sim_collectives_group_count(g->setup->collectives);
-    uint32_t *stands_for = sim_take(g->arena, count, sizeof *stands_for, &status, err);
-    out->kept = sim_take(arena, count, sizeof *out->kept, &status, err);
+    uint32_t *stands_for = sim_allocate(g->arena, count, sizeof *stands_for, &status, err);
+    out->kept = sim_allocate(arena, count, sizeof *out->kept, &status, err);
     if (status != STATUS_OK) return status;
     find_firsts(g, g->group_nodes, count, firsts, stands_for);
     for (uint32_t i = 0; i < count; i++) out->kept[i] = stands_for[i] == i;
@@ -133,7 +133,7 @@ static enum status count_pairs(const struct symmetry_graph *g, struct arena *are
                                struct sim_symmetry *out, struct error *err)
 {
     enum status status = STATUS_OK;
-    out->pairs = sim_take(arena, g->pair_count, sizeof *out->pairs, &status, err);
+    out->pairs = sim_allocate(arena, g->pair_count, sizeof *out->pairs, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t pass = 0; pass < 2; pass++) {
         uint32_t count = 0;
@@ -154,9 +154,9 @@ static enum status fill(const struct symmetry_graph *g, struct arena *arena, str
 {
     enum status status = STATUS_OK;
     uint32_t devices = g->setup->plan->hardware.device_count, links = g->setup->hardware->link_count;
-    uint32_t *by_colour = sim_take(g->arena, sim_colouring_nodes(g->colouring), sizeof *by_colour, &status, err);
-    out->stands_for = sim_take(arena, devices, sizeof *out->stands_for, &status, err);
-    out->link_for = sim_take(arena, links, sizeof *out->link_for, &status, err);
+    uint32_t *by_colour = sim_allocate(g->arena, sim_refinement_nodes(g->refinement), sizeof *by_colour, &status, err);
+    out->stands_for = sim_allocate(arena, devices, sizeof *out->stands_for, &status, err);
+    out->link_for = sim_allocate(arena, links, sizeof *out->link_for, &status, err);
     if (status != STATUS_OK) return status;
     find_firsts(g, NULL, devices, by_colour, out->stands_for); /* each colour has nodes of one kind */
     find_firsts(g, g->link_nodes, links, by_colour, out->link_for);

@@ -2,7 +2,7 @@
  * Finds devices of a plan that do the same at the same times, so that only one of them is simulated.
  *
  * The symmetry is computed from plan and machine: devices, copies between them, groups of collectives and the links
- * that these cross are coloured (sim/symmetry/colouring.h) until nodes of one colour have equally coloured neighbours.
+ * that these cross are coloured (sim/symmetry/refinement.h) until nodes of one colour have equally coloured neighbours.
  * Then the timing in which all nodes of a colour act together is the simulator's own timing: it starts every operation
  * as early as possible, and the earliest time is equal for all of them. A slow device therefore gets its own colour,
  * and so do its neighbours as far as they wait for it differently; other devices stay folded.

@@ -14,7 +14,7 @@
 
 #include "models/cost/cost.h"
 #include "planner/plan_gang.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 #include "sim/network/machine.h"
 
 enum label { LABEL_DEVICE, LABEL_PAIR, LABEL_GROUP, LABEL_JOINT, LABEL_HOST, LABEL_LINK };
@@ -26,7 +26,7 @@ enum { AXES_SETS = 1 << AXIS_COUNT, LIST_MAX = 1 << 28 };
 
 static void label(struct symmetry_graph *g, uint64_t number)
 {
-    sim_colouring_label(g->colouring, number);
+    sim_refinement_label(g->refinement, number);
 }
 
 static void label_seconds(struct symmetry_graph *g, double number)
@@ -103,8 +103,8 @@ static enum status note_instances(struct symmetry_graph *g, struct error *err)
     struct arena scratch = {0};
     enum status status = STATUS_OK;
     uint32_t peer_count = plan->gang_count + plan->hardware.device_count;
-    struct unit_use *uses = sim_take(&scratch, plan->unit_count, sizeof *uses, &status, err);
-    struct plan_gang_peers *peers = sim_take(&scratch, peer_count, sizeof *peers, &status, err);
+    struct unit_use *uses = sim_allocate(&scratch, plan->unit_count, sizeof *uses, &status, err);
+    struct plan_gang_peers *peers = sim_allocate(&scratch, peer_count, sizeof *peers, &status, err);
     for (uint32_t u = 0; status == STATUS_OK && u < plan->unit_count; u++) uses[u] = use_of(plan, &plan->units[u]);
     for (uint32_t p = 0; status == STATUS_OK && p < peer_count; p++) peers[p] = PLAN_GANG_NO_PEERS;
     for (uint32_t i = 0; status == STATUS_OK && i < plan->instance_count; i++)
@@ -138,8 +138,8 @@ static enum status list_gangs(const struct symmetry_graph *g, struct arena *scra
     const struct plan *plan = g->setup->plan;
     enum status status = STATUS_OK;
     uint32_t devices = plan->hardware.device_count;
-    *first = sim_take(scratch, devices + 2u, sizeof **first, &status, err);
-    *gangs = sim_take(scratch, plan->gang_device_count, sizeof **gangs, &status, err);
+    *first = sim_allocate(scratch, devices + 2u, sizeof **first, &status, err);
+    *gangs = sim_allocate(scratch, plan->gang_device_count, sizeof **gangs, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < plan->gang_count; i++)
@@ -161,7 +161,7 @@ static enum status add_devices(struct symmetry_graph *g, struct error *err)
     uint32_t *first, *gangs;
     enum status status = list_gangs(g, &scratch, &first, &gangs, err);
     for (uint32_t d = 0; status == STATUS_OK && d < s->plan->hardware.device_count; d++) {
-        sim_colouring_node(g->colouring);
+        sim_refinement_node(g->refinement);
         label(g, LABEL_DEVICE);
         label(g, g->alone[d] || first[d] == first[d + 1] ? 1 + d : 0);
         label(g, s->hardware->devices[d].type);
@@ -230,8 +230,8 @@ static enum status add_pair(struct symmetry_graph *g, const struct symmetry_pair
     label_seconds(g, cost_p2p_bandwidth(hardware, pair->from, pair->to));
     label(g, route.innermost);
     label(g, route.staged);
-    sim_colouring_edge(g->colouring, pair->node, pair->to, ROLE_TO, ROLE_PAIR_TO);
-    sim_colouring_edge(g->colouring, pair->node, pair->from, ROLE_FROM, ROLE_PAIR_FROM);
+    sim_refinement_edge(g->refinement, pair->node, pair->to, ROLE_TO, ROLE_PAIR_TO);
+    sim_refinement_edge(g->refinement, pair->node, pair->from, ROLE_FROM, ROLE_PAIR_FROM);
     for (uint32_t h = 0; status == STATUS_OK && h < route.up_count + route.down_count; h++) {
         if (crosses_before(hardware, &route, h)) continue;
         status = add_crossing(g, (struct symmetry_crossing){.link = route.links[h], .direction = h < route.up_count,
@@ -247,7 +247,7 @@ static enum status add_pairs(struct symmetry_graph *g, bool *possible, struct er
 {
     enum status status = STATUS_OK;
     list_pairs(g);
-    g->pairs = sim_take(g->arena, g->pair_count, sizeof *g->pairs, &status, err);
+    g->pairs = sim_allocate(g->arena, g->pair_count, sizeof *g->pairs, &status, err);
     if (status != STATUS_OK) return status;
     list_pairs(g);
     if (g->pair_count > 1) qsort(g->pairs, g->pair_count, sizeof *g->pairs, compare_pairs);
@@ -257,7 +257,7 @@ static enum status add_pairs(struct symmetry_graph *g, bool *possible, struct er
         *possible = *possible && hardware_reaches(g->setup->hardware, pair->from, pair->to);
         if (!*possible) return STATUS_OK;
         bool again = before && before->to == pair->to && before->from == pair->from;
-        pair->node = again ? before->node : sim_colouring_node(g->colouring);
+        pair->node = again ? before->node : sim_refinement_node(g->refinement);
         if (!again) status = add_pair(g, pair, err);
         label(g, pair->gang);
         label(g, pair->peer_gang);
@@ -281,14 +281,14 @@ static void label_group(struct symmetry_graph *g, const struct collective_group 
 static void add_group(struct symmetry_graph *g, uint32_t gang, uint32_t axes, uint32_t group, const uint32_t *devices,
                       uint32_t members)
 {
-    uint32_t node = g->group_nodes[group] = sim_colouring_node(g->colouring);
+    uint32_t node = g->group_nodes[group] = sim_refinement_node(g->refinement);
     label(g, LABEL_GROUP);
     label(g, gang);
     label(g, axes);
     label_group(g, sim_collectives_at(g->setup->collectives, group));
     if (g->setup->flows) label_group(g, sim_collective_flows_alone(g->setup->flows, group));
     for (uint32_t i = 0; i < members; i++)
-        sim_colouring_edge(g->colouring, node, devices[i], ROLE_MEMBER, ROLE_GROUP);
+        sim_refinement_edge(g->refinement, node, devices[i], ROLE_MEMBER, ROLE_GROUP);
 }
 
 static enum status add_groups(struct symmetry_graph *g, struct error *err)
@@ -296,8 +296,8 @@ static enum status add_groups(struct symmetry_graph *g, struct error *err)
     const struct plan *plan = g->setup->plan;
     enum status status = STATUS_OK;
     uint32_t count = sim_collectives_group_count(g->setup->collectives);
-    g->group_nodes = sim_take(g->arena, count, sizeof *g->group_nodes, &status, err);
-    uint32_t *devices = sim_take(g->arena, plan->hardware.device_count, sizeof *devices, &status, err);
+    g->group_nodes = sim_allocate(g->arena, count, sizeof *g->group_nodes, &status, err);
+    uint32_t *devices = sim_allocate(g->arena, plan->hardware.device_count, sizeof *devices, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t i = 0; i < count; i++) g->group_nodes[i] = PLAN_NONE;
     for (uint32_t i = 0; i < plan->gang_count; i++)
@@ -325,13 +325,13 @@ static void add_joint(struct symmetry_graph *g, uint32_t group, uint32_t stream,
     uint32_t number;
     const struct sim_path *path = sim_collective_flows_path(g->setup->flows, group, stream, way, &number);
     if (!path || g->group_nodes[group] == PLAN_NONE) return;
-    uint32_t node = sim_colouring_node(g->colouring);
+    uint32_t node = sim_refinement_node(g->refinement);
     joints[number] = (struct joint){~(uint64_t)(stream * COLLECTIVE_WAY_COUNT + way), node, group};
     label(g, LABEL_JOINT);
     label(g, stream);
     label(g, way);
     label_seconds(g, path->cap_bytes_per_s);
-    sim_colouring_edge(g->colouring, node, g->group_nodes[group], ROLE_GROUP, ROLE_JOINT);
+    sim_refinement_edge(g->refinement, node, g->group_nodes[group], ROLE_GROUP, ROLE_JOINT);
 }
 
 static enum status add_joints(struct symmetry_graph *g, struct error *err)
@@ -340,8 +340,8 @@ static enum status add_joints(struct symmetry_graph *g, struct error *err)
     struct arena scratch = {0};
     enum status status = STATUS_OK;
     uint32_t count = sim_collective_flows_path_count(flows);
-    struct joint *joints = sim_take(&scratch, count, sizeof *joints, &status, err);
-    struct sim_path *paths = sim_take(&scratch, count, sizeof *paths, &status, err);
+    struct joint *joints = sim_allocate(&scratch, count, sizeof *joints, &status, err);
+    struct sim_path *paths = sim_allocate(&scratch, count, sizeof *paths, &status, err);
     for (uint32_t i = 0; status == STATUS_OK && count > 0 && i < sim_collectives_group_count(g->setup->collectives); i++)
         for (uint32_t s = 0; s < STREAM_HOST; s++)
             for (uint32_t w = 0; w < COLLECTIVE_WAY_COUNT; w++) add_joint(g, i, s, w, joints);
@@ -364,12 +364,12 @@ static enum status add_hosts(struct symmetry_graph *g, struct error *err)
 {
     const struct hardware *hardware = g->setup->hardware;
     enum status status = STATUS_OK;
-    bool *copies = sim_take(g->arena, hardware->device_count, sizeof *copies, &status, err);
+    bool *copies = sim_allocate(g->arena, hardware->device_count, sizeof *copies, &status, err);
     if (status == STATUS_OK) sim_machine_host_copies(g->setup->plan, copies);
     for (uint32_t p = 0; status == STATUS_OK && p < 2 * hardware->device_count; p++) {
         const struct hardware_device *device = &hardware->devices[p / 2];
         if (!copies[p / 2]) continue;
-        uint32_t node = sim_colouring_node(g->colouring);
+        uint32_t node = sim_refinement_node(g->refinement);
         label(g, LABEL_HOST);
         label(g, p);
         for (uint32_t h = 0; status == STATUS_OK && h < device->path_count; h++)
@@ -392,7 +392,7 @@ static bool behind_its_like(const struct symmetry_crossing *crossings, uint32_t 
 static void add_link(struct symmetry_graph *g, const struct symmetry_crossing *crossings, uint32_t count)
 {
     const struct hardware_link *link = &g->setup->hardware->links[crossings->link];
-    uint32_t node = g->link_nodes[crossings->link] = sim_colouring_node(g->colouring);
+    uint32_t node = g->link_nodes[crossings->link] = sim_refinement_node(g->refinement);
     label(g, LABEL_LINK);
     label(g, link->duplex);
     label_seconds(g, link->bandwidth.value);
@@ -402,7 +402,7 @@ static void add_link(struct symmetry_graph *g, const struct symmetry_crossing *c
         label(g, at->hop);
         label(g, behind_its_like(crossings, i));
         label_seconds(g, at->weight);
-        sim_colouring_edge(g->colouring, node, at->node, ROLE_FIRST + i, ROLE_FIRST + 2 * at->hop + at->direction);
+        sim_refinement_edge(g->refinement, node, at->node, ROLE_FIRST + i, ROLE_FIRST + 2 * at->hop + at->direction);
     }
 }
 
@@ -412,8 +412,8 @@ static enum status sort_crossings(struct symmetry_graph *g, size_t paths, struct
 {
     enum status status = STATUS_OK;
     uint32_t links = g->setup->hardware->link_count;
-    struct symmetry_crossing *sorted = sim_take(g->arena, g->crossing_count, sizeof *sorted, &status, err);
-    size_t *ends = sim_take(g->arena, links + (size_t)1, sizeof *ends, &status, err);
+    struct symmetry_crossing *sorted = sim_allocate(g->arena, g->crossing_count, sizeof *sorted, &status, err);
+    size_t *ends = sim_allocate(g->arena, links + (size_t)1, sizeof *ends, &status, err);
     if (status != STATUS_OK) return status;
     for (size_t i = 0; i < g->crossing_count; i++) ends[g->crossings[i].link + 1]++;
     for (uint32_t l = 0; l < links; l++) ends[l + 1] += ends[l];
@@ -430,7 +430,7 @@ static enum status add_links(struct symmetry_graph *g, struct error *err)
     enum status status = STATUS_OK;
     uint32_t links = g->setup->hardware->link_count;
     size_t paths = g->crossing_count;
-    g->link_nodes = sim_take(g->arena, links, sizeof *g->link_nodes, &status, err);
+    g->link_nodes = sim_allocate(g->arena, links, sizeof *g->link_nodes, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t l = 0; l < links; l++) g->link_nodes[l] = PLAN_NONE;
     status = add_hosts(g, err);
@@ -453,11 +453,11 @@ enum status symmetry_graph_make(struct arena *arena, const struct sim_symmetry_s
     *g = (struct symmetry_graph){.setup = setup, .arena = arena};
     *possible = plan->gang_count > 0 && plan->after_count == 0 && plan->choice_count == 0 && !interferes(setup->hardware);
     if (!*possible) return STATUS_OK;
-    g->alone = sim_take(arena, plan->hardware.device_count, sizeof *g->alone, &status, err);
-    g->axes_used = sim_take(arena, plan->gang_count, sizeof *g->axes_used, &status, err);
+    g->alone = sim_allocate(arena, plan->hardware.device_count, sizeof *g->alone, &status, err);
+    g->axes_used = sim_allocate(arena, plan->gang_count, sizeof *g->axes_used, &status, err);
     if (status != STATUS_OK) return status;
-    g->colouring = sim_colouring_create();
-    if (!g->colouring) return error_memory(err, "finding out which devices do the same", 0);
+    g->refinement = sim_refinement_create();
+    if (!g->refinement) return error_memory(err, "finding out which devices do the same", 0);
     status = note_instances(g, err);
     if (status == STATUS_OK) status = add_devices(g, err);
     if (status == STATUS_OK) status = add_pairs(g, possible, err);
@@ -470,7 +470,7 @@ enum status symmetry_graph_make(struct arena *arena, const struct sim_symmetry_s
 
 void symmetry_graph_release(struct symmetry_graph *graph)
 {
-    sim_colouring_destroy(graph->colouring);
+    sim_refinement_destroy(graph->refinement);
     free(graph->gang_pairs);
     free(graph->device_pairs);
     if (graph->crossing_capacity > 0) free(graph->crossings); /* otherwise owned by the arena */

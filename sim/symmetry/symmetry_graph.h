@@ -11,7 +11,7 @@
 #ifndef SPILLWAY_SIM_SYMMETRY_GRAPH_H
 #define SPILLWAY_SIM_SYMMETRY_GRAPH_H
 
-#include "sim/symmetry/colouring.h"
+#include "sim/symmetry/refinement.h"
 #include "sim/symmetry/symmetry.h"
 
 /* A copy between two devices, and the gangs of its instances (PLAN_NONE: single devices). */
@@ -35,7 +35,7 @@ struct symmetry_crossing {
 struct symmetry_graph {
     const struct sim_symmetry_setup *setup;
     struct arena *arena; /* owns everything that lives as long as the graph */
-    struct sim_colouring *colouring;
+    struct sim_refinement *refinement;
     bool *alone;         /* per device: no other device does the same */
     uint32_t *axes_used; /* per gang: bit s for the set s of axes, bit 0 if the gang is used */
     uint64_t *gang_pairs; /* to << 32 | from, ascending */

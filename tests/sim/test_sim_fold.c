@@ -1,5 +1,5 @@
 /*
- * Devices that others stand for (label: fast): colourings against a simple search; random parallel jobs on clusters,
+ * Devices that others stand for (label: fast): refinements against a simple search; random parallel jobs on clusters,
  * some with slow devices, some with devices for themselves, some with collectives as flows, folded and not, to the
  * last bit of everything that is told; how many are folded where that can be counted.
  */
@@ -18,14 +18,14 @@
 #include "base/size.h"
 #include "models/job/parallel.h"
 #include "sim/sim.h"
-#include "sim/symmetry/colouring.h"
+#include "sim/symmetry/refinement.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/support_seed.h"
 
 enum { NODES_MAX = 40, EDGES_MAX = 120, JOBS_MAX_HERE = 3 };
 
-/* --- colourings ------------------------------------------------------------------------------ */
+/* --- refinements ------------------------------------------------------------------------------ */
 
 struct picture {
     uint32_t nodes, edges;
@@ -86,24 +86,24 @@ static void first_alike(const struct picture *p, const uint64_t *labels, uint32_
         for (colours[n] = 0; labels[colours[n]] != labels[n];) colours[n]++;
 }
 
-static void same_parts(const struct picture *p, const struct sim_colouring *c, const uint32_t *colours, uint32_t round)
+static void same_parts(const struct picture *p, const struct sim_refinement *c, const uint32_t *colours, uint32_t round)
 {
     for (uint32_t a = 0; a < p->nodes; a++)
         for (uint32_t b = 0; b < a; b++)
-            if ((sim_colouring_of(c, a) == sim_colouring_of(c, b)) != (colours[a] == colours[b]))
+            if ((sim_refinement_of(c, a) == sim_refinement_of(c, b)) != (colours[a] == colours[b]))
                 fail_msg("round %u: nodes %u and %u", round, a, b);
 }
 
-static struct sim_colouring *colouring_of(const struct picture *p)
+static struct sim_refinement *refinement_of(const struct picture *p)
 {
-    struct sim_colouring *c = sim_colouring_create();
+    struct sim_refinement *c = sim_refinement_create();
     assert_non_null(c);
     for (uint32_t n = 0; n < p->nodes; n++) {
-        assert_int_equal(sim_colouring_node(c), n);
-        sim_colouring_label(c, p->labels[n]);
+        assert_int_equal(sim_refinement_node(c), n);
+        sim_refinement_label(c, p->labels[n]);
     }
     for (uint32_t e = 0; e < p->edges; e++)
-        sim_colouring_edge(c, p->ends[e][0], p->ends[e][1], p->roles[e][1], p->roles[e][0]);
+        sim_refinement_edge(c, p->ends[e][0], p->ends[e][1], p->roles[e][1], p->roles[e][0]);
     return c;
 }
 
@@ -118,8 +118,8 @@ static void as_a_simple_search_has_it(void **state)
         uint32_t colours[NODES_MAX], marks[NODES_MAX];
         uint64_t key = random_u64(seed, round), labels[NODES_MAX];
         random_picture(key, &p);
-        struct sim_colouring *c = colouring_of(&p);
-        assert_int_equal(sim_colouring_find(c, &err), STATUS_OK);
+        struct sim_refinement *c = refinement_of(&p);
+        assert_int_equal(sim_refinement_find(c, &err), STATUS_OK);
         first_alike(&p, p.labels, colours);
         colour_slowly(&p, colours);
         same_parts(&p, c, colours, round);
@@ -127,12 +127,12 @@ static void as_a_simple_search_has_it(void **state)
 
         for (uint32_t n = 0; n < p.nodes; n++) marks[n] = random_below(key, 4000 + n, 9) == 0;
         for (uint32_t n = 0; n < p.nodes; n++) labels[n] = 2 * colours[n] + marks[n];
-        sim_colouring_tell_apart(c, marks);
+        sim_refinement_tell_apart(c, marks);
         first_alike(&p, labels, colours);
         colour_slowly(&p, colours);
         same_parts(&p, c, colours, round);
-        assert_false(sim_colouring_tell_apart(c, marks));
-        sim_colouring_destroy(c);
+        assert_false(sim_refinement_tell_apart(c, marks));
+        sim_refinement_destroy(c);
     }
     assert_true(alike > 1000);
 }
@@ -144,25 +144,25 @@ static void memory_that_ends(void **state)
     struct error err = {0};
     random_picture(7, &p);
     alloc_test_fail_at(0);
-    struct sim_colouring *c = colouring_of(&p);
-    assert_int_equal(sim_colouring_find(c, &err), STATUS_OK);
-    sim_colouring_destroy(c);
+    struct sim_refinement *c = refinement_of(&p);
+    assert_int_equal(sim_refinement_find(c, &err), STATUS_OK);
+    sim_refinement_destroy(c);
     uint64_t calls = alloc_test_fail_at(0);
     assert_true(calls > 5);
     for (uint64_t n = 2; n <= calls; n++) {
         struct error failed = {0};
-        c = sim_colouring_create();
+        c = sim_refinement_create();
         alloc_test_fail_at(n - 1);
         for (uint32_t i = 0; i < p.nodes; i++) {
-            sim_colouring_node(c);
-            sim_colouring_label(c, p.labels[i]);
+            sim_refinement_node(c);
+            sim_refinement_label(c, p.labels[i]);
         }
         for (uint32_t e = 0; e < p.edges; e++)
-            sim_colouring_edge(c, p.ends[e][0], p.ends[e][1], p.roles[e][1], p.roles[e][0]);
-        assert_int_equal(sim_colouring_find(c, &failed), STATUS_NO_MEMORY);
+            sim_refinement_edge(c, p.ends[e][0], p.ends[e][1], p.roles[e][1], p.roles[e][0]);
+        assert_int_equal(sim_refinement_find(c, &failed), STATUS_NO_MEMORY);
         assert_string_equal(failed.text, "no memory for finding out which devices do the same");
         alloc_test_fail_at(0);
-        sim_colouring_destroy(c);
+        sim_refinement_destroy(c);
     }
 }
 

@@ -333,7 +333,7 @@ static void test_order_is_nothing(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("order of changes");
-    struct sim_words one = {0}, other = {0};
+    struct sim_snapshot one = {0}, other = {0};
     for (uint64_t round = 0; round < 300; round++) {
         struct sim_test_random random = {.key = random_mix(seed) + round};
         static struct graph g;
@@ -350,16 +350,16 @@ static void test_order_is_nothing(void **state)
             for (uint32_t p = 0; p < g.path_count; p++)
                 if (changes[p]) g.flows[p] = g.flows[p] == 0;
             assert_int_equal(sim_share_solve(forward, &rates), sim_share_solve(backward, &rates));
-            sim_words_clear(&one);
-            sim_words_clear(&other);
+            sim_snapshot_clear(&one);
+            sim_snapshot_clear(&other);
             sim_share_write(forward, &one);
             sim_share_write(backward, &other);
-            assert_true(sim_words_equal(&one, &other));
+            assert_true(sim_snapshot_equal(&one, &other));
         }
         arena_release(&arena);
     }
-    sim_words_release(&one);
-    sim_words_release(&other);
+    sim_snapshot_release(&one);
+    sim_snapshot_release(&other);
 }
 
 /* --- closed forms --------------------------------------------------------------------------- */

@@ -240,8 +240,9 @@ static void two_paces(void **state)
  * look to come, and so is the next event of the shared link, the end of unit 4's copy. But of unit 0's copy more is
  * left: were that no part of the state, a repetition in which it takes longer would be repeated up to the end.
  * Times are sums of halves, quarters ... of seconds, that equal ones be equal to the last bit. Without links of their
- * own the flows are of a star, with them each is of a class (sim/network/flow.c). Of computations that are slowed there is no
- * such test: each has its end in the queue and its speed by the flows' rates, so what is left is the product.
+ * own the flows are of a bottleneck, with them each is of a class (sim/network/flow.c). Of computations that are slowed
+ * there is no such test: each has its end in the queue and its speed by the flows' rates, so what is left is the
+ * product.
  */
 static void make_leftover(uint64_t delay_ns, uint64_t once_bytes, bool own_links, struct plan *out)
 {
@@ -283,7 +284,7 @@ static void what_is_left(bool own_links)
         }
 }
 
-static void what_is_left_in_a_star(void **state)
+static void what_is_left_in_a_bottleneck(void **state)
 {
     (void)state;
     what_is_left(false);
@@ -326,7 +327,7 @@ int main(void)
         cmocka_unit_test(random_jobs),
         cmocka_unit_test(ten_thousand_passes),
         cmocka_unit_test(two_paces),
-        cmocka_unit_test(what_is_left_in_a_star),
+        cmocka_unit_test(what_is_left_in_a_bottleneck),
         cmocka_unit_test(what_is_left_in_classes),
         cmocka_unit_test(each_by_itself),
     };

@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "models/cost/cost.h"
 #include "planner/walk/plan_walk.h"
-#include "sim/network/joining.h"
+#include "sim/network/collective_times.h"
 
 /* --- how long operations take ---------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /*
- * sim/uncertainty/drift.h: intervals hold nine of ten runs, of machines that are steady, drift, jump and stall at times; they are
- * narrower where what comes can be known; and what they are made of shows in them.
+ * sim/uncertainty/prediction_interval.h: intervals hold nine of ten runs, of machines that are steady, drift, jump and
+ * stall at times; they are narrower where what comes can be known; and what they are made of shows in them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,19 +13,19 @@
 
 #include "base/random.h"
 #include "base/size.h"
-#include "sim/uncertainty/drift.h"
+#include "sim/uncertainty/prediction_interval.h"
 #include "tests/support/support_seed.h"
 
 enum { RUNS = 84, BEFORE = 24, SERIES = 20, KINDS = 6 };
 
 static const char *const kinds[KINDS] = {"a", "b", "c", "d", "e", "f"};
 
-static struct quantiles next(const struct drift_run *runs, size_t count, const char *kind)
+static struct quantiles next(const struct prediction_run *runs, size_t count, const char *kind)
 {
     struct arena arena = {0};
     struct error err = {0};
     struct quantiles q;
-    if (drift_next(runs, count, kind, &arena, &q, &err) != STATUS_OK) fail_msg("%s", err.text);
+    if (prediction_interval_next(runs, count, kind, &arena, &q, &err) != STATUS_OK) fail_msg("%s", err.text);
     arena_release(&arena);
     assert_true(q.low > 0 && q.low <= q.median && q.median <= q.high);
     return q;
@@ -45,7 +45,7 @@ static double uniform(uint64_t key, uint64_t of)
 
 enum machine { STEADY, DRIFTING, JUMPING, STALLING, MACHINES };
 
-static void run_on(enum machine machine, uint64_t key, struct drift_run runs[RUNS])
+static void run_on(enum machine machine, uint64_t key, struct prediction_run runs[RUNS])
 {
     double level = 0.1, spread = 0.05, offsets[KINDS];
     uint64_t jump = 30 + random_below(key, 7, 40);
@@ -56,7 +56,7 @@ static void run_on(enum machine machine, uint64_t key, struct drift_run runs[RUN
         if (machine == DRIFTING) level += 0.04 * normal(key, 3000 + i);
         if (machine == JUMPING && i == jump) level += 0.1, spread = 0.15;
         if (machine == STALLING && uniform(key, 4000 + i) < 0.15) off -= 0.3 * log(uniform(key, 5000 + i));
-        runs[i] = (struct drift_run){kinds[kind], exp(level + offsets[kind] + off)};
+        runs[i] = (struct prediction_run){kinds[kind], exp(level + offsets[kind] + off)};
     }
 }
 
@@ -67,7 +67,7 @@ static void intervals_hold_nine_of_ten(void **state)
     for (uint32_t m = 0; m < MACHINES; m++) {
         uint32_t held = 0, count = 0;
         for (uint64_t s = 0; s < SERIES; s++) {
-            struct drift_run runs[RUNS];
+            struct prediction_run runs[RUNS];
             run_on(m, random_u64(seed, 10 * s + m), runs);
             for (size_t i = BEFORE; i < RUNS; i++, count++) {
                 struct quantiles q = next(runs, i, runs[i].kind);
@@ -84,7 +84,7 @@ static void intervals_hold_nine_of_ten(void **state)
 static void what_drifts_is_followed(void **state)
 {
     (void)state;
-    struct drift_run runs[60];
+    struct prediction_run runs[60];
     double samples[60];
     for (size_t i = 0; i < 60; i++) {
         double trend = 1 + 0.02 * (double)i;
@@ -100,8 +100,8 @@ static void what_drifts_is_followed(void **state)
 static void kinds_are_told_apart(void **state)
 {
     (void)state;
-    struct drift_run runs[80];
-    for (size_t i = 0; i < 80; i++) runs[i] = (struct drift_run){kinds[i % 2], i % 2 ? 1.5 : 1.0};
+    struct prediction_run runs[80];
+    for (size_t i = 0; i < 80; i++) runs[i] = (struct prediction_run){kinds[i % 2], i % 2 ? 1.5 : 1.0};
     struct quantiles a = next(runs, 80, "a"), b = next(runs, 80, "b"), other = next(runs, 80, "z"), none = next(runs, 80, NULL);
     assert_true(a.low <= 1.0 && 1.0 <= a.high && a.high < 1.3);
     assert_true(b.low <= 1.5 && 1.5 <= b.high && b.low > 1.2);
@@ -113,13 +113,13 @@ static void kinds_are_told_apart(void **state)
 static void factors_carry_over(void **state)
 {
     (void)state;
-    struct drift_run runs[RUNS], twice[RUNS], same[RUNS];
+    struct prediction_run runs[RUNS], twice[RUNS], same[RUNS];
     run_on(DRIFTING, random_u64(support_seed("factors"), 1), runs);
     for (size_t i = 0; i < RUNS; i++) {
-        twice[i] = (struct drift_run){runs[i].kind, 2 * runs[i].ratio};
-        same[i] = (struct drift_run){NULL, 1.25};
+        twice[i] = (struct prediction_run){runs[i].kind, 2 * runs[i].ratio};
+        same[i] = (struct prediction_run){NULL, 1.25};
     }
-    for (size_t count = DRIFT_RUNS_MIN; count <= RUNS; count += 13) {
+    for (size_t count = PREDICTION_RUNS_MIN; count <= RUNS; count += 13) {
         struct quantiles one = next(runs, count, "a"), two = next(twice, count, "a"), still = next(same, count, NULL);
         assert_true(fabs(two.low / one.low - 2) < 1e-9 && fabs(two.median / one.median - 2) < 1e-9 &&
                     fabs(two.high / one.high - 2) < 1e-9);
@@ -131,10 +131,10 @@ static void factors_carry_over(void **state)
 static void what_fell_outside_widens(void **state)
 {
     (void)state;
-    struct drift_run calm[60], late[60];
+    struct prediction_run calm[60], late[60];
     for (size_t i = 0; i < 60; i++) {
         double ratio = 1 + 0.01 * (double)(i * 7 % 5);
-        calm[i] = late[i] = (struct drift_run){NULL, ratio};
+        calm[i] = late[i] = (struct prediction_run){NULL, ratio};
     }
     for (size_t i = 50; i < 60; i++) late[i].ratio *= i % 2 ? 1.4 : 0.8;
     struct quantiles a = next(calm, 60, NULL), b = next(late, 60, NULL);

@@ -1,21 +1,21 @@
 /*
- * One pass in plan order. For each device and each buffer that an operation with a gate may access, the maker keeps the
- * last access and the last write. A writer waits for the last access, a reader for the last write. The begin or end of
- * a lifetime clears both.
+ * One pass in plan order. For each device and each buffer that an operation with a lookahead limit may access, the maker
+ * keeps the last access and the last write. A writer waits for the last access, a reader for the last write. The begin
+ * or end of a lifetime clears both.
  */
-#include "sim/gate.h"
+#include "sim/lookahead.h"
 
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "planner/plan_gang.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 enum {
-    FEW = 32,               /* at most one in FEW operations is on a kind of stream that has gates */
+    FEW = 32,               /* at most one in FEW operations is on a kind of stream that has lookahead limits */
     CELLS_MAX = 1 << 24,    /* of devices times buffers */
-    GATES_MAX = PLAN_OPS_MAX /* operations after these have no gates */
+    LIMITS_MAX = PLAN_OPS_MAX /* operations after these have no lookahead limits */
 };
 
 /* An access: the operation's index on its stream, from 1, and its index among all noted operations. */
@@ -29,21 +29,21 @@ struct cell {
     struct seen access, write;
 };
 
-struct sim_gate_maker {
+struct sim_lookahead_maker {
     const struct plan *plan;
     bool few[STREAM_KIND_COUNT];
     uint32_t *watched;       /* per buffer: its number among watched buffers, from 1; 0: not watched */
     uint32_t watched_count;
     bool *concerns;          /* per operation of the table: it accesses a watched buffer */
     struct cell *cells;      /* [device][watched buffer] */
-    uint64_t period, number; /* calls of sim_gate_maker_forget(); noted operations */
-    struct sim_gate *gates;  /* `left` counts the operations before the gate until sim_gates_make() */
-    size_t gate_count, gate_capacity;
+    uint64_t period, number; /* calls of sim_lookahead_maker_forget(); noted operations */
+    struct sim_lookahead_limit *limits; /* until sim_lookahead_make(), `left` counts the operations before */
+    size_t limit_count, limit_capacity;
 };
 
 /* --- which streams and buffers -------------------------------------------------------------- */
 
-static bool choose_kinds(struct sim_gate_maker *m, const uint64_t operations[STREAM_KIND_COUNT])
+static bool choose_kinds(struct sim_lookahead_maker *m, const uint64_t operations[STREAM_KIND_COUNT])
 {
     uint64_t all = 0;
     bool some = false;
@@ -58,7 +58,7 @@ static bool may_watch(const struct plan_buffer *buffer)
     return buffer->on_device && buffer->kind != BUFFER_BOUNDARY && buffer->kind != BUFFER_BOUNDARY_GRADIENT;
 }
 
-static void watch_buffers(struct sim_gate_maker *m)
+static void watch_buffers(struct sim_lookahead_maker *m)
 {
     const struct plan *plan = m->plan;
     for (uint32_t o = 0; o < plan->op_count; o++) {
@@ -74,12 +74,12 @@ static void watch_buffers(struct sim_gate_maker *m)
             m->concerns[o] |= m->watched[plan->accesses[plan->ops[o].first_access + a].buffer] > 0;
 }
 
-enum status sim_gate_maker_create(const struct plan *plan, const uint64_t operations[STREAM_KIND_COUNT],
-                                  struct sim_gate_maker **out, struct error *err)
+enum status sim_lookahead_maker_create(const struct plan *plan, const uint64_t operations[STREAM_KIND_COUNT],
+                                       struct sim_lookahead_maker **out, struct error *err)
 {
-    struct sim_gate_maker *m = alloc_zeroed(1, sizeof *m);
+    struct sim_lookahead_maker *m = alloc_zeroed(1, sizeof *m);
     *out = NULL;
-    if (!m) return error_memory(err, "gates of streams", sizeof *m);
+    if (!m) return error_memory(err, "lookahead limits of streams", sizeof *m);
     m->plan = plan;
     m->period = 1;
     bool useful = plan->gang_count > 0 && choose_kinds(m, operations);
@@ -91,51 +91,51 @@ enum status sim_gate_maker_create(const struct plan *plan, const uint64_t operat
         useful = cells > 0 && cells <= CELLS_MAX;
         m->cells = alloc_zeroed(useful ? cells : 1, sizeof *m->cells);
         if (!m->watched || !m->concerns || !m->cells) {
-            sim_gate_maker_destroy(m);
-            return error_memory(err, "gates of streams", cells * sizeof *m->cells);
+            sim_lookahead_maker_destroy(m);
+            return error_memory(err, "lookahead limits of streams", cells * sizeof *m->cells);
         }
     }
     if (useful) *out = m;
-    else sim_gate_maker_destroy(m);
+    else sim_lookahead_maker_destroy(m);
     return STATUS_OK;
 }
 
-void sim_gate_maker_destroy(struct sim_gate_maker *maker)
+void sim_lookahead_maker_destroy(struct sim_lookahead_maker *maker)
 {
     if (!maker) return;
     free(maker->watched);
     free(maker->concerns);
     free(maker->cells);
-    free(maker->gates);
+    free(maker->limits);
     free(maker);
 }
 
-bool sim_gate_maker_concerns(const struct sim_gate_maker *maker, const struct plan_op *op)
+bool sim_lookahead_maker_concerns(const struct sim_lookahead_maker *maker, const struct plan_op *op)
 {
     return maker->concerns[op - maker->plan->ops];
 }
 
 /* --- in plan order -------------------------------------------------------------------------- */
 
-void sim_gate_maker_forget(struct sim_gate_maker *maker)
+void sim_lookahead_maker_forget(struct sim_lookahead_maker *maker)
 {
     maker->period++;
 }
 
-static enum status add_gate(struct sim_gate_maker *m, uint32_t stream, uint64_t before, const struct seen *awaited,
-                            struct error *err)
+static enum status add_limit(struct sim_lookahead_maker *m, uint32_t stream, uint64_t before, const struct seen *awaited,
+                             struct error *err)
 {
-    if (m->gate_count == GATES_MAX) return STATUS_OK;
-    enum status status = array_reserve(&m->gates, &m->gate_capacity, m->gate_count, sizeof *m->gates, GATES_MAX,
-                                       "gates of streams", err);
+    if (m->limit_count == LIMITS_MAX) return STATUS_OK;
+    enum status status = array_reserve(&m->limits, &m->limit_capacity, m->limit_count, sizeof *m->limits, LIMITS_MAX,
+                                       "lookahead limits of streams", err);
     if (status != STATUS_OK) return status;
-    m->gates[m->gate_count++] = (struct sim_gate){
+    m->limits[m->limit_count++] = (struct sim_lookahead_limit){
         .left = before, .count = awaited->count, .stream = stream, .awaited = awaited->stream};
     return STATUS_OK;
 }
 
 /* Returns the cell of a buffer on the device, cleared if it is of an earlier period or lifetime. */
-static struct cell *cell_of(struct sim_gate_maker *m, uint32_t device, const struct plan_access *access)
+static struct cell *cell_of(struct sim_lookahead_maker *m, uint32_t device, const struct plan_access *access)
 {
     uint32_t watched = m->watched[access->buffer];
     if (watched == 0) return NULL;
@@ -144,13 +144,13 @@ static struct cell *cell_of(struct sim_gate_maker *m, uint32_t device, const str
     return cell;
 }
 
-enum status sim_gate_maker_note(struct sim_gate_maker *m, const struct plan_instance *instance,
-                                const struct plan_op *op, uint32_t device, uint32_t place, uint32_t stream,
-                                uint64_t before, struct error *err)
+enum status sim_lookahead_maker_note(struct sim_lookahead_maker *m, const struct plan_instance *instance,
+                                     const struct plan_op *op, uint32_t device, uint32_t place, uint32_t stream,
+                                     uint64_t before, struct error *err)
 {
     uint32_t first, end;
     struct seen last = {0}, now = {before + 1, ++m->number, stream};
-    if (!sim_gate_maker_concerns(m, op)) return STATUS_OK;
+    if (!sim_lookahead_maker_concerns(m, op)) return STATUS_OK;
     plan_gang_own_accesses(m->plan, instance, op, place, &first, &end);
     for (uint32_t a = first; a < end; a++) {
         const struct plan_access *access = &m->plan->accesses[op->first_access + a];
@@ -163,44 +163,44 @@ enum status sim_gate_maker_note(struct sim_gate_maker *m, const struct plan_inst
         if (writes) cell->write = now;
         if (access->flags & ACCESS_RELEASE) cell->period = 0;
     }
-    return last.number > 0 && m->few[op->stream] ? add_gate(m, stream, before, &last, err) : STATUS_OK;
+    return last.number > 0 && m->few[op->stream] ? add_limit(m, stream, before, &last, err) : STATUS_OK;
 }
 
-/* --- gates ---------------------------------------------------------------------------------- */
+/* --- limits -------------------------------------------------------------------------------- */
 
-enum status sim_gates_make(struct sim_gate_maker *maker, struct arena *arena, const uint64_t *totals,
-                           struct sim_gates *out, struct error *err)
+enum status sim_lookahead_make(struct sim_lookahead_maker *maker, struct arena *arena, const uint64_t *totals,
+                               struct sim_lookahead *out, struct error *err)
 {
     enum status status = STATUS_OK;
-    uint32_t streams = plan_stream_count(maker->plan), count = (uint32_t)maker->gate_count;
+    uint32_t streams = plan_stream_count(maker->plan), count = (uint32_t)maker->limit_count;
     if (count == 0) return STATUS_OK;
-    struct sim_gates gates = {.count = count};
-    gates.gates = sim_take(arena, count, sizeof *gates.gates, &status, err);
-    gates.next = sim_take(arena, streams, sizeof *gates.next, &status, err);
-    gates.end = sim_take(arena, streams, sizeof *gates.end, &status, err);
-    gates.first_shut = sim_take(arena, streams, sizeof *gates.first_shut, &status, err);
-    gates.next_shut = sim_take(arena, streams, sizeof *gates.next_shut, &status, err);
+    struct sim_lookahead lookahead = {.count = count};
+    lookahead.limits = sim_allocate(arena, count, sizeof *lookahead.limits, &status, err);
+    lookahead.next = sim_allocate(arena, streams, sizeof *lookahead.next, &status, err);
+    lookahead.end = sim_allocate(arena, streams, sizeof *lookahead.end, &status, err);
+    lookahead.first_shut = sim_allocate(arena, streams, sizeof *lookahead.first_shut, &status, err);
+    lookahead.next_shut = sim_allocate(arena, streams, sizeof *lookahead.next_shut, &status, err);
     if (status != STATUS_OK) return status;
-    for (uint32_t g = 0; g < count; g++) gates.end[maker->gates[g].stream]++;
+    for (uint32_t g = 0; g < count; g++) lookahead.end[maker->limits[g].stream]++;
     for (uint32_t s = 0, sum = 0; s < streams; s++) {
-        gates.next[s] = sum;
-        sum += gates.end[s];
-        gates.end[s] = gates.next[s]; /* until the gates are filled in: position of the next gate */
-        gates.first_shut[s] = gates.next_shut[s] = PLAN_NONE;
+        lookahead.next[s] = sum;
+        sum += lookahead.end[s];
+        lookahead.end[s] = lookahead.next[s]; /* until they are filled in: position of the next */
+        lookahead.first_shut[s] = lookahead.next_shut[s] = PLAN_NONE;
     }
     for (uint32_t g = 0; g < count; g++) {
-        struct sim_gate gate = maker->gates[g];
-        gate.left = totals[gate.stream] - gate.left;
-        gates.gates[gates.end[gate.stream]++] = gate;
+        struct sim_lookahead_limit limit = maker->limits[g];
+        limit.left = totals[limit.stream] - limit.left;
+        lookahead.limits[lookahead.end[limit.stream]++] = limit;
     }
-    *out = gates;
+    *out = lookahead;
     return STATUS_OK;
 }
 
-const struct sim_gate *sim_gates_next(struct sim_gates *gates, uint32_t stream, uint64_t left)
+const struct sim_lookahead_limit *sim_lookahead_next(struct sim_lookahead *lookahead, uint32_t stream, uint64_t left)
 {
-    if (!gates->next) return NULL;
-    uint32_t *next = &gates->next[stream], end = gates->end[stream];
-    while (*next < end && gates->gates[*next].left > left) ++*next;
-    return *next < end && gates->gates[*next].left == left ? &gates->gates[*next] : NULL;
+    if (!lookahead->next) return NULL;
+    uint32_t *next = &lookahead->next[stream], end = lookahead->end[stream];
+    while (*next < end && lookahead->limits[*next].left > left) ++*next;
+    return *next < end && lookahead->limits[*next].left == left ? &lookahead->limits[*next] : NULL;
 }

@@ -15,24 +15,24 @@
  * coverage: Gibbs and Candes, arXiv 2106.00170 (they move the quantile, which ends at the outermost of few scores; this
  * model scales the width).
  */
-#ifndef SPILLWAY_NOISE_DRIFT_H
-#define SPILLWAY_NOISE_DRIFT_H
+#ifndef SPILLWAY_SIM_PREDICTION_INTERVAL_H
+#define SPILLWAY_SIM_PREDICTION_INTERVAL_H
 
 #include "base/arena.h"
 #include "base/error.h"
 #include "sim/uncertainty/quantiles.h"
 
 /* Least number of earlier runs for an interval. */
-enum { DRIFT_RUNS_MIN = 19 };
+enum { PREDICTION_RUNS_MIN = 19 };
 
-struct drift_run {
+struct prediction_run {
     const char *kind; /* runs of one kind are more similar; NULL: no kind */
     double ratio;     /* measured over predicted, above 0 */
 };
 
-/* Computes the ratio of the next run of `kind` from `count` runs, at least DRIFT_RUNS_MIN, the earliest first. Errors:
- * STATUS_NO_MEMORY. */
-MUST_CHECK enum status drift_next(const struct drift_run *runs, size_t count, const char *kind, struct arena *arena,
-                                  struct quantiles *out, struct error *err);
+/* Computes the ratio of the next run of `kind` from `count` runs, at least PREDICTION_RUNS_MIN, the earliest first.
+ * Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status prediction_interval_next(const struct prediction_run *runs, size_t count, const char *kind,
+                                                struct arena *arena, struct quantiles *out, struct error *err);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "base/random.h"
 #include "base/size.h"
-#include "sim/survival.h"
+#include "sim/failure_simulation.h"
 #include "tests/support/support_json.h"
 #include "tests/support/support_seed.h"
 
@@ -42,25 +42,25 @@ static enum status parse(const char *text, uint32_t devices, struct arena *arena
     return status;
 }
 
-static struct survival run_one(const struct failures *f, uint32_t devices, double work_s, uint64_t number)
+static struct failure_simulation run_one(const struct failures *f, uint32_t devices, double work_s, uint64_t number)
 {
-    struct survival out;
+    struct failure_simulation out;
     struct error err = {0};
-    struct survival_case of = {f, devices, work_s, f->checkpoint_every_s, random_u64(seed, number)};
-    if (survival_run(&of, &out, &err)) fail_msg("%s", err.text);
+    struct failure_simulation_case of = {f, devices, work_s, f->checkpoint_every_s, random_u64(seed, number)};
+    if (failure_simulation_run(&of, &out, &err)) fail_msg("%s", err.text);
     double parts_s = out.work_s + out.again_s + out.slow_s + out.checkpoint_s + out.restart_s + out.waiting_s;
     assert_near(parts_s, out.wall_s, 1e-9 * (1 + out.wall_s));
     if (out.ended) assert_near(out.work_s, work_s, 1e-9 * work_s);
     return out;
 }
 
-static struct survival run_text(const char *text, uint32_t devices, double work_s)
+static struct failure_simulation run_text(const char *text, uint32_t devices, double work_s)
 {
     struct failures f;
     struct arena arena = {0};
     struct error err = {0};
     if (parse(text, devices, &arena, &f, &err)) fail_msg("%s", err.text);
-    struct survival out = run_one(&f, devices, work_s, 0);
+    struct failure_simulation out = run_one(&f, devices, work_s, 0);
     arena_release(&arena);
     return out;
 }
@@ -109,7 +109,7 @@ static void as_by_hand(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(by_hand); i++) {
-        struct survival got = run_text(by_hand[i].text, 2, by_hand[i].work_s);
+        struct failure_simulation got = run_text(by_hand[i].text, 2, by_hand[i].work_s);
         assert_true(got.ended);
         assert_near(got.wall_s, by_hand[i].wall_s, 1e-9);
         assert_near(got.again_s, by_hand[i].again_s, 1e-9);
@@ -198,7 +198,7 @@ static void lives_have_their_mean(void **state)
         f.checkpoint_every_s = 0.01;
         double count = 0, time_s = 0;
         for (uint32_t n = 0; n < 20; n++) {
-            struct survival one = run_one(&f, 4, 2000, n);
+            struct failure_simulation one = run_one(&f, 4, 2000, n);
             count += one.interruptions;
             time_s += one.wall_s;
         }
@@ -235,9 +235,9 @@ static void cheaper_checkpoints_help(void **state)
         f.mtbf_s = 20 + 400 * random_unit(seed, 1000 + 2 * i);
         f.checkpoint_every_s = 5;
         f.checkpoint_s = 0.5;
-        struct survival plain = run_one(&f, 3, 100, i);
+        struct failure_simulation plain = run_one(&f, 3, 100, i);
         f.checkpoint_s = 0;
-        struct survival cheap = run_one(&f, 3, 100, i);
+        struct failure_simulation cheap = run_one(&f, 3, 100, i);
         assert_true(cheap.wall_s <= plain.wall_s);
         shorter += cheap.wall_s < plain.wall_s;
     }
@@ -248,9 +248,9 @@ static void gives_up(void **state)
 {
     (void)state;
     /* it never comes back; and one that cannot come to its first checkpoint */
-    struct survival got = run_text(F "'events': [{'at': '5s', 'for': '1000000s', 'device': 1}]}", 2, 10);
+    struct failure_simulation got = run_text(F "'events': [{'at': '5s', 'for': '1000000s', 'device': 1}]}", 2, 10);
     assert_false(got.ended);
-    assert_true(got.wall_s >= SURVIVAL_PATIENCE * 10);
+    assert_true(got.wall_s >= FAILURE_SIMULATION_PATIENCE * 10);
     got = run_text(F "'mtbf': '1s'}", 1000, 10);
     assert_false(got.ended);
 }

@@ -8,7 +8,7 @@
  * Cost: computing and sorting descriptions. A node is described again only when a neighbour's colour has changed, so a
  * difference that spreads along a chain of n stages costs n small steps and not n passes over the graph.
  */
-#include "sim/symmetry/colouring.h"
+#include "sim/symmetry/refinement.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -35,10 +35,10 @@ struct description {
     uint32_t count, node;
 };
 
-struct sim_colouring {
+struct sim_refinement {
     size_t *label_ends; /* by node: in labels */
     uint64_t *labels;
-    struct edge *edges; /* after sim_colouring_find(): sorted by `from` */
+    struct edge *edges; /* after sim_refinement_find(): sorted by `from` */
     size_t node_count, label_count, edge_count;
     size_t node_capacity, label_capacity, edge_capacity;
     bool failed;        /* memory ended */
@@ -55,12 +55,12 @@ struct sim_colouring {
     uint64_t *numbers;  /* ... and one per edge, or label number */
 };
 
-struct sim_colouring *sim_colouring_create(void)
+struct sim_refinement *sim_refinement_create(void)
 {
-    return alloc_zeroed(1, sizeof(struct sim_colouring));
+    return alloc_zeroed(1, sizeof(struct sim_refinement));
 }
 
-void sim_colouring_destroy(struct sim_colouring *c)
+void sim_refinement_destroy(struct sim_refinement *c)
 {
     if (!c) return;
     free(c->label_ends);
@@ -78,7 +78,7 @@ void sim_colouring_destroy(struct sim_colouring *c)
 
 /* --- the graph ------------------------------------------------------------------------------- */
 
-uint32_t sim_colouring_node(struct sim_colouring *c)
+uint32_t sim_refinement_node(struct sim_refinement *c)
 {
     if (array_reserve(&c->label_ends, &c->node_capacity, c->node_count, sizeof *c->label_ends, NODES_MAX, "nodes",
                       &c->ignored)) {
@@ -89,7 +89,7 @@ uint32_t sim_colouring_node(struct sim_colouring *c)
     return (uint32_t)c->node_count++;
 }
 
-void sim_colouring_label(struct sim_colouring *c, uint64_t number)
+void sim_refinement_label(struct sim_refinement *c, uint64_t number)
 {
     if (c->failed || array_reserve(&c->labels, &c->label_capacity, c->label_count, sizeof *c->labels, NUMBERS_MAX,
                                    "labels", &c->ignored)) {
@@ -100,7 +100,7 @@ void sim_colouring_label(struct sim_colouring *c, uint64_t number)
     c->label_ends[c->node_count - 1] = c->label_count;
 }
 
-static void add_edge(struct sim_colouring *c, struct edge edge)
+static void add_edge(struct sim_refinement *c, struct edge edge)
 {
     if (c->failed || array_reserve(&c->edges, &c->edge_capacity, c->edge_count, sizeof *c->edges, NUMBERS_MAX,
                                    "edges", &c->ignored)) {
@@ -111,14 +111,14 @@ static void add_edge(struct sim_colouring *c, struct edge edge)
     c->edges[c->edge_count++] = edge;
 }
 
-void sim_colouring_edge(struct sim_colouring *c, uint32_t a, uint32_t b, uint32_t role_of_b, uint32_t role_of_a)
+void sim_refinement_edge(struct sim_refinement *c, uint32_t a, uint32_t b, uint32_t role_of_b, uint32_t role_of_a)
 {
     add_edge(c, (struct edge){a, b, role_of_b});
     add_edge(c, (struct edge){b, a, role_of_a});
 }
 
 /* Sorts edges by their first node. */
-static bool sort_edges(struct sim_colouring *c)
+static bool sort_edges(struct sim_refinement *c)
 {
     struct edge *sorted = alloc_zeroed(c->edge_count, sizeof *sorted);
     if (!sorted) return false;
@@ -157,7 +157,7 @@ static int compare_descriptions(const void *left, const void *right)
     return contents != 0 ? contents : (a->node > b->node) - (a->node < b->node);
 }
 
-static void become_due(struct sim_colouring *c, uint32_t colour)
+static void become_due(struct sim_refinement *c, uint32_t colour)
 {
     if (c->colours[colour].due || c->colours[colour].count == 1) return;
     c->colours[colour].due = true;
@@ -165,7 +165,7 @@ static void become_due(struct sim_colouring *c, uint32_t colour)
 }
 
 /* Marks the neighbours of all nodes of a colour as due. */
-static void neighbours_become_due(struct sim_colouring *c, uint32_t colour)
+static void neighbours_become_due(struct sim_refinement *c, uint32_t colour)
 {
     const struct colour *of = &c->colours[colour];
     for (uint32_t i = of->first; i < of->first + of->count; i++)
@@ -174,7 +174,7 @@ static void neighbours_become_due(struct sim_colouring *c, uint32_t colour)
 }
 
 /* Gives descriptions [begin, end), of a colour that begins at `first`, a new colour. */
-static void recolour(struct sim_colouring *c, uint32_t first, uint32_t begin, uint32_t end)
+static void recolour(struct sim_refinement *c, uint32_t first, uint32_t begin, uint32_t end)
 {
     uint32_t colour = c->colour_count++;
     c->colours[colour] = (struct colour){.first = first + begin, .count = end - begin};
@@ -182,7 +182,7 @@ static void recolour(struct sim_colouring *c, uint32_t first, uint32_t begin, ui
 }
 
 /* Splits a colour by the descriptions of all its nodes. */
-static void split(struct sim_colouring *c, uint32_t colour)
+static void split(struct sim_refinement *c, uint32_t colour)
 {
     struct description *all = c->descriptions;
     const uint32_t first_new = c->colour_count;
@@ -207,7 +207,7 @@ static void split(struct sim_colouring *c, uint32_t colour)
 }
 
 /* Describes a node by its neighbours; `numbers` has room. Returns how many numbers it wrote. */
-static uint32_t describe(const struct sim_colouring *c, uint32_t node, uint64_t *numbers)
+static uint32_t describe(const struct sim_refinement *c, uint32_t node, uint64_t *numbers)
 {
     uint32_t count = 0;
     for (size_t e = c->first_edge[node]; e < c->first_edge[node + 1]; e++)
@@ -216,7 +216,7 @@ static uint32_t describe(const struct sim_colouring *c, uint32_t node, uint64_t 
     return count;
 }
 
-static void refine(struct sim_colouring *c)
+static void refine(struct sim_refinement *c)
 {
     while (c->due_count > 0) {
         uint32_t colour = c->due[--c->due_count];
@@ -234,7 +234,7 @@ static void refine(struct sim_colouring *c)
 
 /* --- public ---------------------------------------------------------------------------------- */
 
-static bool allocate(struct sim_colouring *c)
+static bool allocate(struct sim_refinement *c)
 {
     size_t nodes = c->node_count, numbers = c->edge_count > nodes ? c->edge_count : nodes;
     c->first_edge = alloc_zeroed(nodes + 1, sizeof *c->first_edge);
@@ -247,7 +247,7 @@ static bool allocate(struct sim_colouring *c)
     return c->first_edge && c->order && c->colour_of && c->colours && c->due && c->descriptions && c->numbers;
 }
 
-enum status sim_colouring_find(struct sim_colouring *c, struct error *err)
+enum status sim_refinement_find(struct sim_refinement *c, struct error *err)
 {
     if (c->failed || !allocate(c) || !sort_edges(c))
         return error_set(err, STATUS_NO_MEMORY, "no memory for finding out which devices do the same");
@@ -265,7 +265,7 @@ enum status sim_colouring_find(struct sim_colouring *c, struct error *err)
     return STATUS_OK;
 }
 
-bool sim_colouring_tell_apart(struct sim_colouring *c, const uint32_t *marks)
+bool sim_refinement_tell_apart(struct sim_refinement *c, const uint32_t *marks)
 {
     uint32_t before = c->colour_count;
     for (uint32_t colour = 0; colour < before; colour++) {
@@ -280,13 +280,13 @@ bool sim_colouring_tell_apart(struct sim_colouring *c, const uint32_t *marks)
     return c->colour_count > before;
 }
 
-uint32_t sim_colouring_of(const struct sim_colouring *c, uint32_t node)
+uint32_t sim_refinement_of(const struct sim_refinement *c, uint32_t node)
 {
     assert(node < c->node_count);
     return c->colour_of[node];
 }
 
-uint32_t sim_colouring_nodes(const struct sim_colouring *c)
+uint32_t sim_refinement_nodes(const struct sim_refinement *c)
 {
     return (uint32_t)c->node_count;
 }

@@ -3,7 +3,7 @@
  * and end of slow times; and one for the next event of the trace. A place is empty when its device is away and there
  * was no spare.
  */
-#include "sim/survival.h"
+#include "sim/failure_simulation.h"
 
 #include <math.h>
 
@@ -16,7 +16,7 @@ enum phase { WORKING, WRITING, RESTARTING, WAITING };
 enum { ORDER_RETURN, ORDER_SLOW, ORDER_FAIL, ORDER_TRACE };
 
 struct runner {
-    const struct survival_case *of;
+    const struct failure_simulation_case *of;
     const struct failures *f;
     struct sim_queue *queue;
     struct error *err;
@@ -32,7 +32,7 @@ struct runner {
     uint32_t present, joining, spares, slow_count;
     double now_s, done_s, saved_s, phase_end_s;
     enum phase phase;
-    struct survival *out;
+    struct failure_simulation *out;
 };
 
 static uint32_t repair_owner(const struct runner *r, uint32_t repair) { return r->places + repair; }
@@ -271,7 +271,7 @@ static enum status begin(struct runner *r, struct arena *arena)
 
 static void run(struct runner *r)
 {
-    double patience_s = SURVIVAL_PATIENCE * r->of->work_s;
+    double patience_s = FAILURE_SIMULATION_PATIENCE * r->of->work_s;
     while (r->now_s < patience_s) {
         double end_s = r->phase == WORKING ? work_ends_s(r) : r->phase_end_s;
         double change_s = r->phase == WORKING ? next_change_s(r) : HUGE_VAL;
@@ -295,9 +295,10 @@ static void run(struct runner *r)
     }
 }
 
-enum status survival_run(const struct survival_case *of, struct survival *out, struct error *err)
+enum status failure_simulation_run(const struct failure_simulation_case *of, struct failure_simulation *out,
+                                   struct error *err)
 {
-    *out = (struct survival){0};
+    *out = (struct failure_simulation){0};
     struct runner r = {.of = of, .f = of->failures, .err = err, .places = of->devices, .present = of->devices,
                        .spares = of->failures->spares, .repairs = of->devices + of->failures->spares, .out = out};
     struct arena arena = {0};

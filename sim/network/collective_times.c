@@ -3,12 +3,12 @@
  *
  *     gang of 2 x 3, axes {data}: groups {0, 2, 4} and {1, 3, 5}
  */
-#include "sim/network/joining.h"
+#include "sim/network/collective_times.h"
 
 #include <inttypes.h>
 
 #include "planner/plan_gang.h"
-#include "sim/engine/take.h"
+#include "sim/engine/allocate.h"
 
 enum { AXES_SETS = 1 << AXIS_COUNT };
 
@@ -66,12 +66,12 @@ enum status sim_collectives_create(struct arena *arena, const struct plan *plan,
     enum status status = STATUS_OK;
     struct collective_finder finder;
     uint32_t used = find_sets_used(plan), groups = 0;
-    struct sim_collectives *c = sim_take(arena, 1, sizeof *c, &status, err);
+    struct sim_collectives *c = sim_allocate(arena, 1, sizeof *c, &status, err);
     if (status != STATUS_OK) return status;
     c->plan = plan;
     c->sets_used = used;
-    c->first = sim_take(arena, plan->gang_count, sizeof *c->first, &status, err);
-    uint32_t *devices = sim_take(&scratch, plan->hardware.device_count, sizeof *devices, &status, err);
+    c->first = sim_allocate(arena, plan->gang_count, sizeof *c->first, &status, err);
+    uint32_t *devices = sim_allocate(&scratch, plan->hardware.device_count, sizeof *devices, &status, err);
     for (uint32_t g = 0; status == STATUS_OK && g < plan->gang_count; g++)
         for (uint32_t axes = 1; axes < AXES_SETS; axes++) {
             if (!(used & 1u << axes)) continue;
@@ -79,8 +79,8 @@ enum status sim_collectives_create(struct arena *arena, const struct plan *plan,
             groups += plan_gang_size(&plan->gangs[g]) / plan_gang_group_size(&plan->gangs[g], axes);
         }
     c->group_count = groups;
-    if (status == STATUS_OK) c->groups = sim_take(arena, groups, sizeof *c->groups, &status, err);
-    c->known = sim_take(arena, groups, sizeof *c->known, &status, err);
+    if (status == STATUS_OK) c->groups = sim_allocate(arena, groups, sizeof *c->groups, &status, err);
+    c->known = sim_allocate(arena, groups, sizeof *c->known, &status, err);
     if (status == STATUS_OK) status = collective_finder_init(&scratch, hardware, &finder, err);
     for (uint32_t g = 0; status == STATUS_OK && g < plan->gang_count; g++)
         for (uint32_t axes = 1; axes < AXES_SETS && status == STATUS_OK; axes++)

@@ -4,8 +4,8 @@
  * A *lane* is one direction of a link (a simplex link has one lane). Lanes that cannot be full, and lanes with a single
  * flow, are separated from shared lanes. Paths with equal shared lanes and equal caps are one class.
  */
-#ifndef SPILLWAY_SIM_OUTLINE_H
-#define SPILLWAY_SIM_OUTLINE_H
+#ifndef SPILLWAY_SIM_PATH_CLASSES_H
+#define SPILLWAY_SIM_PATH_CLASSES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,7 +68,7 @@ enum sim_lane_role {
     SIM_LANE_SHARED
 };
 
-struct sim_outline_lane {
+struct sim_path_classes_lane {
     double bytes_per_s;
     double arriving;     /* scratch */
     uint32_t flow_limit; /* of all its paths */
@@ -81,12 +81,12 @@ struct sim_load {
     double weight;
 };
 
-struct sim_outline {
+struct sim_path_classes {
     const struct sim_link *links; /* borrowed, like paths */
     const struct sim_path *paths;
     uint32_t lane_count, path_count, class_count;
     uint32_t hop_count;           /* of all paths together */
-    struct sim_outline_lane *lanes; /* 2 per link, see sim_lane() */
+    struct sim_path_classes_lane *lanes; /* 2 per link, see sim_lane() */
     uint32_t *lane_paths;         /* the paths that cross each lane */
     double *base_caps;            /* by path: the lowest of its cap and its own lanes */
     uint32_t *path_classes;       /* by path; classes are in the order of their first paths */
@@ -95,15 +95,15 @@ struct sim_outline {
     uint32_t longest;             /* largest number of hops of a path */
 };
 
-/* Creates the outline, which lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
-MUST_CHECK enum status sim_outline_create(struct arena *arena, const struct sim_link *links,
-                                          uint32_t link_count, const struct sim_path *paths,
-                                          uint32_t path_count, struct sim_outline *out,
-                                          struct error *err);
+/* Creates the classes, which lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status sim_path_classes_create(struct arena *arena, const struct sim_link *links,
+                                               uint32_t link_count, const struct sim_path *paths,
+                                               uint32_t path_count, struct sim_path_classes *out,
+                                               struct error *err);
 
 /* Lists the lanes of a path with this role, in ascending order, and returns their number. `out` has room for
- * outline->longest. */
-uint32_t sim_outline_lanes(const struct sim_outline *outline, uint32_t path,
-                           enum sim_lane_role role, struct sim_load *out);
+ * classes->longest. */
+uint32_t sim_path_classes_lanes(const struct sim_path_classes *classes, uint32_t path,
+                                enum sim_lane_role role, struct sim_load *out);
 
 #endif

@@ -2,8 +2,8 @@
  * A simulation state as a list of words, for comparison: two lists are equal if and only if the states are equal to the
  * last bit. A module writes everything that its further behaviour depends on, and nothing else.
  */
-#ifndef SPILLWAY_SIM_WORDS_H
-#define SPILLWAY_SIM_WORDS_H
+#ifndef SPILLWAY_SIM_SNAPSHOT_H
+#define SPILLWAY_SIM_SNAPSHOT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,13 +14,13 @@
 #include "base/alloc.h"
 
 /* A zeroed list is empty. */
-struct sim_words {
+struct sim_snapshot {
     uint64_t *words;
     size_t count, capacity;
     bool failed; /* memory ended; the list is invalid */
 };
 
-static inline void sim_words_put(struct sim_words *list, uint64_t word)
+static inline void sim_snapshot_put(struct sim_snapshot *list, uint64_t word)
 {
     if (list->count == list->capacity) {
         size_t capacity = list->capacity > 0 ? list->capacity * 2 : 256;
@@ -36,30 +36,30 @@ static inline void sim_words_put(struct sim_words *list, uint64_t word)
 }
 
 /* Appends a double; 0 and -0 give the same word. */
-static inline void sim_words_put_real(struct sim_words *list, double real)
+static inline void sim_snapshot_put_real(struct sim_snapshot *list, double real)
 {
     uint64_t bits;
     real += 0.0;
     memcpy(&bits, &real, sizeof bits);
-    sim_words_put(list, bits);
+    sim_snapshot_put(list, bits);
 }
 
-static inline bool sim_words_equal(const struct sim_words *a, const struct sim_words *b)
+static inline bool sim_snapshot_equal(const struct sim_snapshot *a, const struct sim_snapshot *b)
 {
     return !a->failed && !b->failed && a->count == b->count &&
            (a->count == 0 || memcmp(a->words, b->words, a->count * sizeof *a->words) == 0);
 }
 
-static inline void sim_words_clear(struct sim_words *list)
+static inline void sim_snapshot_clear(struct sim_snapshot *list)
 {
     list->count = 0;
     list->failed = false;
 }
 
-static inline void sim_words_release(struct sim_words *list)
+static inline void sim_snapshot_release(struct sim_snapshot *list)
 {
     free(list->words);
-    *list = (struct sim_words){0};
+    *list = (struct sim_snapshot){0};
 }
 
 #endif

@@ -11,12 +11,12 @@
  * replacement is as good as new. A device's random events depend only on the seed and its number, so two runs of one
  * seed differ only by their options.
  */
-#ifndef SPILLWAY_SIM_SURVIVAL_H
-#define SPILLWAY_SIM_SURVIVAL_H
+#ifndef SPILLWAY_SIM_FAILURE_SIMULATION_H
+#define SPILLWAY_SIM_FAILURE_SIMULATION_H
 
 #include "models/hardware/failures.h"
 
-struct survival_case {
+struct failure_simulation_case {
     const struct failures *failures;
     uint32_t devices;
     double work_s;             /* without failures, on all devices */
@@ -25,7 +25,7 @@ struct survival_case {
 };
 
 /* Parts of the run's time, which add up to wall_s. */
-struct survival {
+struct failure_simulation {
     double wall_s;
     double work_s;       /* useful work at full speed */
     double again_s;      /* work lost by failures */
@@ -33,12 +33,13 @@ struct survival {
     double checkpoint_s; /* interrupted checkpoints included */
     double restart_s, waiting_s;
     uint32_t interruptions; /* failures and preemptions of devices, working or not */
-    bool ended;          /* false: stopped after SURVIVAL_PATIENCE times the work */
+    bool ended;          /* false: stopped after FAILURE_SIMULATION_PATIENCE times the work */
 };
 
-#define SURVIVAL_PATIENCE 1e3
+#define FAILURE_SIMULATION_PATIENCE 1e3
 
 /* Simulates one run. Errors: STATUS_NO_MEMORY. */
-MUST_CHECK enum status survival_run(const struct survival_case *of, struct survival *out, struct error *err);
+MUST_CHECK enum status failure_simulation_run(const struct failure_simulation_case *of, struct failure_simulation *out,
+                                              struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* See drift.h. Each rate goes through the runs once; its predictions and their errors are stored. */
-#include "sim/uncertainty/drift.h"
+/* See prediction_interval.h. Each rate goes through the runs once; its predictions and their errors are stored. */
+#include "sim/uncertainty/prediction_interval.h"
 
 #include <assert.h>
 #include <math.h>
@@ -23,8 +23,8 @@ struct offset {
     double count, sum;
 };
 
-struct drift {
-    const struct drift_run *runs;
+struct prediction {
+    const struct prediction_run *runs;
     size_t count;
     size_t *kinds;           /* (count + 1) the first run of the same kind, or itself; the last entry is the next run */
     struct offset *offsets;  /* (count + 1) indexed by `kinds` */
@@ -37,7 +37,7 @@ static bool same_kind(const char *a, const char *b)
     return a && b && strcmp(a, b) == 0;
 }
 
-static void find_kinds(struct drift *d, const char *next)
+static void find_kinds(struct prediction *d, const char *next)
 {
     for (size_t i = 0; i <= d->count; i++) {
         const char *kind = i < d->count ? d->runs[i].kind : next;
@@ -46,7 +46,7 @@ static void find_kinds(struct drift *d, const char *next)
     }
 }
 
-static void foretell(struct drift *d, uint32_t r)
+static void foretell(struct prediction *d, uint32_t r)
 {
     double level = log(d->runs[0].ratio);
     memset(d->offsets, 0, (d->count + 1) * sizeof *d->offsets);
@@ -61,13 +61,13 @@ static void foretell(struct drift *d, uint32_t r)
     }
 }
 
-static double score(const struct drift *d, uint32_t r, size_t run)
+static double score(const struct prediction *d, uint32_t r, size_t run)
 {
     return log(d->runs[run].ratio) - d->centres[r][run];
 }
 
 /* Returns the rate that predicted the runs before `end` best. */
-static uint32_t best_rate(const struct drift *d, size_t end)
+static uint32_t best_rate(const struct prediction *d, size_t end)
 {
     double least = HUGE_VAL;
     uint32_t best = 0;
@@ -80,7 +80,7 @@ static uint32_t best_rate(const struct drift *d, size_t end)
 }
 
 /* Returns quantiles around the centre of run `end`, from the scores before it; the factors widen both sides. */
-static struct quantiles around(const struct drift *d, uint32_t r, size_t end, double low_wider, double high_wider)
+static struct quantiles around(const struct prediction *d, uint32_t r, size_t end, double low_wider, double high_wider)
 {
     for (size_t i = 1; i < end; i++) d->scores[i - 1] = score(d, r, i);
     struct quantiles q = quantiles_of_next(d->scores, end - 1);
@@ -95,10 +95,10 @@ static double follow(double wider, bool outside)
     return fmin(fmax(wider + following * ((outside ? 1 : 0) - share_outside), narrowest), widest);
 }
 
-static struct quantiles interval(const struct drift *d)
+static struct quantiles interval(const struct prediction *d)
 {
     double low_wider = 0, high_wider = 0;
-    for (size_t i = DRIFT_RUNS_MIN; i < d->count; i++) {
+    for (size_t i = PREDICTION_RUNS_MIN; i < d->count; i++) {
         uint32_t r = best_rate(d, i);
         struct quantiles q = around(d, r, i, low_wider, high_wider);
         low_wider = follow(low_wider, score(d, r, i) < q.low);
@@ -110,19 +110,19 @@ static struct quantiles interval(const struct drift *d)
     return (struct quantiles){exp(centre + q.low), exp(centre + q.median), exp(centre + q.high)};
 }
 
-enum status drift_next(const struct drift_run *runs, size_t count, const char *kind, struct arena *arena,
-                       struct quantiles *out, struct error *err)
+enum status prediction_interval_next(const struct prediction_run *runs, size_t count, const char *kind,
+                                     struct arena *arena, struct quantiles *out, struct error *err)
 {
-    struct drift drift = {.runs = runs, .count = count};
-    assert(count >= DRIFT_RUNS_MIN);
-    TRY(ARENA_NEW(arena, count + 1, drift.kinds, err));
-    TRY(ARENA_NEW(arena, count + 1, drift.offsets, err));
-    TRY(ARENA_NEW(arena, count, drift.scores, err));
-    find_kinds(&drift, kind);
+    struct prediction prediction = {.runs = runs, .count = count};
+    assert(count >= PREDICTION_RUNS_MIN);
+    TRY(ARENA_NEW(arena, count + 1, prediction.kinds, err));
+    TRY(ARENA_NEW(arena, count + 1, prediction.offsets, err));
+    TRY(ARENA_NEW(arena, count, prediction.scores, err));
+    find_kinds(&prediction, kind);
     for (uint32_t r = 0; r < RATES; r++) {
-        TRY(ARENA_NEW(arena, count + 1, drift.centres[r], err));
-        foretell(&drift, r);
+        TRY(ARENA_NEW(arena, count + 1, prediction.centres[r], err));
+        foretell(&prediction, r);
     }
-    *out = interval(&drift);
+    *out = interval(&prediction);
     return STATUS_OK;
 }
