@@ -55,7 +55,7 @@ struct way {
 };
 
 struct settled {
-    struct attention shape; /* pointers are NULL */
+    struct kernel_attention shape; /* pointers are NULL */
     struct way ways[DIRECTIONS];
     char why[CUDNN_GRAPH_REASON + 32]; /* "": cuDNN does it */
 };
@@ -80,7 +80,7 @@ struct piece {
     bool causal;
 };
 
-static struct piece piece_of(const struct attention *shape, int64_t samples, int64_t groups)
+static struct piece piece_of(const struct kernel_attention *shape, int64_t samples, int64_t groups)
 {
     return (struct piece){.samples = samples,
                           .heads = groups * (shape->h / shape->kv),
@@ -266,7 +266,7 @@ static void make_backward(struct cudnn_graph *graph, const struct piece *p)
 /* On such a boundary the library's workspace begins, which is what memory_attention_copies() leaves. */
 enum { WORKSPACE_ALIGNMENT = 256 };
 
-static struct attention_sizes sizes_of(const struct attention *a)
+static struct attention_sizes sizes_of(const struct kernel_attention *a)
 {
     return (struct attention_sizes){.samples = (uint64_t)a->b,
                                     .tokens = (uint64_t)a->t,
@@ -275,7 +275,7 @@ static struct attention_sizes sizes_of(const struct attention *a)
                                     .head_width = (uint64_t)a->d};
 }
 
-static uint64_t granted_bytes(const struct attention *shape, enum direction direction)
+static uint64_t granted_bytes(const struct kernel_attention *shape, enum direction direction)
 {
     const uint64_t bytes =
         memory_attention_workspace(sizes_of(shape), direction == BACKWARD) * sizeof(float);
@@ -292,7 +292,7 @@ static int64_t next_divisor(int64_t n)
 
 /* A plan for the largest piece whose workspace there is room for; its `plan` is NULL when there is none. */
 static struct way find_way(const struct cudnn_library *library, const struct cudnn_target *target,
-                           const struct attention *shape, enum direction direction,
+                           const struct kernel_attention *shape, enum direction direction,
                            uint64_t granted, uint64_t *wants, char why[CUDNN_GRAPH_REASON])
 {
     struct way way = {.samples = shape->b, .groups = shape->kv};
@@ -315,7 +315,7 @@ static struct way find_way(const struct cudnn_library *library, const struct cud
 }
 
 void attention_cudnn_describe(const struct cudnn_library *library,
-                              cudnnBackendDescriptor_t device, const struct attention *shape,
+                              cudnnBackendDescriptor_t device, const struct kernel_attention *shape,
                               uint64_t wants_bytes[2], char why[2][CUDNN_GRAPH_REASON])
 {
     const struct cudnn_target target = {.device = device};
@@ -326,7 +326,7 @@ void attention_cudnn_describe(const struct cudnn_library *library,
     }
 }
 
-static bool same_shape(const struct attention *a, const struct attention *b)
+static bool same_shape(const struct kernel_attention *a, const struct kernel_attention *b)
 {
     return a->b == b->b && a->t == b->t && a->h == b->h && a->kv == b->kv && a->d == b->d &&
            a->causal == b->causal;
@@ -335,7 +335,7 @@ static bool same_shape(const struct attention *a, const struct attention *b)
 static void settle(struct attention_cudnn *cudnn, struct settled *settled)
 {
     static const char *const names[] = {"attention forward", "attention backward"};
-    const struct attention *const shape = &settled->shape;
+    const struct kernel_attention *const shape = &settled->shape;
     const struct cudnn_target target = {.handle = cudnn->handle};
     if (shape->d % 8 != 0) {
         snprintf(settled->why, sizeof settled->why,
@@ -353,20 +353,20 @@ static void settle(struct attention_cudnn *cudnn, struct settled *settled)
     }
 }
 
-static struct settled *find_settled(struct attention_cudnn *cudnn, const struct attention *shape)
+static struct settled *find_settled(struct attention_cudnn *cudnn, const struct kernel_attention *shape)
 {
     for (int i = 0; i < cudnn->shape_count; i++)
         if (same_shape(&cudnn->shapes[i].shape, shape)) return &cudnn->shapes[i];
     return NULL;
 }
 
-const char *attention_cudnn_settle(struct attention_cudnn *cudnn, const struct attention *shape)
+const char *attention_cudnn_settle(struct attention_cudnn *cudnn, const struct kernel_attention *shape)
 {
     struct settled *settled = find_settled(cudnn, shape);
     if (!settled && cudnn->shape_count == SHAPES_MAX) return "there are too many shapes (limit is 64)";
     if (!settled) {
         settled = &cudnn->shapes[cudnn->shape_count++];
-        settled->shape = (struct attention){.b = shape->b,
+        settled->shape = (struct kernel_attention){.b = shape->b,
                                             .t = shape->t,
                                             .h = shape->h,
                                             .kv = shape->kv,
@@ -386,7 +386,7 @@ struct copies {
     void *workspace;
 };
 
-static struct copies copies_of(const struct attention *a, bool back)
+static struct copies copies_of(const struct kernel_attention *a, bool back)
 {
     const int64_t queries = a->b * a->t * a->h * a->d, keys = a->b * a->t * a->kv * a->d;
     struct copies c = {.q = (bf16 *)(void *)a->scratch};
@@ -432,7 +432,7 @@ static cudnnStatus_t execute(struct attention_cudnn *cudnn, const struct way *wa
 }
 
 static const char *run_piece(struct attention_cudnn *cudnn, const struct way *way,
-                             const struct attention *a, const struct copies *c, struct place at,
+                             const struct kernel_attention *a, const struct copies *c, struct place at,
                              enum direction direction)
 {
     float scale = (float)(1.0 / sqrt((double)a->d)), one = 1;
@@ -467,7 +467,7 @@ static const char *run_piece(struct attention_cudnn *cudnn, const struct way *wa
     return cudnn->failure;
 }
 
-static const char *run_pieces(struct attention_cudnn *cudnn, const struct attention *a,
+static const char *run_pieces(struct attention_cudnn *cudnn, const struct kernel_attention *a,
                               const struct copies *c, enum direction direction)
 {
     const struct settled *const settled = find_settled(cudnn, a);
@@ -488,19 +488,19 @@ static const char *run_pieces(struct attention_cudnn *cudnn, const struct attent
 }
 
 /* Rows of heads, rounded into the scratch or widened out of it. */
-static cudaError_t round_in(cudaStream_t stream, const struct attention *a, bf16 *to,
+static cudaError_t round_in(cudaStream_t stream, const struct kernel_attention *a, bf16 *to,
                             const float *from, int64_t heads, int64_t row)
 {
     return cuda_round_rows(stream, to, from, a->b * a->t, heads * a->d, row);
 }
 
-static cudaError_t widen_out(cudaStream_t stream, const struct attention *a, float *to,
+static cudaError_t widen_out(cudaStream_t stream, const struct kernel_attention *a, float *to,
                              const bf16 *from, int64_t heads, int64_t row)
 {
     return cuda_widen_rows(stream, to, from, a->b * a->t, heads * a->d, row);
 }
 
-const char *attention_cudnn_forward(struct attention_cudnn *cudnn, const struct attention *a)
+const char *attention_cudnn_forward(struct attention_cudnn *cudnn, const struct kernel_attention *a)
 {
     cudaStream_t const stream = cudnn->stream;
     const struct copies c = copies_of(a, false);
@@ -515,7 +515,7 @@ const char *attention_cudnn_forward(struct attention_cudnn *cudnn, const struct 
     return failed == cudaSuccess ? NULL : cudaGetErrorString(failed);
 }
 
-const char *attention_cudnn_backward(struct attention_cudnn *cudnn, const struct attention *a)
+const char *attention_cudnn_backward(struct attention_cudnn *cudnn, const struct kernel_attention *a)
 {
     cudaStream_t const stream = cudnn->stream;
     const struct copies c = copies_of(a, true);

@@ -24,13 +24,13 @@ size_t attention_cudnn_version(const struct attention_cudnn *cudnn);
 
 /* Makes the choice for attention of this shape, whose pointers are ignored. Returns NULL when cuDNN computes it, else
  * the reason why not, which never changes. Borrowed. */
-const char *attention_cudnn_settle(struct attention_cudnn *cudnn, const struct attention *shape);
+const char *attention_cudnn_settle(struct attention_cudnn *cudnn, const struct kernel_attention *shape);
 
 /* Enqueue attention of a shape that cuDNN computes. `attention` is rounded. Return NULL, or a borrowed error text. */
 const char *attention_cudnn_forward(struct attention_cudnn *cudnn,
-                                    const struct attention *attention);
+                                    const struct kernel_attention *attention);
 const char *attention_cudnn_backward(struct attention_cudnn *cudnn,
-                                     const struct attention *attention);
+                                     const struct kernel_attention *attention);
 
 /*
  * Describes attention of a shape, in both directions, on a device that need not exist: descriptors, graph, choice of
@@ -41,7 +41,7 @@ const char *attention_cudnn_backward(struct attention_cudnn *cudnn,
  *   why              out: reason of a failure; "" on success
  */
 void attention_cudnn_describe(const struct cudnn_library *library,
-                              cudnnBackendDescriptor_t device, const struct attention *shape,
+                              cudnnBackendDescriptor_t device, const struct kernel_attention *shape,
                               uint64_t wants_bytes[2], char why[2][CUDNN_GRAPH_REASON]);
 
 #endif

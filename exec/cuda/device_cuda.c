@@ -98,7 +98,7 @@ struct cuda_stream {
     double anchor_s, last_s;
     pthread_t reaper;
     bool reaping;
-    struct waiter waiter; /* the reaper's */
+    struct device_waiter waiter; /* the reaper's */
 };
 
 struct cuda_device {
@@ -174,7 +174,7 @@ static double time_of(struct device *device, struct cuda_stream *own, cudaEvent_
     return at_s;
 }
 
-static void note_times(struct device_stream *stream, struct slot *slot, struct command *command)
+static void note_times(struct device_stream *stream, struct slot *slot, struct device_command *command)
 {
     struct cuda_stream *const own = stream->own;
     struct device_timing *const timing = command->timing;
@@ -201,9 +201,9 @@ static void *reaper_main(void *pointer)
     struct device *const device = stream->device;
     struct cuda_stream *const own = stream->own;
     WORKED(device, cudaSetDevice(((struct cuda_device *)device->own)->index));
-    for (uint64_t number = 0; queue_await_taken(stream, &own->waiter, number); number++) {
+    for (uint64_t number = 0; device_queue_await_taken(stream, &own->waiter, number); number++) {
         struct slot *const slot = &own->slots[number % RING];
-        struct command *const command = &stream->ring[number % DEVICE_QUEUE_MAX];
+        struct device_command *const command = &stream->ring[number % DEVICE_QUEUE_MAX];
         /* Once the device is lost nothing is recorded any more, and everything has ended. */
         if (!atomic_load(&device->failed)) WORKED(device, cudaEventSynchronize(slot->end));
         if (command->timing && command->kind != COMMAND_WAIT) {
@@ -212,7 +212,7 @@ static void *reaper_main(void *pointer)
             else
                 *command->timing = (struct device_timing){clock_s(), clock_s(), true};
         }
-        queue_ended(stream, number + 1);
+        device_queue_ended(stream, number + 1);
     }
     return NULL;
 }
@@ -271,12 +271,12 @@ static void attach(struct device_stream *stream)
 {
     struct cuda_device *const device = stream->device->own;
     WORKED(stream->device, cudaSetDevice(device->index));
-    pace_attach(&stream->pace);
+    device_pace_attach(&stream->pace);
     stream->pace.copy = copy_and_wait;
     stream->pace.context = stream;
 }
 
-static void hand_over_wait(struct device_stream *stream, struct command *command)
+static void hand_over_wait(struct device_stream *stream, struct device_command *command)
 {
     struct cuda_stream *const own = stream->own;
     struct device_stream *const on = command->what.wait.on;
@@ -290,28 +290,28 @@ static void hand_over_wait(struct device_stream *stream, struct command *command
     pthread_mutex_unlock(&other->events_lock);
 }
 
-static void hand_over_copy(struct device_stream *stream, struct command *command,
+static void hand_over_copy(struct device_stream *stream, struct device_command *command,
                            bool back_to_back)
 {
     if (stream->kind == STREAM_P2P)
         ((struct cuda_device *)stream->device->own)->from = command->what.copy.from_device;
     if (stream->pace.bytes_per_s > 0)
-        pace_copy(&stream->pace, command->what.copy.to, command->what.copy.from,
-                  command->what.copy.bytes, back_to_back, &stream->quit);
+        device_pace_copy(&stream->pace, command->what.copy.to, command->what.copy.from,
+                         command->what.copy.bytes, back_to_back, &stream->quit);
     else if (command->what.copy.bytes > 0)
         give_copy(stream, command->what.copy.to, command->what.copy.from, command->what.copy.bytes);
 }
 
-static void hand_over(struct device_stream *stream, struct command *command, uint64_t number,
+static void hand_over(struct device_stream *stream, struct device_command *command, uint64_t number,
                       bool back_to_back)
 {
     struct device *const device = stream->device;
     struct cuda_stream *const own = stream->own;
     struct slot *const slot = &own->slots[number % RING];
     const bool work = command->kind != COMMAND_WAIT;
-    slot->left_out = command_is_shut(command);
+    slot->left_out = device_command_is_shut(command);
     slot->timed = work && command->timing;
-    const double pause_s = work && !slot->left_out ? queue_delay_s(stream, number) : 0;
+    const double pause_s = work && !slot->left_out ? device_queue_delay_s(stream, number) : 0;
     if (pause_s > 0) WORKED(device, cuda_pause(own->stream, (uint64_t)(pause_s * 1e9)));
     slot->handed_s = clock_s();
     if (slot->timed) WORKED(device, cudaEventRecord(slot->start, own->stream));
@@ -323,14 +323,14 @@ static void hand_over(struct device_stream *stream, struct command *command, uin
         if (!slot->left_out) hand_over_copy(stream, command, back_to_back);
         break;
     case COMMAND_COMPUTE: {
-        command->what.compute(device->kernels, command_argument(command));
+        command->what.compute(device->kernels, device_command_argument(command));
         const char *const failed = kernels_cuda_failure(device->kernels);
         if (failed) device_fail(device, failed);
         break;
     }
     case COMMAND_CALL:
         WORKED(device, cudaStreamSynchronize(own->stream));
-        command->what.call(command_argument(command));
+        command->what.call(device_command_argument(command));
         break;
     case COMMAND_POISON: /* all bits set is a NaN in every format */
         WORKED(device, cudaMemsetAsync(command->what.poison.at, 0xff, command->what.poison.bytes,
@@ -343,10 +343,10 @@ static void hand_over(struct device_stream *stream, struct command *command, uin
     if (own->waits_for_host) WORKED(device, cudaStreamSynchronize(own->stream));
 }
 
-static const struct stream_ops cuda_stream_ops = {
+static const struct device_stream_ops cuda_stream_ops = {
     .attach = attach, .carry_out = hand_over, .ahead_max = AHEAD, .waits_on_device = true};
 /* Paced or pageable. */
-static const struct stream_ops cuda_slow_stream_ops = {
+static const struct device_stream_ops cuda_slow_stream_ops = {
     .attach = attach, .carry_out = hand_over, .ahead_max = AHEAD, .waits_on_device = false};
 
 /* --- opening and closing ------------------------------------------------------------------------------ */
@@ -381,11 +381,11 @@ static enum status start_stream(struct device *device, uint32_t kind, struct err
 {
     struct cuda_device *const cuda = device->own;
     struct cuda_stream *const own = &cuda->streams[kind];
-    const struct stream_ops *const ops =
+    const struct device_stream_ops *const ops =
         own->waits_for_host ? &cuda_slow_stream_ops : &cuda_stream_ops;
-    const enum status status = queue_start(device, kind, ops, own, err);
+    const enum status status = device_queue_start(device, kind, ops, own, err);
     if (status != STATUS_OK) return status;
-    if (!waiter_init(&own->waiter))
+    if (!device_waiter_init(&own->waiter))
         return error_set(err, STATUS_DEVICE, "cannot make a condition variable");
     sigset_t all, before;
     sigfillset(&all);
@@ -554,7 +554,7 @@ static enum status open_all(struct device *device, struct error *err)
     for (uint32_t kind = 0; kind < kinds && status == STATUS_OK; kind++)
         status = start_stream(device, kind, err);
     if (status == STATUS_OK && device->options.index == 0)
-        status = queue_start(device, STREAM_HOST, &host_call_stream, NULL, err);
+        status = device_queue_start(device, STREAM_HOST, &host_call_stream, NULL, err);
     return status;
 }
 

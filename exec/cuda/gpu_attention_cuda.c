@@ -25,7 +25,7 @@
 enum { REPEATS = 8 };
 enum array { Q, K, V, DOUT, OUT, STATS, DQ, DK, DV, SCRATCH, ARRAYS };
 
-struct bench {
+struct measure_bench {
     const struct gpu_attention_shape *shape;
     uint64_t numbers[ARRAYS], first[ARRAYS], total;
     float *host, *expected, *device; /* `total` numbers each; expected: by the host's kernels */
@@ -35,7 +35,7 @@ struct bench {
 /* Alignment of arrays, at least that of a workspace's entries. */
 enum { ALIGNMENT = 64 };
 
-static void lay_out(struct bench *bench, const struct gpu_attention_shape *s)
+static void lay_out(struct measure_bench *bench, const struct gpu_attention_shape *s)
 {
     const struct attention_sizes sizes = {(uint64_t)s->b, (uint64_t)s->t, (uint64_t)s->h,
                                           (uint64_t)s->kv, (uint64_t)s->d};
@@ -54,11 +54,11 @@ static void lay_out(struct bench *bench, const struct gpu_attention_shape *s)
     }
 }
 
-static struct attention attention_at(const struct bench *bench, float *memory, bool back)
+static struct kernel_attention attention_at(const struct measure_bench *bench, float *memory, bool back)
 {
     const struct gpu_attention_shape *const s = bench->shape;
     const uint64_t *const first = bench->first;
-    return (struct attention){.out = memory + first[OUT],
+    return (struct kernel_attention){.out = memory + first[OUT],
                               .stats = memory + first[STATS],
                               .q = memory + first[Q],
                               .k = memory + first[K],
@@ -80,7 +80,7 @@ static struct attention attention_at(const struct bench *bench, float *memory, b
 }
 
 /* In [-1, 1). */
-static void fill(struct bench *bench)
+static void fill(struct measure_bench *bench)
 {
     for (int array = Q; array <= DOUT; array++)
         for (uint64_t i = 0; i < bench->numbers[array]; i++)
@@ -91,7 +91,7 @@ static void fill(struct bench *bench)
 /* --- calling -------------------------------------------------------------------------------------- */
 
 /* Seconds of the best of some calls. */
-static double time_one(const struct kernels *kernels, const struct attention *attention, int repeats)
+static double time_one(const struct kernels *kernels, const struct kernel_attention *attention, int repeats)
 {
     double best_s = INFINITY;
     for (int i = 0; i < repeats; i++) {
@@ -106,7 +106,7 @@ static double time_one(const struct kernels *kernels, const struct attention *at
     return best_s;
 }
 
-static enum status run_host(struct bench *bench, struct error *err)
+static enum status run_host(struct measure_bench *bench, struct error *err)
 {
     struct kernels *kernels = NULL;
     const enum status status =
@@ -115,7 +115,7 @@ static enum status run_host(struct bench *bench, struct error *err)
     kernels_host_attach(kernels);
     memcpy(bench->expected, bench->host, bench->total * sizeof *bench->host);
     for (int back = 0; back < 2; back++) {
-        const struct attention attention = attention_at(bench, bench->expected, back);
+        const struct kernel_attention attention = attention_at(bench, bench->expected, back);
         bench->host_s[back] = time_one(kernels, &attention, 1);
     }
     kernels_host_destroy(kernels);
@@ -130,14 +130,14 @@ static enum status copied(cudaError_t failed, struct error *err)
 }
 
 /* Operands to the device, both directions there, results back; seconds[0] forward, [1] backward. */
-static enum status run_device(struct bench *bench, const struct kernels *kernels,
+static enum status run_device(struct measure_bench *bench, const struct kernels *kernels,
                               double seconds[2], struct error *err)
 {
     const size_t bytes = bench->total * sizeof(float);
     enum status status =
         copied(cudaMemcpy(bench->device, bench->host, bytes, cudaMemcpyHostToDevice), err);
     for (int back = 0; back < 2 && status == STATUS_OK; back++) {
-        const struct attention attention = attention_at(bench, bench->device, back);
+        const struct kernel_attention attention = attention_at(bench, bench->device, back);
         seconds[back] = time_one(kernels, &attention, REPEATS);
         const char *const failed = kernels_cuda_failure(kernels);
         if (failed) status = error_set(err, STATUS_DEVICE, "%s", failed);
@@ -161,14 +161,14 @@ static double flops_of(const struct gpu_attention_shape *s, bool back)
     return work_item_flops(&item);
 }
 
-static void put_rates(struct json_out *json, const struct bench *bench, const double seconds[2])
+static void put_rates(struct json_out *json, const struct measure_bench *bench, const double seconds[2])
 {
     json_out_double(json, "forward_flops_per_s", flops_of(bench->shape, false) / seconds[0]);
     json_out_double(json, "backward_flops_per_s", flops_of(bench->shape, true) / seconds[1]);
 }
 
 /* JSON has no NaN and no infinity: the member is left out, which the test for it takes as a failure. */
-static void put_difference(struct json_out *json, const struct bench *bench, enum array array,
+static void put_difference(struct json_out *json, const struct measure_bench *bench, enum array array,
                            const char *name)
 {
     double largest = 0, apart = 0;
@@ -181,12 +181,12 @@ static void put_difference(struct json_out *json, const struct bench *bench, enu
     if (isfinite(apart / largest)) json_out_double(json, name, apart / largest);
 }
 
-static enum status put_way(struct json_out *json, struct bench *bench, const char *key,
+static enum status put_way(struct json_out *json, struct measure_bench *bench, const char *key,
                            const struct kernels *kernels, struct error *err)
 {
     char by[400];
     double seconds[2];
-    const struct attention attention = attention_at(bench, bench->device, true);
+    const struct kernel_attention attention = attention_at(bench, bench->device, true);
     kernels->prepare_attention(kernels, &attention, by, sizeof by);
     const enum status status = run_device(bench, kernels, seconds, err);
     if (status != STATUS_OK) return status;
@@ -204,7 +204,7 @@ static enum status put_way(struct json_out *json, struct bench *bench, const cha
 }
 
 /* usual, own: kernels of one stream. */
-static enum status put_shape(struct json_out *json, struct bench *bench,
+static enum status put_shape(struct json_out *json, struct measure_bench *bench,
                              const struct kernels *usual, const struct kernels *own,
                              struct error *err)
 {
@@ -233,7 +233,7 @@ static enum status measure_shape(struct json_out *json, const struct gpu_attenti
                                  const struct kernels *usual, const struct kernels *own,
                                  struct error *err)
 {
-    struct bench bench = {0};
+    struct measure_bench bench = {0};
     lay_out(&bench, shape);
     bench.host = alloc_zeroed(bench.total, sizeof *bench.host);
     bench.expected = alloc_zeroed(bench.total, sizeof *bench.expected);

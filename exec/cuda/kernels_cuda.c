@@ -60,9 +60,9 @@ static void check(struct cuda_context *context, const char *what, cudaError_t st
 /* Launch inside a range named like the launcher. */
 #define RUN(launcher, ...)                                                             \
     do {                                                                               \
-        range_push(#launcher);                                                         \
+        profiler_range_push(#launcher);                                                         \
         check(context, #launcher, launcher(context->stream, __VA_ARGS__));             \
-        range_pop();                                                                   \
+        profiler_range_pop();                                                                   \
     } while (0)
 
 /* --- linear layers ----------------------------------------------------------------------------------- */
@@ -70,9 +70,9 @@ static void check(struct cuda_context *context, const char *what, cudaError_t st
 static void multiply(struct cuda_context *context, const char *what,
                      const struct cuda_product *product)
 {
-    range_push(what);
+    profiler_range_push(what);
     const char *const failed = cuda_products_multiply(context->products, product);
-    range_pop();
+    profiler_range_pop();
     if (failed) keep_failure(context, what, failed);
 }
 
@@ -253,7 +253,7 @@ static void norm_backward(const struct kernels *kernels, float *dx, float *dw, f
 
 /* NULL: cuDNN computes attention of this shape; else why it does not. Settled when a shape is met for the
  * first time. */
-static const char *without_cudnn(struct cuda_context *context, const struct attention *shape)
+static const char *without_cudnn(struct cuda_context *context, const struct kernel_attention *shape)
 {
 #ifdef SPILLWAY_CUDNN
     struct error err = {0};
@@ -268,20 +268,20 @@ static const char *without_cudnn(struct cuda_context *context, const struct atte
 }
 
 #ifdef SPILLWAY_CUDNN
-static bool by_cudnn(struct cuda_context *context, const struct attention *attention)
+static bool by_cudnn(struct cuda_context *context, const struct kernel_attention *attention)
 {
     return attention->rounded && !without_cudnn(context, attention);
 }
 #endif
 
-static void attention_forward(const struct kernels *kernels, const struct attention *attention)
+static void attention_forward(const struct kernels *kernels, const struct kernel_attention *attention)
 {
     struct cuda_context *const context = context_of(kernels);
 #ifdef SPILLWAY_CUDNN
     if (by_cudnn(context, attention)) {
-        range_push("cudnn_attention_forward");
+        profiler_range_push("cudnn_attention_forward");
         const char *const failed = attention_cudnn_forward(context->cudnn, attention);
-        range_pop();
+        profiler_range_pop();
         if (failed) keep_failure(context, "attention by cuDNN", failed);
         return;
     }
@@ -289,14 +289,14 @@ static void attention_forward(const struct kernels *kernels, const struct attent
     RUN(cuda_attention_forward, attention);
 }
 
-static void attention_backward(const struct kernels *kernels, const struct attention *attention)
+static void attention_backward(const struct kernels *kernels, const struct kernel_attention *attention)
 {
     struct cuda_context *const context = context_of(kernels);
 #ifdef SPILLWAY_CUDNN
     if (by_cudnn(context, attention)) {
-        range_push("cudnn_attention_backward");
+        profiler_range_push("cudnn_attention_backward");
         const char *const failed = attention_cudnn_backward(context->cudnn, attention);
-        range_pop();
+        profiler_range_pop();
         if (failed) keep_failure(context, "attention by cuDNN", failed);
         return;
     }
@@ -304,7 +304,7 @@ static void attention_backward(const struct kernels *kernels, const struct atten
     RUN(cuda_attention_backward, attention);
 }
 
-static bool prepare_attention(const struct kernels *kernels, const struct attention *shape,
+static bool prepare_attention(const struct kernels *kernels, const struct kernel_attention *shape,
                               char *by, size_t size)
 {
     struct cuda_context *const context = context_of(kernels);
@@ -355,7 +355,7 @@ static void rope(const struct kernels *kernels, float *q, float *k, int64_t b, i
 
 static void loss_labels(const struct kernels *kernels, double *result, float *logits,
                         const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
-                        int64_t v, struct loss_rows rows)
+                        int64_t v, struct kernel_loss_rows rows)
 {
     struct cuda_context *const context = context_of(kernels);
     const struct cuda_loss arguments = {.loss = result,
@@ -374,7 +374,7 @@ static void loss_labels(const struct kernels *kernels, double *result, float *lo
 
 static void loss(const struct kernels *kernels, double *result, float *logits,
                  const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t, int64_t v,
-                 struct loss_rows rows)
+                 struct kernel_loss_rows rows)
 {
     loss_labels(kernels, result, logits, tokens + 1, token_stride, b, t, v, rows);
 }

@@ -53,7 +53,7 @@ struct head {
 };
 
 /* index: sample H + head of queries */
-__device__ static inline struct head head_of(const struct attention &a, int64_t index)
+__device__ static inline struct head head_of(const struct kernel_attention &a, int64_t index)
 {
     const int64_t sample = index / a.h, number = index % a.h;
     struct head head;
@@ -178,7 +178,7 @@ template <int SIDE> __device__ static inline float row_max(float x)
 
 template <int D, int TILE, int EACH>
 __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
-    attention_forward(struct attention a, int64_t tiles)
+    attention_forward(struct kernel_attention a, int64_t tiles)
 {
     typedef struct shape<D, TILE, EACH> S;
     DYNAMIC_SHARED(shared);
@@ -246,7 +246,7 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
 /* lse and delta of a tile of queries, by 8 threads a row; `gradients` is the tile of dout. */
 template <int D, int TILE, int EACH>
 __device__ static inline void load_rows(float *lse, float *delta, const float *gradients,
-                                        const struct attention &a, const struct head &head,
+                                        const struct kernel_attention &a, const struct head &head,
                                         int64_t index, int first)
 {
     typedef struct shape<D, TILE, EACH> S;
@@ -274,7 +274,7 @@ __device__ static inline void make_weights(float *weights, float *slopes, const 
                                            const float *keys, const float *gradients,
                                            const float *values, const float *lse,
                                            const float *delta, const struct head &head, int first,
-                                           int key, const struct attention &a)
+                                           int key, const struct kernel_attention &a)
 {
     typedef struct shape<D, TILE, EACH> S;
     const int tx = threadIdx.x % S::SIDE, ty = threadIdx.x / S::SIDE;
@@ -317,7 +317,7 @@ template <int D, int TILE, int EACH> struct backward_memory {
 
 template <int D, int TILE, int EACH>
 __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
-    attention_keys(struct attention a, int64_t tiles)
+    attention_keys(struct kernel_attention a, int64_t tiles)
 {
     typedef struct shape<D, TILE, EACH> S;
     DYNAMIC_SHARED(shared);
@@ -358,7 +358,7 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
 
 template <int D, int TILE, int EACH>
 __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
-    attention_queries(struct attention a, int64_t tiles)
+    attention_queries(struct kernel_attention a, int64_t tiles)
 {
     typedef struct shape<D, TILE, EACH> S;
     DYNAMIC_SHARED(shared);
@@ -407,7 +407,7 @@ template <int D, int TILE, int EACH> static constexpr size_t backward_bytes()
 }
 
 template <int D, int TILE, int EACH>
-static cudaError_t run_forward(cudaStream_t stream, const struct attention &a)
+static cudaError_t run_forward(cudaStream_t stream, const struct kernel_attention &a)
 {
     const int64_t tiles = blocks_for(a.t, TILE);
     return launch(attention_forward<D, TILE, EACH>, tiles * a.b * a.h,
@@ -416,7 +416,7 @@ static cudaError_t run_forward(cudaStream_t stream, const struct attention &a)
 }
 
 template <int D, int TILE, int EACH>
-static cudaError_t run_backward(cudaStream_t stream, const struct attention &a)
+static cudaError_t run_backward(cudaStream_t stream, const struct kernel_attention &a)
 {
     const int64_t tiles = blocks_for(a.t, TILE);
     const dim3 threads(shape<D, TILE, EACH>::THREADS);
@@ -428,7 +428,7 @@ static cudaError_t run_backward(cudaStream_t stream, const struct attention &a)
 }
 
 extern "C" cudaError_t cuda_attention_forward(cudaStream_t stream,
-                                              const struct attention *attention)
+                                              const struct kernel_attention *attention)
 {
     const int64_t d = attention->d;
     if (d > CUDA_HEAD_WIDTH_MAX || attention->t > INT32_MAX / 2) return cudaErrorInvalidValue;
@@ -439,7 +439,7 @@ extern "C" cudaError_t cuda_attention_forward(cudaStream_t stream,
 }
 
 extern "C" cudaError_t cuda_attention_backward(cudaStream_t stream,
-                                               const struct attention *attention)
+                                               const struct kernel_attention *attention)
 {
     const int64_t d = attention->d;
     if (d > CUDA_HEAD_WIDTH_MAX || attention->t > INT32_MAX / 2) return cudaErrorInvalidValue;

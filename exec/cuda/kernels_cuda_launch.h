@@ -112,8 +112,8 @@ cudaError_t cuda_embed_update(cudaStream_t stream, const struct cuda_embed *embe
 
 /* --- kernels_cuda_attention.cu --------------------------------------------------------------------- */
 
-cudaError_t cuda_attention_forward(cudaStream_t stream, const struct attention *attention);
-cudaError_t cuda_attention_backward(cudaStream_t stream, const struct attention *attention);
+cudaError_t cuda_attention_forward(cudaStream_t stream, const struct kernel_attention *attention);
+cudaError_t cuda_attention_backward(cudaStream_t stream, const struct kernel_attention *attention);
 
 /* --- kernels_cuda_rope.cu ----------------------------------------------------------------------------- */
 

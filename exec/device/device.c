@@ -59,7 +59,7 @@ static const double DELAY_MAX_S = 2e-3;
 
 /* --- waiting, all under the lock ------------------------------------------------------------- */
 
-bool waiter_init(struct waiter *waiter)
+bool device_waiter_init(struct device_waiter *waiter)
 {
     pthread_condattr_t attributes;
     if (pthread_condattr_init(&attributes) != 0) return false;
@@ -69,7 +69,7 @@ bool waiter_init(struct waiter *waiter)
     return made;
 }
 
-static void waiter_hang(struct waiter *waiter, struct device_stream *on, uint64_t event,
+static void waiter_hang(struct device_waiter *waiter, struct device_stream *on, uint64_t event,
                         bool for_taken)
 {
     waiter->event = event;
@@ -79,9 +79,9 @@ static void waiter_hang(struct waiter *waiter, struct device_stream *on, uint64_
     on->waiters = waiter;
 }
 
-static void waiter_take_off(struct waiter *waiter, struct device_stream *on)
+static void waiter_take_off(struct device_waiter *waiter, struct device_stream *on)
 {
-    struct waiter **link = &on->waiters;
+    struct device_waiter **link = &on->waiters;
     while (*link != waiter) link = &(*link)->next;
     *link = waiter->next;
     waiter->waiting = false;
@@ -90,9 +90,9 @@ static void waiter_take_off(struct waiter *waiter, struct device_stream *on)
 /* Wake those whose event has been reached. */
 static void wake_waiters(struct device_stream *stream, uint64_t taken, uint64_t ended)
 {
-    struct waiter **link = &stream->waiters;
+    struct device_waiter **link = &stream->waiters;
     while (*link) {
-        struct waiter *waiter = *link;
+        struct device_waiter *waiter = *link;
         if (waiter->event > (waiter->for_taken ? taken : ended)) {
             link = &waiter->next;
             continue;
@@ -105,7 +105,7 @@ static void wake_waiters(struct device_stream *stream, uint64_t taken, uint64_t 
 
 /* --- the stream's thread --------------------------------------------------------------------- */
 
-bool command_is_shut(const struct command *command)
+bool device_command_is_shut(const struct device_command *command)
 {
     const struct device_guard *const guard = &command->what.copy.guard;
     return command->kind == COMMAND_COPY && guard->limit &&
@@ -114,7 +114,7 @@ bool command_is_shut(const struct command *command)
 
 /* Returns a pause. Pauses have all magnitudes, most of them short: streams overtake each other by a little and by
  * much. The mean is a ninth of the maximum, which leaves most of a test's time to its work. */
-double queue_delay_s(const struct device_stream *stream, uint64_t number)
+double device_queue_delay_s(const struct device_stream *stream, uint64_t number)
 {
     return stream->delay_key ? DELAY_MAX_S * pow(random_unit(stream->delay_key, number), 8) : 0;
 }
@@ -135,7 +135,7 @@ static bool await_event(struct device_stream *stream, struct device_stream *on, 
 static void *stream_main(void *pointer)
 {
     struct device_stream *const stream = pointer;
-    const struct stream_ops *const ops = stream->ops;
+    const struct device_stream_ops *const ops = stream->ops;
     ops->attach(stream);
     bool back_to_back = false;
 
@@ -146,7 +146,7 @@ static void *stream_main(void *pointer)
             back_to_back = false;
             pthread_cond_wait(&stream->self.wake, &lock);
         }
-        struct command *const command = &stream->ring[number % DEVICE_QUEUE_MAX];
+        struct device_command *const command = &stream->ring[number % DEVICE_QUEUE_MAX];
         const bool lost = atomic_load(&stream->device->failed) && !ops->survives;
         bool work = !atomic_load(&stream->quit) && (!lost || command->kind == COMMAND_CALL);
         if (work && ops->ahead_max > 0 && number >= ops->ahead_max)
@@ -173,7 +173,7 @@ static void *stream_main(void *pointer)
     return NULL;
 }
 
-bool queue_await_taken(struct device_stream *stream, struct waiter *self, uint64_t number)
+bool device_queue_await_taken(struct device_stream *stream, struct device_waiter *self, uint64_t number)
 {
     pthread_mutex_lock(&lock);
     while (atomic_load(&stream->taken) <= number && stream->started) {
@@ -185,7 +185,7 @@ bool queue_await_taken(struct device_stream *stream, struct waiter *self, uint64
     return taken;
 }
 
-void queue_ended(struct device_stream *stream, uint64_t ended)
+void device_queue_ended(struct device_stream *stream, uint64_t ended)
 {
     pthread_mutex_lock(&lock);
     assert(ended <= atomic_load(&stream->taken));
@@ -196,8 +196,8 @@ void queue_ended(struct device_stream *stream, uint64_t ended)
 
 /* --- opening and closing --------------------------------------------------------------------- */
 
-enum status queue_start(struct device *device, uint32_t kind, const struct stream_ops *ops,
-                        void *own, struct error *err)
+enum status device_queue_start(struct device *device, uint32_t kind, const struct device_stream_ops *ops,
+                               void *own, struct error *err)
 {
     const struct device_options *const options = &device->options;
     struct device_stream *const stream = &device->streams[kind];
@@ -213,7 +213,7 @@ enum status queue_start(struct device *device, uint32_t kind, const struct strea
     stream->ring = alloc_zeroed(DEVICE_QUEUE_MAX, sizeof *stream->ring);
     if (!stream->ring)
         return error_memory(err, "the queue of a stream", DEVICE_QUEUE_MAX * sizeof *stream->ring);
-    if (!waiter_init(&stream->self))
+    if (!device_waiter_init(&stream->self))
         return error_set(err, STATUS_DEVICE, "cannot make a condition variable");
 
     /* Signals are the main thread's: a handler there wakes it from its waiting. */
@@ -323,8 +323,8 @@ uint64_t device_passed(const struct device_stream *stream)
 bool device_synchronize(struct device_stream *stream, uint64_t event, double timeout_s)
 {
     if (device_reached(stream, event)) return true;
-    struct waiter waiter = {.event = event};
-    if (!waiter_init(&waiter)) return false;
+    struct device_waiter waiter = {.event = event};
+    if (!device_waiter_init(&waiter)) return false;
     const double end_s = clock_s() + (timeout_s < 1e9 ? timeout_s : 1e9);
     const struct timespec end = {.tv_sec = (time_t)end_s,
                                  .tv_nsec = (long)((end_s - (double)(time_t)end_s) * 1e9)};
@@ -342,14 +342,14 @@ bool device_synchronize(struct device_stream *stream, uint64_t event, double tim
 
 /* The next free command of the ring; waits for room. Filled in without the lock, for the thread
  * does not look at it before push() has counted it. */
-static struct command *next_command(struct device_stream *stream, enum command_kind kind,
-                                    struct device_timing *timing)
+static struct device_command *next_command(struct device_stream *stream, enum command_kind kind,
+                                           struct device_timing *timing)
 {
     if (stream->enqueued >= DEVICE_QUEUE_MAX) {
         const uint64_t oldest = stream->enqueued - DEVICE_QUEUE_MAX + 1;
         while (!device_synchronize(stream, oldest, 1e9)) assert(stream->started);
     }
-    struct command *const command = &stream->ring[stream->enqueued % DEVICE_QUEUE_MAX];
+    struct device_command *const command = &stream->ring[stream->enqueued % DEVICE_QUEUE_MAX];
     command->kind = kind;
     command->timing = timing;
     command->argument = NULL;
@@ -357,7 +357,7 @@ static struct command *next_command(struct device_stream *stream, enum command_k
     return command;
 }
 
-static void set_argument(struct command *command, const void *argument, size_t argument_bytes)
+static void set_argument(struct device_command *command, const void *argument, size_t argument_bytes)
 {
     assert(argument_bytes <= DEVICE_ARGUMENT_MAX);
     command->argument = argument;
@@ -377,7 +377,7 @@ static void push(struct device_stream *stream)
 void device_wait(struct device_stream *stream, struct device_stream *other, uint64_t event)
 {
     if (stream == other || device_reached(other, event)) return;
-    struct command *const command = next_command(stream, COMMAND_WAIT, NULL);
+    struct device_command *const command = next_command(stream, COMMAND_WAIT, NULL);
     command->what.wait.on = other;
     command->what.wait.event = event;
     push(stream);
@@ -393,7 +393,7 @@ static void push_copy(struct device_stream *stream, void *to, struct device *fro
                       const void *from, uint64_t bytes, struct device_guard guard,
                       struct device_timing *timing)
 {
-    struct command *const command = next_command(stream, COMMAND_COPY, timing);
+    struct device_command *const command = next_command(stream, COMMAND_COPY, timing);
     command->what.copy.to = to;
     command->what.copy.from = from;
     command->what.copy.bytes = bytes;
@@ -421,7 +421,7 @@ void device_compute(struct device_stream *stream, device_compute_function functi
                     const void *argument, size_t argument_bytes, struct device_timing *timing)
 {
     assert(stream->kind == STREAM_COMPUTE);
-    struct command *const command = next_command(stream, COMMAND_COMPUTE, timing);
+    struct device_command *const command = next_command(stream, COMMAND_COMPUTE, timing);
     command->what.compute = function;
     set_argument(command, argument, argument_bytes);
     push(stream);
@@ -430,7 +430,7 @@ void device_compute(struct device_stream *stream, device_compute_function functi
 void device_call(struct device_stream *stream, device_host_function function, const void *argument,
                  size_t argument_bytes, struct device_timing *timing)
 {
-    struct command *const command = next_command(stream, COMMAND_CALL, timing);
+    struct device_command *const command = next_command(stream, COMMAND_CALL, timing);
     command->what.call = function;
     set_argument(command, argument, argument_bytes);
     push(stream);
@@ -439,7 +439,7 @@ void device_call(struct device_stream *stream, device_host_function function, co
 void device_poison(struct device_stream *stream, void *at, uint64_t bytes)
 {
     if (!stream->device->options.poison) return;
-    struct command *const command = next_command(stream, COMMAND_POISON, NULL);
+    struct device_command *const command = next_command(stream, COMMAND_POISON, NULL);
     command->what.poison.at = at;
     command->what.poison.bytes = bytes;
     push(stream);

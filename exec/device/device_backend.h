@@ -15,7 +15,7 @@
 
 enum command_kind { COMMAND_WAIT, COMMAND_COPY, COMMAND_COMPUTE, COMMAND_CALL, COMMAND_POISON };
 
-struct command {
+struct device_command {
     uint32_t kind; /* enum command_kind */
     bool argument_inside;
     struct device_timing *timing; /* may be NULL */
@@ -43,24 +43,24 @@ struct command {
 };
 
 /* A thread that sleeps until a stream's counter reaches a value. */
-struct waiter {
+struct device_waiter {
     pthread_cond_t wake;
     uint64_t event;
     bool for_taken; /* waits for `taken` instead of `ended` */
     bool waiting;   /* is on a stream's list */
-    struct waiter *next;
+    struct device_waiter *next;
 };
 
 /* Operations of a kind of stream; constant tables of the back ends. */
-struct stream_ops {
+struct device_stream_ops {
     /* Called on the stream's thread before its first command. */
     void (*attach)(struct device_stream *stream);
     /* Carries out command `number`, or hands it to the device. COMMAND_WAIT comes only to streams with ahead_max > 0,
      * when its event was reached, or with waits_on_device also when it was handed over. */
-    void (*carry_out)(struct device_stream *stream, struct command *command, uint64_t number,
+    void (*carry_out)(struct device_stream *stream, struct device_command *command, uint64_t number,
                       bool back_to_back);
     /* 0: a command has ended when carry_out() returns. Otherwise the largest number of commands that may be handed
-     * over but not ended; the back end calls queue_ended() for each, in order. */
+     * over but not ended; the back end calls device_queue_ended() for each, in order. */
     uint32_t ahead_max;
     /* A wait for another stream with ahead_max > 0 is carried out as soon as that stream has handed over the event,
      * before the event is reached. */
@@ -71,7 +71,7 @@ struct stream_ops {
 
 struct device_stream {
     struct device *device;
-    const struct stream_ops *ops;
+    const struct device_stream_ops *ops;
     void *own;      /* the back end's */
     uint32_t kind;  /* enum plan_stream_kind */
     pthread_t thread;
@@ -80,10 +80,10 @@ struct device_stream {
     uint64_t enqueued;
     atomic_uint_fast64_t taken; /* commands carried out or handed over */
     atomic_uint_fast64_t ended; /* <= taken <= enqueued */
-    struct waiter self;     /* waits for events of other streams and for work */
-    struct waiter *waiters; /* threads waiting for events of this stream */
-    struct command *ring;
-    struct pace pace;
+    struct device_waiter self;     /* waits for events of other streams and for work */
+    struct device_waiter *waiters; /* threads waiting for events of this stream */
+    struct device_command *ring;
+    struct device_pace pace;
     uint64_t delay_key;     /* 0: no delays */
 };
 
@@ -115,34 +115,34 @@ struct device {
 
 /* Makes the queue and starts the thread of a stream, with its `ops` and `own`. Errors: STATUS_NO_MEMORY,
  * STATUS_DEVICE. */
-MUST_CHECK enum status queue_start(struct device *device, uint32_t kind,
-                                   const struct stream_ops *ops, void *own, struct error *err);
+MUST_CHECK enum status device_queue_start(struct device *device, uint32_t kind,
+                                          const struct device_stream_ops *ops, void *own, struct error *err);
 
 /* For streams with ahead_max > 0: sleeps until `taken` is larger than `number`. Returns false when the stream's
- * thread has ended before that. `self` belongs to the calling thread, see waiter_init(). */
-bool queue_await_taken(struct device_stream *stream, struct waiter *self, uint64_t number);
+ * thread has ended before that. `self` belongs to the calling thread, see device_waiter_init(). */
+bool device_queue_await_taken(struct device_stream *stream, struct device_waiter *self, uint64_t number);
 
 /* For streams with ahead_max > 0: reports that all commands up to `ended` have ended. */
-void queue_ended(struct device_stream *stream, uint64_t ended);
+void device_queue_ended(struct device_stream *stream, uint64_t ended);
 
 /* Initialises a waiter. Returns false when there is no memory for its condition variable, which the caller destroys. */
-bool waiter_init(struct waiter *waiter);
+bool device_waiter_init(struct device_waiter *waiter);
 
 /* Marks the device as lost; the first message is kept for device_failed(). From any thread. */
 void device_fail(struct device *device, const char *text);
 
 /* Returns the seconds to pause before command `number`; 0 without delays. */
-double queue_delay_s(const struct device_stream *stream, uint64_t number);
+double device_queue_delay_s(const struct device_stream *stream, uint64_t number);
 
 /* Returns true for a copy that its guard skips. */
-bool command_is_shut(const struct command *command);
+bool device_command_is_shut(const struct device_command *command);
 
-static inline void *command_argument(struct command *command)
+static inline void *device_command_argument(struct device_command *command)
 {
     return command->argument_inside ? command->inside : (void *)command->argument;
 }
 
 /* The stream of host functions and batches: runs its commands on its own thread. */
-extern const struct stream_ops host_call_stream;
+extern const struct device_stream_ops host_call_stream;
 
 #endif

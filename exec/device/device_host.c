@@ -20,30 +20,30 @@
 static void attach(struct device_stream *stream)
 {
     if (stream->kind == STREAM_COMPUTE) kernels_host_attach(stream->device->kernels);
-    pace_attach(&stream->pace);
+    device_pace_attach(&stream->pace);
 }
 
-static void carry_out(struct device_stream *stream, struct command *command, uint64_t number,
+static void carry_out(struct device_stream *stream, struct device_command *command, uint64_t number,
                       bool back_to_back)
 {
     bool left_out = false;
-    if (stream->delay_key && !command_is_shut(command)) {
-        const struct timespec pause = {.tv_nsec = (long)(queue_delay_s(stream, number) * 1e9)};
+    if (stream->delay_key && !device_command_is_shut(command)) {
+        const struct timespec pause = {.tv_nsec = (long)(device_queue_delay_s(stream, number) * 1e9)};
         nanosleep(&pause, NULL);
     }
     if (command->timing) command->timing->start_s = clock_s();
     switch ((enum command_kind)command->kind) {
     case COMMAND_COPY:
-        left_out = command_is_shut(command);
+        left_out = device_command_is_shut(command);
         if (!left_out)
-            pace_copy(&stream->pace, command->what.copy.to, command->what.copy.from,
-                      command->what.copy.bytes, back_to_back, &stream->quit);
+            device_pace_copy(&stream->pace, command->what.copy.to, command->what.copy.from,
+                             command->what.copy.bytes, back_to_back, &stream->quit);
         break;
     case COMMAND_COMPUTE:
-        command->what.compute(stream->device->kernels, command_argument(command));
+        command->what.compute(stream->device->kernels, device_command_argument(command));
         break;
     case COMMAND_CALL:
-        command->what.call(command_argument(command));
+        command->what.call(device_command_argument(command));
         break;
     case COMMAND_POISON: /* all bits set is a NaN in every format */
         memset(command->what.poison.at, 0xff, command->what.poison.bytes);
@@ -57,7 +57,7 @@ static void carry_out(struct device_stream *stream, struct command *command, uin
     }
 }
 
-const struct stream_ops host_call_stream = {
+const struct device_stream_ops host_call_stream = {
     .attach = attach, .carry_out = carry_out, .survives = true};
 
 /* --- the device -------------------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ enum status device_open_host(const struct device_options *options, struct device
         if (kind == STREAM_CPU || kind == STREAM_FILE || (kind == STREAM_HOST && options->index != 0)) continue;
         if (kind != STREAM_COMPUTE && options->compute_only) continue;
         if (kind == STREAM_P2P && !options->p2p) continue;
-        status = queue_start(device, kind, &host_call_stream, NULL, err);
+        status = device_queue_start(device, kind, &host_call_stream, NULL, err);
         if (status != STATUS_OK) goto out;
     }
     *out = device;

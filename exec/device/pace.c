@@ -42,7 +42,7 @@ static const double SLEEP_MIN_S = 40e-6;
 static const double SLEEP_MAX_S = 50e-3;
 static const double SPIN_MAX_S = 15e-6;
 
-void pace_attach(struct pace *pace)
+void device_pace_attach(struct device_pace *pace)
 {
     pace->oversleep_s = 30e-6;
     pace->free_s = 0;
@@ -60,7 +60,7 @@ static void sleep_until(double at_s)
 }
 
 /* Return at `at_s` or shortly after; false when `quit` came first. */
-static bool wait_until(struct pace *pace, double at_s, const atomic_bool *quit)
+static bool wait_until(struct device_pace *pace, double at_s, const atomic_bool *quit)
 {
     for (;;) {
         if (quit && atomic_load(quit)) return false;
@@ -83,7 +83,7 @@ static bool wait_until(struct pace *pace, double at_s, const atomic_bool *quit)
     }
 }
 
-static void copy_piece(const struct pace *pace, void *to, const void *from, uint64_t bytes)
+static void copy_piece(const struct device_pace *pace, void *to, const void *from, uint64_t bytes)
 {
     if (pace->copy)
         pace->copy(pace->context, to, from, bytes);
@@ -91,8 +91,8 @@ static void copy_piece(const struct pace *pace, void *to, const void *from, uint
         memcpy(to, from, bytes);
 }
 
-void pace_copy(struct pace *pace, void *to, const void *from, uint64_t bytes, bool back_to_back,
-               const atomic_bool *quit)
+void device_pace_copy(struct device_pace *pace, void *to, const void *from, uint64_t bytes, bool back_to_back,
+                      const atomic_bool *quit)
 {
     if (pace->bytes_per_s <= 0) {
         copy_piece(pace, to, from, bytes);

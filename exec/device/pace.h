@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct pace {
+struct device_pace {
     double bytes_per_s;  /* 0: not paced, a plain memcpy */
     double free_s;       /* clock_s() at which the link has carried all data so far */
     double oversleep_s;  /* usual delay at the end of sleeps of this thread */
@@ -21,7 +21,7 @@ struct pace {
 };
 
 /* Asks the kernel for precise timers; called once on the thread that copies. */
-void pace_attach(struct pace *pace);
+void device_pace_attach(struct device_pace *pace);
 
 /*
  * Copies, and returns when the link would be done.
@@ -29,7 +29,7 @@ void pace_attach(struct pace *pace);
  * back_to_back   the thread has not waited since the last copy: the link had no gap
  *   quit           may be NULL; set from another thread, it ends the copy early
  */
-void pace_copy(struct pace *pace, void *to, const void *from, uint64_t bytes, bool back_to_back,
-               const atomic_bool *quit);
+void device_pace_copy(struct device_pace *pace, void *to, const void *from, uint64_t bytes, bool back_to_back,
+                      const atomic_bool *quit);
 
 #endif

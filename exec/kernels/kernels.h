@@ -24,7 +24,7 @@ enum { LINEAR_ADD_WEIGHT = 1, LINEAR_ADD_BIAS = 2 };
 
 /* The rows of some logits: `count` of the B T rows, starting at `first`, of part `part` of a minibatch in `parts`
  * equal parts. */
-struct loss_rows {
+struct kernel_loss_rows {
     int64_t first, count;
     uint32_t part, parts;
 };
@@ -77,12 +77,12 @@ struct kernels {
                           const float *added, int64_t r, int64_t c);
 
     /* see exec/kernels/kernels_attention.h */
-    void (*attention_forward)(const struct kernels *kernels, const struct attention *attention);
-    void (*attention_backward)(const struct kernels *kernels, const struct attention *attention);
+    void (*attention_forward)(const struct kernels *kernels, const struct kernel_attention *attention);
+    void (*attention_backward)(const struct kernels *kernels, const struct kernel_attention *attention);
     /* Prepares attention of a shape, whose pointers are ignored, before a run: no resources are allocated later, and
      * the implementation does not change. `by`, up to `size` bytes, names the implementation, "cuDNN 9.19.0". Returns
      * false when a faster one exists; `by` then says why it is not used. NULL: there is only one implementation. */
-    bool (*prepare_attention)(const struct kernels *kernels, const struct attention *shape, char *by,
+    bool (*prepare_attention)(const struct kernels *kernels, const struct kernel_attention *shape, char *by,
                               size_t size);
 
     void (*gelu_forward)(const struct kernels *kernels, float *y, const float *x, int64_t n,
@@ -97,7 +97,7 @@ struct kernels {
     /* Replaces logits(rows.count,V) by their gradient of the mean loss over the R rows of a part, divided by the
      * number of parts. Adds these rows' share of that loss to *loss, which the first rows of part 0 set. */
     void (*loss)(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
-                 int64_t token_stride, int64_t b, int64_t t, int64_t v, struct loss_rows rows);
+                 int64_t token_stride, int64_t b, int64_t t, int64_t v, struct kernel_loss_rows rows);
 
     /* Makes one step over n parameters of one tensor; `step` counts from 1. */
     void (*update)(const struct kernels *kernels, const struct kernel_parameters *parameters,
@@ -167,7 +167,7 @@ struct kernels {
      * label_stride apart. The loss is 0 if no row has a label. */
     void (*loss_labels)(const struct kernels *kernels, double *loss, float *logits,
                         const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
-                        int64_t v, struct loss_rows rows);
+                        int64_t v, struct kernel_loss_rows rows);
 
     /* --- vit ------------------------------------------------------------------------------ */
 

@@ -77,7 +77,7 @@ static int64_t place_kv(const struct shape *shape, int64_t row, int64_t sample, 
     return place(shape, row, sample, index / (shape->h / shape->kv));
 }
 
-static struct head head_of(const struct shape *shape, const struct attention *a, int64_t sample,
+static struct head head_of(const struct shape *shape, const struct kernel_attention *a, int64_t sample,
                            int64_t index)
 {
     const int64_t kv = place_kv(shape, shape->row_kv, sample, index);
@@ -315,10 +315,10 @@ static float *round_array(const struct kernels *kernels, float *to, const float 
 
 /* Prepares a call for the loops over heads: rounds the operands of products if the job does, and sets scratch to the
  * rest, for the tiles. */
-static struct attention prepared(const struct kernels *kernels, const struct attention *attention,
-                                 struct shape *shape)
+static struct kernel_attention prepared(const struct kernels *kernels, const struct kernel_attention *attention,
+                                        struct shape *shape)
 {
-    struct attention a = *attention;
+    struct kernel_attention a = *attention;
     const int64_t row = a.h * a.d, row_kv = a.kv * a.d, tokens = a.b * a.t;
     *shape = (struct shape){.b = a.b,
                             .t = a.t,
@@ -344,10 +344,10 @@ static struct attention prepared(const struct kernels *kernels, const struct att
 
 /* --- public ----------------------------------------------------------------------------------- */
 
-void host_attention_forward(const struct kernels *kernels, const struct attention *attention)
+void host_attention_forward(const struct kernels *kernels, const struct kernel_attention *attention)
 {
     struct shape shape;
-    const struct attention a = prepared(kernels, attention, &shape);
+    const struct kernel_attention a = prepared(kernels, attention, &shape);
 #pragma omp parallel for schedule(static) num_threads(lane_threads(kernels))
     for (int64_t task = 0; task < shape.b * shape.h; task++) {
         int64_t sample = task / shape.h, index = task % shape.h;
@@ -358,10 +358,10 @@ void host_attention_forward(const struct kernels *kernels, const struct attentio
     }
 }
 
-void host_attention_backward(const struct kernels *kernels, const struct attention *attention)
+void host_attention_backward(const struct kernels *kernels, const struct kernel_attention *attention)
 {
     struct shape shape;
-    const struct attention a = prepared(kernels, attention, &shape);
+    const struct kernel_attention a = prepared(kernels, attention, &shape);
     int64_t group = shape.h / shape.kv;
 #pragma omp parallel for schedule(static) num_threads(lane_threads(kernels))
     for (int64_t task = 0; task < shape.b * shape.kv; task++) {

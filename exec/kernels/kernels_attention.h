@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct attention {
+struct kernel_attention {
     float *out;                /* forward writes out and stats, backward reads them */
     float *stats;              /* (B,H,T): log of the sum of exponentials */
     const float *q, *k, *v;

@@ -76,8 +76,8 @@ void host_norm_backward(const struct kernels *kernels, float *dx, float *dw, flo
                         const float *dout, const float *x, const float *stats, const float *w,
                         const float *added, int64_t r, int64_t c);
 
-void host_attention_forward(const struct kernels *kernels, const struct attention *attention);
-void host_attention_backward(const struct kernels *kernels, const struct attention *attention);
+void host_attention_forward(const struct kernels *kernels, const struct kernel_attention *attention);
+void host_attention_backward(const struct kernels *kernels, const struct kernel_attention *attention);
 
 void host_gelu_forward(const struct kernels *kernels, float *y, const float *x, int64_t n,
                        bool tanh_form);
@@ -87,7 +87,7 @@ void host_residual(const struct kernels *kernels, float *z, const float *x, cons
                    int64_t n);
 
 void host_loss(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
-               int64_t token_stride, int64_t b, int64_t t, int64_t v, struct loss_rows rows);
+               int64_t token_stride, int64_t b, int64_t t, int64_t v, struct kernel_loss_rows rows);
 
 void host_update(const struct kernels *kernels, const struct kernel_parameters *parameters,
                  const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
@@ -110,7 +110,7 @@ void host_swiglu_backward(const struct kernels *kernels, float *dgate, float *du
 
 void host_loss_labels(const struct kernels *kernels, double *loss, float *logits,
                       const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
-                      int64_t v, struct loss_rows rows);
+                      int64_t v, struct kernel_loss_rows rows);
 
 void host_patches(const struct kernels *kernels, float *out, const float *images, int64_t b,
                   int64_t channels, int64_t image, int64_t patch);

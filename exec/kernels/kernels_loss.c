@@ -61,7 +61,7 @@ static int64_t target_of(const struct targets *targets, int64_t row)
 /* What `rows` add to a mean over `counted` rows that is divided by the number of parts. */
 static void loss_of_rows(const struct kernels *kernels, double *loss, float *logits,
                          const struct targets *targets, int64_t counted, int64_t v,
-                         struct loss_rows rows)
+                         struct kernel_loss_rows rows)
 {
     struct host_context *context = kernels->context;
     int64_t size = host_blocks(rows.count, HOST_LOSS_PARTIALS);
@@ -89,7 +89,7 @@ static void loss_of_rows(const struct kernels *kernels, double *loss, float *log
 }
 
 void host_loss(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
-               int64_t token_stride, int64_t b, int64_t t, int64_t v, struct loss_rows rows)
+               int64_t token_stride, int64_t b, int64_t t, int64_t v, struct kernel_loss_rows rows)
 {
     const struct targets targets = {tokens + 1, token_stride, t};
     loss_of_rows(kernels, loss, logits, &targets, b * t, v, rows);
@@ -97,7 +97,7 @@ void host_loss(const struct kernels *kernels, double *loss, float *logits, const
 
 void host_loss_labels(const struct kernels *kernels, double *loss, float *logits,
                       const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
-                      int64_t v, struct loss_rows rows)
+                      int64_t v, struct kernel_loss_rows rows)
 {
     const struct targets targets = {labels, label_stride, t};
     int64_t counted = 0;

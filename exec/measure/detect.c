@@ -108,11 +108,11 @@ static enum status detect_all(const char *root, FILE *notes, struct detected *fo
 
 enum status detect_machine(FILE *notes, struct hardware *out, struct error *err)
 {
-    struct machine machine;
+    struct measure_machine machine;
     char today[16];
     const time_t now = time(NULL);
     struct tm parts;
-    machine_look(&machine);
+    measure_machine_look(&machine);
     strftime(today, sizeof today, "%Y-%m-%d", gmtime_r(&now, &parts));
     struct detected found = {
         .cpu = machine.cpu, .cores = machine.cores, .host_bytes = host_memory_available(), .as_of = today};

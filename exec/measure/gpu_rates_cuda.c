@@ -206,10 +206,10 @@ static const struct product_calls products_bf16 = {call_forward_bf16, call_input
                                                    call_weight_bf16};
 
 /* m = B, n = T, k = C, heads 64 wide */
-static struct attention attention_of(const struct kernel_call *c)
+static struct kernel_attention attention_of(const struct kernel_call *c)
 {
     const float *const qkv = array(c, 2);
-    return (struct attention){.out = array(c, 0),
+    return (struct kernel_attention){.out = array(c, 0),
                               .stats = array(c, 1),
                               .q = qkv,
                               .k = qkv + c->k,
@@ -226,13 +226,13 @@ static struct attention attention_of(const struct kernel_call *c)
 
 static void call_attention_forward(const struct kernels *k, const struct kernel_call *c)
 {
-    const struct attention attention = attention_of(c);
+    const struct kernel_attention attention = attention_of(c);
     k->attention_forward(k, &attention);
 }
 
 static void call_attention_backward(const struct kernels *k, const struct kernel_call *c)
 {
-    struct attention attention = attention_of(c);
+    struct kernel_attention attention = attention_of(c);
     attention.dout = array(c, 0);
     attention.dq = array(c, 3);
     attention.dk = attention.dq + c->k;

@@ -37,7 +37,7 @@ static const double TAKEN_COUNTED_MAX = 0.95;
 
 /* --- statistics ------------------------------------------------------------------------------------ */
 
-void samples_add(struct samples *samples, double value)
+void measure_samples_add(struct measure_samples *samples, double value)
 {
     if (samples->count < SAMPLES_MAX) samples->values[samples->count++] = value;
 }
@@ -49,7 +49,7 @@ static int compare_values(const void *a, const void *b)
 }
 
 /* The value below which a part `part` of the sorted values lies, between neighbours linearly. */
-static double quantile(const struct samples *samples, double part)
+static double quantile(const struct measure_samples *samples, double part)
 {
     assert(samples->count > 0);
     double sorted[SAMPLES_MAX];
@@ -60,12 +60,12 @@ static double quantile(const struct samples *samples, double part)
     return sorted[low] + (at - low) * (sorted[high] - sorted[low]);
 }
 
-double samples_median(const struct samples *samples)
+double measure_samples_median(const struct measure_samples *samples)
 {
     return quantile(samples, 0.5);
 }
 
-double samples_mean(const struct samples *samples)
+double measure_samples_mean(const struct measure_samples *samples)
 {
     enum { ENDS_LEFT_OUT_FROM = 5 };
     double sum = 0, least = INFINITY, most = -INFINITY;
@@ -78,9 +78,9 @@ double samples_mean(const struct samples *samples)
     return (sum - least - most) / (samples->count - 2);
 }
 
-double samples_spread(const struct samples *samples)
+double measure_samples_spread(const struct measure_samples *samples)
 {
-    const double median = samples_median(samples);
+    const double median = measure_samples_median(samples);
     if (samples->count < 2 || !(fabs(median) > 0)) return 0;
     return (quantile(samples, 0.75) - quantile(samples, 0.25)) / 2 / median;
 }
@@ -108,7 +108,7 @@ void measure_progress(const struct measure *measure, const char *what)
         measure->options->on_progress(measure->options->context, done_s, measure->budget_s, what);
 }
 
-double moments_spread(const struct moments *moments)
+double measure_moments_spread(const struct measure_moments *moments)
 {
     return moments->count < 2 ? 0 : FIGURE_SPREAD_DEVIATIONS * sqrt(moments->squares / moments->count);
 }
@@ -116,15 +116,15 @@ double moments_spread(const struct moments *moments)
 /* A machine of which others take a share h is slower by 1 / (1 - h) at times, and at other times it is not. */
 struct figure measure_speed(struct measure *measure)
 {
-    struct watch *const watch = &measure->watch;
-    watch_judge(watch);
+    struct measure_watch *const watch = &measure->watch;
+    measure_watch_judge(watch);
     const struct load load = load_between(&watch->begun, &watch->window);
     const double disturbed = watch->sample_count > 0 ? (double)watch->disturbed_count / (double)watch->sample_count : 0;
     measure->hardware->load = (struct hardware_load){.others = measure_figure(measure, load.others, 0),
                                                      .stolen = measure_figure(measure, load.stolen, 0),
                                                      .disturbed = measure_figure(measure, disturbed, 0)};
     const double by_load = -FIGURE_SPREAD_DEVIATIONS * log(1 - fmin(load_taken(&load), TAKEN_COUNTED_MAX));
-    return measure_figure(measure, 1, fmin(1, hypot(moments_spread(&measure->moments), by_load)));
+    return measure_figure(measure, 1, fmin(1, hypot(measure_moments_spread(&measure->moments), by_load)));
 }
 
 /* --- profiles ---------------------------------------------------------------------------------------- */
@@ -178,27 +178,27 @@ double measure_shortest(const struct compute_profile *profile)
     return least;
 }
 
-static enum status open_parts(struct measure *measure, const struct machine *machine, struct measure_parts *parts,
-                              struct error *err)
+static enum status open_parts(struct measure *measure, const struct measure_machine *machine,
+                              struct measure_parts *parts, struct error *err)
 {
     const struct backend *const host = backend_find("host");
     uint32_t counts[PROFILES_AT_MOST];
     const uint32_t count = thread_counts(machine->cores, counts);
     for (uint32_t i = 0; i < count; i++) {
-        const struct bench_options bench = {.backend = host,
+        const struct measure_bench_options bench = {.backend = host,
                                             .threads = counts[i],
                                             .size = measure_is_coarse(measure) ? BENCH_SMALL : BENCH_WHOLE,
                                             .operands = parts->benches[0]};
-        const struct laboratory_options lab = {
+        const struct measure_laboratory_options lab = {
             .backend = host, .threads = counts[i], .cores = machine->cores, .operands = parts->labs[0]};
         measure_progress(measure, "preparation");
-        TRY(bench_open(&bench, &parts->benches[i], err));
+        TRY(measure_bench_open(&bench, &parts->benches[i], err));
         parts->profile_count = i + 1;
-        TRY(kernel_visits_open(measure, parts->benches[i], &parts->kernels[i], err));
-        TRY(laboratory_open(measure, &lab, &parts->labs[i], err));
+        TRY(measure_kernel_visits_open(measure, parts->benches[i], &parts->kernels[i], err));
+        TRY(measure_laboratory_open(measure, &lab, &parts->labs[i], err));
     }
-    TRY(copy_visits_open(measure, parts->benches[count - 1], &parts->copies, err));
-    return p2p_visits_open(measure, host, &parts->p2p, err);
+    TRY(measure_copy_visits_open(measure, parts->benches[count - 1], &parts->copies, err));
+    return measure_p2p_visits_open(measure, host, &parts->p2p, err);
 }
 
 static enum status keep_parts(struct measure *measure, const struct measure_parts *parts, struct device_type *type,
@@ -207,23 +207,23 @@ static enum status keep_parts(struct measure *measure, const struct measure_part
     struct compute_profile *profiles;
     TRY(ARENA_NEW(&measure->hardware->arena, parts->profile_count, profiles, err));
     for (uint32_t i = 0; i < parts->profile_count; i++) {
-        profiles[i].threads = bench_threads(parts->benches[i]);
-        TRY(kernel_visits_keep(parts->kernels[i], &profiles[i], err));
-        TRY(laboratory_keep(parts->labs[i], &profiles[i].interference, err));
+        profiles[i].threads = measure_bench_threads(parts->benches[i]);
+        TRY(measure_kernel_visits_keep(parts->kernels[i], &profiles[i], err));
+        TRY(measure_laboratory_keep(parts->labs[i], &profiles[i].interference, err));
     }
     type->profiles = profiles;
     type->profile_count = parts->profile_count;
-    TRY(copy_visits_keep(parts->copies, type, handover_s, err));
-    return p2p_visits_keep(parts->p2p, type, err);
+    TRY(measure_copy_visits_keep(parts->copies, type, handover_s, err));
+    return measure_p2p_visits_keep(parts->p2p, type, err);
 }
 
-static enum status measure_profiles(struct measure *measure, const struct machine *machine, struct device_type *type,
-                                    struct figure *handover_s, struct error *err)
+static enum status measure_profiles(struct measure *measure, const struct measure_machine *machine,
+                                    struct device_type *type, struct figure *handover_s, struct error *err)
 {
     struct measure_parts parts = {.profile_count = 0};
     double peak = 0;
     enum status status = open_parts(measure, machine, &parts, err);
-    watch_begin(&measure->watch); /* memory was touched until now, on one core */
+    measure_watch_begin(&measure->watch); /* memory was touched until now, on one core */
     if (status == STATUS_OK) peak = measure_peak(parts.benches[parts.profile_count - 1]);
     if (status == STATUS_OK) status = measure_rounds(measure, &parts, err);
     if (status == STATUS_OK) status = keep_parts(measure, &parts, type, handover_s, err);
@@ -282,7 +282,7 @@ static enum status place_device(struct measure *measure, struct device_type *typ
     return STATUS_OK;
 }
 
-static enum status describe(struct measure *measure, const struct machine *machine,
+static enum status describe(struct measure *measure, const struct measure_machine *machine,
                             struct error *err)
 {
     struct hardware *const hardware = measure->hardware;
@@ -324,9 +324,9 @@ enum status measure_host(const struct measure_options *options, struct hardware 
                          struct error *err)
 {
     struct measure measure;
-    struct machine machine;
-    machine_look(&machine);
-    if (options->notes) machine_warn(&machine, options->notes);
+    struct measure_machine machine;
+    measure_machine_look(&machine);
+    if (options->notes) measure_machine_warn(&machine, options->notes);
     enum status status = measure_begin(&measure, options, out, err);
     const double available = out->host_bytes.value;
     struct device_type type = {

@@ -30,7 +30,7 @@ static const uint64_t mebibytes[BENCH_SIZES][REGION_COUNT] = {
 };
 enum { EXTRA_BYTES = 2 * TOKENS * sizeof(int32_t) + MEMORY_ALIGNMENT }; /* tokens, and a loss */
 
-uint64_t bench_bytes(enum bench_size size)
+uint64_t measure_bench_bytes(enum measure_bench_size size)
 {
     uint64_t bytes = EXTRA_BYTES;
     for (uint32_t r = 0; r < REGION_COUNT; r++) bytes += mebibytes[size][r] * MIB;
@@ -39,7 +39,7 @@ uint64_t bench_bytes(enum bench_size size)
 
 /* Fills the arena by repeating a block of the host's memory: small values that stay small, neither denormal nor
  * infinite, in every role. Then fills the tokens. */
-static enum status fill(struct bench *bench, struct error *err)
+static enum status fill(struct measure_bench *bench, struct error *err)
 {
     enum { BLOCK_FLOATS = 4 << 20 };
     struct device_stream *const stream = device_stream(bench->device, STREAM_H2D);
@@ -74,7 +74,7 @@ static enum status fill(struct bench *bench, struct error *err)
 }
 
 /* Cuts the arena of the bench's own device into regions. */
-static enum status place_operands(struct bench *bench, struct error *err)
+static enum status place_operands(struct measure_bench *bench, struct error *err)
 {
     float *at = device_arena(bench->device);
     for (uint32_t r = 0; r < REGION_COUNT; r++) {
@@ -88,7 +88,7 @@ static enum status place_operands(struct bench *bench, struct error *err)
     return fill(bench, err);
 }
 
-static void share_operands(struct bench *bench, const struct bench *from)
+static void share_operands(struct measure_bench *bench, const struct measure_bench *from)
 {
     memcpy(bench->regions, from->regions, sizeof bench->regions);
     memcpy(bench->floats, from->floats, sizeof bench->floats);
@@ -97,14 +97,15 @@ static void share_operands(struct bench *bench, const struct bench *from)
     bench->loss = from->loss;
 }
 
-enum status bench_open(const struct bench_options *options, struct bench **out, struct error *err)
+enum status measure_bench_open(const struct measure_bench_options *options, struct measure_bench **out,
+                               struct error *err)
 {
-    struct bench *bench = alloc_zeroed(1, sizeof *bench);
+    struct measure_bench *bench = alloc_zeroed(1, sizeof *bench);
     if (!bench) return error_memory(err, "a bench", sizeof *bench);
     bench->backend = options->backend;
     bench->size = options->size;
     bench->threads = options->threads;
-    const uint64_t bytes = options->operands ? MEMORY_ALIGNMENT : bench_bytes(options->size);
+    const uint64_t bytes = options->operands ? MEMORY_ALIGNMENT : measure_bench_bytes(options->size);
     const struct device_options device = {.index = options->index,
                                           .arena_bytes = bytes,
                                           .threads = options->threads,
@@ -117,37 +118,37 @@ enum status bench_open(const struct bench_options *options, struct bench **out, 
     if (status == STATUS_OK && options->operands) share_operands(bench, options->operands);
     else if (status == STATUS_OK) status = place_operands(bench, err);
     if (status != STATUS_OK) {
-        bench_close(bench);
+        measure_bench_close(bench);
         return status;
     }
     *out = bench;
     return STATUS_OK;
 }
 
-void bench_close(struct bench *bench)
+void measure_bench_close(struct measure_bench *bench)
 {
     if (!bench) return;
     device_close(bench->device);
     free(bench);
 }
 
-struct device *bench_device(struct bench *bench)
+struct device *measure_bench_device(struct measure_bench *bench)
 {
     return bench->device;
 }
 
-uint32_t bench_threads(const struct bench *bench)
+uint32_t measure_bench_threads(const struct measure_bench *bench)
 {
     return bench->threads;
 }
 
-const struct backend *bench_backend(const struct bench *bench)
+const struct backend *measure_bench_backend(const struct measure_bench *bench)
 {
     return bench->backend;
 }
 
-enum status bench_map_host(const struct bench *bench, uint64_t bytes, char **out,
-                           struct error *err)
+enum status measure_bench_map_host(const struct measure_bench *bench, uint64_t bytes, char **out,
+                                   struct error *err)
 {
     void *host = NULL;
     char why[160];
@@ -161,14 +162,14 @@ enum status bench_map_host(const struct bench *bench, uint64_t bytes, char **out
     return STATUS_OK;
 }
 
-void bench_unmap_host(const struct bench *bench, char *host, uint64_t bytes)
+void measure_bench_unmap_host(const struct measure_bench *bench, char *host, uint64_t bytes)
 {
     if (!host) return;
     if (bench->backend->unpin) bench->backend->unpin(host);
     host_memory_unmap(host, bytes);
 }
 
-char *bench_copies(struct bench *bench, uint64_t *bytes)
+char *measure_bench_copies(struct measure_bench *bench, uint64_t *bytes)
 {
     *bytes = bench->floats[COPIES] * sizeof(float);
     return (char *)bench->regions[COPIES];

@@ -7,20 +7,20 @@
 
 enum { HOT_SLOTS = 4, TOKENS = 8192, FEW_WORDS = 256, MANY_WORDS = 8192 };
 
-enum region { HOT, KEPT, WEIGHTS, STATE, COPIES, REGION_COUNT };
+enum measure_region { HOT, KEPT, WEIGHTS, STATE, COPIES, REGION_COUNT };
 
 /* COPIES is the source and target of copies. All memory is in the arena, or in the arena of another
  * bench. */
-struct bench {
+struct measure_bench {
     const struct backend *backend;
-    enum bench_size size;
+    enum measure_bench_size size;
     uint32_t threads;
     struct device *device;
     float *regions[REGION_COUNT];
     uint64_t floats[REGION_COUNT];
     const int32_t *few, *many; /* TOKENS tokens below FEW_WORDS, MANY_WORDS */
     double *loss;
-    struct work_item step[2 * LAYER_WORK_MAX]; /* see bench_compute_step() */
+    struct work_item step[2 * LAYER_WORK_MAX]; /* see measure_bench_compute_step() */
     uint32_t step_count;
 };
 

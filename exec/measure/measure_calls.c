@@ -25,7 +25,7 @@
 /* How many operands of one size there are before the first comes back. */
 enum { KEPT_SHARE = 16, GRADIENT_SHARE = 4, WEIGHT_SHARE = 48 };
 
-static float *place(const struct call *c, enum region region, uint64_t share, int64_t elements)
+static float *place(const struct measure_call *c, enum measure_region region, uint64_t share, int64_t elements)
 {
     const uint64_t step = size_align((uint64_t)elements, MEMORY_ALIGNMENT / sizeof(float));
     const uint64_t room = c->bench->floats[region] / step;
@@ -33,56 +33,56 @@ static float *place(const struct call *c, enum region region, uint64_t share, in
     return c->bench->regions[region] + c->turn % (room < share ? room : share) * step;
 }
 
-static float *hot(const struct call *c, uint32_t slot, int64_t elements)
+static float *hot(const struct measure_call *c, uint32_t slot, int64_t elements)
 {
     const uint64_t room = c->bench->floats[HOT] / HOT_SLOTS;
     assert((uint64_t)elements <= room && slot < HOT_SLOTS);
     return c->bench->regions[HOT] + slot * room;
 }
 
-static float *kept(const struct call *c, int64_t elements)
+static float *kept(const struct measure_call *c, int64_t elements)
 {
     return place(c, KEPT, KEPT_SHARE, elements);
 }
 
 /* A second tensor kept by the same layer. */
-static float *kept_too(const struct call *c, int64_t elements)
+static float *kept_too(const struct measure_call *c, int64_t elements)
 {
-    return place(&(struct call){.bench = c->bench, .turn = c->turn + KEPT_SHARE / 2}, KEPT,
+    return place(&(struct measure_call){.bench = c->bench, .turn = c->turn + KEPT_SHARE / 2}, KEPT,
                  KEPT_SHARE, elements);
 }
 
-static float *gradient(const struct call *c, int64_t elements)
+static float *gradient(const struct measure_call *c, int64_t elements)
 {
     return place(c, KEPT, GRADIENT_SHARE, elements);
 }
 
-static float *weight(const struct call *c, int64_t elements)
+static float *weight(const struct measure_call *c, int64_t elements)
 {
     return place(c, WEIGHTS, WEIGHT_SHARE, elements);
 }
 
-static float *state(const struct call *c, int64_t elements)
+static float *state(const struct measure_call *c, int64_t elements)
 {
     return place(c, STATE, WEIGHT_SHARE, elements);
 }
 
 /* --- calls, by class --------------------------------------------------------------------------- */
 
-static void call_matmul_forward(const struct call *c)
+static void call_matmul_forward(const struct measure_call *c)
 {
     c->kernels->linear_forward(c->kernels, kept(c, c->m * c->n), hot(c, 0, c->m * c->k),
                                weight(c, c->n * c->k), c->bench->regions[WEIGHTS], c->m, c->n, c->k,
                                true);
 }
 
-static void call_matmul_input(const struct call *c)
+static void call_matmul_input(const struct measure_call *c)
 {
     c->kernels->linear_input(c->kernels, hot(c, 1, c->m * c->n), hot(c, 0, c->m * c->k),
                              weight(c, c->n * c->k), c->m, c->k, c->n, true, false);
 }
 
-static void call_matmul_weight(const struct call *c)
+static void call_matmul_weight(const struct measure_call *c)
 {
     c->kernels->linear_weight(c->kernels, gradient(c, c->m * c->n), NULL, hot(c, 0, c->k * c->m),
                               kept(c, c->k * c->n), c->k, c->m, c->n, true, 0);
@@ -90,14 +90,14 @@ static void call_matmul_weight(const struct call *c)
 
 enum { BIAS_INPUTS = 16 };
 
-static void call_without_bias(const struct call *c)
+static void call_without_bias(const struct measure_call *c)
 {
     c->kernels->linear_weight(c->kernels, hot(c, 1, c->n * BIAS_INPUTS), NULL,
                               hot(c, 0, c->m * c->n), hot(c, 2, c->m * BIAS_INPUTS), c->m, c->n,
                               BIAS_INPUTS, true, 0);
 }
 
-static void call_with_bias(const struct call *c)
+static void call_with_bias(const struct measure_call *c)
 {
     c->kernels->linear_weight(c->kernels, hot(c, 1, c->n * BIAS_INPUTS), hot(c, 3, c->n),
                               hot(c, 0, c->m * c->n), hot(c, 2, c->m * BIAS_INPUTS), c->m, c->n,
@@ -105,17 +105,17 @@ static void call_with_bias(const struct call *c)
 }
 
 /* m heads in all: B samples of H. */
-static int64_t heads_of(const struct call *c)
+static int64_t heads_of(const struct measure_call *c)
 {
     return c->m % 4 == 0 ? 4 : c->m;
 }
 
 /* q, k and v as columns of one array, where attention is causal: as GPT-2 has them; else apart. */
-static struct attention attention_of(const struct call *c, float *q, bool causal)
+static struct kernel_attention attention_of(const struct measure_call *c, float *q, bool causal)
 {
     const int64_t h = heads_of(c), width = h * c->k, elements = c->m * c->n * c->k;
     const int64_t apart = causal ? width : elements;
-    return (struct attention){.q = q,
+    return (struct kernel_attention){.q = q,
                               .k = q + apart,
                               .v = q + 2 * apart,
                               .scratch = hot(c, 3, 0),
@@ -129,19 +129,19 @@ static struct attention attention_of(const struct call *c, float *q, bool causal
                               .causal = causal};
 }
 
-static void attend_forward(const struct call *c, bool causal)
+static void attend_forward(const struct measure_call *c, bool causal)
 {
     const int64_t elements = c->m * c->n * c->k;
-    struct attention attention = attention_of(c, hot(c, 0, 3 * elements), causal);
+    struct kernel_attention attention = attention_of(c, hot(c, 0, 3 * elements), causal);
     attention.out = kept(c, elements);
     attention.stats = kept_too(c, c->m * c->n);
     c->kernels->attention_forward(c->kernels, &attention);
 }
 
-static void attend_backward(const struct call *c, bool causal)
+static void attend_backward(const struct measure_call *c, bool causal)
 {
     const int64_t elements = c->m * c->n * c->k;
-    struct attention attention = attention_of(c, kept(c, 3 * elements), causal);
+    struct kernel_attention attention = attention_of(c, kept(c, 3 * elements), causal);
     attention.out = kept_too(c, elements);
     attention.stats = hot(c, 2, c->m * c->n);
     attention.dout = hot(c, 0, elements);
@@ -151,27 +151,27 @@ static void attend_backward(const struct call *c, bool causal)
     c->kernels->attention_backward(c->kernels, &attention);
 }
 
-static void call_attention_forward(const struct call *c)
+static void call_attention_forward(const struct measure_call *c)
 {
     attend_forward(c, true);
 }
 
-static void call_attention_backward(const struct call *c)
+static void call_attention_backward(const struct measure_call *c)
 {
     attend_backward(c, true);
 }
 
-static void call_attention_full_forward(const struct call *c)
+static void call_attention_full_forward(const struct measure_call *c)
 {
     attend_forward(c, false);
 }
 
-static void call_attention_full_backward(const struct call *c)
+static void call_attention_full_backward(const struct measure_call *c)
 {
     attend_backward(c, false);
 }
 
-static void call_norm_forward(const struct call *c)
+static void call_norm_forward(const struct measure_call *c)
 {
     float *const parameters = weight(c, 2 * c->n);
     c->kernels->norm_forward(c->kernels, kept(c, c->m * c->n), kept_too(c, c->m * c->n),
@@ -179,7 +179,7 @@ static void call_norm_forward(const struct call *c)
                              parameters, parameters + c->n, c->m, c->n, 1e-5f);
 }
 
-static void call_norm_backward(const struct call *c)
+static void call_norm_backward(const struct measure_call *c)
 {
     float *const stream = hot(c, 1, c->m * c->n), *const gradients = hot(c, 3, 2 * c->n);
     c->kernels->norm_backward(c->kernels, stream, gradients, gradients + c->n,
@@ -187,14 +187,14 @@ static void call_norm_backward(const struct call *c)
                               weight(c, c->n), stream, c->m, c->n);
 }
 
-static void call_rms_norm_forward(const struct call *c)
+static void call_rms_norm_forward(const struct measure_call *c)
 {
     c->kernels->rms_norm_forward(c->kernels, kept(c, c->m * c->n), kept_too(c, c->m * c->n),
                                  hot(c, 2, c->m), hot(c, 1, c->m * c->n), hot(c, 0, c->m * c->n),
                                  weight(c, c->n), c->m, c->n, 1e-5f);
 }
 
-static void call_rms_norm_backward(const struct call *c)
+static void call_rms_norm_backward(const struct measure_call *c)
 {
     float *const stream = hot(c, 1, c->m * c->n);
     c->kernels->rms_norm_backward(c->kernels, stream, hot(c, 3, c->n), hot(c, 0, c->m * c->n),
@@ -202,32 +202,32 @@ static void call_rms_norm_backward(const struct call *c)
                                   c->m, c->n);
 }
 
-static void call_gelu_forward(const struct call *c)
+static void call_gelu_forward(const struct measure_call *c)
 {
     const int64_t n = c->m * c->n;
     c->kernels->gelu_forward(c->kernels, kept(c, n), hot(c, 0, n), n, true);
 }
 
-static void call_gelu_backward(const struct call *c)
+static void call_gelu_backward(const struct measure_call *c)
 {
     const int64_t n = c->m * c->n;
     c->kernels->gelu_backward(c->kernels, hot(c, 0, n), hot(c, 0, n), kept(c, n), n, true);
 }
 
-static void call_swiglu_forward(const struct call *c)
+static void call_swiglu_forward(const struct measure_call *c)
 {
     const int64_t n = c->m * c->n;
     c->kernels->swiglu_forward(c->kernels, kept(c, n), hot(c, 0, n), hot(c, 1, n), n);
 }
 
-static void call_swiglu_backward(const struct call *c)
+static void call_swiglu_backward(const struct measure_call *c)
 {
     const int64_t n = c->m * c->n;
     c->kernels->swiglu_backward(c->kernels, hot(c, 0, n), hot(c, 1, n), hot(c, 0, n), kept(c, n),
                                 kept_too(c, n), n);
 }
 
-static void call_residual(const struct call *c)
+static void call_residual(const struct measure_call *c)
 {
     const int64_t n = c->m * c->n;
     c->kernels->residual(c->kernels, hot(c, 0, n), kept(c, n), hot(c, 0, n), n);
@@ -245,7 +245,7 @@ static struct batch batch_of(int64_t rows)
     return (struct batch){rows / t, t};
 }
 
-static void call_embed_forward(const struct call *c)
+static void call_embed_forward(const struct measure_call *c)
 {
     const struct batch s = batch_of(c->m);
     const int64_t rows = MANY_WORDS + s.t;
@@ -254,7 +254,7 @@ static void call_embed_forward(const struct call *c)
 }
 
 /* As many heads of keys as of queries, of 32. */
-static void call_rope(const struct call *c)
+static void call_rope(const struct measure_call *c)
 {
     static const struct rope rope = {.kind = ROPE_DEFAULT, .theta = 10000};
     const struct batch s = batch_of(c->m);
@@ -264,7 +264,7 @@ static void call_rope(const struct call *c)
 }
 
 /* Every second row. */
-static void call_gather(const struct call *c)
+static void call_gather(const struct measure_call *c)
 {
     const int64_t n = c->m * c->n;
     c->kernels->first_forward(c->kernels, hot(c, 0, n), kept(c, 2 * n), c->m, 2, c->n);
@@ -298,7 +298,7 @@ static struct kernel_parameters in_a_row(float *p, int64_t n)
     return (struct kernel_parameters){.p = p, .m = p + n, .v = p + 2 * n};
 }
 
-static void call_embed_update(const struct call *c)
+static void call_embed_update(const struct measure_call *c)
 {
     const struct batch s = batch_of(c->m);
     const int64_t words = c->k - s.t;
@@ -308,7 +308,7 @@ static void call_embed_update(const struct call *c)
                              s.t, c->n, words, 0, c->k, &adamw, 1, hot(c, 3, 4 * c->m));
 }
 
-static void call_embed_step(const struct call *c)
+static void call_embed_step(const struct measure_call *c)
 {
     const int64_t n = c->k * c->n;
     const struct kernel_parameters parameters = in_a_row(state(c, 3 * n), n);
@@ -316,23 +316,23 @@ static void call_embed_step(const struct call *c)
 }
 
 /* Gradients that came from a device a moment ago. */
-static void call_squares(const struct call *c)
+static void call_squares(const struct measure_call *c)
 {
     static _Thread_local volatile double keep; /* else there is nothing to do */
     keep = c->kernels->squares(c->kernels, hot(c, 0, c->m), c->m);
     (void)keep;
 }
 
-static void call_loss(const struct call *c)
+static void call_loss(const struct measure_call *c)
 {
     const struct batch s = batch_of(c->m);
     c->kernels->loss(c->kernels, c->bench->loss, hot(c, 0, c->m * c->n), c->bench->few, s.t + 1,
-                     s.b, s.t, c->n, (struct loss_rows){.count = c->m, .parts = 1});
+                     s.b, s.t, c->n, (struct kernel_loss_rows){.count = c->m, .parts = 1});
 }
 
 /* The tensors of a block with m parameters: 12 C^2 in four matrices, and vectors. Parameters were
  * read a moment ago, to carry the gradient through, and gradients written: both are hot. */
-static void update_block(const struct call *c, const struct optimizer *optimizer)
+static void update_block(const struct measure_call *c, const struct optimizer *optimizer)
 {
     static const int64_t twelfths[] = {3, 1, 4, 4}, vector_widths[] = {1, 1, 3, 1, 1, 1, 4, 1};
     const int64_t width = (int64_t)sqrt((double)c->m / 12), matrices = c->m - 13 * width;
@@ -353,27 +353,27 @@ static void update_block(const struct call *c, const struct optimizer *optimizer
     }
 }
 
-static void call_sgd(const struct call *c)
+static void call_sgd(const struct measure_call *c)
 {
     update_block(c, &sgd);
 }
 
-static void call_adamw(const struct call *c)
+static void call_adamw(const struct measure_call *c)
 {
     update_block(c, &adamw);
 }
 
-static void call_momentum(const struct call *c)
+static void call_momentum(const struct measure_call *c)
 {
     update_block(c, &momentum);
 }
 
-static void call_adamw_bf16(const struct call *c)
+static void call_adamw_bf16(const struct measure_call *c)
 {
     update_block(c, &adamw_bf16);
 }
 
-static void call_momentum_bf16(const struct call *c)
+static void call_momentum_bf16(const struct measure_call *c)
 {
     update_block(c, &momentum_bf16);
 }
@@ -384,25 +384,25 @@ static bf16 *halves(float *array)
     return (bf16 *)(void *)array;
 }
 
-static void call_round(const struct call *c)
+static void call_round(const struct measure_call *c)
 {
     c->kernels->round(c->kernels, halves(hot(c, 1, c->m)), hot(c, 0, c->m), c->m);
 }
 
-static void call_matmul_bf16_forward(const struct call *c)
+static void call_matmul_bf16_forward(const struct measure_call *c)
 {
     c->kernels->linear_forward_bf16(c->kernels, hot(c, 0, c->m * c->n), halves(hot(c, 1, c->m * c->k)),
                                     halves(weight(c, c->k * c->n)), hot(c, 2, c->n), c->m, c->n, c->k,
                                     false);
 }
 
-static void call_matmul_bf16_input(const struct call *c)
+static void call_matmul_bf16_input(const struct measure_call *c)
 {
     c->kernels->linear_input_bf16(c->kernels, hot(c, 0, c->m * c->n), halves(hot(c, 1, c->m * c->k)),
                                   halves(weight(c, c->k * c->n)), c->m, c->k, c->n, false, false);
 }
 
-static void call_matmul_bf16_weight(const struct call *c)
+static void call_matmul_bf16_weight(const struct measure_call *c)
 {
     c->kernels->linear_weight_bf16(c->kernels, gradient(c, c->m * c->n), NULL, NULL,
                                    halves(hot(c, 1, c->k * c->m)), halves(kept(c, c->k * c->n)), c->k,

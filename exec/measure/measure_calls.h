@@ -6,17 +6,17 @@
 #include "exec/measure/measure_bench.h"
 
 /* One call of a kernel; m, n, k as models/kernel/work.h defines them for its class. */
-struct call {
-    const struct bench *bench;
+struct measure_call {
+    const struct measure_bench *bench;
     const struct kernels *kernels;
     int64_t m, n, k;
     uint64_t turn; /* chooses operands */
 };
 
-typedef void (*call_function)(const struct call *call);
+typedef void (*measure_call_function)(const struct measure_call *call);
 
 struct kernel_class {
-    call_function call, less;       /* call NULL: not measured. less: a call of the same sizes whose time is
+    measure_call_function call, less;       /* call NULL: not measured. less: a call of the same sizes whose time is
                                        subtracted */
     size_t need;                    /* offset in struct kernels of a kernel that a back end may lack; 0: none */
     bool gpu_only;                  /* on the host, models/cost/cost.c computes it from other measurements */

@@ -21,13 +21,13 @@ enum { BATCH_MAX = 64, HANDOVERS = 60, HANDOVER_BYTES = 256 };
 static const double BATCH_S = 4e-3;
 
 /* Median seconds of copies of `bytes`, one after the other, over both blocks in turn. */
-static double time_copies(struct bench *bench, enum copy_direction direction, char *host,
+static double time_copies(struct measure_bench *bench, enum copy_direction direction, char *host,
                           uint64_t bytes, double rate)
 {
     uint64_t room;
-    char *const device = bench_copies(bench, &room);
+    char *const device = measure_bench_copies(bench, &room);
     struct device_stream *const stream =
-        device_stream(bench_device(bench), direction == COPY_H2D ? STREAM_H2D : STREAM_D2H);
+        device_stream(measure_bench_device(bench), direction == COPY_H2D ? STREAM_H2D : STREAM_D2H);
     const double wanted = BATCH_S * rate / (double)bytes;
     const uint32_t count = wanted < 3 ? 3 : wanted > BATCH_MAX ? BATCH_MAX : (uint32_t)wanted;
     const uint64_t step = (room - bytes) / count / 64 * 64;
@@ -41,10 +41,10 @@ static double time_copies(struct bench *bench, enum copy_direction direction, ch
     }
     while (!device_synchronize(stream, device_record(stream), 1))
         ;
-    struct samples samples = {.count = 0};
+    struct measure_samples samples = {.count = 0};
     for (uint32_t i = 1; i < count; i++) /* the first wakes the thread */
-        samples_add(&samples, timings[i].end_s - timings[i].start_s);
-    return samples_median(&samples);
+        measure_samples_add(&samples, timings[i].end_s - timings[i].start_s);
+    return measure_samples_median(&samples);
 }
 
 static void do_nothing(void *argument)
@@ -60,16 +60,16 @@ static void wait_a_while(void *argument)
 }
 
 /* From the end of work on one stream to the start of work on another that waited for it. */
-static double time_handover(struct bench *bench, char *host)
+static double time_handover(struct measure_bench *bench, char *host)
 {
-    struct device_stream *const first = device_stream(bench_device(bench), STREAM_COMPUTE);
-    struct device_stream *const second = device_stream(bench_device(bench), STREAM_D2H);
+    struct device_stream *const first = device_stream(measure_bench_device(bench), STREAM_COMPUTE);
+    struct device_stream *const second = device_stream(measure_bench_device(bench), STREAM_D2H);
     double pause_s = 0.5e-3;
     struct device_timing before[HANDOVERS], after[HANDOVERS];
     /* Between streams of a GPU no host function takes part: copies of nearly nothing stand for work. */
-    const bool gpu = !bench_backend(bench)->arena_on_host;
+    const bool gpu = !measure_bench_backend(bench)->arena_on_host;
     uint64_t room;
-    char *const copies = bench_copies(bench, &room);
+    char *const copies = measure_bench_copies(bench, &room);
     for (uint32_t i = 0; i < HANDOVERS; i++) {
         if (gpu) {
             device_copy(first, copies, host, HANDOVER_BYTES, &before[i]);
@@ -92,56 +92,57 @@ static double time_handover(struct bench *bench, char *host)
 
 /* --- visits ------------------------------------------------------------------------------------- */
 
-struct copy_visits {
+struct measure_copy_visits {
     struct measure *measure;
-    struct bench *bench;
+    struct measure_bench *bench;
     char *host;
     uint64_t host_bytes;
     uint32_t size_count;
-    struct series series[2][GPU_SIZES]; /* [direction][size] */
+    struct measure_series series[2][GPU_SIZES]; /* [direction][size] */
     double rates[2][GPU_SIZES];         /* estimates */
-    struct series handovers;
+    struct measure_series handovers;
 };
 
-enum status copy_visits_open(struct measure *measure, struct bench *bench, struct copy_visits **out, struct error *err)
+enum status measure_copy_visits_open(struct measure *measure, struct measure_bench *bench,
+                                     struct measure_copy_visits **out, struct error *err)
 {
-    struct copy_visits *const visits = alloc_zeroed(1, sizeof *visits);
+    struct measure_copy_visits *const visits = alloc_zeroed(1, sizeof *visits);
     if (!visits) return error_memory(err, "the measurement", sizeof *visits);
     visits->measure = measure;
     visits->bench = bench;
-    visits->size_count = bench_backend(bench)->arena_on_host ? HOST_SIZES : GPU_SIZES;
+    visits->size_count = measure_bench_backend(bench)->arena_on_host ? HOST_SIZES : GPU_SIZES;
     for (uint32_t d = 0; d < 2; d++)
         for (uint32_t i = 0; i < visits->size_count; i++) visits->rates[d][i] = 5e9;
-    bench_copies(bench, &visits->host_bytes);
-    const enum status status = bench_map_host(bench, visits->host_bytes, &visits->host, err);
+    measure_bench_copies(bench, &visits->host_bytes);
+    const enum status status = measure_bench_map_host(bench, visits->host_bytes, &visits->host, err);
     if (status == STATUS_OK) *out = visits;
-    else copy_visits_close(visits);
+    else measure_copy_visits_close(visits);
     return status;
 }
 
-void copy_visits_close(struct copy_visits *visits)
+void measure_copy_visits_close(struct measure_copy_visits *visits)
 {
     if (!visits) return;
-    bench_unmap_host(visits->bench, visits->host, visits->host_bytes);
+    measure_bench_unmap_host(visits->bench, visits->host, visits->host_bytes);
     free(visits);
 }
 
-void copy_visits_visit(struct copy_visits *visits)
+void measure_copy_visits_visit(struct measure_copy_visits *visits)
 {
-    struct watch *const watch = &visits->measure->watch;
+    struct measure_watch *const watch = &visits->measure->watch;
     for (uint32_t i = 0; i < visits->size_count; i++)
         for (uint32_t d = 0; d < 2; d++) {
             const double seconds = time_copies(visits->bench, d == 0 ? COPY_H2D : COPY_D2H, visits->host, copy_sizes[i],
                                                visits->rates[d][i]);
-            watch_take(watch, &visits->series[d][i], seconds, false);
+            measure_watch_take(watch, &visits->series[d][i], seconds, false);
             visits->rates[d][i] = (double)copy_sizes[i] / seconds;
         }
-    watch_take(watch, &visits->handovers, time_handover(visits->bench, visits->host), false);
-    watch_judge(watch);
+    measure_watch_take(watch, &visits->handovers, time_handover(visits->bench, visits->host), false);
+    measure_watch_judge(watch);
 }
 
-enum status copy_visits_keep(struct copy_visits *visits, struct device_type *type, struct figure *handover_s,
-                             struct error *err)
+enum status measure_copy_visits_keep(struct measure_copy_visits *visits, struct device_type *type,
+                                     struct figure *handover_s, struct error *err)
 {
     const struct copy_point *kept[2];
     for (uint32_t d = 0; d < 2; d++) {
@@ -149,17 +150,17 @@ enum status copy_visits_keep(struct copy_visits *visits, struct device_type *typ
         const enum status status = ARENA_NEW(&visits->measure->hardware->arena, visits->size_count, points, err);
         if (status != STATUS_OK) return status;
         for (uint32_t i = 0; i < visits->size_count; i++) {
-            const struct samples *const samples = series_samples(&visits->series[d][i]);
+            const struct measure_samples *const samples = measure_series_samples(&visits->series[d][i]);
             points[i] = (struct copy_point){.bytes = copy_sizes[i],
-                                            .seconds = samples_median(samples),
-                                            .spread = samples_spread(samples)};
+                                            .seconds = measure_samples_median(samples),
+                                            .spread = measure_samples_spread(samples)};
         }
         kept[d] = points;
     }
     type->h2d = kept[0];
     type->d2h = kept[1];
     type->h2d_count = type->d2h_count = visits->size_count;
-    const struct samples *const handovers = series_samples(&visits->handovers);
-    *handover_s = measure_figure(visits->measure, samples_median(handovers), samples_spread(handovers));
-    return device_failed(bench_device(visits->bench), err);
+    const struct measure_samples *const handovers = measure_series_samples(&visits->handovers);
+    *handover_s = measure_figure(visits->measure, measure_samples_median(handovers), measure_samples_spread(handovers));
+    return device_failed(measure_bench_device(visits->bench), err);
 }

@@ -44,7 +44,7 @@ static void time_step(const struct kernels *kernels, void *argument)
                                            .beta2 = 0.95,
                                            .epsilon = 1e-8};
     struct step_timing *const t = argument;
-    struct samples samples = {.count = 0};
+    struct measure_samples samples = {.count = 0};
     const double start_s = clock_s();
     for (uint32_t i = 0; i < SAMPLES_MAX; i++) {
         const double before_s = clock_s();
@@ -53,9 +53,9 @@ static void time_step(const struct kernels *kernels, void *argument)
             .p = t->arrays, .m = t->arrays + STEP_FLOATS, .v = t->arrays + 2 * STEP_FLOATS};
         kernels->update(kernels, &parameters, t->arrays + 3 * STEP_FLOATS, STEP_FLOATS, &adamw, true,
                         1);
-        if (i > 0) samples_add(&samples, clock_s() - before_s);
+        if (i > 0) measure_samples_add(&samples, clock_s() - before_s);
     }
-    t->seconds = samples_median(&samples);
+    t->seconds = measure_samples_median(&samples);
 }
 
 static enum status measure_host_bandwidth(struct measure *measure, uint32_t cores,
@@ -86,22 +86,22 @@ static enum status measure_host_bandwidth(struct measure *measure, uint32_t core
 /* --- the GPU ----------------------------------------------------------------------------------------- */
 
 /* Less room, and the host's sizes, where the GPU has not enough memory for ours. */
-static enum bench_size size_for(size_t available)
+static enum measure_bench_size size_for(size_t available)
 {
-    return bench_bytes(BENCH_GPU) + (UINT64_C(1) << 30) < available ? BENCH_GPU : BENCH_WHOLE;
+    return measure_bench_bytes(BENCH_GPU) + (UINT64_C(1) << 30) < available ? BENCH_GPU : BENCH_WHOLE;
 }
 
 static enum status open_parts(struct measure *measure, size_t available, uint32_t count, struct measure_parts *parts,
                               struct error *err)
 {
     const struct backend *const cuda = &backend_cuda;
-    const struct bench_options bench = {.backend = cuda, .size = size_for(available)};
-    TRY(bench_open(&bench, &parts->benches[0], err));
+    const struct measure_bench_options bench = {.backend = cuda, .size = size_for(available)};
+    TRY(measure_bench_open(&bench, &parts->benches[0], err));
     parts->profile_count = 1;
-    TRY(kernel_visits_open(measure, parts->benches[0], &parts->kernels[0], err));
-    TRY(laboratory_open(measure, &(struct laboratory_options){.backend = cuda}, &parts->labs[0], err));
-    TRY(copy_visits_open(measure, parts->benches[0], &parts->copies, err));
-    return count > 1 ? p2p_visits_open(measure, cuda, &parts->p2p, err) : STATUS_OK;
+    TRY(measure_kernel_visits_open(measure, parts->benches[0], &parts->kernels[0], err));
+    TRY(measure_laboratory_open(measure, &(struct measure_laboratory_options){.backend = cuda}, &parts->labs[0], err));
+    TRY(measure_copy_visits_open(measure, parts->benches[0], &parts->copies, err));
+    return count > 1 ? measure_p2p_visits_open(measure, cuda, &parts->p2p, err) : STATUS_OK;
 }
 
 static enum status measure_type(struct measure *measure, struct device_type *type,
@@ -110,12 +110,12 @@ static enum status measure_type(struct measure *measure, struct device_type *typ
 {
     struct measure_parts parts = {.profile_count = 0};
     enum status status = open_parts(measure, available, count, &parts, err);
-    watch_begin(&measure->watch);
+    measure_watch_begin(&measure->watch);
     if (status == STATUS_OK) status = measure_rounds(measure, &parts, err);
-    if (status == STATUS_OK) status = kernel_visits_keep(parts.kernels[0], profile, err);
-    if (status == STATUS_OK) status = laboratory_keep(parts.labs[0], &profile->interference, err);
-    if (status == STATUS_OK) status = copy_visits_keep(parts.copies, type, handover_s, err);
-    if (status == STATUS_OK && parts.p2p) status = p2p_visits_keep(parts.p2p, type, err);
+    if (status == STATUS_OK) status = measure_kernel_visits_keep(parts.kernels[0], profile, err);
+    if (status == STATUS_OK) status = measure_laboratory_keep(parts.labs[0], &profile->interference, err);
+    if (status == STATUS_OK) status = measure_copy_visits_keep(parts.copies, type, handover_s, err);
+    if (status == STATUS_OK && parts.p2p) status = measure_p2p_visits_keep(parts.p2p, type, err);
     measure_parts_close(&parts);
     type->profiles = profile;
     type->profile_count = 1;
@@ -209,7 +209,7 @@ static void name_of(const char *device, char *out, size_t size)
     }
 }
 
-static enum status describe(struct measure *measure, const struct machine *machine,
+static enum status describe(struct measure *measure, const struct measure_machine *machine,
                             const char *device, uint32_t count, struct error *err)
 {
     struct hardware *const hardware = measure->hardware;
@@ -230,12 +230,12 @@ enum status measure_cuda(const struct measure_options *options, struct hardware 
                          struct error *err)
 {
     struct measure measure;
-    struct machine machine;
+    struct measure_machine machine;
     uint32_t count = 0;
     enum status status = backend_cuda.count(&count, err);
     if (status != STATUS_OK) return status;
-    machine_look(&machine);
-    if (options->notes) machine_warn(&machine, options->notes);
+    measure_machine_look(&machine);
+    if (options->notes) measure_machine_warn(&machine, options->notes);
     status = measure_begin(&measure, options, out, err);
     if (status != STATUS_OK) return status;
 

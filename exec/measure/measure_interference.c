@@ -1,8 +1,8 @@
 /*
  * Measures the slowdown of copies and computations by each other.
  *
- * Interference is found by experiments. In each, some devices compute (the load of bench_compute_step(), over and
- * over) and some streams copy (COPY_BYTES at a time, over and over); only the time in which all of them are active
+ * Interference is found by experiments. In each, some devices compute (the load of measure_bench_compute_step(), over
+ * and over) and some streams copy (COPY_BYTES at a time, over and over); only the time in which all of them are active
  * counts. With T the time of a step, r the rate of a copy, D active devices, struct interference
  * (models/hardware/hardware.h) says
  *
@@ -35,7 +35,7 @@ static const double EXPERIMENT_S = 0.08, COARSE_S = 0.02;
 /* Something that repeats work on one stream. */
 struct repeater {
     struct device_stream *stream;
-    struct bench *bench;
+    struct measure_bench *bench;
     char *host;            /* copies only: NULL for a computation */
     bool to_host;
     double once_s;         /* estimate */
@@ -48,12 +48,12 @@ static void enqueue_repeats(struct repeater *r, double duration_s)
     const double wanted = duration_s / r->once_s;
     r->count = wanted < 4 ? 4 : wanted > STEPS_LIMIT ? STEPS_LIMIT : (uint32_t)wanted;
     uint64_t room;
-    char *const device = bench_copies(r->bench, &room);
+    char *const device = measure_bench_copies(r->bench, &room);
     const uint64_t places = room / 2 / COPY_BYTES;
     for (uint32_t i = 0; i < r->count; i++) {
         if (!r->host) {
-            const struct bench_step step = {r->bench, i};
-            device_compute(r->stream, bench_compute_step, &step, sizeof step, &r->timings[i]);
+            const struct measure_bench_step step = {r->bench, i};
+            device_compute(r->stream, measure_bench_compute_step, &step, sizeof step, &r->timings[i]);
             continue;
         }
         /* Each direction has a half of the blocks. */
@@ -95,12 +95,12 @@ static void run_together(struct repeater *const *repeaters, uint32_t count, doub
 
 /* The samples of each unknown. */
 struct effects {
-    struct series compute_by_compute, compute_by_copy, copy_by_compute, copy_by_copy, reference;
+    struct measure_series compute_by_compute, compute_by_copy, copy_by_compute, copy_by_copy, reference;
 };
 
-struct laboratory {
+struct measure_laboratory {
     struct measure *measure;
-    struct bench *benches[DEVICES_LIMIT];
+    struct measure_bench *benches[DEVICES_LIMIT];
     uint32_t bench_count;  /* at least 2; 1 for a GPU */
     uint32_t filling;      /* how many fill the cores */
     char *host;
@@ -111,39 +111,39 @@ struct laboratory {
     bool visited;
 };
 
-void laboratory_close(struct laboratory *lab)
+void measure_laboratory_close(struct measure_laboratory *lab)
 {
     if (!lab) return;
-    if (lab->bench_count > 0) bench_unmap_host(lab->benches[0], lab->host, lab->host_bytes);
-    for (uint32_t i = 0; i < lab->bench_count; i++) bench_close(lab->benches[i]);
+    if (lab->bench_count > 0) measure_bench_unmap_host(lab->benches[0], lab->host, lab->host_bytes);
+    for (uint32_t i = 0; i < lab->bench_count; i++) measure_bench_close(lab->benches[i]);
     free(lab->computing);
     free(lab->copying);
     free(lab);
 }
 
-static enum status open_benches(struct laboratory *lab, const struct laboratory_options *options, uint32_t devices,
-                                struct error *err)
+static enum status open_benches(struct measure_laboratory *lab, const struct measure_laboratory_options *options,
+                                uint32_t devices, struct error *err)
 {
     for (uint32_t i = 0; i < devices; i++) {
-        const struct bench_options bench = {.backend = options->backend,
+        const struct measure_bench_options bench = {.backend = options->backend,
                                             .index = i,
                                             .threads = options->threads,
                                             .size = BENCH_SMALL,
                                             .operands = options->operands ? options->operands->benches[i] : NULL};
-        const enum status status = bench_open(&bench, &lab->benches[i], err);
+        const enum status status = measure_bench_open(&bench, &lab->benches[i], err);
         if (status != STATUS_OK) return status;
         lab->bench_count++;
         lab->computing[i] = (struct repeater){
-            .stream = device_stream(bench_device(lab->benches[i]), STREAM_COMPUTE),
+            .stream = device_stream(measure_bench_device(lab->benches[i]), STREAM_COMPUTE),
             .bench = lab->benches[i],
             .once_s = 5e-3};
     }
-    bench_copies(lab->benches[0], &lab->host_bytes);
-    const enum status status = bench_map_host(lab->benches[0], lab->host_bytes, &lab->host, err);
+    measure_bench_copies(lab->benches[0], &lab->host_bytes);
+    const enum status status = measure_bench_map_host(lab->benches[0], lab->host_bytes, &lab->host, err);
     if (status != STATUS_OK) return status;
     for (uint32_t d = 0; d < 2; d++)
         lab->copying[d] = (struct repeater){
-            .stream = device_stream(bench_device(lab->benches[0]),
+            .stream = device_stream(measure_bench_device(lab->benches[0]),
                                     d == 0 ? STREAM_H2D : STREAM_D2H),
             .bench = lab->benches[0],
             .host = lab->host,
@@ -152,10 +152,10 @@ static enum status open_benches(struct laboratory *lab, const struct laboratory_
     return STATUS_OK;
 }
 
-enum status laboratory_open(struct measure *measure, const struct laboratory_options *options, struct laboratory **out,
-                            struct error *err)
+enum status measure_laboratory_open(struct measure *measure, const struct measure_laboratory_options *options,
+                                    struct measure_laboratory **out, struct error *err)
 {
-    struct laboratory *const lab = alloc_zeroed(1, sizeof *lab);
+    struct measure_laboratory *const lab = alloc_zeroed(1, sizeof *lab);
     if (!lab) return error_memory(err, "the measurement", sizeof *lab);
     const bool gpu = !options->backend->arena_on_host;
     lab->measure = measure;
@@ -170,7 +170,7 @@ enum status laboratory_open(struct measure *measure, const struct laboratory_opt
         status = error_memory(err, "the measurement", devices * sizeof *lab->computing);
     if (status == STATUS_OK) status = open_benches(lab, options, devices, err);
     if (status == STATUS_OK) *out = lab;
-    else laboratory_close(lab);
+    else measure_laboratory_close(lab);
     return status;
 }
 
@@ -181,7 +181,7 @@ struct observation {
     double copies_bytes_per_s; /* their sum */
 };
 
-static struct observation observe(struct laboratory *lab, uint32_t devices, uint32_t copies,
+static struct observation observe(struct measure_laboratory *lab, uint32_t devices, uint32_t copies,
                                   double duration_s)
 {
     struct repeater *all[DEVICES_LIMIT + 2];
@@ -203,14 +203,14 @@ static struct observation observe(struct laboratory *lab, uint32_t devices, uint
     return out;
 }
 
-void laboratory_visit(struct laboratory *lab)
+void measure_laboratory_visit(struct measure_laboratory *lab)
 {
     const double duration_s = measure_is_coarse(lab->measure) ? COARSE_S : EXPERIMENT_S;
     const uint32_t all = lab->bench_count, filling = lab->filling;
-    struct watch *const watch = &lab->measure->watch;
+    struct measure_watch *const watch = &lab->measure->watch;
     if (!lab->visited) observe(lab, 1, 2, duration_s / 4); /* estimates of how long steps and copies take */
     lab->visited = true;
-    watch_judge(watch);
+    measure_watch_judge(watch);
     const struct observation one = observe(lab, 1, 0, duration_s);
     const struct observation many = all > 1 ? observe(lab, all, 0, duration_s) : one;
     const struct observation copy = observe(lab, 0, 1, duration_s);
@@ -221,38 +221,39 @@ void laboratory_visit(struct laboratory *lab)
     struct effects *const effects = &lab->effects;
     const double reference = copy.copies_bytes_per_s;
     const double by_compute = all > 1 ? (many.step_s / one.step_s - 1) / (all - 1) : 0;
-    watch_take(watch, &effects->reference, reference, false);
-    watch_take(watch, &effects->compute_by_compute, by_compute, false);
-    watch_take(watch, &effects->copy_by_copy, 2 * reference / copies.copies_bytes_per_s - 1, false);
-    watch_take(watch, &effects->copy_by_compute, (reference / with_one.copies_bytes_per_s - 1) / filling, false);
+    measure_watch_take(watch, &effects->reference, reference, false);
+    measure_watch_take(watch, &effects->compute_by_compute, by_compute, false);
+    measure_watch_take(watch, &effects->copy_by_copy, 2 * reference / copies.copies_bytes_per_s - 1, false);
+    measure_watch_take(watch, &effects->copy_by_compute, (reference / with_one.copies_bytes_per_s - 1) / filling, false);
     const struct observation *const both[] = {&with_one, &with_two};
     for (uint32_t i = 0; i < 2; i++) {
         const double slowed = both[i]->step_s / one.step_s - 1 - by_compute * (filling - 1);
-        watch_take(watch, &effects->compute_by_copy, slowed * reference / both[i]->copies_bytes_per_s, false);
+        measure_watch_take(watch, &effects->compute_by_copy, slowed * reference / both[i]->copies_bytes_per_s, false);
     }
-    watch_judge(watch);
+    measure_watch_judge(watch);
 }
 
 /* Never below zero: work does not speed other work up, noise does. */
-static struct figure effect(const struct measure *measure, const struct series *series)
+static struct figure effect(const struct measure *measure, const struct measure_series *series)
 {
-    const struct samples *const samples = series_samples(series);
-    const double mean = samples_mean(samples), median = samples_median(samples);
-    const double spread = mean > 0 ? fabs(samples_spread(samples) * median / mean) : 0;
+    const struct measure_samples *const samples = measure_series_samples(series);
+    const double mean = measure_samples_mean(samples), median = measure_samples_median(samples);
+    const double spread = mean > 0 ? fabs(measure_samples_spread(samples) * median / mean) : 0;
     return measure_figure(measure, fmax(0, mean), fmin(1, spread));
 }
 
-enum status laboratory_keep(struct laboratory *lab, struct interference *out, struct error *err)
+enum status measure_laboratory_keep(struct measure_laboratory *lab, struct interference *out, struct error *err)
 {
     const struct measure *const measure = lab->measure;
     const struct effects *const effects = &lab->effects;
-    const struct samples *const reference = series_samples(&effects->reference);
+    const struct measure_samples *const reference = measure_series_samples(&effects->reference);
     *out = (struct interference){
         .compute_by_compute = effect(measure, &effects->compute_by_compute),
         .compute_by_copy = effect(measure, &effects->compute_by_copy),
         .copy_by_compute = effect(measure, &effects->copy_by_compute),
         .copy_by_copy = effect(measure, &effects->copy_by_copy),
-        .copy_reference_rate = measure_figure(measure, samples_median(reference), samples_spread(reference)),
+        .copy_reference_rate =
+            measure_figure(measure, measure_samples_median(reference), measure_samples_spread(reference)),
     };
-    return device_failed(bench_device(lab->benches[0]), err);
+    return device_failed(measure_bench_device(lab->benches[0]), err);
 }

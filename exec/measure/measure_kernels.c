@@ -30,19 +30,19 @@ static const double GPU_SAMPLE_MIN_S = 4e-3; /* waiting for the end takes some 5
 enum { CLEAN_MIN = 3, VISITS_MAX = 64 };
 
 struct probe {
-    const struct bench *bench;
+    const struct measure_bench *bench;
     const struct kernel_class *class;
     struct work_item item;
     double call_s;  /* estimate; 0: none yet */
     double last_s;  /* the last sample, whatever disturbed it */
     uint64_t turn;
-    struct watch *watch;
-    struct series series;
+    struct measure_watch *watch;
+    struct measure_series series;
 };
 
-struct kernel_visits {
+struct measure_kernel_visits {
     struct measure *measure;
-    struct bench *bench;
+    struct measure_bench *bench;
     struct probe *probes;
     uint32_t probe_count;
     double visits_s[VISITS_MAX]; /* sum of all probes' last_s, by visit of all of them */
@@ -57,9 +57,9 @@ static long count_preemptions(void)
 }
 
 /* Seconds of one call, from a batch of them. */
-static double time_calls(struct probe *probe, const struct kernels *kernels, call_function function)
+static double time_calls(struct probe *probe, const struct kernels *kernels, measure_call_function function)
 {
-    struct call call = {.bench = probe->bench,
+    struct measure_call call = {.bench = probe->bench,
                         .kernels = kernels,
                         .m = (int64_t)probe->item.m,
                         .n = (int64_t)probe->item.n,
@@ -97,11 +97,11 @@ static void take_sample(const struct kernels *kernels, void *argument)
     probe->last_s = seconds;
     /* The first batch was too short to count, unless one call is enough. */
     if (first && with_s < (kernels->finish ? GPU_SAMPLE_MIN_S : SAMPLE_MIN_S)) return;
-    watch_take(probe->watch, &probe->series, seconds, count_preemptions() != preemptions);
+    measure_watch_take(probe->watch, &probe->series, seconds, count_preemptions() != preemptions);
 }
 
 /* Is there anything to measure, and does the device have the kernel? */
-static bool is_measured(const struct bench *bench, const struct kernel_class *class)
+static bool is_measured(const struct measure_bench *bench, const struct kernel_class *class)
 {
     void (*function)(void) = NULL;
     if (class->gpu_only && bench->backend->arena_on_host) return false;
@@ -110,10 +110,10 @@ static bool is_measured(const struct bench *bench, const struct kernel_class *cl
     return function != NULL;
 }
 
-static enum status make_probes(struct kernel_visits *visits, struct error *err)
+static enum status make_probes(struct measure_kernel_visits *visits, struct error *err)
 {
     struct work_item items[RATE_POINTS_MAX];
-    const struct bench *const bench = visits->bench;
+    const struct measure_bench *const bench = visits->bench;
     uint32_t total = 0;
     for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
         if (is_measured(bench, &kernel_classes[kernel]))
@@ -136,20 +136,20 @@ static enum status make_probes(struct kernel_visits *visits, struct error *err)
     return STATUS_OK;
 }
 
-enum status kernel_visits_open(struct measure *measure, struct bench *bench, struct kernel_visits **out,
-                               struct error *err)
+enum status measure_kernel_visits_open(struct measure *measure, struct measure_bench *bench,
+                                       struct measure_kernel_visits **out, struct error *err)
 {
-    struct kernel_visits *const visits = alloc_zeroed(1, sizeof *visits);
+    struct measure_kernel_visits *const visits = alloc_zeroed(1, sizeof *visits);
     if (!visits) return error_memory(err, "the measurement", sizeof *visits);
     visits->measure = measure;
     visits->bench = bench;
     const enum status status = make_probes(visits, err);
     if (status == STATUS_OK) *out = visits;
-    else kernel_visits_close(visits);
+    else measure_kernel_visits_close(visits);
     return status;
 }
 
-void kernel_visits_close(struct kernel_visits *visits)
+void measure_kernel_visits_close(struct measure_kernel_visits *visits)
 {
     if (!visits) return;
     free(visits->probes);
@@ -163,35 +163,35 @@ static bool is_lacking(const struct probe *probe)
     return probe->series.clean.count < CLEAN_MIN;
 }
 
-uint32_t kernel_visits_lacking(const struct kernel_visits *visits)
+uint32_t measure_kernel_visits_lacking(const struct measure_kernel_visits *visits)
 {
     uint32_t lacking = 0;
     for (uint32_t i = 0; i < visits->probe_count; i++) lacking += is_lacking(&visits->probes[i]);
     return lacking;
 }
 
-bool kernel_visits_complete(const struct kernel_visits *visits)
+bool measure_kernel_visits_complete(const struct measure_kernel_visits *visits)
 {
     for (uint32_t i = 0; i < visits->probe_count; i++)
-        if (!series_has_samples(&visits->probes[i].series)) return false;
+        if (!measure_series_has_samples(&visits->probes[i].series)) return false;
     return visits->visit_count > 0;
 }
 
-static double sum_last(const struct kernel_visits *visits)
+static double sum_last(const struct measure_kernel_visits *visits)
 {
     double sum = 0;
     for (uint32_t i = 0; i < visits->probe_count; i++) sum += visits->probes[i].last_s;
     return sum;
 }
 
-enum status kernel_visits_visit(struct kernel_visits *visits, bool lacking, struct error *err)
+enum status measure_kernel_visits_visit(struct measure_kernel_visits *visits, bool lacking, struct error *err)
 {
-    struct device *const device = bench_device(visits->bench);
+    struct device *const device = measure_bench_device(visits->bench);
     struct device_stream *const stream = device_stream(device, STREAM_COMPUTE);
     const uint32_t threads = visits->bench->threads;
     char what[64] = "kernels of the GPU";
     if (threads > 0) snprintf(what, sizeof what, "kernels, %u thread%s", threads, threads == 1 ? "" : "s");
-    watch_judge(&visits->measure->watch);
+    measure_watch_judge(&visits->measure->watch);
     for (uint32_t i = 0; i < visits->probe_count; i++)
         if (!lacking || is_lacking(&visits->probes[i]))
             device_compute(stream, take_sample, &visits->probes[i], 0, NULL);
@@ -202,7 +202,7 @@ enum status kernel_visits_visit(struct kernel_visits *visits, bool lacking, stru
             return error_set(err, STATUS_INTERRUPTED, "stopped before its end");
         }
     }
-    watch_judge(&visits->measure->watch);
+    measure_watch_judge(&visits->measure->watch);
     if (!lacking && visits->visit_count < VISITS_MAX) visits->visits_s[visits->visit_count++] = sum_last(visits);
     return device_failed(device, err);
 }
@@ -210,11 +210,11 @@ enum status kernel_visits_visit(struct kernel_visits *visits, bool lacking, stru
 /* --- moments ---------------------------------------------------------------------------------- */
 
 /* The first visit only learns how long calls take. */
-static void keep_moments(const struct kernel_visits *visits, struct moments *moments)
+static void keep_moments(const struct measure_kernel_visits *visits, struct measure_moments *moments)
 {
     double sum = 0;
     for (uint32_t i = 0; i < visits->probe_count; i++)
-        sum += samples_median(series_samples(&visits->probes[i].series));
+        sum += measure_samples_median(measure_series_samples(&visits->probes[i].series));
     for (uint32_t v = 1; v < visits->visit_count; v++) {
         const double off = log(visits->visits_s[v] / sum);
         moments->squares += off * off;
@@ -225,7 +225,8 @@ static void keep_moments(const struct kernel_visits *visits, struct moments *mom
 /* --- points ----------------------------------------------------------------------------------- */
 
 /* Points in the arena of the hardware, by class. */
-enum status kernel_visits_keep(struct kernel_visits *visits, struct compute_profile *profile, struct error *err)
+enum status measure_kernel_visits_keep(struct measure_kernel_visits *visits, struct compute_profile *profile,
+                                       struct error *err)
 {
     struct probe *const probes = visits->probes;
     for (uint32_t first = 0; first < visits->probe_count;) {
@@ -236,13 +237,13 @@ enum status kernel_visits_keep(struct kernel_visits *visits, struct compute_prof
         const enum status status = ARENA_NEW(&visits->measure->hardware->arena, end - first, points, err);
         if (status != STATUS_OK) return status;
         for (uint32_t i = first; i < end; i++) {
-            const struct samples *const samples = series_samples(&probes[i].series);
+            const struct measure_samples *const samples = measure_series_samples(&probes[i].series);
             points[i - first] = (struct rate_point){
                 .m = probes[i].item.m,
                 .n = probes[i].item.n,
                 .k = probes[i].item.k,
-                .seconds = samples_median(samples),
-                .spread = samples_spread(samples),
+                .seconds = measure_samples_median(samples),
+                .spread = measure_samples_spread(samples),
             };
         }
         profile->kernels[kernel] = (struct kernel_rate){points, end - first};

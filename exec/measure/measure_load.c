@@ -3,7 +3,7 @@
 #include "exec/measure/measure_calls.h"
 
 /* Forward, backward and update of a block 256 wide on 4 samples of 64 tokens. */
-static void list_step(struct bench *bench)
+static void list_step(struct measure_bench *bench)
 {
     const struct network network = {.family = NETWORK_GPT2,
                                     .layer_count = 3,
@@ -28,17 +28,17 @@ static void list_step(struct bench *bench)
     }
 }
 
-void bench_compute_step(const struct kernels *kernels, void *bench_step)
+void measure_bench_compute_step(const struct kernels *kernels, void *bench_step)
 {
-    const struct bench_step *const step = bench_step;
-    struct bench *const bench = step->bench;
+    const struct measure_bench_step *const step = bench_step;
+    struct measure_bench *const bench = step->bench;
     if (bench->step_count == 0) list_step(bench);
     for (uint32_t i = 0; i < bench->step_count; i++) {
         const struct work_item *const item = &bench->step[i];
         const struct kernel_class *const class = &kernel_classes[item->kernel];
         if (class->less) continue; /* no kernel of its own */
         for (uint32_t again = 0; again < item->count; again++)
-            class->call(&(struct call){.bench = bench,
+            class->call(&(struct measure_call){.bench = bench,
                                        .kernels = kernels,
                                        .m = (int64_t)item->m,
                                        .n = (int64_t)item->n,

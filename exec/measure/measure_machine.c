@@ -67,9 +67,9 @@ static void read_cpu_model(char *text, size_t size)
     fclose(file);
 }
 
-void machine_look(struct machine *machine)
+void measure_machine_look(struct measure_machine *machine)
 {
-    *machine = (struct machine){.present = cores_present()};
+    *machine = (struct measure_machine){.present = cores_present()};
     machine->cores = machine->present;
     const uint32_t allowed = processors_allowed(), quota = processors_in_quota();
     if (machine->cores == 0 || allowed < machine->cores) machine->cores = allowed;
@@ -91,7 +91,7 @@ static double others_busy(void)
     return load_taken(&load);
 }
 
-void machine_warn(const struct machine *machine, FILE *notes)
+void measure_machine_warn(const struct measure_machine *machine, FILE *notes)
 {
     if (machine->cores < machine->present)
         fprintf(notes, "note: only %" PRIu32 " of %" PRIu32

@@ -34,24 +34,24 @@ static double time_copies(struct device *to, struct device *from, uint64_t bytes
                         (struct device_guard){.limit = NULL}, &timings[i]);
     while (!device_synchronize(stream, device_record(stream), 1))
         ;
-    struct samples samples = {.count = 0};
+    struct measure_samples samples = {.count = 0};
     for (uint32_t i = 1; i < count; i++) /* the first wakes the thread */
-        samples_add(&samples, timings[i].end_s - timings[i].start_s);
-    return samples_median(&samples);
+        measure_samples_add(&samples, timings[i].end_s - timings[i].start_s);
+    return measure_samples_median(&samples);
 }
 
-struct p2p_visits {
+struct measure_p2p_visits {
     struct measure *measure;
     struct device *devices[2];
     bool direct; /* copied data arrives */
-    struct series series[SIZES];
+    struct measure_series series[SIZES];
     double rates[SIZES]; /* estimates */
 };
 
-enum status p2p_visits_open(struct measure *measure, const struct backend *backend, struct p2p_visits **out,
-                            struct error *err)
+enum status measure_p2p_visits_open(struct measure *measure, const struct backend *backend,
+                                    struct measure_p2p_visits **out, struct error *err)
 {
-    struct p2p_visits *const visits = alloc_zeroed(1, sizeof *visits);
+    struct measure_p2p_visits *const visits = alloc_zeroed(1, sizeof *visits);
     if (!visits) return error_memory(err, "the measurement", sizeof *visits);
     enum p2p_way way;
     char why[P2P_WHY_BYTES];
@@ -68,12 +68,12 @@ enum status p2p_visits_open(struct measure *measure, const struct backend *backe
         visits->direct = way == P2P_DIRECT;
         *out = visits;
     } else {
-        p2p_visits_close(visits);
+        measure_p2p_visits_close(visits);
     }
     return status;
 }
 
-void p2p_visits_close(struct p2p_visits *visits)
+void measure_p2p_visits_close(struct measure_p2p_visits *visits)
 {
     if (!visits) return;
     for (uint32_t d = 0; d < 2; d++)
@@ -82,26 +82,26 @@ void p2p_visits_close(struct p2p_visits *visits)
     free(visits);
 }
 
-void p2p_visits_visit(struct p2p_visits *visits)
+void measure_p2p_visits_visit(struct measure_p2p_visits *visits)
 {
-    struct watch *const watch = &visits->measure->watch;
+    struct measure_watch *const watch = &visits->measure->watch;
     for (uint32_t i = 0; i < SIZES && visits->direct; i++) {
         const double seconds = time_copies(visits->devices[1], visits->devices[0], sizes[i], visits->rates[i]);
-        watch_take(watch, &visits->series[i], seconds, false);
+        measure_watch_take(watch, &visits->series[i], seconds, false);
         visits->rates[i] = (double)sizes[i] / seconds;
     }
-    watch_judge(watch);
+    measure_watch_judge(watch);
 }
 
-enum status p2p_visits_keep(struct p2p_visits *visits, struct device_type *type, struct error *err)
+enum status measure_p2p_visits_keep(struct measure_p2p_visits *visits, struct device_type *type, struct error *err)
 {
     if (!visits->direct) return STATUS_OK;
     struct copy_point *points;
     TRY(ARENA_NEW(&visits->measure->hardware->arena, SIZES, points, err));
     for (uint32_t i = 0; i < SIZES; i++) {
-        const struct samples *const samples = series_samples(&visits->series[i]);
+        const struct measure_samples *const samples = measure_series_samples(&visits->series[i]);
         points[i] = (struct copy_point){
-            .bytes = sizes[i], .seconds = samples_median(samples), .spread = samples_spread(samples)};
+            .bytes = sizes[i], .seconds = measure_samples_median(samples), .spread = measure_samples_spread(samples)};
     }
     type->p2p = points;
     type->p2p_count = SIZES;

@@ -40,7 +40,7 @@ static void compute_peak(const struct kernels *kernels, void *argument)
     *(double *)argument = 2.0 * PEAK_LANES * PEAK_ROUNDS * kernels->threads / best_s;
 }
 
-double measure_peak(struct bench *bench)
+double measure_peak(struct measure_bench *bench)
 {
     assert(bench->backend->arena_on_host); /* the loop is the host's own */
     struct device_stream *const stream = device_stream(bench->device, STREAM_COMPUTE);

@@ -13,25 +13,25 @@ static const double AGAIN_SHARE = 0.25;
 
 void measure_parts_close(struct measure_parts *parts)
 {
-    p2p_visits_close(parts->p2p);
-    copy_visits_close(parts->copies);
+    measure_p2p_visits_close(parts->p2p);
+    measure_copy_visits_close(parts->copies);
     for (uint32_t i = PROFILES_AT_MOST; i-- > 0;) {
-        laboratory_close(parts->labs[i]); /* the first one's operands serve the others */
-        kernel_visits_close(parts->kernels[i]);
-        bench_close(parts->benches[i]);
+        measure_laboratory_close(parts->labs[i]); /* the first one's operands serve the others */
+        measure_kernel_visits_close(parts->kernels[i]);
+        measure_bench_close(parts->benches[i]);
     }
 }
 
 static enum status visit_all(struct measure *measure, struct measure_parts *parts, struct error *err)
 {
     for (uint32_t i = 0; i < parts->profile_count; i++) {
-        TRY(kernel_visits_visit(parts->kernels[i], false, err));
+        TRY(measure_kernel_visits_visit(parts->kernels[i], false, err));
         measure_progress(measure, "interference");
-        if (parts->labs[i]) laboratory_visit(parts->labs[i]);
+        if (parts->labs[i]) measure_laboratory_visit(parts->labs[i]);
     }
     measure_progress(measure, "copies");
-    if (parts->copies) copy_visits_visit(parts->copies);
-    if (parts->p2p) p2p_visits_visit(parts->p2p);
+    if (parts->copies) measure_copy_visits_visit(parts->copies);
+    if (parts->p2p) measure_p2p_visits_visit(parts->p2p);
     if (measure_stopped(measure)) return error_set(err, STATUS_INTERRUPTED, "stopped before its end");
     return STATUS_OK;
 }
@@ -39,14 +39,14 @@ static enum status visit_all(struct measure *measure, struct measure_parts *part
 static bool is_complete(const struct measure_parts *parts)
 {
     for (uint32_t i = 0; i < parts->profile_count; i++)
-        if (!kernel_visits_complete(parts->kernels[i])) return false;
+        if (!measure_kernel_visits_complete(parts->kernels[i])) return false;
     return true;
 }
 
 static bool is_lacking(const struct measure_parts *parts)
 {
     for (uint32_t i = 0; i < parts->profile_count; i++)
-        if (kernel_visits_lacking(parts->kernels[i]) > 0) return true;
+        if (measure_kernel_visits_lacking(parts->kernels[i]) > 0) return true;
     return false;
 }
 
@@ -61,6 +61,6 @@ enum status measure_rounds(struct measure *measure, struct measure_parts *parts,
     const double end_s = clock_s() + AGAIN_SHARE * measure->budget_s;
     while (!measure_is_coarse(measure) && is_lacking(parts) && clock_s() < end_s)
         for (uint32_t i = 0; i < parts->profile_count && clock_s() < end_s; i++)
-            TRY(kernel_visits_visit(parts->kernels[i], true, err));
+            TRY(measure_kernel_visits_visit(parts->kernels[i], true, err));
     return STATUS_OK;
 }

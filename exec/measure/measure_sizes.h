@@ -6,7 +6,7 @@
 #include "models/kernel/work.h"
 
 /* Writes all sizes of a class (m, n and k of items) in the order of files. Returns their number. */
-uint32_t measure_sizes(enum kernel kernel, enum bench_size size,
+uint32_t measure_sizes(enum kernel kernel, enum measure_bench_size size,
                        struct work_item items[RATE_POINTS_MAX]);
 
 #endif

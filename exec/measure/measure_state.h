@@ -11,27 +11,27 @@
 /* --- statistics ------------------------------------------------------------------------------- */
 
 enum { SAMPLES_MAX = 31 };
-struct samples {
+struct measure_samples {
     double values[SAMPLES_MAX];
     uint32_t count;
 };
 /* Further samples are dropped. */
-void samples_add(struct samples *samples, double value);
-double samples_median(const struct samples *samples); /* at least one sample */
-double samples_mean(const struct samples *samples);   /* with five or more samples: without the lowest and the
+void measure_samples_add(struct measure_samples *samples, double value);
+double measure_samples_median(const struct measure_samples *samples); /* at least one sample */
+double measure_samples_mean(const struct measure_samples *samples); /* with five or more samples: without the lowest and the
                                                          highest */
 /* Returns half the interquartile range over the median; 0 with fewer than two samples. */
-double samples_spread(const struct samples *samples);
+double measure_samples_spread(const struct measure_samples *samples);
 
 /* --- disturbances (measure_watch.c) ------------------------------------------------------------ */
 
 /* The samples of one figure. Disturbed samples are used only if there are no clean ones. */
-struct series {
-    struct samples clean, disturbed;
+struct measure_series {
+    struct measure_samples clean, disturbed;
 };
-const struct samples *series_samples(const struct series *series);
+const struct measure_samples *measure_series_samples(const struct measure_series *series);
 /* Returns true when there are samples. */
-bool series_has_samples(const struct series *series);
+bool measure_series_has_samples(const struct measure_series *series);
 
 enum { WATCH_PENDING_MAX = 512 };
 
@@ -40,39 +40,39 @@ enum { WATCH_PENDING_MAX = 512 };
  * when the kernel preempted a thread of this process during the sample, or when other programs or other machines
  * took more than a few per cent of the processors during the window.
  */
-struct watch {
+struct measure_watch {
     struct load_mark begun, window;
     struct {
-        struct series *series;
+        struct measure_series *series;
         double value;
         bool preempted;
     } pending[WATCH_PENDING_MAX];
     uint32_t pending_count;
     uint64_t sample_count, disturbed_count;
 };
-void watch_begin(struct watch *watch);
-void watch_take(struct watch *watch, struct series *series, double value, bool preempted);
+void measure_watch_begin(struct measure_watch *watch);
+void measure_watch_take(struct measure_watch *watch, struct measure_series *series, double value, bool preempted);
 /* Ends the window now and classifies pending samples. */
-void watch_judge(struct watch *watch);
+void measure_watch_judge(struct measure_watch *watch);
 
 /* --- the measurement --------------------------------------------------------------------------- */
 
 /* Errors of rounds over all kernels: sums of squared logarithms of (sum of seconds / sum of medians). */
-struct moments {
+struct measure_moments {
     double squares;
     uint32_t count;
 };
 /* Returns the spread of a lognormal error with that variance (half the interquartile range); 0 with fewer than two
  * rounds. */
-double moments_spread(const struct moments *moments);
+double measure_moments_spread(const struct measure_moments *moments);
 
 struct measure {
     const struct measure_options *options;
     struct hardware *hardware;
     double begun_s, budget_s;
     const char *as_of;   /* today's date; in the arena of the hardware */
-    struct moments moments; /* over all profiles */
-    struct watch watch;
+    struct measure_moments moments; /* over all profiles */
+    struct measure_watch watch;
 };
 
 /* Returns a figure with source and date; `kind` is FIGURE_MEASURED. */
@@ -102,49 +102,49 @@ double measure_shortest(const struct compute_profile *profile);
 
 /* --- one computing device: kernels with operands as in training (measure_bench.h, measure_kernels.c) */
 
-struct bench; /* opaque: a device with operands in its arena */
+struct measure_bench; /* opaque: a device with operands in its arena */
 
 /* Room for operands, which determines the sizes measured. */
-enum bench_size {
+enum measure_bench_size {
     BENCH_WHOLE, /* a host device with the whole machine */
     BENCH_SMALL, /* many host devices at once, or little time */
     BENCH_GPU,   /* operands of a few hundred MiB each */
     BENCH_SIZES
 };
-uint64_t bench_bytes(enum bench_size size);
+uint64_t measure_bench_bytes(enum measure_bench_size size);
 
-struct bench_options {
+struct measure_bench_options {
     const struct backend *backend;
     uint32_t index, threads;
-    enum bench_size size;
+    enum measure_bench_size size;
     bool tf32;
-    struct bench *operands; /* host: another bench of this size whose operands are shared; NULL: own operands */
+    struct measure_bench *operands; /* host: another bench of this size whose operands are shared; NULL: own operands */
 };
 
-/* Opens a bench. The caller closes it with bench_close(). Errors: STATUS_NO_MEMORY, STATUS_DEVICE. */
-MUST_CHECK enum status bench_open(const struct bench_options *options, struct bench **out,
-                                  struct error *err);
-void bench_close(struct bench *bench); /* NULL is fine */
-struct device *bench_device(struct bench *bench);
-uint32_t bench_threads(const struct bench *bench);
-const struct backend *bench_backend(const struct bench *bench);
+/* Opens a bench. The caller closes it with measure_bench_close(). Errors: STATUS_NO_MEMORY, STATUS_DEVICE. */
+MUST_CHECK enum status measure_bench_open(const struct measure_bench_options *options, struct measure_bench **out,
+                                          struct error *err);
+void measure_bench_close(struct measure_bench *bench); /* NULL is fine */
+struct device *measure_bench_device(struct measure_bench *bench);
+uint32_t measure_bench_threads(const struct measure_bench *bench);
+const struct backend *measure_bench_backend(const struct measure_bench *bench);
 /* Maps host memory for copies to and from the bench, pinned if that helps. */
-MUST_CHECK enum status bench_map_host(const struct bench *bench, uint64_t bytes, char **out,
-                                      struct error *err);
-void bench_unmap_host(const struct bench *bench, char *host, uint64_t bytes); /* NULL is fine */
+MUST_CHECK enum status measure_bench_map_host(const struct measure_bench *bench, uint64_t bytes, char **out,
+                                              struct error *err);
+void measure_bench_unmap_host(const struct measure_bench *bench, char *host, uint64_t bytes); /* NULL is fine */
 /* Returns the part of the arena for copies. */
-char *bench_copies(struct bench *bench, uint64_t *bytes);
+char *measure_bench_copies(struct measure_bench *bench, uint64_t *bytes);
 
 /* Makes one step over the blocks of a small GPT-2, kernel by kernel: a load like training. Called by device_compute()
- * with struct bench_step; `turn` chooses operands. */
-struct bench_step {
-    struct bench *bench;
+ * with struct measure_bench_step; `turn` chooses operands. */
+struct measure_bench_step {
+    struct measure_bench *bench;
     uint64_t turn;
 };
-void bench_compute_step(const struct kernels *kernels, void *bench_step);
+void measure_bench_compute_step(const struct kernels *kernels, void *bench_step);
 
 /* Returns the FLOP/s of multiplications and additions in registers, on all threads of the bench. */
-double measure_peak(struct bench *bench);
+double measure_peak(struct measure_bench *bench);
 
 /*
  * --- parts of the measurement ------------------------------------------------------------------
@@ -153,52 +153,55 @@ double measure_peak(struct bench *bench);
  * hardware. close() accepts NULL, and a part whose opening failed.
  */
 
-struct kernel_visits; /* every kernel class on one bench (measure_kernels.c) */
-MUST_CHECK enum status kernel_visits_open(struct measure *measure, struct bench *bench, struct kernel_visits **out,
-                                          struct error *err);
+struct measure_kernel_visits; /* every kernel class on one bench (measure_kernels.c) */
+MUST_CHECK enum status measure_kernel_visits_open(struct measure *measure, struct measure_bench *bench,
+                                                  struct measure_kernel_visits **out, struct error *err);
 /* Takes a sample of every size, or with `lacking` only of sizes with too few clean samples. */
-MUST_CHECK enum status kernel_visits_visit(struct kernel_visits *visits, bool lacking, struct error *err);
+MUST_CHECK enum status measure_kernel_visits_visit(struct measure_kernel_visits *visits, bool lacking,
+                                                   struct error *err);
 /* Returns the number of sizes with too few clean samples. */
-uint32_t kernel_visits_lacking(const struct kernel_visits *visits);
+uint32_t measure_kernel_visits_lacking(const struct measure_kernel_visits *visits);
 /* Returns true when each size has a sample. */
-bool kernel_visits_complete(const struct kernel_visits *visits);
-MUST_CHECK enum status kernel_visits_keep(struct kernel_visits *visits, struct compute_profile *profile,
-                                          struct error *err);
-void kernel_visits_close(struct kernel_visits *visits);
+bool measure_kernel_visits_complete(const struct measure_kernel_visits *visits);
+MUST_CHECK enum status measure_kernel_visits_keep(struct measure_kernel_visits *visits, struct compute_profile *profile,
+                                                  struct error *err);
+void measure_kernel_visits_close(struct measure_kernel_visits *visits);
 
 /* Measures copies on one idle bench: seconds by size in both directions, and the time until a stream notices an event
  * of another (measure_copies.c). */
-struct copy_visits;
-MUST_CHECK enum status copy_visits_open(struct measure *measure, struct bench *bench, struct copy_visits **out,
-                                        struct error *err);
-void copy_visits_visit(struct copy_visits *visits);
-MUST_CHECK enum status copy_visits_keep(struct copy_visits *visits, struct device_type *type, struct figure *handover_s,
-                                        struct error *err);
-void copy_visits_close(struct copy_visits *visits);
+struct measure_copy_visits;
+MUST_CHECK enum status measure_copy_visits_open(struct measure *measure, struct measure_bench *bench,
+                                                struct measure_copy_visits **out, struct error *err);
+void measure_copy_visits_visit(struct measure_copy_visits *visits);
+MUST_CHECK enum status measure_copy_visits_keep(struct measure_copy_visits *visits, struct device_type *type,
+                                                struct figure *handover_s, struct error *err);
+void measure_copy_visits_close(struct measure_copy_visits *visits);
 
 /* Measures copies from one device of the back end to another: seconds by size (measure_p2p.c). There must be two
  * devices. Keeps nothing if such copies do not work. */
-struct p2p_visits;
-MUST_CHECK enum status p2p_visits_open(struct measure *measure, const struct backend *backend, struct p2p_visits **out,
-                                       struct error *err);
-void p2p_visits_visit(struct p2p_visits *visits);
-MUST_CHECK enum status p2p_visits_keep(struct p2p_visits *visits, struct device_type *type, struct error *err);
-void p2p_visits_close(struct p2p_visits *visits);
+struct measure_p2p_visits;
+MUST_CHECK enum status measure_p2p_visits_open(struct measure *measure, const struct backend *backend,
+                                               struct measure_p2p_visits **out, struct error *err);
+void measure_p2p_visits_visit(struct measure_p2p_visits *visits);
+MUST_CHECK enum status measure_p2p_visits_keep(struct measure_p2p_visits *visits, struct device_type *type,
+                                               struct error *err);
+void measure_p2p_visits_close(struct measure_p2p_visits *visits);
 
 /* Measures interference between host devices of `threads` threads: at least two, and enough to fill `cores`. With
  * GPUs it uses one, since GPUs do not share their compute resources (measure_interference.c). */
-struct laboratory;
-struct laboratory_options {
+struct measure_laboratory;
+struct measure_laboratory_options {
     const struct backend *backend;
     uint32_t threads, cores;
-    struct laboratory *operands; /* a laboratory with at least equally many devices, whose operands are shared;
+    struct measure_laboratory *operands; /* a laboratory with at least equally many devices, whose operands are shared;
                                     NULL: own operands */
 };
-MUST_CHECK enum status laboratory_open(struct measure *measure, const struct laboratory_options *options,
-                                       struct laboratory **out, struct error *err);
-void laboratory_visit(struct laboratory *lab);
-MUST_CHECK enum status laboratory_keep(struct laboratory *lab, struct interference *out, struct error *err);
-void laboratory_close(struct laboratory *lab);
+MUST_CHECK enum status measure_laboratory_open(struct measure *measure, const struct measure_laboratory_options *options,
+                                               struct measure_laboratory **out, struct error *err);
+void measure_laboratory_visit(struct measure_laboratory *lab);
+MUST_CHECK enum status measure_laboratory_keep(struct measure_laboratory *lab, struct interference *out,
+                                               struct error *err);
+void measure_laboratory_close(struct measure_laboratory *lab);
 
 /* --- rounds (measure_rounds.c) ------------------------------------------------------------------- */
 
@@ -206,12 +209,12 @@ enum { PROFILES_AT_MOST = 5 };
 
 /* All parts of one machine; NULL parts are not measured. */
 struct measure_parts {
-    struct bench *benches[PROFILES_AT_MOST];
-    struct kernel_visits *kernels[PROFILES_AT_MOST];
-    struct laboratory *labs[PROFILES_AT_MOST];
+    struct measure_bench *benches[PROFILES_AT_MOST];
+    struct measure_kernel_visits *kernels[PROFILES_AT_MOST];
+    struct measure_laboratory *labs[PROFILES_AT_MOST];
     uint32_t profile_count;
-    struct copy_visits *copies;
-    struct p2p_visits *p2p;
+    struct measure_copy_visits *copies;
+    struct measure_p2p_visits *p2p;
 };
 
 /*
@@ -223,15 +226,15 @@ void measure_parts_close(struct measure_parts *parts);
 
 /* --- the machine (measure_machine.c) -------------------------------------------------------------- */
 
-struct machine {
+struct measure_machine {
     uint32_t cores;     /* usable cores: present, allowed to this process, within its quota */
     uint32_t present;
     char cpu[128];
 };
-void machine_look(struct machine *machine);
+void measure_machine_look(struct measure_machine *machine);
 
 /* Writes suspected faults to `notes`, one line each. */
-void machine_warn(const struct machine *machine, FILE *notes);
+void measure_machine_warn(const struct measure_machine *machine, FILE *notes);
 
 /* --- storage (measure_storage.c) ---------------------------------------------------------------- */
 

@@ -45,16 +45,16 @@ static enum status one_pass(struct disk_bench *bench, uint32_t lane, struct erro
 static enum status measure_alone(struct disk_bench *bench, uint32_t lane, struct figure *out,
                                  struct error *err)
 {
-    struct samples samples = {.count = 0};
+    struct measure_samples samples = {.count = 0};
     for (uint32_t i = 0; i < PASSES; i++) {
         const double start_s = clock_s();
         const enum status status = one_pass(bench, lane, err);
         if (status != STATUS_OK) return status;
-        samples_add(&samples, (double)bench->pass / (clock_s() - start_s));
+        measure_samples_add(&samples, (double)bench->pass / (clock_s() - start_s));
         if (measure_stopped(bench->measure))
             return error_set(err, STATUS_INTERRUPTED, "stopped while measuring");
     }
-    *out = measure_figure(bench->measure, samples_median(&samples), samples_spread(&samples));
+    *out = measure_figure(bench->measure, measure_samples_median(&samples), measure_samples_spread(&samples));
     return STATUS_OK;
 }
 
@@ -97,16 +97,16 @@ static enum status measure_both(struct disk_bench *bench, struct figure *out, st
 
 static enum status measure_latency(struct disk_bench *bench, struct figure *out, struct error *err)
 {
-    struct samples samples = {.count = 0};
+    struct measure_samples samples = {.count = 0};
     for (uint64_t i = 0; i < LATENCY_SAMPLES; i++) {
         const uint64_t at = bench->bytes / LATENCY_SAMPLES * i / STORAGE_BLOCK * STORAGE_BLOCK;
         const double start_s = clock_s();
         const enum status status = storage_read(bench->storage, LANE_READ, bench->memory[LANE_READ],
                                                 at, STORAGE_BLOCK, err);
         if (status != STATUS_OK) return status;
-        samples_add(&samples, clock_s() - start_s);
+        measure_samples_add(&samples, clock_s() - start_s);
     }
-    *out = measure_figure(bench->measure, samples_median(&samples), samples_spread(&samples));
+    *out = measure_figure(bench->measure, measure_samples_median(&samples), measure_samples_spread(&samples));
     return STATUS_OK;
 }
 

@@ -25,7 +25,7 @@
  *
  * Source: Devlin et al., arXiv 1810.04805; modeling_bert.py of transformers (BertForMaskedLM).
  */
-#include "exec/network/family.h"
+#include "exec/network/transformer.h"
 
 /* The tensors of a layer, in the order of network_layer_tensors(). */
 enum block_tensor {
@@ -45,9 +45,9 @@ enum block_kept {
 };
 enum head_kept { KEPT_TRANSFORM, KEPT_TRANSFORM_GELU, KEPT_NORMF, KEPT_NORMF_STATS, HEAD_KEPT };
 
-static struct linear linear_of(const struct unit *unit, uint32_t weight, int64_t out, int64_t in)
+static struct transformer_linear linear_of(const struct transformer_unit *unit, uint32_t weight, int64_t out, int64_t in)
 {
-    return (struct linear){
+    return (struct transformer_linear){
         .weight = weight, .rows = unit->r, .out = out, .in = in, .bias = true};
 }
 
@@ -62,7 +62,7 @@ struct embedding {
     float *stats; /* (R,2) */
 };
 
-static struct embedding embedding_of(const struct unit *unit)
+static struct embedding embedding_of(const struct transformer_unit *unit)
 {
     float *sum = unit->scratch + MEMORY_EMBEDDING_WORDS * unit->r;
     float *other = sum + unit->r * unit->c;
@@ -70,31 +70,31 @@ static struct embedding embedding_of(const struct unit *unit)
 }
 
 /* Returns the index of the embedding's norm, after its tables. */
-static uint32_t norm_index(const struct unit *unit)
+static uint32_t norm_index(const struct transformer_unit *unit)
 {
     return unit->network->token_types > 0 ? 3 : 2;
 }
 
-static int64_t text_rows(const struct unit *unit)
+static int64_t text_rows(const struct transformer_unit *unit)
 {
     return unit->v + (int64_t)unit->network->positions;
 }
 
 /* Tokens and positions. */
-static struct table_rows words_of(const struct unit *unit)
+static struct transformer_table_rows words_of(const struct transformer_unit *unit)
 {
-    return (struct table_rows){.tokens = unit->arguments->batch,
+    return (struct transformer_table_rows){.tokens = unit->arguments->batch,
                                .token_stride = BATCH_PARTS * unit->t,
                                .vocabulary = unit->v,
                                .row_count = text_rows(unit),
-                               .padded = family_padded(unit->network)};
+                               .padded = transformer_padded(unit->network)};
 }
 
 /* Token types. */
-static struct table_rows types_of(const struct unit *unit)
+static struct transformer_table_rows types_of(const struct transformer_unit *unit)
 {
     int64_t types = (int64_t)unit->network->token_types, rows = text_rows(unit);
-    return (struct table_rows){.first = rows,
+    return (struct transformer_table_rows){.first = rows,
                                .tokens = unit->arguments->batch + 2 * unit->t,
                                .token_stride = BATCH_PARTS * unit->t,
                                .vocabulary = rows + types,
@@ -102,120 +102,120 @@ static struct table_rows types_of(const struct unit *unit)
                                .row_count = types};
 }
 
-static void embed(const struct unit *unit, const struct embedding *e, float *out)
+static void embed(const struct transformer_unit *unit, const struct embedding *e, float *out)
 {
-    const struct table_rows words = words_of(unit), types = types_of(unit);
-    family_gather(unit, e->sum, &words);
-    if (types.row_count > 0) family_gather(unit, e->sum, &types);
-    family_norm_forward(unit, out, NULL, e->stats, e->sum, NULL, unit->r, 0, norm_index(unit));
+    const struct transformer_table_rows words = words_of(unit), types = types_of(unit);
+    transformer_gather(unit, e->sum, &words);
+    if (types.row_count > 0) transformer_gather(unit, e->sum, &types);
+    transformer_norm_forward(unit, out, NULL, e->stats, e->sum, NULL, unit->r, 0, norm_index(unit));
 }
 
-static void embedding_forward(const struct unit *unit)
+static void embedding_forward(const struct transformer_unit *unit)
 {
     struct embedding e = embedding_of(unit);
     embed(unit, &e, unit->arguments->boundary_out);
 }
 
-static void embedding_backward(const struct unit *unit)
+static void embedding_backward(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
-    const struct table_rows words = words_of(unit), types = types_of(unit);
+    const struct transformer_table_rows words = words_of(unit), types = types_of(unit);
     struct embedding e = embedding_of(unit);
     float *d_sum = e.other;
     embed(unit, &e, e.other);
-    family_norm_backward(unit, d_sum, a->gradient_in, e.sum, e.stats, NULL, unit->r, 0,
-                         norm_index(unit));
-    family_step_rows(unit, &words, a->table_gradient, d_sum, e.pairs);
-    if (types.row_count > 0) family_step_rows(unit, &types, NULL, d_sum, e.pairs);
+    transformer_norm_backward(unit, d_sum, a->gradient_in, e.sum, e.stats, NULL, unit->r, 0,
+                              norm_index(unit));
+    transformer_step_rows(unit, &words, a->table_gradient, d_sum, e.pairs);
+    if (types.row_count > 0) transformer_step_rows(unit, &types, NULL, d_sum, e.pairs);
 }
 
 /* --- blocks ----------------------------------------------------------------------------------- */
 
-static void block_forward(const struct unit *unit, uint64_t layer, float *const *kept,
+static void block_forward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
                           const float *in, float *out)
 {
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
-    family_linear_forward(unit, kept[KEPT_Q], in, layer, linear_of(unit, Q_WEIGHT, inner, c));
-    family_linear_forward(unit, kept[KEPT_K], in, layer, linear_of(unit, K_WEIGHT, inner, c));
-    family_linear_forward(unit, kept[KEPT_V], in, layer, linear_of(unit, V_WEIGHT, inner, c));
-    const struct attention attention =
-        family_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
-                         kept[KEPT_ATTENTION_STATS]);
+    transformer_linear_forward(unit, kept[KEPT_Q], in, layer, linear_of(unit, Q_WEIGHT, inner, c));
+    transformer_linear_forward(unit, kept[KEPT_K], in, layer, linear_of(unit, K_WEIGHT, inner, c));
+    transformer_linear_forward(unit, kept[KEPT_V], in, layer, linear_of(unit, V_WEIGHT, inner, c));
+    const struct kernel_attention attention =
+        transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+                              kept[KEPT_ATTENTION_STATS]);
     k->attention_forward(k, &attention);
-    family_linear_forward(unit, kept[KEPT_MIDDLE], kept[KEPT_ATTENTION], layer,
-                          linear_of(unit, PROJECTION_WEIGHT, c, inner));
-    family_norm_forward(unit, kept[KEPT_NORM1], kept[KEPT_MIDDLE], kept[KEPT_NORM1_STATS], in,
-                        kept[KEPT_MIDDLE], unit->r, layer, NORM1_WEIGHT);
-    family_linear_forward(unit, kept[KEPT_FC], kept[KEPT_NORM1], layer,
-                          linear_of(unit, FC_WEIGHT, f, c));
+    transformer_linear_forward(unit, kept[KEPT_MIDDLE], kept[KEPT_ATTENTION], layer,
+                               linear_of(unit, PROJECTION_WEIGHT, c, inner));
+    transformer_norm_forward(unit, kept[KEPT_NORM1], kept[KEPT_MIDDLE], kept[KEPT_NORM1_STATS], in,
+                             kept[KEPT_MIDDLE], unit->r, layer, NORM1_WEIGHT);
+    transformer_linear_forward(unit, kept[KEPT_FC], kept[KEPT_NORM1], layer,
+                               linear_of(unit, FC_WEIGHT, f, c));
     k->gelu_forward(k, kept[KEPT_GELU], kept[KEPT_FC], unit->r * f, unit->network->gelu_tanh);
-    family_linear_forward(unit, kept[KEPT_SUM], kept[KEPT_GELU], layer,
-                          linear_of(unit, OUT_WEIGHT, c, f));
+    transformer_linear_forward(unit, kept[KEPT_SUM], kept[KEPT_GELU], layer,
+                               linear_of(unit, OUT_WEIGHT, c, f));
     /* the backward pass needs the sum and its statistics, though not what becomes of them */
-    family_norm_forward(unit, out ? out : unit->d_stream2, kept[KEPT_SUM], kept[KEPT_NORM2_STATS],
-                        kept[KEPT_NORM1], kept[KEPT_SUM], unit->r, layer, NORM2_WEIGHT);
+    transformer_norm_forward(unit, out ? out : unit->d_stream2, kept[KEPT_SUM], kept[KEPT_NORM2_STATS],
+                             kept[KEPT_NORM1], kept[KEPT_SUM], unit->r, layer, NORM2_WEIGHT);
 }
 
-static void block_backward(const struct unit *unit, uint64_t layer, float *const *kept,
+static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
                            const float *in, const float *d_out, float *d_in)
 {
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
     float *d_norm1 = unit->d_stream2, *d_attention = unit->d_stream2;
     float *d_q = unit->d_qkv, *d_k = d_q + unit->r * inner, *d_v = d_k + unit->r * inner;
-    family_norm_backward(unit, d_norm1, d_out, kept[KEPT_SUM], kept[KEPT_NORM2_STATS], NULL,
-                         unit->r, layer, NORM2_WEIGHT);
-    family_linear_backward(unit, unit->d_wide, d_norm1, kept[KEPT_GELU], layer,
-                           linear_of(unit, OUT_WEIGHT, c, f), false);
+    transformer_norm_backward(unit, d_norm1, d_out, kept[KEPT_SUM], kept[KEPT_NORM2_STATS], NULL,
+                              unit->r, layer, NORM2_WEIGHT);
+    transformer_linear_backward(unit, unit->d_wide, d_norm1, kept[KEPT_GELU], layer,
+                                linear_of(unit, OUT_WEIGHT, c, f), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
                      unit->network->gelu_tanh);
-    family_linear_backward(unit, d_norm1, unit->d_wide, kept[KEPT_NORM1], layer,
-                           linear_of(unit, FC_WEIGHT, f, c), true);
+    transformer_linear_backward(unit, d_norm1, unit->d_wide, kept[KEPT_NORM1], layer,
+                                linear_of(unit, FC_WEIGHT, f, c), true);
 
-    family_norm_backward(unit, d_in, d_norm1, kept[KEPT_MIDDLE], kept[KEPT_NORM1_STATS], NULL,
-                         unit->r, layer, NORM1_WEIGHT);
-    family_linear_backward(unit, d_attention, d_in, kept[KEPT_ATTENTION], layer,
-                           linear_of(unit, PROJECTION_WEIGHT, c, inner), false);
-    struct attention attention =
-        family_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
-                         kept[KEPT_ATTENTION_STATS]);
+    transformer_norm_backward(unit, d_in, d_norm1, kept[KEPT_MIDDLE], kept[KEPT_NORM1_STATS], NULL,
+                              unit->r, layer, NORM1_WEIGHT);
+    transformer_linear_backward(unit, d_attention, d_in, kept[KEPT_ATTENTION], layer,
+                                linear_of(unit, PROJECTION_WEIGHT, c, inner), false);
+    struct kernel_attention attention =
+        transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+                              kept[KEPT_ATTENTION_STATS]);
     attention.dout = d_attention;
     attention.dq = d_q;
     attention.dk = d_k;
     attention.dv = d_v;
     k->attention_backward(k, &attention);
-    family_linear_backward(unit, d_in, d_q, in, layer, linear_of(unit, Q_WEIGHT, inner, c), true);
-    family_linear_backward(unit, d_in, d_k, in, layer, linear_of(unit, K_WEIGHT, inner, c), true);
-    family_linear_backward(unit, d_in, d_v, in, layer, linear_of(unit, V_WEIGHT, inner, c), true);
+    transformer_linear_backward(unit, d_in, d_q, in, layer, linear_of(unit, Q_WEIGHT, inner, c), true);
+    transformer_linear_backward(unit, d_in, d_k, in, layer, linear_of(unit, K_WEIGHT, inner, c), true);
+    transformer_linear_backward(unit, d_in, d_v, in, layer, linear_of(unit, V_WEIGHT, inner, c), true);
 }
 
 /* --- head ------------------------------------------------------------------------------------- */
 
-static void head(const struct unit *unit, uint64_t layer, float *const *kept, const float *in,
+static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
                  float *d_in)
 {
     const struct kernels *k = unit->kernels;
-    const struct linear transform = linear_of(unit, TRANSFORM_WEIGHT, unit->c, unit->c);
-    const struct words words = {.own_weight = HEAD_WEIGHT,
+    const struct transformer_linear transform = linear_of(unit, TRANSFORM_WEIGHT, unit->c, unit->c);
+    const struct transformer_words words = {.own_weight = HEAD_WEIGHT,
                                 .bias = WORD_BIAS,
                                 .masked = true,
                                 .labels = unit->arguments->batch + unit->t,
                                 .stride = BATCH_PARTS * unit->t};
-    family_linear_forward(unit, kept[KEPT_TRANSFORM], in, layer, transform);
+    transformer_linear_forward(unit, kept[KEPT_TRANSFORM], in, layer, transform);
     k->gelu_forward(k, kept[KEPT_TRANSFORM_GELU], kept[KEPT_TRANSFORM], unit->r * unit->c,
                     unit->network->gelu_tanh);
-    family_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS],
-                        kept[KEPT_TRANSFORM_GELU], NULL, unit->r, layer, NORMF_WEIGHT);
-    family_words(unit, layer, &words, kept[KEPT_NORMF], d_in);
+    transformer_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS],
+                             kept[KEPT_TRANSFORM_GELU], NULL, unit->r, layer, NORMF_WEIGHT);
+    transformer_words(unit, layer, &words, kept[KEPT_NORMF], d_in);
     if (!d_in) return;
 
     float *d_transform = unit->d_stream2;
-    family_norm_backward(unit, d_transform, d_in, kept[KEPT_TRANSFORM_GELU],
-                         kept[KEPT_NORMF_STATS], NULL, unit->r, layer, NORMF_WEIGHT);
+    transformer_norm_backward(unit, d_transform, d_in, kept[KEPT_TRANSFORM_GELU],
+                              kept[KEPT_NORMF_STATS], NULL, unit->r, layer, NORMF_WEIGHT);
     k->gelu_backward(k, d_transform, d_transform, kept[KEPT_TRANSFORM], unit->r * unit->c,
                      unit->network->gelu_tanh);
-    family_linear_backward(unit, d_in, d_transform, in, layer, transform, false);
+    transformer_linear_backward(unit, d_in, d_transform, in, layer, transform, false);
 }
 
 static const char *unsupported(const struct job *job)
@@ -229,11 +229,11 @@ static const char *unsupported(const struct job *job)
     return NULL;
 }
 
-static const struct kernel_need needs[] = {
-    KERNEL_NEED(loss_labels),
+static const struct transformer_need needs[] = {
+    TRANSFORMER_NEED(loss_labels),
 };
 
-const struct family family_bert = {
+const struct transformer transformer_bert = {
     .block_kept = BLOCK_KEPT,
     .head_kept = HEAD_KEPT,
     .embedding_forward = embedding_forward,

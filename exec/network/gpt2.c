@@ -22,7 +22,7 @@
  * FLOPs of a block: forward 24 R C^2 in the four products and 2 B T^2 C in causal attention; backward twice the
  * former and two and a half times the latter.
  */
-#include "exec/network/family.h"
+#include "exec/network/transformer.h"
 
 /* The tensors of a layer, in the order of network_layer_tensors(). */
 enum block_tensor {
@@ -40,9 +40,9 @@ enum block_kept {
 };
 enum head_kept { KEPT_NORMF, KEPT_NORMF_STATS, HEAD_KEPT };
 
-static struct linear linear_of(const struct unit *unit, uint32_t weight, int64_t out, int64_t in)
+static struct transformer_linear linear_of(const struct transformer_unit *unit, uint32_t weight, int64_t out, int64_t in)
 {
-    return (struct linear){.weight = weight,
+    return (struct transformer_linear){.weight = weight,
                            .rows = unit->r,
                            .out = out,
                            .in = in,
@@ -51,79 +51,79 @@ static struct linear linear_of(const struct unit *unit, uint32_t weight, int64_t
 }
 
 /* q, k and v are columns of one array. */
-static struct attention attention_of(const struct unit *unit, float *const *kept)
+static struct kernel_attention attention_of(const struct transformer_unit *unit, float *const *kept)
 {
     float *const q = kept[KEPT_QKV], *const k = q + unit->c, *const v = k + unit->c;
-    struct attention attention =
-        family_attention(unit, q, k, v, kept[KEPT_ATTENTION], kept[KEPT_ATTENTION_STATS]);
+    struct kernel_attention attention =
+        transformer_attention(unit, q, k, v, kept[KEPT_ATTENTION], kept[KEPT_ATTENTION_STATS]);
     attention.row_q = attention.row_kv = 3 * unit->c;
     return attention;
 }
 
-static void block_forward(const struct unit *unit, uint64_t layer, float *const *kept,
+static void block_forward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
                           const float *in, float *out)
 {
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f;
     float *branch = out ? out : unit->d_stream2;
-    family_norm_forward(unit, kept[KEPT_NORM1], NULL, kept[KEPT_NORM1_STATS], in, NULL, unit->r,
-                        layer, NORM1_WEIGHT);
-    family_linear_forward(unit, kept[KEPT_QKV], kept[KEPT_NORM1], layer,
-                          linear_of(unit, QKV_WEIGHT, 3 * c, c));
-    const struct attention attention = attention_of(unit, kept);
+    transformer_norm_forward(unit, kept[KEPT_NORM1], NULL, kept[KEPT_NORM1_STATS], in, NULL, unit->r,
+                             layer, NORM1_WEIGHT);
+    transformer_linear_forward(unit, kept[KEPT_QKV], kept[KEPT_NORM1], layer,
+                               linear_of(unit, QKV_WEIGHT, 3 * c, c));
+    const struct kernel_attention attention = attention_of(unit, kept);
     k->attention_forward(k, &attention);
-    family_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
-                          linear_of(unit, PROJECTION_WEIGHT, c, c));
-    family_norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in,
-                        branch, unit->r, layer, NORM2_WEIGHT);
-    family_linear_forward(unit, kept[KEPT_FC], kept[KEPT_NORM2], layer,
-                          linear_of(unit, FC_WEIGHT, f, c));
+    transformer_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
+                               linear_of(unit, PROJECTION_WEIGHT, c, c));
+    transformer_norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in,
+                             branch, unit->r, layer, NORM2_WEIGHT);
+    transformer_linear_forward(unit, kept[KEPT_FC], kept[KEPT_NORM2], layer,
+                               linear_of(unit, FC_WEIGHT, f, c));
     k->gelu_forward(k, kept[KEPT_GELU], kept[KEPT_FC], unit->r * f, unit->network->gelu_tanh);
     if (!out) return;
-    family_linear_forward(unit, out, kept[KEPT_GELU], layer, linear_of(unit, OUT_WEIGHT, c, f));
+    transformer_linear_forward(unit, out, kept[KEPT_GELU], layer, linear_of(unit, OUT_WEIGHT, c, f));
     k->residual(k, out, kept[KEPT_MIDDLE], out, unit->r * c);
 }
 
-static void block_backward(const struct unit *unit, uint64_t layer, float *const *kept,
+static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
                            const float *in, const float *d_out, float *d_in)
 {
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f;
     float *d_branch = unit->d_stream2;
-    family_linear_backward(unit, unit->d_wide, d_out, kept[KEPT_GELU], layer,
-                           linear_of(unit, OUT_WEIGHT, c, f), false);
+    transformer_linear_backward(unit, unit->d_wide, d_out, kept[KEPT_GELU], layer,
+                                linear_of(unit, OUT_WEIGHT, c, f), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
                      unit->network->gelu_tanh);
-    family_linear_backward(unit, d_branch, unit->d_wide, kept[KEPT_NORM2], layer,
-                           linear_of(unit, FC_WEIGHT, f, c), false);
-    family_norm_backward(unit, d_in, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out,
-                         unit->r, layer, NORM2_WEIGHT);
+    transformer_linear_backward(unit, d_branch, unit->d_wide, kept[KEPT_NORM2], layer,
+                                linear_of(unit, FC_WEIGHT, f, c), false);
+    transformer_norm_backward(unit, d_in, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out,
+                              unit->r, layer, NORM2_WEIGHT);
 
-    family_linear_backward(unit, d_branch, d_in, kept[KEPT_ATTENTION], layer,
-                           linear_of(unit, PROJECTION_WEIGHT, c, c), false);
-    struct attention attention = attention_of(unit, kept);
+    transformer_linear_backward(unit, d_branch, d_in, kept[KEPT_ATTENTION], layer,
+                                linear_of(unit, PROJECTION_WEIGHT, c, c), false);
+    struct kernel_attention attention = attention_of(unit, kept);
     attention.dout = d_branch;
     attention.dq = unit->d_qkv;
     attention.dk = attention.dq + c;
     attention.dv = attention.dk + c;
     k->attention_backward(k, &attention);
-    family_linear_backward(unit, d_branch, unit->d_qkv, kept[KEPT_NORM1], layer,
-                           linear_of(unit, QKV_WEIGHT, 3 * c, c), false);
-    family_norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_in, unit->r, layer,
-                         NORM1_WEIGHT);
+    transformer_linear_backward(unit, d_branch, unit->d_qkv, kept[KEPT_NORM1], layer,
+                                linear_of(unit, QKV_WEIGHT, 3 * c, c), false);
+    transformer_norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_in, unit->r, layer,
+                              NORM1_WEIGHT);
 }
 
-static void head(const struct unit *unit, uint64_t layer, float *const *kept, const float *in,
+static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
                  float *d_in)
 {
-    const struct words words = family_next_words(unit, HEAD_WEIGHT);
+    const struct transformer_words words = transformer_next_words(unit, HEAD_WEIGHT);
     float *d_normf = d_in ? unit->d_stream2 : NULL;
-    family_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, unit->r,
-                        layer, NORMF_WEIGHT);
-    family_words(unit, layer, &words, kept[KEPT_NORMF], d_normf);
+    transformer_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, unit->r,
+                             layer, NORMF_WEIGHT);
+    transformer_words(unit, layer, &words, kept[KEPT_NORMF], d_normf);
     if (!d_in) return;
-    family_norm_backward(unit, d_in, d_normf, in, kept[KEPT_NORMF_STATS], NULL, unit->r,
-                         layer, NORMF_WEIGHT);
+    transformer_norm_backward(unit, d_in, d_normf, in, kept[KEPT_NORMF_STATS], NULL, unit->r,
+                              layer, NORMF_WEIGHT);
 }
 
 static const char *unsupported(const struct job *job)
@@ -135,11 +135,11 @@ static const char *unsupported(const struct job *job)
     return NULL;
 }
 
-const struct family family_gpt2 = {
+const struct transformer transformer_gpt2 = {
     .block_kept = BLOCK_KEPT,
     .head_kept = HEAD_KEPT,
-    .embedding_forward = family_tables_forward,
-    .embedding_backward = family_tables_backward,
+    .embedding_forward = transformer_tables_forward,
+    .embedding_backward = transformer_tables_backward,
     .block_forward = block_forward,
     .block_backward = block_backward,
     .head = head,

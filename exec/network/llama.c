@@ -21,7 +21,7 @@
  *
  * Source: Touvron et al., arXiv 2302.13971, section 2.2; modeling_llama.py of transformers.
  */
-#include "exec/network/family.h"
+#include "exec/network/transformer.h"
 
 /* The tensors of a layer, in the order of network_layer_tensors(). */
 enum block_tensor {
@@ -39,26 +39,26 @@ enum block_kept {
 };
 enum head_kept { KEPT_NORMF, KEPT_NORMF_STATS, HEAD_KEPT };
 
-static struct linear linear_of(const struct unit *unit, uint32_t weight, int64_t out, int64_t in)
+static struct transformer_linear linear_of(const struct transformer_unit *unit, uint32_t weight, int64_t out, int64_t in)
 {
-    return (struct linear){.weight = weight, .rows = unit->r, .out = out, .in = in};
+    return (struct transformer_linear){.weight = weight, .rows = unit->r, .out = out, .in = in};
 }
 
-static void norm_forward(const struct unit *unit, float *out, float *sum, float *stats,
+static void norm_forward(const struct transformer_unit *unit, float *out, float *sum, float *stats,
                          const float *x, const float *y, uint64_t layer, uint32_t weight)
 {
     unit->kernels->rms_norm_forward(unit->kernels, out, sum, stats, x, y,
-                                    family_vector(unit, layer, weight), unit->r, unit->c,
+                                    transformer_vector(unit, layer, weight), unit->r, unit->c,
                                     unit->epsilon);
 }
 
-static void norm_backward(const struct unit *unit, float *dx, const float *dout, const float *x,
+static void norm_backward(const struct transformer_unit *unit, float *dx, const float *dout, const float *x,
                           const float *stats, const float *added, uint64_t layer, uint32_t weight)
 {
-    const struct tensor w = family_tensor(unit, layer, weight);
+    const struct transformer_tensor w = transformer_tensor(unit, layer, weight);
     unit->kernels->rms_norm_backward(unit->kernels, dx, w.g, dout, x, stats, w.weights.fp32, added,
                                      unit->r, unit->c);
-    family_step(unit, &w, false);
+    transformer_step(unit, &w, false);
 }
 
 /* d_qkv's three parts. */
@@ -66,20 +66,20 @@ struct heads {
     float *q, *k, *v;
 };
 
-static struct heads heads_of(const struct unit *unit)
+static struct heads heads_of(const struct transformer_unit *unit)
 {
     float *q = unit->d_qkv, *k = q + unit->r * unit->inner;
     return (struct heads){q, k, k + unit->r * unit->shared};
 }
 
-static void turn(const struct unit *unit, float *q, float *k, bool back)
+static void turn(const struct transformer_unit *unit, float *q, float *k, bool back)
 {
     int64_t kv = unit->shared / unit->d;
     unit->kernels->rope(unit->kernels, q, k, unit->b, unit->t, unit->h, kv, unit->d,
                         &unit->network->rope, back);
 }
 
-static void block_forward(const struct unit *unit, uint64_t layer, float *const *kept,
+static void block_forward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
                           const float *in, float *out)
 {
     const struct kernels *k = unit->kernels;
@@ -87,93 +87,93 @@ static void block_forward(const struct unit *unit, uint64_t layer, float *const 
     float *branch = kept[KEPT_MIDDLE];
     norm_forward(unit, kept[KEPT_NORM1], NULL, kept[KEPT_NORM1_STATS], in, NULL, layer,
                  NORM1_WEIGHT);
-    family_linear_forward(unit, kept[KEPT_Q], kept[KEPT_NORM1], layer,
-                          linear_of(unit, Q_WEIGHT, inner, c));
-    family_linear_forward(unit, kept[KEPT_K], kept[KEPT_NORM1], layer,
-                          linear_of(unit, K_WEIGHT, shared, c));
-    family_linear_forward(unit, kept[KEPT_V], kept[KEPT_NORM1], layer,
-                          linear_of(unit, V_WEIGHT, shared, c));
+    transformer_linear_forward(unit, kept[KEPT_Q], kept[KEPT_NORM1], layer,
+                               linear_of(unit, Q_WEIGHT, inner, c));
+    transformer_linear_forward(unit, kept[KEPT_K], kept[KEPT_NORM1], layer,
+                               linear_of(unit, K_WEIGHT, shared, c));
+    transformer_linear_forward(unit, kept[KEPT_V], kept[KEPT_NORM1], layer,
+                               linear_of(unit, V_WEIGHT, shared, c));
     turn(unit, kept[KEPT_Q], kept[KEPT_K], false);
-    const struct attention attention =
-        family_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
-                         kept[KEPT_ATTENTION_STATS]);
+    const struct kernel_attention attention =
+        transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+                              kept[KEPT_ATTENTION_STATS]);
     k->attention_forward(k, &attention);
-    family_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
-                          linear_of(unit, PROJECTION_WEIGHT, c, inner));
+    transformer_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
+                               linear_of(unit, PROJECTION_WEIGHT, c, inner));
     norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in, branch,
                  layer, NORM2_WEIGHT);
-    family_linear_forward(unit, kept[KEPT_GATE], kept[KEPT_NORM2], layer,
-                          linear_of(unit, GATE_WEIGHT, f, c));
-    family_linear_forward(unit, kept[KEPT_UP], kept[KEPT_NORM2], layer,
-                          linear_of(unit, UP_WEIGHT, f, c));
+    transformer_linear_forward(unit, kept[KEPT_GATE], kept[KEPT_NORM2], layer,
+                               linear_of(unit, GATE_WEIGHT, f, c));
+    transformer_linear_forward(unit, kept[KEPT_UP], kept[KEPT_NORM2], layer,
+                               linear_of(unit, UP_WEIGHT, f, c));
     k->swiglu_forward(k, kept[KEPT_SWIGLU], kept[KEPT_GATE], kept[KEPT_UP], unit->r * f);
     if (!out) return;
-    family_linear_forward(unit, out, kept[KEPT_SWIGLU], layer,
-                          linear_of(unit, DOWN_WEIGHT, c, f));
+    transformer_linear_forward(unit, out, kept[KEPT_SWIGLU], layer,
+                               linear_of(unit, DOWN_WEIGHT, c, f));
     k->residual(k, out, kept[KEPT_MIDDLE], out, unit->r * c);
 }
 
-static void block_backward(const struct unit *unit, uint64_t layer, float *const *kept,
+static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
                            const float *in, const float *d_out, float *d_in)
 {
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f, inner = unit->inner, shared = unit->shared;
     float *d_gate = unit->d_wide, *d_up = unit->d_wide + unit->r * f;
     float *d_branch = unit->d_stream2;
-    family_linear_backward(unit, d_gate, d_out, kept[KEPT_SWIGLU], layer,
-                           linear_of(unit, DOWN_WEIGHT, c, f), false);
+    transformer_linear_backward(unit, d_gate, d_out, kept[KEPT_SWIGLU], layer,
+                                linear_of(unit, DOWN_WEIGHT, c, f), false);
     k->swiglu_backward(k, d_gate, d_up, d_gate, kept[KEPT_GATE], kept[KEPT_UP], unit->r * f);
-    family_linear_backward(unit, d_branch, d_gate, kept[KEPT_NORM2], layer,
-                           linear_of(unit, GATE_WEIGHT, f, c), false);
-    family_linear_backward(unit, d_branch, d_up, kept[KEPT_NORM2], layer,
-                           linear_of(unit, UP_WEIGHT, f, c), true);
+    transformer_linear_backward(unit, d_branch, d_gate, kept[KEPT_NORM2], layer,
+                                linear_of(unit, GATE_WEIGHT, f, c), false);
+    transformer_linear_backward(unit, d_branch, d_up, kept[KEPT_NORM2], layer,
+                                linear_of(unit, UP_WEIGHT, f, c), true);
     norm_backward(unit, d_in, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out, layer,
                   NORM2_WEIGHT);
 
     struct heads d = heads_of(unit);
-    family_linear_backward(unit, d_branch, d_in, kept[KEPT_ATTENTION], layer,
-                           linear_of(unit, PROJECTION_WEIGHT, c, inner), false);
-    struct attention attention =
-        family_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
-                         kept[KEPT_ATTENTION_STATS]);
+    transformer_linear_backward(unit, d_branch, d_in, kept[KEPT_ATTENTION], layer,
+                                linear_of(unit, PROJECTION_WEIGHT, c, inner), false);
+    struct kernel_attention attention =
+        transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+                              kept[KEPT_ATTENTION_STATS]);
     attention.dout = d_branch;
     attention.dq = d.q;
     attention.dk = d.k;
     attention.dv = d.v;
     k->attention_backward(k, &attention);
     turn(unit, d.q, d.k, true);
-    family_linear_backward(unit, d_branch, d.q, kept[KEPT_NORM1], layer,
-                           linear_of(unit, Q_WEIGHT, inner, c), false);
-    family_linear_backward(unit, d_branch, d.k, kept[KEPT_NORM1], layer,
-                           linear_of(unit, K_WEIGHT, shared, c), true);
-    family_linear_backward(unit, d_branch, d.v, kept[KEPT_NORM1], layer,
-                           linear_of(unit, V_WEIGHT, shared, c), true);
+    transformer_linear_backward(unit, d_branch, d.q, kept[KEPT_NORM1], layer,
+                                linear_of(unit, Q_WEIGHT, inner, c), false);
+    transformer_linear_backward(unit, d_branch, d.k, kept[KEPT_NORM1], layer,
+                                linear_of(unit, K_WEIGHT, shared, c), true);
+    transformer_linear_backward(unit, d_branch, d.v, kept[KEPT_NORM1], layer,
+                                linear_of(unit, V_WEIGHT, shared, c), true);
     norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_in, layer, NORM1_WEIGHT);
 }
 
-static void head(const struct unit *unit, uint64_t layer, float *const *kept, const float *in,
+static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
                  float *d_in)
 {
-    const struct words words = family_next_words(unit, HEAD_WEIGHT);
+    const struct transformer_words words = transformer_next_words(unit, HEAD_WEIGHT);
     float *d_normf = d_in ? unit->d_stream2 : NULL;
     norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, layer,
                  NORMF_WEIGHT);
-    family_words(unit, layer, &words, kept[KEPT_NORMF], d_normf);
+    transformer_words(unit, layer, &words, kept[KEPT_NORMF], d_normf);
     if (!d_in) return;
     norm_backward(unit, d_in, d_normf, in, kept[KEPT_NORMF_STATS], NULL, layer,
                   NORMF_WEIGHT);
 }
 
-static const struct kernel_need needs[] = {
-    KERNEL_NEED(rms_norm_forward), KERNEL_NEED(rms_norm_backward), KERNEL_NEED(rope),
-    KERNEL_NEED(swiglu_forward), KERNEL_NEED(swiglu_backward),
+static const struct transformer_need needs[] = {
+    TRANSFORMER_NEED(rms_norm_forward), TRANSFORMER_NEED(rms_norm_backward), TRANSFORMER_NEED(rope),
+    TRANSFORMER_NEED(swiglu_forward), TRANSFORMER_NEED(swiglu_backward),
 };
 
-const struct family family_llama = {
+const struct transformer transformer_llama = {
     .block_kept = BLOCK_KEPT,
     .head_kept = HEAD_KEPT,
-    .embedding_forward = family_tables_forward,
-    .embedding_backward = family_tables_backward,
+    .embedding_forward = transformer_tables_forward,
+    .embedding_backward = transformer_tables_backward,
     .block_forward = block_forward,
     .block_backward = block_backward,
     .head = head,

@@ -1,8 +1,8 @@
 /*
  * Chooses the family that carries a computation out, and makes the tables that it needs.
  *
- * A family (exec/network/family.h) defines its layers' computations and names networks of the family that it does not
- * support. The table below lists the families.
+ * A family (exec/network/transformer.h) defines its layers' computations and names networks of the family that it does
+ * not support. The table below lists the families.
  */
 #include "exec/network/unit.h"
 
@@ -11,13 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exec/network/family.h"
+#include "exec/network/transformer.h"
 
-static const struct family *const families[NETWORK_FAMILY_COUNT] = {
-    [NETWORK_GPT2] = &family_gpt2,
-    [NETWORK_LLAMA] = &family_llama,
-    [NETWORK_BERT] = &family_bert,
-    [NETWORK_VIT] = &family_vit,
+static const struct transformer *const implementations[NETWORK_FAMILY_COUNT] = {
+    [NETWORK_GPT2] = &transformer_gpt2,
+    [NETWORK_LLAMA] = &transformer_llama,
+    [NETWORK_BERT] = &transformer_bert,
+    [NETWORK_VIT] = &transformer_vit,
 };
 
 enum status unit_tables_init(const struct job *job, const struct plan_shard *shard,
@@ -51,9 +51,9 @@ enum status unit_tables_init(const struct job *job, const struct plan_shard *sha
 
 void unit_compute(const struct kernels *kernels, const struct unit_arguments *arguments)
 {
-    const struct family *family = families[arguments->job->network.family];
-    assert(family);
-    family_compute(family, kernels, arguments);
+    const struct transformer *transformer = implementations[arguments->job->network.family];
+    assert(transformer);
+    transformer_compute(transformer, kernels, arguments);
 }
 
 double unit_norm(const struct job *job, const double *norms)
@@ -64,11 +64,11 @@ double unit_norm(const struct job *job, const double *norms)
     return sqrt(sum);
 }
 
-static const struct kernel_need bf16_needs[] = {
-    KERNEL_NEED(round), KERNEL_NEED(linear_forward_bf16), KERNEL_NEED(linear_input_bf16),
-    KERNEL_NEED(linear_weight_bf16), KERNEL_NEED(embed_forward_bf16)};
+static const struct transformer_need bf16_needs[] = {
+    TRANSFORMER_NEED(round), TRANSFORMER_NEED(linear_forward_bf16), TRANSFORMER_NEED(linear_input_bf16),
+    TRANSFORMER_NEED(linear_weight_bf16), TRANSFORMER_NEED(embed_forward_bf16)};
 
-static const char *find_missing(const struct kernels *kernels, const struct kernel_need *needs,
+static const char *find_missing(const struct kernels *kernels, const struct transformer_need *needs,
                                 uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -81,8 +81,8 @@ static const char *find_missing(const struct kernels *kernels, const struct kern
 
 const char *unit_missing_kernel(const struct kernels *kernels, const struct job *job)
 {
-    const struct family *family = families[job->network.family];
-    const char *missing = family ? find_missing(kernels, family->needs, family->need_count) : NULL;
+    const struct transformer *transformer = implementations[job->network.family];
+    const char *missing = transformer ? find_missing(kernels, transformer->needs, transformer->need_count) : NULL;
     if (!missing && job->precision == PRECISION_BF16_WEIGHTS)
         missing = find_missing(kernels, bf16_needs, sizeof bf16_needs / sizeof *bf16_needs);
     return missing;
@@ -90,11 +90,11 @@ const char *unit_missing_kernel(const struct kernels *kernels, const struct job 
 
 const char *unit_unsupported(const struct job *job)
 {
-    const struct family *family = families[job->network.family];
+    const struct transformer *transformer = implementations[job->network.family];
     if (job->precision == PRECISION_BF16)
         return "precision \"bf16\", 16 bits throughout, can be planned and simulated only (\"bf16-weights\" is carried out)";
     if (parallel_is_set(&job->parallel)) return "parallel jobs can be planned and simulated only";
-    if (family) return family->unsupported ? family->unsupported(job) : NULL;
+    if (transformer) return transformer->unsupported ? transformer->unsupported(job) : NULL;
     static _Thread_local char text[96];
     snprintf(text, sizeof text, "networks of family '%s' can be planned and simulated only",
              network_family_names[job->network.family]);

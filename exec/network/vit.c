@@ -15,7 +15,7 @@
  * Source: Dosovitskiy et al., arXiv 2010.11929; modeling_vit.py of transformers
  * (ViTForImageClassification).
  */
-#include "exec/network/family.h"
+#include "exec/network/transformer.h"
 
 enum embedding_tensor { CLASS_TOKEN, POSITIONS, PATCH_WEIGHT, PATCH_BIAS };
 
@@ -39,15 +39,15 @@ enum head_kept { KEPT_CLASS, KEPT_NORMF, KEPT_NORMF_STATS, HEAD_KEPT };
 
 /* --- embedding -------------------------------------------------------------------------------- */
 
-static int64_t pixels_of(const struct unit *unit)
+static int64_t pixels_of(const struct transformer_unit *unit)
 {
     const struct network *n = unit->network;
     return (int64_t)(n->channels * n->patch * n->patch);
 }
 
-static struct linear patch_linear(const struct unit *unit)
+static struct transformer_linear patch_linear(const struct transformer_unit *unit)
 {
-    return (struct linear){.weight = PATCH_WEIGHT,
+    return (struct transformer_linear){.weight = PATCH_WEIGHT,
                            .rows = unit->b * (unit->t - 1),
                            .out = unit->c,
                            .in = pixels_of(unit),
@@ -55,7 +55,7 @@ static struct linear patch_linear(const struct unit *unit)
 }
 
 /* The images of the batch, cut up, in the first piece of scratch. */
-static float *cut_images(const struct unit *unit)
+static float *cut_images(const struct transformer_unit *unit)
 {
     const struct network *n = unit->network;
     const float *images = (const float *)(const void *)(unit->arguments->batch + unit->b);
@@ -65,160 +65,160 @@ static float *cut_images(const struct unit *unit)
 }
 
 /* The second piece of scratch: a row of C for each patch. */
-static float *patch_rows(const struct unit *unit)
+static float *patch_rows(const struct transformer_unit *unit)
 {
     return unit->scratch + unit->b * (unit->t - 1) * pixels_of(unit);
 }
 
-static void embedding_forward(const struct unit *unit)
+static void embedding_forward(const struct transformer_unit *unit)
 {
     const float *patches = cut_images(unit);
     float *embedded = patch_rows(unit);
-    family_linear_forward(unit, embedded, patches, 0, patch_linear(unit));
+    transformer_linear_forward(unit, embedded, patches, 0, patch_linear(unit));
     unit->kernels->join_forward(unit->kernels, unit->arguments->boundary_out, embedded,
-                                family_vector(unit, 0, CLASS_TOKEN),
-                                family_vector(unit, 0, POSITIONS), unit->b, unit->t, unit->c);
+                                transformer_vector(unit, 0, CLASS_TOKEN),
+                                transformer_vector(unit, 0, POSITIONS), unit->b, unit->t, unit->c);
 }
 
-static void embedding_backward(const struct unit *unit)
+static void embedding_backward(const struct transformer_unit *unit)
 {
     const float *patches = cut_images(unit);
     float *d_embedded = patch_rows(unit);
-    struct tensor token = family_tensor(unit, 0, CLASS_TOKEN);
-    struct tensor positions = family_tensor(unit, 0, POSITIONS);
+    struct transformer_tensor token = transformer_tensor(unit, 0, CLASS_TOKEN);
+    struct transformer_tensor positions = transformer_tensor(unit, 0, POSITIONS);
     unit->kernels->join_backward(unit->kernels, d_embedded, token.g, positions.g,
                                  unit->arguments->gradient_in, unit->b, unit->t, unit->c);
-    family_linear_backward(unit, NULL, d_embedded, patches, 0, patch_linear(unit), false);
-    family_step(unit, &token, false);
-    family_step(unit, &positions, false);
+    transformer_linear_backward(unit, NULL, d_embedded, patches, 0, patch_linear(unit), false);
+    transformer_step(unit, &token, false);
+    transformer_step(unit, &positions, false);
 }
 
 /* --- blocks ----------------------------------------------------------------------------------- */
 
-static uint32_t behind_qkv(const struct unit *unit, uint32_t index)
+static uint32_t behind_qkv(const struct transformer_unit *unit, uint32_t index)
 {
     return QKV_WEIGHT + (unit->network->biases ? 6u : 3u) + index;
 }
 
 /* q, k and v: part 0, 1 and 2. */
-static struct linear qkv_linear(const struct unit *unit, uint32_t part)
+static struct transformer_linear qkv_linear(const struct transformer_unit *unit, uint32_t part)
 {
     bool bias = unit->network->biases;
-    return (struct linear){.weight = QKV_WEIGHT + part * (bias ? 2u : 1u),
+    return (struct transformer_linear){.weight = QKV_WEIGHT + part * (bias ? 2u : 1u),
                            .rows = unit->r,
                            .out = unit->inner,
                            .in = unit->c,
                            .bias = bias};
 }
 
-static struct linear linear_of(const struct unit *unit, uint32_t index, int64_t out, int64_t in)
+static struct transformer_linear linear_of(const struct transformer_unit *unit, uint32_t index, int64_t out, int64_t in)
 {
-    return (struct linear){.weight = behind_qkv(unit, index),
+    return (struct transformer_linear){.weight = behind_qkv(unit, index),
                            .rows = unit->r,
                            .out = out,
                            .in = in,
                            .bias = true};
 }
 
-static void block_forward(const struct unit *unit, uint64_t layer, float *const *kept,
+static void block_forward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
                           const float *in, float *out)
 {
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f;
     float *branch = kept[KEPT_MIDDLE];
-    family_norm_forward(unit, kept[KEPT_NORM1], NULL, kept[KEPT_NORM1_STATS], in, NULL, unit->r,
-                        layer, NORM1_WEIGHT);
+    transformer_norm_forward(unit, kept[KEPT_NORM1], NULL, kept[KEPT_NORM1_STATS], in, NULL, unit->r,
+                             layer, NORM1_WEIGHT);
     for (uint32_t part = 0; part < 3; part++)
-        family_linear_forward(unit, kept[KEPT_Q + part], kept[KEPT_NORM1], layer,
-                              qkv_linear(unit, part));
-    const struct attention attention =
-        family_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
-                         kept[KEPT_ATTENTION_STATS]);
+        transformer_linear_forward(unit, kept[KEPT_Q + part], kept[KEPT_NORM1], layer,
+                                   qkv_linear(unit, part));
+    const struct kernel_attention attention =
+        transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+                              kept[KEPT_ATTENTION_STATS]);
     k->attention_forward(k, &attention);
-    family_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
-                          linear_of(unit, PROJECTION_WEIGHT, c, unit->inner));
-    family_norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in,
-                        branch, unit->r, layer, behind_qkv(unit, NORM2_WEIGHT));
-    family_linear_forward(unit, kept[KEPT_FC], kept[KEPT_NORM2], layer,
-                          linear_of(unit, FC_WEIGHT, f, c));
+    transformer_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
+                               linear_of(unit, PROJECTION_WEIGHT, c, unit->inner));
+    transformer_norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in,
+                             branch, unit->r, layer, behind_qkv(unit, NORM2_WEIGHT));
+    transformer_linear_forward(unit, kept[KEPT_FC], kept[KEPT_NORM2], layer,
+                               linear_of(unit, FC_WEIGHT, f, c));
     k->gelu_forward(k, kept[KEPT_GELU], kept[KEPT_FC], unit->r * f, unit->network->gelu_tanh);
     if (!out) return;
-    family_linear_forward(unit, out, kept[KEPT_GELU], layer, linear_of(unit, OUT_WEIGHT, c, f));
+    transformer_linear_forward(unit, out, kept[KEPT_GELU], layer, linear_of(unit, OUT_WEIGHT, c, f));
     k->residual(k, out, kept[KEPT_MIDDLE], out, unit->r * c);
 }
 
-static void block_backward(const struct unit *unit, uint64_t layer, float *const *kept,
+static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
                            const float *in, const float *d_out, float *d_in)
 {
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f, part_floats = unit->r * unit->inner;
     float *d_branch = unit->d_stream2, *d_qkv = unit->d_qkv;
-    family_linear_backward(unit, unit->d_wide, d_out, kept[KEPT_GELU], layer,
-                           linear_of(unit, OUT_WEIGHT, c, f), false);
+    transformer_linear_backward(unit, unit->d_wide, d_out, kept[KEPT_GELU], layer,
+                                linear_of(unit, OUT_WEIGHT, c, f), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
                      unit->network->gelu_tanh);
-    family_linear_backward(unit, d_branch, unit->d_wide, kept[KEPT_NORM2], layer,
-                           linear_of(unit, FC_WEIGHT, f, c), false);
-    family_norm_backward(unit, d_in, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out,
-                         unit->r, layer, behind_qkv(unit, NORM2_WEIGHT));
+    transformer_linear_backward(unit, d_branch, unit->d_wide, kept[KEPT_NORM2], layer,
+                                linear_of(unit, FC_WEIGHT, f, c), false);
+    transformer_norm_backward(unit, d_in, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out,
+                              unit->r, layer, behind_qkv(unit, NORM2_WEIGHT));
 
-    family_linear_backward(unit, d_branch, d_in, kept[KEPT_ATTENTION], layer,
-                           linear_of(unit, PROJECTION_WEIGHT, c, unit->inner), false);
-    struct attention attention =
-        family_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
-                         kept[KEPT_ATTENTION_STATS]);
+    transformer_linear_backward(unit, d_branch, d_in, kept[KEPT_ATTENTION], layer,
+                                linear_of(unit, PROJECTION_WEIGHT, c, unit->inner), false);
+    struct kernel_attention attention =
+        transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+                              kept[KEPT_ATTENTION_STATS]);
     attention.dout = d_branch;
     attention.dq = d_qkv;
     attention.dk = d_qkv + part_floats;
     attention.dv = d_qkv + 2 * part_floats;
     k->attention_backward(k, &attention);
     for (uint32_t part = 0; part < 3; part++)
-        family_linear_backward(unit, d_branch, d_qkv + part * part_floats, kept[KEPT_NORM1], layer,
-                               qkv_linear(unit, part), part > 0);
-    family_norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_in, unit->r, layer,
-                         NORM1_WEIGHT);
+        transformer_linear_backward(unit, d_branch, d_qkv + part * part_floats, kept[KEPT_NORM1], layer,
+                                    qkv_linear(unit, part), part > 0);
+    transformer_norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_in, unit->r, layer,
+                              NORM1_WEIGHT);
 }
 
 /* --- head ------------------------------------------------------------------------------------- */
 
-static struct linear classifier_of(const struct unit *unit)
+static struct transformer_linear classifier_of(const struct transformer_unit *unit)
 {
-    return (struct linear){.weight = CLASSES_WEIGHT,
+    return (struct transformer_linear){.weight = CLASSES_WEIGHT,
                            .rows = unit->b,
                            .out = (int64_t)unit->network->classes,
                            .in = unit->c,
                            .bias = true};
 }
 
-static void head(const struct unit *unit, uint64_t layer, float *const *kept, const float *in,
+static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
                  float *d_in)
 {
     const struct unit_arguments *a = unit->arguments;
     const struct kernels *k = unit->kernels;
     int64_t b = unit->b, classes = (int64_t)unit->network->classes;
-    const struct loss_rows rows = {.count = b, .part = unit->turn, .parts = unit->turns};
+    const struct kernel_loss_rows rows = {.count = b, .part = unit->turn, .parts = unit->turns};
     k->first_forward(k, kept[KEPT_CLASS], in, b, unit->t, unit->c);
-    family_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], kept[KEPT_CLASS],
-                        NULL, b, layer, NORMF_WEIGHT);
-    family_linear_forward(unit, unit->logits, kept[KEPT_NORMF], layer, classifier_of(unit));
+    transformer_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], kept[KEPT_CLASS],
+                             NULL, b, layer, NORMF_WEIGHT);
+    transformer_linear_forward(unit, unit->logits, kept[KEPT_NORMF], layer, classifier_of(unit));
     k->loss_labels(k, a->loss, unit->logits, a->batch, 1, b, 1, classes, rows);
     if (!d_in) return;
 
     /* room for all tokens: two rows for each sample fit */
     float *d_normf = unit->d_stream2, *d_class = unit->d_stream2 + b * unit->c;
-    family_linear_backward(unit, d_normf, unit->logits, kept[KEPT_NORMF], layer,
-                           classifier_of(unit), false);
-    family_norm_backward(unit, d_class, d_normf, kept[KEPT_CLASS], kept[KEPT_NORMF_STATS], NULL, b,
-                         layer, NORMF_WEIGHT);
+    transformer_linear_backward(unit, d_normf, unit->logits, kept[KEPT_NORMF], layer,
+                                classifier_of(unit), false);
+    transformer_norm_backward(unit, d_class, d_normf, kept[KEPT_CLASS], kept[KEPT_NORMF_STATS], NULL, b,
+                              layer, NORMF_WEIGHT);
     k->first_backward(k, d_in, d_class, b, unit->t, unit->c);
 }
 
-static const struct kernel_need needs[] = {
-    KERNEL_NEED(loss_labels), KERNEL_NEED(patches), KERNEL_NEED(join_forward),
-    KERNEL_NEED(join_backward), KERNEL_NEED(first_forward), KERNEL_NEED(first_backward),
+static const struct transformer_need needs[] = {
+    TRANSFORMER_NEED(loss_labels), TRANSFORMER_NEED(patches), TRANSFORMER_NEED(join_forward),
+    TRANSFORMER_NEED(join_backward), TRANSFORMER_NEED(first_forward), TRANSFORMER_NEED(first_backward),
 };
 
-const struct family family_vit = {
+const struct transformer transformer_vit = {
     .block_kept = BLOCK_KEPT,
     .head_kept = HEAD_KEPT,
     .embedding_forward = embedding_forward,

@@ -3,14 +3,14 @@
  *
  * One thread walks the plan in plan order (or, with live dispatch, in the policy's order: run_live.c) and hands every
  * operation to its stream (run_enqueue.c). This thread waits for no operation; the streams' threads do, so work
- * overlaps as far as the plan allows. run_calls.c has the functions that they call. run_flights.c limits the distance
- * between walk and streams, and records ended operations.
+ * overlaps as far as the plan allows. run_callbacks.c has the functions that they call. run_in_flight.c limits the
+ * distance between walk and streams, and records ended operations.
  *
  * Stopping. A job that has begun a minibatch must end it, else its shards would be of different steps. When the flag
  * is set, each job's limit becomes the number of minibatches that it has begun. Enqueued computations and copies of
  * later minibatches are skipped when their turn comes; the walk continues only to enqueue the rest below the limits.
  * An operation that the walk skips still enqueues its waits, because other operations rely on them. State that the
- * plan would have written back later is written back at the end (run_newer.c).
+ * plan would have written back later is written back at the end (run_write_back.c).
  *
  * A job that fails, or that stops because its loss is not finite, gets such a limit for itself (run_faults.c), and
  * the walk continues to the end of the plan for the others. So do jobs of a lost device, whose operations are skipped
@@ -27,9 +27,9 @@
 #include "exec/run/run_enqueue.h"
 #include "exec/run/run_live.h"
 #include "exec/run/run_result.h"
-#include "exec/state/run_flights.h"
+#include "exec/state/run_in_flight.h"
 #include "exec/state/run_loop.h"
-#include "exec/state/run_newer.h"
+#include "exec/state/run_write_back.h"
 #include "exec/state/run_saver.h"
 #include "models/cost/cost.h"
 #include "planner/plan_files.h"

@@ -13,11 +13,11 @@
 #include "exec/state/run_faults.h"
 #include "models/job/job.h"
 
-/* As the blocks of a job call it (exec/network/family.c). */
-static struct attention shape_of(const struct job *job)
+/* As the blocks of a job call it (exec/network/transformer.c). */
+static struct kernel_attention shape_of(const struct job *job)
 {
     const struct network *const n = &job->network;
-    return (struct attention){.b = (int64_t)job->microbatch,
+    return (struct kernel_attention){.b = (int64_t)job->microbatch,
                               .t = (int64_t)job->sequence,
                               .h = (int64_t)n->heads,
                               .kv = (int64_t)network_kv_heads(n),
@@ -46,7 +46,7 @@ void run_prepare_attention(struct run *run, uint32_t device)
         if (job->precision != PRECISION_BF16_WEIGHTS || !run->uses_device[(size_t)j * devices + device])
             continue;
         char by[sizeof run->attention_by / 2];
-        const struct attention shape = shape_of(job);
+        const struct kernel_attention shape = shape_of(job);
         const bool best = kernels->prepare_attention(kernels, &shape, by, sizeof by);
         if (add_once(run->attention_by, sizeof run->attention_by, by) && !best)
             run_note(run, "attention of job '%s' is computed by %s", job->name, by);

@@ -11,9 +11,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include "exec/run/run_calls.h"
+#include "exec/run/run_callbacks.h"
 #include "exec/state/run_files.h"
-#include "exec/state/run_newer.h"
+#include "exec/state/run_write_back.h"
 #include "exec/state/run_saver.h"
 #include "exec/state/run_storage.h"
 
@@ -85,22 +85,22 @@ static struct unit_arguments unit_arguments_of(const struct run_loop *loop,
 }
 
 static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op,
-                            struct flight *flight)
+                            struct run_flight *flight)
 {
     if (op->op->pass == PLAN_OPEN || op->op->pass == PLAN_CLOSE) {
         run_files_enqueue(loop->run, op, &flight->timing);
     } else if (op->op->pass == PLAN_KEEP) {
-        run_call_keep(loop->run, op, &flight->timing);
+        run_callback_keep(loop->run, op, &flight->timing);
     } else if (op->op->pass == PLAN_BATCH) {
-        run_call_batch(loop->run, op, (int32_t *)(void *)address_of(loop, &op->uses[0]),
-                       &flight->timing);
+        run_callback_batch(loop->run, op, (int32_t *)(void *)address_of(loop, &op->uses[0]),
+                           &flight->timing);
     } else {
         const struct unit_arguments arguments = unit_arguments_of(loop, op);
-        run_call_compute(loop->run, op, &arguments, &flight->omitted, &flight->timing);
+        run_callback_compute(loop->run, op, &arguments, &flight->omitted, &flight->timing);
     }
 }
 
-static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, struct flight *flight)
+static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, struct run_flight *flight)
 {
     struct device_stream *const stream = loop->run->streams[op->stream];
     const struct plan_place_use *const from = &op->uses[0], *const to = &op->uses[1];
@@ -121,7 +121,7 @@ static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, s
     device_copy_guarded(stream, target, address_of(loop, from), op->op->bytes, guard,
                         &flight->timing);
     if (to->place == 0 && loop->plan->buffers[to->buffer].kind == BUFFER_LOSS)
-        run_call_loss(loop->run, op, (const double *)(void *)target);
+        run_callback_loss(loop->run, op, (const double *)(void *)target);
 }
 
 /* Fill what the operation releases with NaN, when all streams are done with it. */
@@ -151,7 +151,7 @@ static void poison_released(struct run_loop *loop, const struct plan_walk_op *op
 }
 
 static void measure_slots(const struct run_loop *loop, const struct plan_walk_op *op,
-                          struct flight *flight)
+                          struct run_flight *flight)
 {
     for (uint32_t i = 0; i < op->use_count; i++) {
         const struct plan_place_use *const use = &op->uses[i];
@@ -175,8 +175,8 @@ void run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bool skip
 {
     struct run *const run = loop->run;
     struct device_stream *const stream = run->streams[op->stream];
-    struct flight *const flight = run_flight_of(loop, op->number);
-    *flight = (struct flight){
+    struct run_flight *const flight = run_flight_of(loop, op->number);
+    *flight = (struct run_flight){
         .number = op->number,
         .minibatch = op->minibatch,
         .op = op->op,
@@ -190,7 +190,7 @@ void run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bool skip
     };
     for (uint32_t i = 0; i < op->wait_count; i++) {
         if (op->waits[i] < loop->oldest) continue;
-        const struct flight *const other = run_flight_of(loop, op->waits[i]);
+        const struct run_flight *const other = run_flight_of(loop, op->waits[i]);
         device_wait(stream, run->streams[other->stream], other->event);
         if (flight->wait_count < FLIGHT_WAITS) flight->waits[flight->wait_count++] = op->waits[i];
     }

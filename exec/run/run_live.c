@@ -30,7 +30,7 @@
 #include "base/alloc.h"
 #include "base/process/progress.h"
 #include "exec/run/run_enqueue.h"
-#include "exec/state/run_flights.h"
+#include "exec/state/run_in_flight.h"
 #include "planner/policy/plan_carried.h"
 #include "planner/policy/plan_dispatch.h"
 #include "planner/policy/policy_process.h"

@@ -1,6 +1,6 @@
 /*
- * State of the loop over a plan's operations, shared by run.c (the walk), run_flights.c (operations in flight),
- * run_enqueue.c (one operation), run_newer.c (state on devices) and run_result.c (the result).
+ * State of the loop over a plan's operations, shared by run.c (the walk), run_in_flight.c (operations in flight),
+ * run_enqueue.c (one operation), run_write_back.c (state on devices) and run_result.c (the result).
  */
 #ifndef SPILLWAY_EXEC_RUN_LOOP_H
 #define SPILLWAY_EXEC_RUN_LOOP_H
@@ -12,7 +12,7 @@
 enum { RUN_WINDOW = 8192, FLIGHT_WAITS = 4 };
 
 /* An enqueued operation. */
-struct flight {
+struct run_flight {
     uint64_t number, minibatch, event;
     const struct plan_op *op;
     const struct plan_unit *unit;
@@ -29,7 +29,7 @@ struct flight {
 
 /* Contents of a staged buffer: the minibatch of its state, and whether the state came from a device and is not on
  * storage yet. */
-struct staged_state {
+struct run_staged_state {
     uint64_t arrived; /* as in device_state */
     bool fresh;
 };
@@ -39,7 +39,7 @@ struct run_loop {
     const struct plan *plan;
     struct run_record *record;
     struct plan_walk *walk;
-    struct flight *flights; /* RUN_WINDOW */
+    struct run_flight *flights; /* RUN_WINDOW */
     uint64_t oldest, next;
     double *backlog_s;      /* per stream: predicted seconds in flight */
     double *predicted_s;    /* per plan op */
@@ -49,11 +49,11 @@ struct run_loop {
     uint64_t *last;         /* per job: the operation enqueued last */
     bool stopping;
     struct device_state *states; /* [device][buffer] */
-    struct staged_state *staged; /* [buffer] */
+    struct run_staged_state *staged; /* [buffer] */
     uint64_t *users;        /* with poison: events, [device][buffer][stream of the device] */
 };
 
-static inline struct flight *run_flight_of(const struct run_loop *loop, uint64_t number)
+static inline struct run_flight *run_flight_of(const struct run_loop *loop, uint64_t number)
 {
     return &loop->flights[number % RUN_WINDOW];
 }

@@ -1,5 +1,5 @@
-/* Shared declarations of a run's files: the loop (run_loop.h), run_setup.c (before and after it), run_calls.c (on the
- * streams' threads), run_saver.c (checkpoints meanwhile), run_faults.c (jobs that fail). */
+/* Shared declarations of a run's files: the loop (run_loop.h), run_setup.c (before and after it), run_callbacks.c (on
+ * the streams' threads), run_saver.c (checkpoints meanwhile), run_faults.c (jobs that fail). */
 #ifndef SPILLWAY_EXEC_RUN_STATE_H
 #define SPILLWAY_EXEC_RUN_STATE_H
 

@@ -191,7 +191,7 @@ static void timed_norm_backward(const struct kernels *k, float *dx, float *dw, f
     end(TIMED_NORM_BACK);
 }
 
-static void timed_attention_forward(const struct kernels *k, const struct attention *attention)
+static void timed_attention_forward(const struct kernels *k, const struct kernel_attention *attention)
 {
     (void)k;
     begin();
@@ -199,7 +199,7 @@ static void timed_attention_forward(const struct kernels *k, const struct attent
     end(TIMED_ATTENTION);
 }
 
-static void timed_attention_backward(const struct kernels *k, const struct attention *attention)
+static void timed_attention_backward(const struct kernels *k, const struct kernel_attention *attention)
 {
     (void)k;
     begin();
@@ -236,7 +236,7 @@ static void timed_residual(const struct kernels *k, float *z, const float *x, co
 
 static void timed_loss(const struct kernels *k, double *loss, float *logits,
                        const int32_t *tokens, int64_t stride, int64_t b, int64_t t, int64_t v,
-                       struct loss_rows rows)
+                       struct kernel_loss_rows rows)
 {
     (void)k;
     begin();

@@ -63,14 +63,14 @@ static void finish(void)
     if (failed) fail_msg("%s", failed);
 }
 
-static void device_forward(const struct kernels *kernels, const struct attention *attention)
+static void device_forward(const struct kernels *kernels, const struct kernel_attention *attention)
 {
     (void)kernels;
     device->attention_forward(device, attention);
     finish();
 }
 
-static void device_backward(const struct kernels *kernels, const struct attention *attention)
+static void device_backward(const struct kernels *kernels, const struct kernel_attention *attention)
 {
     (void)kernels;
     device->attention_backward(device, attention);
@@ -113,7 +113,7 @@ static void test_it_was_used(void **state)
     assert_true(executions() > 0);
 }
 
-static struct attention_sizes sizes_of(const struct attention *a)
+static struct attention_sizes sizes_of(const struct kernel_attention *a)
 {
     return (struct attention_sizes){.samples = (uint64_t)a->b,
                                     .tokens = (uint64_t)a->t,
@@ -122,10 +122,10 @@ static struct attention_sizes sizes_of(const struct attention *a)
                                     .head_width = (uint64_t)a->d};
 }
 
-static struct attention make_attention(int64_t b, int64_t t, int64_t h, int64_t kv, int64_t d,
-                                       bool causal)
+static struct kernel_attention make_attention(int64_t b, int64_t t, int64_t h, int64_t kv, int64_t d,
+                                              bool causal)
 {
-    struct attention a = {.b = b, .t = t, .h = h, .kv = kv, .d = d, .row_q = h * d,
+    struct kernel_attention a = {.b = b, .t = t, .h = h, .kv = kv, .d = d, .row_q = h * d,
                           .row_kv = kv * d, .causal = causal, .rounded = true};
     a.q = random_array(b * t * h * d, 1, 3);
     a.k = random_array(b * t * kv * d, 2, 3);
@@ -164,15 +164,15 @@ static void test_as_the_host(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(shapes); i++) {
         const int64_t *const s = shapes[i];
         test_kernels(); /* forgets the arrays */
-        const struct attention a = make_attention(s[0], s[1], s[2], s[3], s[4], s[5]);
-        struct attention b = a;
+        const struct kernel_attention a = make_attention(s[0], s[1], s[2], s[3], s[4], s[5]);
+        struct kernel_attention b = a;
         const int64_t queries = a.b * a.t * a.row_q, keys = a.b * a.t * a.row_kv;
         b.out = empty_array(queries);
         b.stats = empty_array(a.b * a.h * a.t);
         b.dq = empty_array(queries);
         b.dk = empty_array(keys);
         b.dv = empty_array(keys);
-        struct attention a_forward = a, b_forward = b;
+        struct kernel_attention a_forward = a, b_forward = b;
         a_forward.dout = b_forward.dout = NULL;
         executions();
         device_forward(NULL, &a_forward);
@@ -193,9 +193,9 @@ static void test_as_the_host(void **state)
 static void test_pieces(void **state)
 {
     (void)state;
-    const struct attention a = make_attention(6, 32, 24, 12, 8, true);
+    const struct kernel_attention a = make_attention(6, 32, 24, 12, 8, true);
     const int64_t queries = a.b * a.t * a.row_q, keys = a.b * a.t * a.row_kv;
-    struct attention forward = a;
+    struct kernel_attention forward = a;
     forward.dout = NULL;
     executions();
     device_forward(NULL, &forward);
@@ -208,7 +208,7 @@ static void test_pieces(void **state)
     assert_true(back > 1);
     /* each sample as a call of its own has it */
     for (int64_t sample = 0; sample < a.b; sample++) {
-        struct attention one = a;
+        struct kernel_attention one = a;
         one.b = 1;
         one.q += sample * a.t * a.row_q;
         one.k += sample * a.t * a.row_kv;
@@ -232,13 +232,13 @@ static void test_pieces(void **state)
 /* --- refusals ---------------------------------------------------------------------------------- */
 
 /* What a new table says of a shape, and what it computes. */
-static bool prepared(const struct attention *a, char *by, size_t size, bool *failed)
+static bool prepared(const struct kernel_attention *a, char *by, size_t size, bool *failed)
 {
     struct kernels *kernels = NULL;
     struct error err = {0};
     if (kernels_cuda_create(stream, false, &kernels, &err) != STATUS_OK) fail_msg("%s", err.text);
     const bool best = kernels->prepare_attention(kernels, a, by, size);
-    struct attention forward = *a;
+    struct kernel_attention forward = *a;
     forward.dout = NULL;
     kernels->attention_forward(kernels, &forward);
     kernels->finish(kernels);
@@ -266,7 +266,7 @@ static void test_refusals(void **state)
     };
     char by[512];
     bool failed;
-    const struct attention a = make_attention(2, 37, 4, 2, 16, true);
+    const struct kernel_attention a = make_attention(2, 37, 4, 2, 16, true);
     const int64_t queries = a.b * a.t * a.row_q;
     float *const own = take(queries), *const own_dq = take(queries);
 
@@ -305,7 +305,7 @@ static void test_no_other_way_later(void **state)
     (void)state;
     char by[512];
     bool failed;
-    const struct attention a = make_attention(1, 24, 2, 2, 8, false);
+    const struct kernel_attention a = make_attention(1, 24, 2, 2, 8, false);
     refuse(REFUSE_EXECUTION);
     assert_true(prepared(&a, by, sizeof by, &failed));
     refuse(REFUSE_NOTHING);
@@ -321,7 +321,7 @@ static void test_no_other_way_later(void **state)
     assert_false(kernels->prepare_attention(kernels, &a, by, sizeof by));
     kernels_cuda_destroy(kernels);
 
-    struct attention odd = a;
+    struct kernel_attention odd = a;
     odd.d = 12;
     assert_int_equal(kernels_cuda_create(stream, false, &kernels, &err), STATUS_OK);
     assert_false(kernels->prepare_attention(kernels, &odd, by, sizeof by));

@@ -158,9 +158,9 @@ static void far_norm_backward(const struct kernels *k, float *dx, float *dw, flo
     leave();
 }
 
-static struct attention far_attention(const struct attention *attention)
+static struct kernel_attention far_attention(const struct kernel_attention *attention)
 {
-    struct attention far = *attention;
+    struct kernel_attention far = *attention;
     far.out = there(attention->out);
     far.stats = there(attention->stats);
     far.q = there(attention->q);
@@ -174,19 +174,19 @@ static struct attention far_attention(const struct attention *attention)
     return far;
 }
 
-static void far_attention_forward(const struct kernels *k, const struct attention *attention)
+static void far_attention_forward(const struct kernels *k, const struct kernel_attention *attention)
 {
     (void)k;
-    const struct attention far = far_attention(attention);
+    const struct kernel_attention far = far_attention(attention);
     enter();
     inner->attention_forward(inner, &far);
     leave();
 }
 
-static void far_attention_backward(const struct kernels *k, const struct attention *attention)
+static void far_attention_backward(const struct kernels *k, const struct kernel_attention *attention)
 {
     (void)k;
-    const struct attention far = far_attention(attention);
+    const struct kernel_attention far = far_attention(attention);
     enter();
     inner->attention_backward(inner, &far);
     leave();
@@ -220,7 +220,7 @@ static void far_residual(const struct kernels *k, float *z, const float *x, cons
 }
 
 static void far_loss(const struct kernels *k, double *loss, float *logits, const int32_t *tokens,
-                     int64_t token_stride, int64_t b, int64_t t, int64_t v, struct loss_rows rows)
+                     int64_t token_stride, int64_t b, int64_t t, int64_t v, struct kernel_loss_rows rows)
 {
     (void)k;
     enter();
@@ -290,7 +290,7 @@ static void far_swiglu_backward(const struct kernels *kernels, float *dgate, flo
 
 static void far_loss_labels(const struct kernels *kernels, double *loss, float *logits,
                             const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
-                            int64_t v, struct loss_rows rows)
+                            int64_t v, struct kernel_loss_rows rows)
 {
     (void)kernels;
     enter();

@@ -49,9 +49,9 @@ static void need_library(void)
     skip();
 }
 
-static struct attention shape_of(const int64_t s[6])
+static struct kernel_attention shape_of(const int64_t s[6])
 {
-    return (struct attention){.b = s[0], .t = s[1], .h = s[2], .kv = s[3], .d = s[4],
+    return (struct kernel_attention){.b = s[0], .t = s[1], .h = s[2], .kv = s[3], .d = s[4],
                               .causal = s[5], .rounded = true};
 }
 
@@ -67,7 +67,7 @@ static void test_descriptors(void **state)
     need_library();
     print_message("cuDNN %zu\n", library.version);
     for (size_t i = 0; i < ARRAY_COUNT(shapes); i++) {
-        const struct attention shape = shape_of(shapes[i]);
+        const struct kernel_attention shape = shape_of(shapes[i]);
         uint64_t wants[2];
         char why[2][CUDNN_GRAPH_REASON];
         attention_cudnn_describe(&library, NULL, &shape, wants, why);
@@ -153,7 +153,7 @@ static void plan(const struct described *described, const int64_t s[6], uint64_t
                  char why[2][CUDNN_GRAPH_REASON])
 {
     cudnnBackendDescriptor_t const device = describe(described);
-    const struct attention shape = shape_of(s);
+    const struct kernel_attention shape = shape_of(s);
     attention_cudnn_describe(&library, device, &shape, wants, why);
     library.destroy_descriptor(device);
     print_message("%s, B %lld T %lld H %lld K %lld D %lld%s: %lld and %lld bytes %s%s\n",

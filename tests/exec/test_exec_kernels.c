@@ -147,7 +147,7 @@ static void test_exponential(void **state)
         int32_t tokens[2] = {0, 0};
         double loss, expected = exp((double)logits[1]);
         one->loss(one, &loss, logits, tokens, 2, 1, 1, 2,
-                  (struct loss_rows){.count = 1, .parts = 1});
+                  (struct kernel_loss_rows){.count = 1, .parts = 1});
         worst = fmax(worst, fabs((double)logits[1] / expected - 1));
     }
     /* 1.2 ulp of at most 2^-23, and the 2^-24 above */
@@ -179,7 +179,7 @@ static void *run_stream(void *argument)
         int64_t n = 3 * STREAM_WIDTH;
         kernels->linear_forward(kernels, s->y, s->x, s->w, NULL, STREAM_ROWS, n, STREAM_WIDTH,
                                 true);
-        const struct attention attention = {.out = s->attention,
+        const struct kernel_attention attention = {.out = s->attention,
                                             .stats = s->stats,
                                             .q = s->qkv,
                                             .k = s->qkv + STREAM_WIDTH,

@@ -24,65 +24,65 @@ static void test_statistics(void **state)
 {
     (void)state;
     /* sorted 1.5 2 4 7 16: quartiles 2 and 7, median 4, half the range between them 2.5 */
-    struct samples samples = {.count = 0};
+    struct measure_samples samples = {.count = 0};
     const double values[] = {7, 1.5, 16, 2, 4};
-    for (int i = 0; i < 5; i++) samples_add(&samples, values[i]);
-    assert_true(fabs(samples_median(&samples) - 4) < 1e-15);
-    assert_true(fabs(samples_spread(&samples) - 2.5 / 4) < 1e-15);
+    for (int i = 0; i < 5; i++) measure_samples_add(&samples, values[i]);
+    assert_true(fabs(measure_samples_median(&samples) - 4) < 1e-15);
+    assert_true(fabs(measure_samples_spread(&samples) - 2.5 / 4) < 1e-15);
     /* with 9: 1.5 2 4 7 9 16: median 5.5, quartiles at 1.25 and 3.75 of 0 .. 5: 2.5 and 8.5 */
-    samples_add(&samples, 9);
-    assert_true(fabs(samples_median(&samples) - 5.5) < 1e-15);
-    assert_true(fabs(samples_spread(&samples) - 3 / 5.5) < 1e-15);
-    for (int i = 0; i < 2 * SAMPLES_MAX; i++) samples_add(&samples, 1);
+    measure_samples_add(&samples, 9);
+    assert_true(fabs(measure_samples_median(&samples) - 5.5) < 1e-15);
+    assert_true(fabs(measure_samples_spread(&samples) - 3 / 5.5) < 1e-15);
+    for (int i = 0; i < 2 * SAMPLES_MAX; i++) measure_samples_add(&samples, 1);
     assert_int_equal(samples.count, SAMPLES_MAX);
 
-    struct samples one = {.count = 0};
-    samples_add(&one, 0.25);
-    assert_true(fabs(samples_median(&one) - 0.25) < 1e-15);
-    assert_false(samples_spread(&one) > 0);
+    struct measure_samples one = {.count = 0};
+    measure_samples_add(&one, 0.25);
+    assert_true(fabs(measure_samples_median(&one) - 0.25) < 1e-15);
+    assert_false(measure_samples_spread(&one) > 0);
 }
 
 /* 7 and 1 are the ends of five values, so the mean is that of 1.5, 2 and 4; of four, all count. */
 static void test_mean(void **state)
 {
     (void)state;
-    struct samples samples = {.count = 0};
+    struct measure_samples samples = {.count = 0};
     const double values[] = {7, 1.5, 1, 2, 4};
-    for (int i = 0; i < 4; i++) samples_add(&samples, values[i]);
-    assert_true(fabs(samples_mean(&samples) - 11.5 / 4) < 1e-15);
-    samples_add(&samples, values[4]);
-    assert_true(fabs(samples_mean(&samples) - 7.5 / 3) < 1e-15);
+    for (int i = 0; i < 4; i++) measure_samples_add(&samples, values[i]);
+    assert_true(fabs(measure_samples_mean(&samples) - 11.5 / 4) < 1e-15);
+    measure_samples_add(&samples, values[4]);
+    assert_true(fabs(measure_samples_mean(&samples) - 7.5 / 3) < 1e-15);
 }
 
 /* Samples that were preempted are set aside, and used only where there are no others. */
 static void test_disturbed_samples(void **state)
 {
     (void)state;
-    static struct watch watch;
-    static struct series mixed, preempted_only;
-    watch_begin(&watch);
-    assert_false(series_has_samples(&mixed));
-    for (int i = 0; i < 3; i++) watch_take(&watch, &preempted_only, 8.5, true);
-    watch_judge(&watch);
+    static struct measure_watch watch;
+    static struct measure_series mixed, preempted_only;
+    measure_watch_begin(&watch);
+    assert_false(measure_series_has_samples(&mixed));
+    for (int i = 0; i < 3; i++) measure_watch_take(&watch, &preempted_only, 8.5, true);
+    measure_watch_judge(&watch);
     assert_int_equal(preempted_only.clean.count, 0);
     assert_int_equal(preempted_only.disturbed.count, 3);
-    assert_true(series_has_samples(&preempted_only));
-    assert_ptr_equal(series_samples(&preempted_only), &preempted_only.disturbed);
+    assert_true(measure_series_has_samples(&preempted_only));
+    assert_ptr_equal(measure_series_samples(&preempted_only), &preempted_only.disturbed);
     assert_int_equal(watch.sample_count, 3);
     assert_int_equal(watch.disturbed_count, 3);
 
-    samples_add(&mixed.clean, 2.5); /* as if nobody else had worked */
-    watch_take(&watch, &mixed, 9.5, true);
-    watch_judge(&watch);
+    measure_samples_add(&mixed.clean, 2.5); /* as if nobody else had worked */
+    measure_watch_take(&watch, &mixed, 9.5, true);
+    measure_watch_judge(&watch);
     assert_int_equal(mixed.disturbed.count, 1);
-    assert_true(fabs(samples_median(series_samples(&mixed)) - 2.5) < 1e-15);
+    assert_true(fabs(measure_samples_median(measure_series_samples(&mixed)) - 2.5) < 1e-15);
 }
 
 static void test_cores(void **state)
 {
     (void)state;
-    struct machine machine;
-    machine_look(&machine);
+    struct measure_machine machine;
+    measure_machine_look(&machine);
     assert_true(machine.cores >= 1 && machine.cores <= machine.present);
     assert_true(strlen(machine.cpu) > 0);
 }
@@ -92,13 +92,13 @@ static void test_without_sysfs(void **state)
 {
     (void)state;
     char root[] = "/tmp/spillway-no-sysfs-XXXXXX";
-    struct machine machine;
+    struct measure_machine machine;
     struct stat found;
     assert_non_null(mkdtemp(root));
     setenv("HWLOC_FSROOT", root, 1);
     const int kept = dup(STDERR_FILENO), caught = memfd_create("stderr", MFD_CLOEXEC);
     assert_true(kept >= 0 && caught >= 0 && dup2(caught, STDERR_FILENO) >= 0);
-    machine_look(&machine);
+    measure_machine_look(&machine);
     assert_true(dup2(kept, STDERR_FILENO) >= 0);
     assert_int_equal(fstat(caught, &found), 0);
     assert_int_equal(found.st_size, 0);

@@ -276,7 +276,7 @@ static void loss_case(const struct kernels *kernels, const int64_t *shape, struc
     memcpy(before, logits, (size_t)(rows * v) * sizeof *before);
     int32_t *tokens = random_tokens(b * (t + 1), 17, v);
     double *loss = take_loss();
-    struct loss_rows part = {.parts = 1};
+    struct kernel_loss_rows part = {.parts = 1};
     for (; part.first < rows; part.first += piece) {
         part.count = rows - part.first < piece ? rows - part.first : piece;
         kernels->loss(kernels, loss, logits + part.first * v, tokens, t + 1, b, t, v, part);

@@ -41,11 +41,11 @@ static struct attention_sizes sizes_of(const int64_t *shape)
 }
 
 /* Random operands, results of NaN. */
-static struct attention random_attention(const int64_t *shape)
+static struct kernel_attention random_attention(const int64_t *shape)
 {
     const int64_t rows = shape[B] * shape[T];
     const int64_t row_q = shape[H] * shape[D], row_kv = shape[KV] * shape[D];
-    struct attention a = {.b = shape[B],
+    struct kernel_attention a = {.b = shape[B],
                           .t = shape[T],
                           .h = shape[H],
                           .kv = shape[KV],
@@ -81,9 +81,9 @@ static struct attention random_attention(const int64_t *shape)
     return a;
 }
 
-static void run_attention(const struct kernels *kernels, const struct attention *a)
+static void run_attention(const struct kernels *kernels, const struct kernel_attention *a)
 {
-    struct attention forward = *a;
+    struct kernel_attention forward = *a;
     forward.dout = NULL;
     forward.dq = forward.dk = forward.dv = NULL;
     kernels->attention_forward(kernels, &forward);
@@ -98,7 +98,7 @@ struct wanted {
 };
 
 struct reference {
-    const struct attention *a;
+    const struct kernel_attention *a;
     double *q, *k, *v, *dout; /* (B,T,H D) or (B,T,K D), as products take them */
     struct wanted out, dq, dk, dv;
     double *lse, *p, *dp;
@@ -111,7 +111,7 @@ static double *take_doubles(double **at, int64_t count)
     return taken;
 }
 
-static double *operand(double **at, const struct attention *a, const float *x, int64_t heads,
+static double *operand(double **at, const struct kernel_attention *a, const float *x, int64_t heads,
                        int64_t row)
 {
     const int64_t width = heads * a->d;
@@ -133,7 +133,7 @@ static struct wanted wanted_of(double **at, int64_t count)
 /* One query of one head; gradients of keys and values are added to. */
 static void attend(const struct reference *r, int64_t sample, int64_t head, int64_t i)
 {
-    const struct attention *const a = r->a;
+    const struct kernel_attention *const a = r->a;
     const int64_t d = a->d, row = a->h * d, row_kv = a->kv * d;
     const int64_t query = (sample * a->t + i) * row + head * d;
     const int64_t keys = sample * a->t * row_kv + head / (a->h / a->kv) * d;
@@ -181,7 +181,7 @@ static void attend(const struct reference *r, int64_t sample, int64_t head, int6
 }
 
 /* x: `heads` heads of D in each row. */
-static void check_result(const struct attention *a, const float *x, const struct wanted *wanted,
+static void check_result(const struct kernel_attention *a, const float *x, const struct wanted *wanted,
                          int64_t heads, int64_t row, double tolerance, const char *name)
 {
     const int64_t width = heads * a->d;
@@ -200,7 +200,7 @@ static void check_result(const struct attention *a, const float *x, const struct
         }
 }
 
-static void check_attention(const struct attention *a)
+static void check_attention(const struct kernel_attention *a)
 {
     const int64_t queries = a->b * a->t * a->h * a->d, keys = a->b * a->t * a->kv * a->d;
     double *const all =
@@ -234,7 +234,7 @@ static void check_attention(const struct attention *a)
 static void attention_case(const struct kernels *kernels, const int64_t *shape,
                            struct outputs *out, bool check)
 {
-    const struct attention a = random_attention(shape);
+    const struct kernel_attention a = random_attention(shape);
     const int64_t rows = a.b * a.t, row = a.h * a.d;
     run_attention(kernels, &a);
     output(out, a.out, rows * row);
@@ -281,9 +281,9 @@ void test_kernel_attention_as_one(void **state)
     const struct kernels *const kernels = test_kernels();
     for (int64_t rounded = 0; rounded < 2; rounded++) {
         const int64_t shape[] = {2, 70, 3, 3, 16, true, false, rounded};
-        const struct attention apart = random_attention(shape);
+        const struct kernel_attention apart = random_attention(shape);
         const int64_t rows = apart.b * apart.t, c = apart.h * apart.d;
-        struct attention one = apart;
+        struct kernel_attention one = apart;
         float *const qkv = take(rows * 3 * c);
         for (int64_t row = 0; row < rows; row++) {
             memcpy(qkv + row * 3 * c, apart.q + row * c, (size_t)c * sizeof *qkv);
@@ -317,10 +317,10 @@ void test_kernel_attention_rounds(void **state)
     (void)state;
     const struct kernels *const kernels = test_kernels();
     const int64_t shape[] = {1, 67, 4, 2, 24, true, false, true};
-    const struct attention as_given = random_attention(shape);
+    const struct kernel_attention as_given = random_attention(shape);
     const int64_t rows = as_given.b * as_given.t, queries = rows * as_given.row_q;
     const int64_t keys = rows * as_given.row_kv;
-    struct attention before = random_attention(shape), plain = random_attention(shape);
+    struct kernel_attention before = random_attention(shape), plain = random_attention(shape);
     const struct {
         const float *x;
         int64_t count;

@@ -33,7 +33,7 @@ static void loss_labels_case(const struct kernels *kernels, const int64_t *shape
         labels[r / t * stride + r % t] = has ? label : -1;
         counted += has;
     }
-    struct loss_rows part = {.parts = 1};
+    struct kernel_loss_rows part = {.parts = 1};
     for (int64_t piece = shape[4]; part.first < rows; part.first += piece) {
         part.count = rows - part.first < piece ? rows - part.first : piece;
         kernels->loss_labels(kernels, loss, logits + part.first * v, labels, stride, b, t, v, part);
@@ -84,7 +84,7 @@ void test_kernel_loss_labels_as_tokens(void **state)
     int32_t *tokens = random_tokens(B * (T + 1), 5, V), *labels = take_tokens(B * T);
     double *loss = take_loss(), *other_loss = take_loss();
     for (int i = 0; i < B * T; i++) labels[i] = tokens[i / T * (T + 1) + i % T + 1];
-    const struct loss_rows rows = {.count = B * T, .parts = 1};
+    const struct kernel_loss_rows rows = {.count = B * T, .parts = 1};
     kernels->loss(kernels, loss, logits, tokens, T + 1, B, T, V, rows);
     kernels->loss_labels(kernels, other_loss, other, labels, T, B, T, V, rows);
     assert_memory_equal(loss, other_loss, sizeof *loss);

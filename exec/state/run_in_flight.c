@@ -14,7 +14,7 @@
  * A run that hangs reports it: when no stream makes progress for a minute, or for 20 times the longest predicted
  * operation, the run ends with the names of the operations that wait for each other.
  */
-#include "exec/state/run_flights.h"
+#include "exec/state/run_in_flight.h"
 
 #include <assert.h>
 #include <math.h>
@@ -47,7 +47,7 @@ static bool is_ahead(const struct run_loop *loop, const struct plan_walk_op *op)
 static bool has_ended(const struct run_loop *loop, uint64_t number)
 {
     if (number < loop->oldest) return true;
-    const struct flight *const flight = run_flight_of(loop, number);
+    const struct run_flight *const flight = run_flight_of(loop, number);
     return device_reached(loop->run->streams[flight->stream], flight->event);
 }
 
@@ -96,14 +96,14 @@ static enum status report_stall(const struct run_loop *loop, double waited_s, st
     size_t used = 0;
     uint32_t named = 0;
     for (uint32_t s = 0; s < plan_stream_count(loop->plan); s++) {
-        const struct flight *first = NULL;
+        const struct run_flight *first = NULL;
         for (uint64_t n = loop->oldest; n < loop->next && !first; n++)
             if (run_flight_of(loop, n)->stream == s && !has_ended(loop, n)) first = run_flight_of(loop, n);
         if (!first || used > sizeof text - 2 * PLAN_TEXT_BYTES - 32) continue;
         char what[PLAN_TEXT_BYTES];
         used += (size_t)snprintf(text + used, sizeof text - used, "%s'%s'", named++ ? ", " : "",
                                  plan_op_text(loop->plan, first->unit, first->op, what));
-        const struct flight *blocker = NULL;
+        const struct run_flight *blocker = NULL;
         for (uint32_t i = 0; i < first->wait_count && !blocker; i++)
             if (!has_ended(loop, first->waits[i])) blocker = run_flight_of(loop, first->waits[i]);
         if (blocker)
@@ -166,7 +166,7 @@ enum status run_watch_keep(struct run_loop *loop, struct run_watch *watch, struc
     return STATUS_OK;
 }
 
-enum status run_await_flight(struct run_loop *loop, const struct flight *flight, struct error *err)
+enum status run_await_flight(struct run_loop *loop, const struct run_flight *flight, struct error *err)
 {
     struct device_stream *const stream = loop->run->streams[flight->stream];
     struct run_watch watch = run_watch_begin(loop);
@@ -180,7 +180,7 @@ enum status run_await_flight(struct run_loop *loop, const struct flight *flight,
 
 /* --- retiring ----------------------------------------------------------------------------------- */
 
-static void record_flight(struct run_loop *loop, const struct flight *flight)
+static void record_flight(struct run_loop *loop, const struct run_flight *flight)
 {
     const struct plan_op *const op = flight->op;
     const double start_s = fmax(0, flight->timing.start_s - loop->run->start_s);
@@ -218,7 +218,7 @@ static void record_flight(struct run_loop *loop, const struct flight *flight)
 
 enum status run_retire_flight(struct run_loop *loop, struct error *err)
 {
-    const struct flight *const flight = run_flight_of(loop, loop->oldest);
+    const struct run_flight *const flight = run_flight_of(loop, loop->oldest);
     const enum status status = run_await_flight(loop, flight, err);
     if (status != STATUS_OK) return status;
     record_flight(loop, flight);

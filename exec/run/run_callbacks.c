@@ -6,7 +6,7 @@
  * call of the last one knows the mean and whether it is the best. A KEEP waits for that copy, and so for its call,
  * before it decides whether to copy the parameters.
  */
-#include "exec/run/run_calls.h"
+#include "exec/run/run_callbacks.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -125,7 +125,7 @@ static void call_compute(const struct kernels *kernels, void *argument)
     const struct compute_call *const call = argument;
     const uint32_t job = call->unit->job;
     char what[PLAN_TEXT_BYTES];
-    range_push(plan_op_text(call->run->plan, call->unit, call->op, what));
+    profiler_range_push(plan_op_text(call->run->plan, call->unit, call->op, what));
     if (begin_minibatch(call->run, job, call->minibatch)) {
         const double *const norms = call->op->pass == PLAN_UPDATE ? call->arguments.norms : NULL;
         const bool skips = norms && skips_step(call->run, job, call->minibatch, norms);
@@ -136,7 +136,7 @@ static void call_compute(const struct kernels *kernels, void *argument)
     } else {
         *call->omitted = true;
     }
-    range_pop();
+    profiler_range_pop();
 }
 
 /* A computation of the host stream, which has no kernels of its own. */
@@ -147,9 +147,9 @@ static void call_gather(void *argument)
     call_compute(&call->run->gather, argument);
 }
 
-void run_call_compute(struct run *run, const struct plan_walk_op *op,
-                      const struct unit_arguments *arguments, bool *omitted,
-                      struct device_timing *timing)
+void run_callback_compute(struct run *run, const struct plan_walk_op *op,
+                          const struct unit_arguments *arguments, bool *omitted,
+                          struct device_timing *timing)
 {
     struct device_stream *const stream = run->streams[op->stream];
     const struct compute_call call = {.run = run,
@@ -194,8 +194,8 @@ static void call_batch(void *argument)
     run_fail_job(run, call->job, false, &why);
 }
 
-void run_call_batch(struct run *run, const struct plan_walk_op *op, int32_t *batch,
-                    struct device_timing *timing)
+void run_callback_batch(struct run *run, const struct plan_walk_op *op, int32_t *batch,
+                        struct device_timing *timing)
 {
     const bool held_out = op->unit->pass == PLAN_EVALUATE;
     const struct job *const job = &run->plan->jobs.jobs[op->unit->job];
@@ -233,7 +233,7 @@ static void call_keep(void *argument)
                             &call->tables->parameters, call->kept);
 }
 
-void run_call_keep(struct run *run, const struct plan_walk_op *op, struct device_timing *timing)
+void run_callback_keep(struct run *run, const struct plan_walk_op *op, struct device_timing *timing)
 {
     const uint32_t shard = run->plan->job_first_shard[op->unit->job] + op->unit->shard;
     const struct keep_call call = {
@@ -336,7 +336,7 @@ static void call_held_out(void *argument)
     });
 }
 
-void run_call_loss(struct run *run, const struct plan_walk_op *op, const double *loss)
+void run_callback_loss(struct run *run, const struct plan_walk_op *op, const double *loss)
 {
     const struct loss_call call = {
         .run = run,

@@ -2,11 +2,11 @@
  * State that the plan would have written back later is written back at the end of a run that is stopped:
  * `struct device_state` remembers what on a device is newer than on the host.
  */
-#include "exec/state/run_newer.h"
+#include "exec/state/run_write_back.h"
 
 #include <assert.h>
 
-#include "exec/state/run_flights.h"
+#include "exec/state/run_in_flight.h"
 #include "exec/state/run_storage.h"
 
 static struct device_state *device_state_of(const struct run_loop *loop, const struct plan_walk_op *op,
@@ -34,9 +34,9 @@ static void follow_staged(struct run_loop *loop, const struct plan_walk_op *op)
     for (uint32_t i = 0; i < op->use_count; i++) {
         const struct plan_place_use *const use = &op->uses[i];
         if (loop->plan->buffers[use->buffer].kind != BUFFER_STAGED) continue;
-        struct staged_state *const staged = &loop->staged[use->buffer];
+        struct run_staged_state *const staged = &loop->staged[use->buffer];
         if (use->flags & ACCESS_WRITE)
-            *staged = (struct staged_state){.arrived = run_copied_minibatch(loop, op),
+            *staged = (struct run_staged_state){.arrived = run_copied_minibatch(loop, op),
                                             .fresh = op->op->stream == STREAM_D2H};
         else if (op->op->stream == STREAM_WRITE)
             staged->fresh = !(use->flags & ACCESS_RELEASE) && staged->fresh;
@@ -102,7 +102,7 @@ void run_bring_state(struct run *run, uint32_t device, uint32_t buffer,
 static enum status await_d2h(struct run_loop *loop, uint32_t device, struct error *err)
 {
     const uint32_t stream = plan_stream(loop->plan, device, STREAM_D2H);
-    const struct flight last = {.stream = stream,
+    const struct run_flight last = {.stream = stream,
                                 .event = device_record(loop->run->streams[stream])};
     return run_await_flight(loop, &last, err);
 }

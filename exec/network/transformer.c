@@ -35,7 +35,7 @@
  * (exec/kernels/kernels.h). When a backward pass recomputes, it makes the same calls as the forward pass, except
  * calls whose result only the next shard needs.
  */
-#include "exec/network/family.h"
+#include "exec/network/transformer.h"
 
 #include <assert.h>
 #include <float.h>
@@ -116,17 +116,17 @@ static uint32_t first_layer_tensors(const struct unit_arguments *a)
     return count;
 }
 
-static struct unit unit_of(const struct family *family, const struct kernels *kernels,
-                           const struct unit_arguments *a)
+static struct transformer_unit unit_of(const struct transformer *transformer, const struct kernels *kernels,
+                                       const struct unit_arguments *a)
 {
     const struct network *n = &a->job->network;
     const struct memory_table *workspace = workspace_of(a);
     uint64_t samples = job_pass_samples(a->job, a->shard->first_layer);
-    return (struct unit){
+    return (struct transformer_unit){
         .kernels = kernels,
         .arguments = a,
         .network = n,
-        .family = family,
+        .transformer = transformer,
         .b = (int64_t)samples,
         .t = (int64_t)a->job->sequence,
         .r = (int64_t)(samples * a->job->sequence),
@@ -166,17 +166,17 @@ static const struct memory_entry *layer_entries(const struct memory_table *table
 }
 
 /* Finds a layer's kept tensors; `all` points to the kept tensors of all layers, laid out as in the table. */
-static void kept_of(const struct unit *unit, float *all, uint64_t layer,
-                    float *out[FAMILY_KEPT_MAX])
+static void kept_of(const struct transformer_unit *unit, float *all, uint64_t layer,
+                    float *out[TRANSFORMER_KEPT_MAX])
 {
     const struct unit_arguments *a = unit->arguments;
-    const struct family *family = unit->family;
+    const struct transformer *transformer = unit->transformer;
     const struct memory_entry *entries =
-        layer_entries(&a->tables->activations, a, layer, family->block_kept);
+        layer_entries(&a->tables->activations, a, layer, transformer->block_kept);
     bool head = layer + 1 == unit->network->layer_count;
     bool last = layer + 1 == a->shard->first_layer + a->shard->layer_count;
-    uint32_t count = head ? family->head_kept : family->block_kept;
-    assert(count <= FAMILY_KEPT_MAX);
+    uint32_t count = head ? transformer->head_kept : transformer->block_kept;
+    assert(count <= TRANSFORMER_KEPT_MAX);
     for (uint32_t i = 0; i < count; i++) {
         bool output = !head && i + 1 == count;
         out[i] = output && last ? NULL : at_byte(all, entries[i].offset_bytes);
@@ -184,23 +184,23 @@ static void kept_of(const struct unit *unit, float *all, uint64_t layer,
 }
 
 /* Finds a layer's kept tensors when `alone` points to those of only this layer, without its output. */
-static void kept_alone(const struct unit *unit, float *alone, uint64_t layer,
-                       float *out[FAMILY_KEPT_MAX])
+static void kept_alone(const struct transformer_unit *unit, float *alone, uint64_t layer,
+                       float *out[TRANSFORMER_KEPT_MAX])
 {
     const struct unit_arguments *a = unit->arguments;
-    const struct family *family = unit->family;
+    const struct transformer *transformer = unit->transformer;
     const struct memory_entry *entries =
-        layer_entries(&a->tables->activations, a, layer, family->block_kept);
+        layer_entries(&a->tables->activations, a, layer, transformer->block_kept);
     bool head = layer + 1 == unit->network->layer_count;
-    uint32_t count = head ? family->head_kept : family->block_kept - 1;
-    assert(count < FAMILY_KEPT_MAX);
+    uint32_t count = head ? transformer->head_kept : transformer->block_kept - 1;
+    assert(count < TRANSFORMER_KEPT_MAX);
     for (uint32_t i = 0; i < count; i++)
         out[i] = at_byte(alone, entries[i].offset_bytes - entries[0].offset_bytes);
     if (!head) out[count] = NULL;
 }
 
 /* Returns a layer's input when `inputs` points to the inputs of all layers except the first. */
-static float *held_input(const struct unit *unit, float *inputs, uint64_t layer)
+static float *held_input(const struct transformer_unit *unit, float *inputs, uint64_t layer)
 {
     const struct unit_arguments *a = unit->arguments;
     uint64_t index = layer - a->shard->first_layer;
@@ -212,7 +212,7 @@ static float *held_input(const struct unit *unit, float *inputs, uint64_t layer)
 
 /* --- tensors ---------------------------------------------------------------------------------- */
 
-struct tensor family_tensor(const struct unit *unit, uint64_t layer, uint32_t index)
+struct transformer_tensor transformer_tensor(const struct transformer_unit *unit, uint64_t layer, uint32_t index)
 {
     const struct unit_arguments *a = unit->arguments;
     const struct memory_entry *first =
@@ -226,7 +226,7 @@ struct tensor family_tensor(const struct unit *unit, uint64_t layer, uint32_t in
         g = at_byte(whole, entry->offset_bytes);
     else if (unit->gradients && offset >= skipped)
         g = at_byte(unit->gradients, offset - skipped);
-    struct tensor tensor = {.g = g, .index = (uint32_t)(entry - a->tables->parameters.entries)};
+    struct transformer_tensor tensor = {.g = g, .index = (uint32_t)(entry - a->tables->parameters.entries)};
     const struct memory_entry *weights = &a->tables->state.parts[STATE_WEIGHTS].entries[tensor.index];
     if (weights->bytes == entry->bytes)
         tensor.weights.fp32 = at_byte(a->state, weights->offset_bytes);
@@ -235,9 +235,9 @@ struct tensor family_tensor(const struct unit *unit, uint64_t layer, uint32_t in
     return tensor;
 }
 
-const float *family_vector(const struct unit *unit, uint64_t layer, uint32_t index)
+const float *transformer_vector(const struct transformer_unit *unit, uint64_t layer, uint32_t index)
 {
-    const struct tensor vector = family_tensor(unit, layer, index);
+    const struct transformer_tensor vector = transformer_tensor(unit, layer, index);
     assert(vector.weights.fp32);
     return vector.weights.fp32;
 }
@@ -289,7 +289,7 @@ static void shut_by_loss(const struct unit_arguments *a)
 
 /* Returns true when a step with gradients of this sum of squares stays finite. AdamW squares gradients in float,
  * other kinds multiply them by the rate; a power of ten remains for the terms that they are added to. */
-static bool fits(const struct unit *unit, double squares)
+static bool fits(const struct transformer_unit *unit, double squares)
 {
     const double most = (double)FLT_MAX / 10, rate = unit->optimizer.learning_rate;
     if (unit->optimizer.kind == OPTIMIZER_ADAMW) return squares <= most;
@@ -298,7 +298,7 @@ static bool fits(const struct unit *unit, double squares)
 
 /* Is the guard open, and does it stay open with this gradient of `count` numbers? A job that clips has looked at its norm
  * already. */
-static bool may_step(const struct unit *unit, const float *gradient, int64_t count)
+static bool may_step(const struct transformer_unit *unit, const float *gradient, int64_t count)
 {
     const struct unit_arguments *a = unit->arguments;
     if (!a->guard) return true;
@@ -309,7 +309,7 @@ static bool may_step(const struct unit *unit, const float *gradient, int64_t cou
     return atomic_load(&a->guard->state) == GUARD_OPEN;
 }
 
-void family_step(const struct unit *unit, const struct tensor *tensor, bool decays)
+void transformer_step(const struct transformer_unit *unit, const struct transformer_tensor *tensor, bool decays)
 {
     const struct unit_arguments *a = unit->arguments;
     const struct memory_entry *entry = &a->tables->parameters.entries[tensor->index];
@@ -331,15 +331,15 @@ void family_step(const struct unit *unit, const struct tensor *tensor, bool deca
 
 /* --- layers that many have -------------------------------------------------------------------- */
 
-/* The products of a linear layer by itself: as family_linear_forward() with weights from anywhere, and backward,
+/* The products of a linear layer by itself: as transformer_linear_forward() with weights from anywhere, and backward,
  * where dw and dbias (NULL: none) are written or, as `add` says (LINEAR_ADD_...), added to. */
 struct product {
-    struct weights w;
+    struct transformer_weights w;
     int64_t rows, out, in;
     bool in_out;
 };
 
-static void product_forward(const struct unit *unit, float *y, const float *x, const float *bias,
+static void product_forward(const struct transformer_unit *unit, float *y, const float *x, const float *bias,
                             const struct product *p)
 {
     const struct kernels *k = unit->kernels;
@@ -351,7 +351,7 @@ static void product_forward(const struct unit *unit, float *y, const float *x, c
     k->linear_forward_bf16(k, y, unit->rounded, p->w.rounded, bias, p->rows, p->out, p->in, p->in_out);
 }
 
-static void product_backward(const struct unit *unit, float *dx, bool accumulate_dx, float *dw,
+static void product_backward(const struct transformer_unit *unit, float *dx, bool accumulate_dx, float *dw,
                              uint32_t add, float *dbias, const float *dy, const float *x,
                              const struct product *p)
 {
@@ -371,56 +371,56 @@ static void product_backward(const struct unit *unit, float *dx, bool accumulate
                           p->in_out, add);
 }
 
-static struct product product_of(struct weights w, const struct linear *l)
+static struct product product_of(struct transformer_weights w, const struct transformer_linear *l)
 {
     return (struct product){.w = w, .rows = l->rows, .out = l->out, .in = l->in, .in_out = l->in_out};
 }
 
-void family_linear_forward(const struct unit *unit, float *y, const float *x, uint64_t layer,
-                           struct linear l)
+void transformer_linear_forward(const struct transformer_unit *unit, float *y, const float *x, uint64_t layer,
+                                struct transformer_linear l)
 {
-    const struct product product = product_of(family_tensor(unit, layer, l.weight).weights, &l);
-    const float *bias = l.bias ? family_vector(unit, layer, l.weight + 1) : NULL;
+    const struct product product = product_of(transformer_tensor(unit, layer, l.weight).weights, &l);
+    const float *bias = l.bias ? transformer_vector(unit, layer, l.weight + 1) : NULL;
     product_forward(unit, y, x, bias, &product);
 }
 
-void family_linear_backward(const struct unit *unit, float *dx, const float *dy, const float *x,
-                            uint64_t layer, struct linear l, bool accumulate)
+void transformer_linear_backward(const struct transformer_unit *unit, float *dx, const float *dy, const float *x,
+                                 uint64_t layer, struct transformer_linear l, bool accumulate)
 {
-    struct tensor w = family_tensor(unit, layer, l.weight), bias = {0};
-    if (l.bias) bias = family_tensor(unit, layer, l.weight + 1);
+    struct transformer_tensor w = transformer_tensor(unit, layer, l.weight), bias = {0};
+    if (l.bias) bias = transformer_tensor(unit, layer, l.weight + 1);
     const struct product product = product_of(w.weights, &l);
     product_backward(unit, dx, accumulate, w.g, 0, bias.g, dy, x, &product);
-    family_step(unit, &w, true);
-    if (l.bias) family_step(unit, &bias, false);
+    transformer_step(unit, &w, true);
+    if (l.bias) transformer_step(unit, &bias, false);
 }
 
-void family_norm_forward(const struct unit *unit, float *out, float *sum, float *stats,
-                         const float *x, const float *y, int64_t rows, uint64_t layer,
-                         uint32_t weight)
+void transformer_norm_forward(const struct transformer_unit *unit, float *out, float *sum, float *stats,
+                              const float *x, const float *y, int64_t rows, uint64_t layer,
+                              uint32_t weight)
 {
     unit->kernels->norm_forward(unit->kernels, out, sum, stats, x, y,
-                                family_vector(unit, layer, weight),
-                                family_vector(unit, layer, weight + 1), rows, unit->c,
+                                transformer_vector(unit, layer, weight),
+                                transformer_vector(unit, layer, weight + 1), rows, unit->c,
                                 unit->epsilon);
 }
 
-void family_norm_backward(const struct unit *unit, float *dx, const float *dout, const float *x,
-                          const float *stats, const float *added, int64_t rows, uint64_t layer,
-                          uint32_t weight)
+void transformer_norm_backward(const struct transformer_unit *unit, float *dx, const float *dout, const float *x,
+                               const float *stats, const float *added, int64_t rows, uint64_t layer,
+                               uint32_t weight)
 {
-    const struct tensor w = family_tensor(unit, layer, weight);
-    const struct tensor bias = family_tensor(unit, layer, weight + 1);
+    const struct transformer_tensor w = transformer_tensor(unit, layer, weight);
+    const struct transformer_tensor bias = transformer_tensor(unit, layer, weight + 1);
     unit->kernels->norm_backward(unit->kernels, dx, w.g, bias.g, dout, x, stats, w.weights.fp32, added, rows,
                                  unit->c);
-    family_step(unit, &w, false);
-    family_step(unit, &bias, false);
+    transformer_step(unit, &w, false);
+    transformer_step(unit, &bias, false);
 }
 
-struct attention family_attention(const struct unit *unit, const float *q, const float *k,
-                                  const float *v, float *out, float *stats)
+struct kernel_attention transformer_attention(const struct transformer_unit *unit, const float *q, const float *k,
+                                              const float *v, float *out, float *stats)
 {
-    return (struct attention){.out = out,
+    return (struct kernel_attention){.out = out,
                               .stats = stats,
                               .q = q,
                               .k = k,
@@ -437,14 +437,14 @@ struct attention family_attention(const struct unit *unit, const float *q, const
                               .rounded = unit->arguments->job->precision == PRECISION_BF16_WEIGHTS};
 }
 
-static int64_t table_rows(const struct unit *unit)
+static int64_t table_rows(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
     return (int64_t)(a->row_count > 0 ? a->row_count : network_table_rows(unit->network));
 }
 
 /* Returns the layout of an embedding's rows in the state. */
-static struct state_layout rows_layout(const struct unit *unit)
+static struct state_layout rows_layout(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
     return a->row_count > 0 ? memory_state_rows(unit->network, a->row_count, job_state_format(a->job))
@@ -452,7 +452,7 @@ static struct state_layout rows_layout(const struct unit *unit)
 }
 
 /* Rows of an embedding's tables in a part of the state; NULL when there is no such part. */
-static void *rows_in_part(const struct unit *unit, const struct state_layout *layout,
+static void *rows_in_part(const struct transformer_unit *unit, const struct state_layout *layout,
                           enum state_part part, int64_t first)
 {
     if (layout->parts[part].bytes == 0) return NULL;
@@ -460,7 +460,7 @@ static void *rows_in_part(const struct unit *unit, const struct state_layout *la
                                                (uint64_t)first * layout->parts[part].row_bytes);
 }
 
-void family_gather(const struct unit *unit, float *x, const struct table_rows *rows)
+void transformer_gather(const struct transformer_unit *unit, float *x, const struct transformer_table_rows *rows)
 {
     const struct kernels *k = unit->kernels;
     /* a pass that only reads has only the weights, from the beginning on */
@@ -474,8 +474,8 @@ void family_gather(const struct unit *unit, float *x, const struct table_rows *r
                          rows->vocabulary, rows->first_row, rows->row_count);
 }
 
-void family_step_rows(const struct unit *unit, const struct table_rows *rows,
-                      const float *head_gradient, const float *dx, float *scratch)
+void transformer_step_rows(const struct transformer_unit *unit, const struct transformer_table_rows *rows,
+                           const float *head_gradient, const float *dx, float *scratch)
 {
     const struct unit_arguments *a = unit->arguments;
     const struct state_layout layout = rows_layout(unit);
@@ -499,71 +499,71 @@ void family_step_rows(const struct unit *unit, const struct table_rows *rows,
                                 a->minibatch + 1, scratch);
 }
 
-int64_t family_padded(const struct network *network)
+int64_t transformer_padded(const struct network *network)
 {
     return network->has_padding ? (int64_t)network->padding_token + 1 : 0;
 }
 
-static struct table_rows all_rows(const struct unit *unit)
+static struct transformer_table_rows all_rows(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
-    return (struct table_rows){.tokens = a->batch,
+    return (struct transformer_table_rows){.tokens = a->batch,
                                .token_stride = unit->t + 1,
                                .vocabulary = unit->v,
                                .first_row = (int64_t)a->first_row,
                                .row_count = table_rows(unit),
-                               .padded = family_padded(unit->network)};
+                               .padded = transformer_padded(unit->network)};
 }
 
-void family_tables_forward(const struct unit *unit)
+void transformer_tables_forward(const struct transformer_unit *unit)
 {
-    const struct table_rows rows = all_rows(unit);
-    family_gather(unit, unit->arguments->boundary_out, &rows);
+    const struct transformer_table_rows rows = all_rows(unit);
+    transformer_gather(unit, unit->arguments->boundary_out, &rows);
 }
 
-void family_tables_backward(const struct unit *unit)
+void transformer_tables_backward(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
     if (a->gradient) {
         unit->kernels->embed_gradient(unit->kernels, a->gradient, a->table_gradient, a->gradient_in,
                                       a->batch, unit->t + 1, unit->b, unit->t, unit->c, unit->v,
-                                      table_rows(unit), family_padded(unit->network), unit->scratch);
+                                      table_rows(unit), transformer_padded(unit->network), unit->scratch);
         return;
     }
-    const struct table_rows rows = all_rows(unit);
-    family_step_rows(unit, &rows, a->table_gradient, a->gradient_in, unit->scratch);
+    const struct transformer_table_rows rows = all_rows(unit);
+    transformer_step_rows(unit, &rows, a->table_gradient, a->gradient_in, unit->scratch);
 }
 
-static struct weights word_table(const struct unit *unit, uint64_t layer, uint32_t own_weight)
+static struct transformer_weights word_table(const struct transformer_unit *unit, uint64_t layer, uint32_t own_weight)
 {
     const void *const table = unit->arguments->table;
-    if (!unit->network->tied_head) return family_tensor(unit, layer, own_weight).weights;
-    if (unit->arguments->job->precision == PRECISION_BF16_WEIGHTS) return (struct weights){.rounded = table};
-    return (struct weights){.fp32 = table};
+    if (!unit->network->tied_head) return transformer_tensor(unit, layer, own_weight).weights;
+    if (unit->arguments->job->precision == PRECISION_BF16_WEIGHTS) return (struct transformer_weights){.rounded = table};
+    return (struct transformer_weights){.fp32 = table};
 }
 
-struct words family_next_words(const struct unit *unit, uint32_t own_weight)
+struct transformer_words transformer_next_words(const struct transformer_unit *unit, uint32_t own_weight)
 {
-    return (struct words){.own_weight = own_weight,
-                          .bias = WORDS_WITHOUT_BIAS,
+    return (struct transformer_words){.own_weight = own_weight,
+                          .bias = TRANSFORMER_WORDS_WITHOUT_BIAS,
                           .labels = unit->arguments->batch,
                           .stride = unit->t + 1};
 }
 
-void family_words(const struct unit *unit, uint64_t layer, const struct words *words,
-                  const float *normf, float *d_normf)
+void transformer_words(const struct transformer_unit *unit, uint64_t layer, const struct transformer_words *words,
+                       const float *normf, float *d_normf)
 {
     const struct unit_arguments *a = unit->arguments;
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, v = unit->v;
     int64_t piece = (int64_t)network_logit_rows(unit->network, (uint64_t)unit->r);
     bool tied = unit->network->tied_head;
-    struct tensor own = {0}, bias = {0};
-    if (!tied) own = family_tensor(unit, layer, words->own_weight);
+    struct transformer_tensor own = {0}, bias = {0};
+    if (!tied) own = transformer_tensor(unit, layer, words->own_weight);
     float *d_table = tied ? a->table_gradient : own.g;
-    if (words->bias != WORDS_WITHOUT_BIAS) bias = family_tensor(unit, layer, words->bias);
+    if (words->bias != TRANSFORMER_WORDS_WITHOUT_BIAS) bias = transformer_tensor(unit, layer, words->bias);
 
-    struct loss_rows rows = {.part = unit->turn, .parts = unit->turns};
+    struct kernel_loss_rows rows = {.part = unit->turn, .parts = unit->turns};
     for (; rows.first < unit->r; rows.first += piece) {
         rows.count = unit->r - rows.first < piece ? unit->r - rows.first : piece;
         const float *x = normf + rows.first * c;
@@ -582,64 +582,64 @@ void family_words(const struct unit *unit, uint64_t layer, const struct words *w
                                 bias.g, unit->logits, x, &product);
     }
     if (!d_normf) return;
-    if (!tied) family_step(unit, &own, true);
-    if (bias.weights.fp32) family_step(unit, &bias, false);
+    if (!tied) transformer_step(unit, &own, true);
+    if (bias.weights.fp32) transformer_step(unit, &bias, false);
 }
 
 /* --- runs of blocks --------------------------------------------------------------------------- */
 
 /* Blocks [first, end) of the shard with all they keep; the last one's output goes to `out`, or
  * nowhere (NULL) when only the backward pass follows. */
-static void blocks_forward(const struct unit *unit, uint64_t end, float *all, float *out)
+static void blocks_forward(const struct transformer_unit *unit, uint64_t end, float *all, float *out)
 {
     const float *in = unit->arguments->boundary_in;
     for (uint64_t layer = unit->arguments->shard->first_layer; layer < end; layer++) {
-        float *kept[FAMILY_KEPT_MAX];
+        float *kept[TRANSFORMER_KEPT_MAX];
         kept_of(unit, all, layer, kept);
-        float *kept_output = kept[unit->family->block_kept - 1];
+        float *kept_output = kept[unit->transformer->block_kept - 1];
         float *output = kept_output ? kept_output : out;
-        unit->family->block_forward(unit, layer, kept, in, output);
+        unit->transformer->block_forward(unit, layer, kept, in, output);
         in = output;
     }
 }
 
 /* Returns the input of a layer: the boundary, or the kept output of the previous layer. */
-static const float *layer_input(const struct unit *unit, float *all, uint64_t layer)
+static const float *layer_input(const struct transformer_unit *unit, float *all, uint64_t layer)
 {
     if (layer == unit->arguments->shard->first_layer) return unit->arguments->boundary_in;
-    float *kept[FAMILY_KEPT_MAX];
+    float *kept[TRANSFORMER_KEPT_MAX];
     kept_of(unit, all, layer - 1, kept);
-    return kept[unit->family->block_kept - 1];
+    return kept[unit->transformer->block_kept - 1];
 }
 
 /* Blocks [first, end), the last first; `d_out` is the gradient of the last one's output. */
-static void blocks_backward(const struct unit *unit, uint64_t end, float *all, const float *d_out)
+static void blocks_backward(const struct transformer_unit *unit, uint64_t end, float *all, const float *d_out)
 {
     const struct unit_arguments *a = unit->arguments;
     for (uint64_t layer = end; layer-- > a->shard->first_layer;) {
-        float *kept[FAMILY_KEPT_MAX];
+        float *kept[TRANSFORMER_KEPT_MAX];
         kept_of(unit, all, layer, kept);
-        unit->family->block_backward(unit, layer, kept, layer_input(unit, all, layer), d_out,
-                                     a->gradient_out);
+        unit->transformer->block_backward(unit, layer, kept, layer_input(unit, all, layer), d_out,
+                                          a->gradient_out);
         d_out = a->gradient_out;
     }
 }
 
 /* Forward without keeping: each layer's activations replace the previous layer's in `alone`. `inputs` receives the
  * inputs of all layers except the first; NULL: not stored. */
-static void blocks_forward_only(const struct unit *unit, uint64_t end, float *alone, float *inputs)
+static void blocks_forward_only(const struct transformer_unit *unit, uint64_t end, float *alone, float *inputs)
 {
     const struct unit_arguments *a = unit->arguments;
     float *streams[2] = {unit->d_stream, unit->d_stream2};
     uint64_t shard_end = a->shard->first_layer + a->shard->layer_count;
     const float *in = a->boundary_in;
     for (uint64_t layer = a->shard->first_layer; layer < end; layer++) {
-        float *kept[FAMILY_KEPT_MAX];
+        float *kept[TRANSFORMER_KEPT_MAX];
         kept_alone(unit, alone, layer, kept);
         float *out = layer + 1 == shard_end ? a->boundary_out
                      : inputs               ? held_input(unit, inputs, layer + 1)
                                             : streams[layer % 2];
-        unit->family->block_forward(unit, layer, kept, in, out);
+        unit->transformer->block_forward(unit, layer, kept, in, out);
         in = out;
     }
 }
@@ -647,16 +647,16 @@ static void blocks_forward_only(const struct unit *unit, uint64_t end, float *al
 /* Backward over blocks [first, end) from their inputs, the last first. The activations that each block's backward
  * pass needs are computed in `alone` just before it, except the last block's if they are still `fresh` from the
  * forward pass. */
-static void blocks_backward_alone(const struct unit *unit, uint64_t end, float *alone,
+static void blocks_backward_alone(const struct transformer_unit *unit, uint64_t end, float *alone,
                                   float *inputs, const float *d_out, bool fresh)
 {
     const struct unit_arguments *a = unit->arguments;
     for (uint64_t layer = end; layer-- > a->shard->first_layer;) {
-        float *kept[FAMILY_KEPT_MAX];
+        float *kept[TRANSFORMER_KEPT_MAX];
         kept_alone(unit, alone, layer, kept);
         const float *in = held_input(unit, inputs, layer);
-        if (!fresh) unit->family->block_forward(unit, layer, kept, in, NULL);
-        unit->family->block_backward(unit, layer, kept, in, d_out, a->gradient_out);
+        if (!fresh) unit->transformer->block_forward(unit, layer, kept, in, NULL);
+        unit->transformer->block_backward(unit, layer, kept, in, d_out, a->gradient_out);
         d_out = a->gradient_out;
         fresh = false;
     }
@@ -664,30 +664,30 @@ static void blocks_backward_alone(const struct unit *unit, uint64_t end, float *
 
 /* --- passes ----------------------------------------------------------------------------------- */
 
-static void compute_loss(const struct unit *unit)
+static void compute_loss(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
     uint64_t head = unit->network->layer_count - 1;
     assert(has_head(a));
-    float *all = piece(a, workspace_of(a), "activations"), *kept[FAMILY_KEPT_MAX];
+    float *all = piece(a, workspace_of(a), "activations"), *kept[TRANSFORMER_KEPT_MAX];
     float *d_in = a->pass == PLAN_EVALUATE ? NULL : a->gradient_out;
     if (holds_inputs(a)) {
         float *inputs = piece(a, workspace_of(a), "inputs");
         const float *in = held_input(unit, inputs, head);
         blocks_forward_only(unit, head, all, inputs);
         kept_alone(unit, piece(a, workspace_of(a), "head"), head, kept);
-        unit->family->head(unit, head, kept, in, d_in);
+        unit->transformer->head(unit, head, kept, in, d_in);
         if (d_in) blocks_backward_alone(unit, head, all, inputs, d_in, true);
         return;
     }
     blocks_forward(unit, head, all, NULL);
     kept_of(unit, all, head, kept);
     const float *in = layer_input(unit, all, head);
-    unit->family->head(unit, head, kept, in, d_in);
+    unit->transformer->head(unit, head, kept, in, d_in);
     if (d_in) blocks_backward(unit, head, all, d_in);
 }
 
-static void compute_backward(const struct unit *unit)
+static void compute_backward(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
     uint64_t end = a->shard->first_layer + a->shard->layer_count;
@@ -709,7 +709,7 @@ static float clip_scale(const struct unit_arguments *a)
     return scale >= 1 ? 1 : (float)scale;
 }
 
-static void compute_norm(const struct unit *unit)
+static void compute_norm(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
     const struct memory_table *parameters = &a->tables->parameters;
@@ -721,7 +721,7 @@ static void compute_norm(const struct unit *unit)
     }
 }
 
-static void compute_update(const struct unit *unit)
+static void compute_update(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
     for (uint64_t i = 0; i < a->shard->layer_count; i++) {
@@ -729,13 +729,13 @@ static void compute_update(const struct unit *unit)
         struct tensor_spec specs[LAYER_TENSORS_MAX];
         uint32_t count = network_layer_tensors(unit->network, layer, specs);
         for (uint32_t index = 0; index < count; index++) {
-            const struct tensor tensor = family_tensor(unit, layer, index);
-            family_step(unit, &tensor, specs[index].matrix);
+            const struct transformer_tensor tensor = transformer_tensor(unit, layer, index);
+            transformer_step(unit, &tensor, specs[index].matrix);
         }
     }
 }
 
-static void compute_once(const struct unit *unit)
+static void compute_once(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
     uint64_t end = a->shard->first_layer + a->shard->layer_count;
@@ -744,7 +744,7 @@ static void compute_once(const struct unit *unit)
     switch (a->pass) {
     case PLAN_FORWARD:
         if (embedding)
-            unit->family->embedding_forward(unit);
+            unit->transformer->embedding_forward(unit);
         else if (a->activations && !a->inputs_only)
             blocks_forward(unit, end, a->activations, a->boundary_out);
         else
@@ -753,7 +753,7 @@ static void compute_once(const struct unit *unit)
     case PLAN_LOSS: compute_loss(unit); break;
     case PLAN_EVALUATE:
         if (embedding)
-            unit->family->embedding_forward(unit);
+            unit->transformer->embedding_forward(unit);
         else if (has_head(a))
             compute_loss(unit);
         else
@@ -761,7 +761,7 @@ static void compute_once(const struct unit *unit)
         break;
     case PLAN_BACKWARD:
         if (embedding)
-            unit->family->embedding_backward(unit);
+            unit->transformer->embedding_backward(unit);
         else
             compute_backward(unit);
         break;
@@ -775,7 +775,7 @@ static void compute_once(const struct unit *unit)
 
 /* The arguments of one microbatch: each buffer of samples from its part on. */
 static struct unit_arguments arguments_of_turn(const struct unit_arguments *whole,
-                                               const struct unit *unit, uint32_t turn)
+                                               const struct transformer_unit *unit, uint32_t turn)
 {
     struct unit_arguments a = *whole;
     const struct job *job = a.job;
@@ -793,10 +793,10 @@ static struct unit_arguments arguments_of_turn(const struct unit_arguments *whol
     return a;
 }
 
-void family_compute(const struct family *family, const struct kernels *kernels,
-                    const struct unit_arguments *a)
+void transformer_compute(const struct transformer *transformer, const struct kernels *kernels,
+                         const struct unit_arguments *a)
 {
-    struct unit unit = unit_of(family, kernels, a);
+    struct transformer_unit unit = unit_of(transformer, kernels, a);
     bool back = a->pass == PLAN_LOSS || a->pass == PLAN_BACKWARD;
     if (a->pass == PLAN_UPDATE) unit.scale = clip_scale(a);
     if (unit.turns == 1 || a->pass == PLAN_UPDATE || a->pass == PLAN_NORM) {
@@ -807,7 +807,7 @@ void family_compute(const struct family *family, const struct kernels *kernels,
     float *sums = a->gradient ? a->gradient : piece(a, workspace_of(a), "sums");
     for (uint32_t turn = 0; turn < unit.turns; turn++) {
         struct unit_arguments part = arguments_of_turn(a, &unit, turn);
-        struct unit one = unit_of(family, kernels, &part);
+        struct transformer_unit one = unit_of(transformer, kernels, &part);
         one.turn = turn;
         one.sums = back ? sums : NULL;
         compute_once(&one);
@@ -817,6 +817,6 @@ void family_compute(const struct family *family, const struct kernels *kernels,
     struct unit_arguments update = *a;
     update.pass = PLAN_UPDATE;
     update.gradient = sums;
-    struct unit last = unit_of(family, kernels, &update);
+    struct transformer_unit last = unit_of(transformer, kernels, &update);
     compute_once(&last);
 }

@@ -1,6 +1,6 @@
 /* Operations in flight: enqueued and not yet known to have ended, in plan order. */
-#ifndef SPILLWAY_EXEC_RUN_FLIGHTS_H
-#define SPILLWAY_EXEC_RUN_FLIGHTS_H
+#ifndef SPILLWAY_EXEC_RUN_IN_FLIGHT_H
+#define SPILLWAY_EXEC_RUN_IN_FLIGHT_H
 
 #include "exec/state/run_loop.h"
 
@@ -19,7 +19,7 @@ MUST_CHECK enum status run_watch_keep(struct run_loop *loop, struct run_watch *w
 
 /* Wait until a flight has ended and report progress meanwhile; record and remove the oldest flight. Errors:
  * STATUS_DEVICE when the run hangs, with the operations that wait. */
-MUST_CHECK enum status run_await_flight(struct run_loop *loop, const struct flight *flight,
+MUST_CHECK enum status run_await_flight(struct run_loop *loop, const struct run_flight *flight,
                                         struct error *err);
 MUST_CHECK enum status run_retire_flight(struct run_loop *loop, struct error *err);
 

@@ -1,0 +1,22 @@
+/* Work of the streams' threads for a run: computations, batches, best weights, losses. */
+#ifndef SPILLWAY_EXEC_RUN_CALLBACKS_H
+#define SPILLWAY_EXEC_RUN_CALLBACKS_H
+
+#include "exec/state/run_state.h"
+#include "planner/walk/plan_walk.h"
+
+/* Enqueue work on the operation's stream, timed in *timing. The work is skipped unless the
+ * operation's minibatch is below its job's limit when its turn comes; a skipped computation sets
+ * *omitted. */
+void run_callback_compute(struct run *run, const struct plan_walk_op *op,
+                          const struct unit_arguments *arguments, bool *omitted,
+                          struct device_timing *timing);
+void run_callback_batch(struct run *run, const struct plan_walk_op *op, int32_t *batch,
+                        struct device_timing *timing);
+void run_callback_keep(struct run *run, const struct plan_walk_op *op, struct device_timing *timing);
+
+/* Logs a loss or adds it up, on the stream of the copy that brings it to the host and after that
+ * copy. */
+void run_callback_loss(struct run *run, const struct plan_walk_op *op, const double *loss);
+
+#endif
