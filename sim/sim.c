@@ -66,7 +66,7 @@ enum { PROGRESS_OPERATIONS = 1 << 17 };
 
 void sim_stream_lacks(struct sim *sim, uint32_t index)
 {
-    struct stream *stream = sim_stream_at(sim, index);
+    struct sim_stream *stream = sim_stream_at(sim, index);
     if (stream->pending > 0 || stream->unissued == 0 || stream->lacks) return;
     const struct sim_lookahead_limit *limit = sim_lookahead_next(&sim->lookahead, index, stream->unissued);
     if (!limit || sim_stream_at(sim, limit->awaited)->operations >= limit->count) {
@@ -74,7 +74,7 @@ void sim_stream_lacks(struct sim *sim, uint32_t index)
         sim->lacking++;
         return;
     }
-    struct stream *awaited = sim_stream_at(sim, limit->awaited);
+    struct sim_stream *awaited = sim_stream_at(sim, limit->awaited);
     sim->lookahead.next_shut[index] = sim->lookahead.first_shut[limit->awaited];
     sim->lookahead.first_shut[limit->awaited] = index;
     if (limit->count < awaited->opens) awaited->opens = limit->count;
@@ -95,7 +95,7 @@ static void lift_limits(struct sim *sim, uint32_t awaited)
 
 /* --- ends and starts ------------------------------------------------------------------------ */
 
-static void begin_flow(struct sim *sim, struct stream *stream)
+static void begin_flow(struct sim *sim, struct sim_stream *stream)
 {
     uint64_t number = sim_window_number(&sim->window, stream->running);
     stream->state = STREAM_RUNNING;
@@ -108,7 +108,7 @@ static void begin_flow(struct sim *sim, struct stream *stream)
 }
 
 /* Starts the flow of the stream's bytes and volume, after its latency. */
-static void start_flow(struct sim *sim, struct stream *stream, double latency_s)
+static void start_flow(struct sim *sim, struct sim_stream *stream, double latency_s)
 {
     if (latency_s > 0) {
         stream->state = STREAM_IN_LATENCY;
@@ -120,14 +120,14 @@ static void start_flow(struct sim *sim, struct stream *stream, double latency_s)
 }
 
 /* Chooses the path of a copy from the host, if copies on demand come first. */
-static void choose_path(struct sim *sim, struct stream *stream)
+static void choose_path(struct sim *sim, struct sim_stream *stream)
 {
     uint32_t compute = plan_stream(sim->plan, stream->device, STREAM_COMPUTE);
     bool on_demand = sim_stream_at(sim, compute)->state == STREAM_IDLE;
     stream->path = on_demand ? 2 * stream->device : sim->first_prefetch_path + stream->device;
 }
 
-static void start_copy(struct sim *sim, struct stream *stream, double alone_s, uint64_t bytes)
+static void start_copy(struct sim *sim, struct sim_stream *stream, double alone_s, uint64_t bytes)
 {
     if (stream->kind == STREAM_H2D && sim->options->demand_first) choose_path(sim, stream);
     double latency_s = stream->latency_s < alone_s ? stream->latency_s : alone_s;
@@ -136,7 +136,7 @@ static void start_copy(struct sim *sim, struct stream *stream, double alone_s, u
     start_flow(sim, stream, latency_s);
 }
 
-static void start_compute(struct sim *sim, struct stream *stream, double alone_s)
+static void start_compute(struct sim *sim, struct sim_stream *stream, double alone_s)
 {
     uint64_t number = sim_window_number(&sim->window, stream->running), order = sim_order(EVENT_END, number);
     if (sim->options->noise > 0)
@@ -152,12 +152,12 @@ static void start_compute(struct sim *sim, struct stream *stream, double alone_s
 }
 
 /* Sets path, latency and rate of a P2P copy from its pair. Returns its seconds without contention. */
-static double prepare_p2p(struct sim *sim, struct stream *stream, const struct sim_op *op)
+static double prepare_p2p(struct sim *sim, struct sim_stream *stream, const struct sim_op *op)
 {
     uint32_t index = sim->first_pair[stream->device];
     while (sim->pairs[index].peer != op->peer) index++;
     assert(index < sim->first_pair[stream->device + 1]);
-    struct pair *pair = &sim->pairs[index];
+    struct sim_pair *pair = &sim->pairs[index];
     uint64_t bytes = sim->plan->ops[op->op].bytes;
     stream->path = sim->first_p2p_path + index;
     stream->latency_s = pair->latency_s;
@@ -170,7 +170,7 @@ static double prepare_p2p(struct sim *sim, struct stream *stream, const struct s
 }
 
 /* Makes the stream's first operation the running one. */
-static void begin_op(struct sim *sim, struct stream *stream)
+static void begin_op(struct sim *sim, struct sim_stream *stream)
 {
     struct sim_window *window = &sim->window;
     uint32_t low = stream->first;
@@ -193,7 +193,7 @@ static void begin_op(struct sim *sim, struct stream *stream)
 
 /* Starts the next part of the collective that the stream runs for all its streams. Returns false if no part is left, or
  * the collective uses its closed form. */
-static bool start_part(struct sim *sim, struct stream *stream, uint32_t owner)
+static bool start_part(struct sim *sim, struct sim_stream *stream, uint32_t owner)
 {
     const struct sim_op *op = sim_window_op(&sim->window, stream->running);
     struct sim_collective_part part;
@@ -209,7 +209,7 @@ static bool start_part(struct sim *sim, struct stream *stream, uint32_t owner)
     return true;
 }
 
-static void slow_by_collective(struct sim *sim, const struct stream *stream, bool begins)
+static void slow_by_collective(struct sim *sim, const struct sim_stream *stream, bool begins)
 {
     sim_interference_collective(sim->interference, stream->device, begins);
     sim->slowing_changed = true;
@@ -220,12 +220,12 @@ static void start_collective(struct sim *sim, uint32_t first, uint32_t count)
 {
     const struct sim_op *op = sim_window_op(&sim->window, first);
     for (uint32_t i = 0; i < count; i++) {
-        struct stream *stream = sim_stream_at(sim, sim_window_op(&sim->window, first + i)->stream);
+        struct sim_stream *stream = sim_stream_at(sim, sim_window_op(&sim->window, first + i)->stream);
         begin_op(sim, stream);
         stream->state = STREAM_JOINED;
         if (stream->slowed) slow_by_collective(sim, stream, true);
     }
-    struct stream *stream = sim_stream_at(sim, op->stream);
+    struct sim_stream *stream = sim_stream_at(sim, op->stream);
     stream->state = STREAM_RUNNING;
     stream->part = 0;
     if (start_part(sim, stream, op->stream)) return;
@@ -236,7 +236,7 @@ static void start_collective(struct sim *sim, uint32_t first, uint32_t count)
 }
 
 /* Reports that the stream has reached a collective. */
-static void join(struct sim *sim, struct stream *stream)
+static void join(struct sim *sim, struct sim_stream *stream)
 {
     const struct sim_op *op = sim_window_op(&sim->window, stream->first);
     uint32_t first = stream->first - (op->peer & SIM_JOINS ? op->peer - SIM_JOINS : 0);
@@ -245,7 +245,7 @@ static void join(struct sim *sim, struct stream *stream)
     if (--*count % SIM_JOINED == 0) start_collective(sim, first, *count / SIM_JOINED);
 }
 
-static void start_op(struct sim *sim, struct stream *stream)
+static void start_op(struct sim *sim, struct sim_stream *stream)
 {
     const struct sim_op *op = sim_window_op(&sim->window, stream->first);
     if (sim->plan->ops[op->op].kind == OP_COLLECTIVE) {
@@ -265,7 +265,7 @@ static void start_op(struct sim *sim, struct stream *stream)
 /* Starts the stream's first operation, or registers the stream at an operation that it waits for. */
 static void try_start(struct sim *sim, uint32_t owner)
 {
-    struct stream *stream = sim_stream_at(sim, owner);
+    struct sim_stream *stream = sim_stream_at(sim, owner);
     if (stream->state != STREAM_IDLE || stream->pending == 0) return;
     const struct sim_window *window = &sim->window;
     const struct sim_op *op = sim_window_op(window, stream->first);
@@ -282,7 +282,7 @@ static void try_start(struct sim *sim, uint32_t owner)
     start_op(sim, stream);
 }
 
-static void record_span(struct sim *sim, const struct stream *stream, uint32_t owner,
+static void record_span(struct sim *sim, const struct sim_stream *stream, uint32_t owner,
                         const struct sim_op *op)
 {
     const struct plan_unit *unit = sim_window_unit(&sim->window, op);
@@ -315,7 +315,7 @@ static bool moves_states(const struct sim *sim, const struct sim_op *op)
 static void end_op(struct sim *sim, uint32_t owner)
 {
     struct sim_window *window = &sim->window;
-    struct stream *stream = sim_stream_at(sim, owner);
+    struct sim_stream *stream = sim_stream_at(sim, owner);
     const struct sim_op *op = sim_window_op(window, stream->running);
     const struct sim_uses uses = sim_window_uses(window, stream->running);
     double time_s = sim_time_s(sim);
@@ -345,7 +345,7 @@ static void end_collective(struct sim *sim, uint32_t first, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         uint32_t owner = sim_window_op(&sim->window, first + i)->stream;
-        const struct stream *stream = sim_stream_at(sim, owner);
+        const struct sim_stream *stream = sim_stream_at(sim, owner);
         if (stream->slowed) slow_by_collective(sim, stream, false);
         end_op(sim, owner);
     }
@@ -357,7 +357,7 @@ static void end_collective(struct sim *sim, uint32_t first, uint32_t count)
 static void append(struct sim *sim, uint32_t low)
 {
     uint32_t owner = sim_window_op(&sim->window, low)->stream;
-    struct stream *stream = sim_stream_at(sim, owner);
+    struct sim_stream *stream = sim_stream_at(sim, owner);
     if (stream->pending++ == 0) stream->first = low;
     else sim_window_op(&sim->window, stream->last)->next = low;
     stream->last = low;
@@ -387,7 +387,7 @@ static enum status issue(struct sim *sim, struct error *err)
         enum status status = sim_window_issue(&sim->window, &some, &low, err);
         if (status != STATUS_OK) return status;
         assert(some);
-        struct stream *stream = sim_stream_at(sim, sim_window_op(&sim->window, low)->stream);
+        struct sim_stream *stream = sim_stream_at(sim, sim_window_op(&sim->window, low)->stream);
         assert(stream->unissued > 0);
         stream->unissued--;
         sim->lacking -= stream->lacks;
@@ -409,7 +409,7 @@ static void settle(struct sim *sim)
     sim->flows_changed = sim->slowing_changed = false;
 }
 
-static void end_slowed(struct sim *sim, const struct stream *stream)
+static void end_slowed(struct sim *sim, const struct sim_stream *stream)
 {
     if (stream->kind == STREAM_COMPUTE || stream->kind == STREAM_CPU)
         sim_interference_computed(sim->interference, stream->device);
@@ -426,7 +426,7 @@ static void take_event(struct sim *sim, const struct sim_event *event)
         owner = sim->path_streams[path];
         sim->flows_changed = true;
     }
-    struct stream *stream = sim_stream_at(sim, owner);
+    struct sim_stream *stream = sim_stream_at(sim, owner);
     if (stream->state == STREAM_IN_LATENCY) {
         begin_flow(sim, stream);
         return;

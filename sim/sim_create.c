@@ -79,7 +79,7 @@ static enum status count_gang(struct sim *sim, const struct plan_instance *insta
         for (uint32_t i = 0; i < members; i++) {
             struct plan_walk_member member = plan_walk_member(sim->walk, instance, op, i);
             uint32_t index = plan_stream(plan, member.device, op->stream);
-            struct stream *stream = sim_stream_at(sim, index);
+            struct sim_stream *stream = sim_stream_at(sim, index);
             if (maker && times == 1)
                 status = sim_lookahead_maker_note(maker, instance, op, member.device, member.place, index,
                                                   stream->unissued, err);

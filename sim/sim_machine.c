@@ -22,13 +22,13 @@
 
 static int compare_pairs(const void *left, const void *right)
 {
-    const struct pair *a = left, *b = right;
+    const struct sim_pair *a = left, *b = right;
     if (a->device != b->device) return a->device < b->device ? -1 : 1;
     return a->peer < b->peer ? -1 : a->peer > b->peer;
 }
 
 /* Sorts and removes duplicates. Returns the number of pairs. */
-static uint32_t merge_pairs(struct pair *pairs, uint32_t count)
+static uint32_t merge_pairs(struct sim_pair *pairs, uint32_t count)
 {
     uint32_t kept = 0;
     qsort(pairs, count, sizeof *pairs, compare_pairs);
@@ -38,10 +38,10 @@ static uint32_t merge_pairs(struct pair *pairs, uint32_t count)
 }
 
 /* Returns the two devices, or the devices that stand for them. */
-static struct pair pair_of(const struct plan *plan, const struct plan_instance *instance,
-                           const struct plan_walk_member *member)
+static struct sim_pair pair_of(const struct plan *plan, const struct plan_instance *instance,
+                               const struct plan_walk_member *member)
 {
-    struct pair pair = {.device = member->device, .peer = member->peer, .route_device = member->device,
+    struct sim_pair pair = {.device = member->device, .peer = member->peer, .route_device = member->device,
                         .route_peer = member->peer};
     if (instance->gang == PLAN_NONE) return pair;
     pair.route_device = plan->gang_devices[plan->gangs[instance->gang].first + member->place];
@@ -51,7 +51,7 @@ static struct pair pair_of(const struct plan *plan, const struct plan_instance *
 
 /* Lists the pairs of devices of the plan's copies in pairs[room], with repetitions; NULL: only counts. `peers`
  * remembers the last two peers of each device, then of each gang. */
-static uint32_t list_pairs(const struct sim *sim, struct plan_gang_peers *peers, struct pair *pairs)
+static uint32_t list_pairs(const struct sim *sim, struct plan_gang_peers *peers, struct sim_pair *pairs)
 {
     static const struct plan_op fetch = {.kind = OP_COPY, .stream = STREAM_P2P};
     const struct plan *plan = sim->plan;
@@ -82,7 +82,7 @@ enum status sim_find_pairs(struct sim *sim, struct error *err)
     struct arena scratch = {0};
     struct plan_gang_peers *peers = sim_allocate(&scratch, devices + plan->gang_count, sizeof *peers, &status, err);
     uint32_t count = status == STATUS_OK ? list_pairs(sim, peers, NULL) : 0;
-    struct pair *pairs = sim_allocate(&scratch, count, sizeof *pairs, &status, err);
+    struct sim_pair *pairs = sim_allocate(&scratch, count, sizeof *pairs, &status, err);
     if (status == STATUS_OK) {
         list_pairs(sim, peers, pairs);
         sim->pair_count = count > 0 ? merge_pairs(pairs, count) : 0;
@@ -161,7 +161,7 @@ static void tell_demand(const struct sim *sim, struct sim_path *paths)
 static enum status pair_path(struct sim *sim, const struct sim_link *links, uint32_t index, struct sim_path *out,
                              struct error *err)
 {
-    const struct pair *pair = &sim->pairs[index];
+    const struct sim_pair *pair = &sim->pairs[index];
     uint32_t own_group = hardware_cpu(sim->hardware) + 1 + sim_collective_flows_path_count(sim->collective_flows) + index;
     enum status status = sim_machine_p2p_path(&sim->arena, sim->hardware, sim->interference, links, pair->route_peer,
                                               pair->route_device, own_group, out, err);
@@ -278,7 +278,7 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
 /* --- streams -------------------------------------------------------------------------------- */
 
 /* `host`: of streams that belong to a host. */
-static void fill_stream(struct sim *sim, struct stream *stream, uint32_t host, const struct sim_path *paths)
+static void fill_stream(struct sim *sim, struct sim_stream *stream, uint32_t host, const struct sim_path *paths)
 {
     bool out = stream->kind == STREAM_D2H || stream->kind == STREAM_WRITE;
     stream->path = stream->device * 2 + out;
@@ -301,7 +301,7 @@ static void fill_streams(struct sim *sim, const struct sim_path *paths)
     uint32_t own = plan_device_streams(sim->plan), first_host = plan_host_stream(sim->plan, 0, STREAM_HOST);
     uint32_t of_host = plan_host_streams(sim->plan);
     for (uint32_t s = 0; s < sim->stream_count; s++) {
-        struct stream *stream = &sim->streams[s];
+        struct sim_stream *stream = &sim->streams[s];
         bool host = s >= first_host;
         stream->device = host ? hardware_cpu(sim->hardware) : s / own;
         uint32_t kind = host ? STREAM_HOST + (s - first_host) % of_host : s % own;
@@ -312,7 +312,7 @@ static void fill_streams(struct sim *sim, const struct sim_path *paths)
         if (joins) stream->slowed = sim_interference_by_collectives(sim->interference, stream->device);
     }
     for (uint32_t i = 0; i < sim->pair_count; i++) {
-        struct pair *pair = &sim->pairs[i];
+        struct sim_pair *pair = &sim->pairs[i];
         pair->latency_s = cost_p2p_latency_s(sim->hardware, pair->route_peer, pair->route_device);
         pair->rate = paths[sim->first_p2p_path + i].cap_bytes_per_s;
     }

@@ -18,7 +18,7 @@
 #include "sim/symmetry/symmetry.h"
 #include "sim/window.h"
 
-enum stream_state {
+enum sim_stream_state {
     STREAM_IDLE,
     STREAM_IN_LATENCY,
     STREAM_RUNNING,
@@ -26,7 +26,7 @@ enum stream_state {
     STREAM_JOINED   /* a collective runs, as an event of another stream */
 };
 
-struct stream {
+struct sim_stream {
     uint32_t first, last;   /* low numbers of its issued operations that have not started, if pending > 0 */
     uint32_t pending;
     uint32_t waits_passed;  /* waits of the first one that have ended */
@@ -35,7 +35,7 @@ struct stream {
     uint32_t device;
     uint32_t next_waiter;   /* the next stream that waits for the same operation */
     uint8_t kind;           /* enum plan_stream_kind */
-    uint8_t state;          /* enum stream_state */
+    uint8_t state;          /* enum sim_stream_state */
     bool lacks;             /* counted in `lacking` */
     bool slowed;            /* computations use sim/network/interference.h; copies and collectives affect it */
     uint64_t unissued;      /* operations of the plan that are not issued yet */
@@ -53,7 +53,7 @@ struct stream {
 };
 
 /* Two devices between which the plan copies. */
-struct pair {
+struct sim_pair {
     uint32_t device, peer; /* to, from */
     uint32_t route_device, route_peer; /* devices whose links it crosses; they differ from the above if devices stand
                                           for others */
@@ -80,9 +80,9 @@ struct sim {
     struct sim_interference *interference;
     struct sim_queue *queue;     /* owners: streams and bundles of flows, device by device ... */
     uint32_t *owner_events;      /* ... and the identity of each owner: a stream or, after all streams, a bundle */
-    struct stream *streams;
+    struct sim_stream *streams;
     uint32_t stream_count;
-    struct pair *pairs;          /* by device, then peer */
+    struct sim_pair *pairs;          /* by device, then peer */
     uint32_t *first_pair;        /* per device, and one more */
     uint32_t pair_count;
     uint32_t first_p2p_path;     /* paths of pairs, after the paths of host and storage ... */
@@ -107,7 +107,7 @@ static inline double sim_time_s(const struct sim *sim)
     return sim_instant_s(sim->zero, sim->now_s);
 }
 
-static inline struct stream *sim_stream_at(struct sim *sim, uint32_t index)
+static inline struct sim_stream *sim_stream_at(struct sim *sim, uint32_t index)
 {
     assert(index < sim->stream_count);
     return &sim->streams[index];

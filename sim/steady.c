@@ -101,7 +101,7 @@ void sim_steady_release(struct sim_steady *steady)
 
 /* --- the state -------------------------------------------------------------------------------- */
 
-static void write_stream(const struct stream *stream, uint32_t base, struct sim_snapshot *out)
+static void write_stream(const struct sim_stream *stream, uint32_t base, struct sim_snapshot *out)
 {
     bool runs = stream->state != STREAM_IDLE && stream->state != STREAM_JOINING;
     sim_snapshot_put(out, (uint64_t)stream->pending << 8 | stream->state);

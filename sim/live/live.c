@@ -146,7 +146,7 @@ static HOT void is_loaded(struct live *live, uint32_t number)
 {
     uint32_t d = live->slots[number].device;
     struct live_device *device = &live->devices[d];
-    if (device->computing == NO_SLOT) {
+    if (device->computing == LIVE_NO_SLOT) {
         begin_compute(live, number);
         return;
     }
@@ -218,7 +218,7 @@ static HOT enum status computed(struct live *live, uint32_t d, struct error *err
         live->slowing_changed = true;
     }
     end_activity(live, number);
-    device->computing = NO_SLOT;
+    device->computing = LIVE_NO_SLOT;
     const struct live_slot *slot = &live->slots[number];
     const struct live_job *job = &live->jobs[slot->job];
     bool copies = live_copies(slot->out_volume);

@@ -161,7 +161,7 @@ static enum status create_devices(struct live *live, struct error *err)
     if (status != STATUS_OK) return status;
     for (uint32_t d = 0; d < count; d++) {
         const struct instance_class *class = &in->classes[in->device_class[d]];
-        live->devices[d].computing = NO_SLOT;
+        live->devices[d].computing = LIVE_NO_SLOT;
         live->devices[d].free_bits = UINT64_MAX >> (64 - class->slots);
         live->devices[d].memory_least = class->memory;
         live->devices_shown[d] = (struct policy_device){.memory = class->memory,

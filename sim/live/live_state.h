@@ -10,7 +10,7 @@
 #include "sim/network/flow.h"
 #include "sim/network/interference.h"
 
-#define NO_SLOT UINT32_MAX
+#define LIVE_NO_SLOT UINT32_MAX
 
 enum live_phase { LIVE_IN, LIVE_COMPUTE, LIVE_OUT };
 
@@ -61,7 +61,7 @@ struct live_spanned {
 
 /* A cache line. */
 struct live_device {
-    uint32_t computing;  /* slot, or NO_SLOT */
+    uint32_t computing;  /* slot, or LIVE_NO_SLOT */
     uint32_t owner;      /* owner in live->queue of its computation */
     uint16_t kind;       /* its row of units */
     uint8_t loaded;      /* number of slots that wait to compute ... */

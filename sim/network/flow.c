@@ -53,7 +53,7 @@ uint32_t sim_flows_bundle(const struct sim_flows *flows, uint32_t flow)
 {
     assert(flow < flows->flow_count);
     const struct flow_state *f = &flows->flows[flow];
-    return f->bottleneck != NO_BOTTLENECK ? f->bottleneck : flows->classes[f->class].bundle;
+    return f->bottleneck != FLOW_NO_BOTTLENECK ? f->bottleneck : flows->classes[f->class].bundle;
 }
 
 void sim_flows_attach(struct sim_flows *flows, struct sim_queue *queue, const uint32_t *owners)
@@ -69,7 +69,7 @@ struct sim_share *sim_flows_share(const struct sim_flows *flows)
 
 /* --- the clock of a class ------------------------------------------------------------------- */
 
-static void clock_read(struct class_clock *class, double now_s)
+static void clock_read(struct flow_class_clock *class, double now_s)
 {
     assert(now_s >= class->read_s);
     double elapsed_s = now_s - class->read_s;
@@ -78,7 +78,7 @@ static void clock_read(struct class_clock *class, double now_s)
     if (class->full) class->full_s += elapsed_s;
 }
 
-static void clock_rewind(struct class_clock *class)
+static void clock_rewind(struct flow_class_clock *class)
 {
     sim_queue_shift(class->ends, class->served);
     class->first_end -= class->served;
@@ -86,7 +86,7 @@ static void clock_rewind(struct class_clock *class)
 }
 
 /* Sets the rate from now on and the end of the first flow. */
-static void clock_set(struct sim_flows *flows, struct class_clock *class, double rate, double now_s)
+static void clock_set(struct sim_flows *flows, struct flow_class_clock *class, double rate, double now_s)
 {
     clock_read(class, now_s);
     if (class->flow_count == 0) return;
@@ -103,7 +103,7 @@ static void clock_set(struct sim_flows *flows, struct class_clock *class, double
     sim_queue_set(flows->queue, flows->owners[class->bundle], class->first_s, class->first_order);
 }
 
-static void clock_begin(struct class_clock *class, uint32_t member, double volume, uint64_t order,
+static void clock_begin(struct flow_class_clock *class, uint32_t member, double volume, uint64_t order,
                         double now_s)
 {
     clock_read(class, now_s);
@@ -118,7 +118,7 @@ static void clock_begin(struct class_clock *class, uint32_t member, double volum
 }
 
 /* Removes the first flow and returns its number in the class. */
-static uint32_t clock_finish(struct class_clock *class, double now_s)
+static uint32_t clock_finish(struct flow_class_clock *class, double now_s)
 {
     struct sim_event end, first;
     clock_read(class, now_s);
@@ -145,7 +145,7 @@ static uint32_t clock_finish(struct class_clock *class, double now_s)
 static void links_enter(struct sim_flows *flows, const struct flow_path *path, double now_s)
 {
     for (uint32_t i = 0; i < path->link_count; i++) {
-        struct link_state *link = &flows->links[flows->path_links[path->first_link + i]];
+        struct flow_link_state *link = &flows->links[flows->path_links[path->first_link + i]];
         link->busy_s -= now_s * (link->flow_count++ == 0);
     }
 }
@@ -153,7 +153,7 @@ static void links_enter(struct sim_flows *flows, const struct flow_path *path, d
 static void links_leave(struct sim_flows *flows, const struct flow_path *path, double now_s)
 {
     for (uint32_t i = 0; i < path->link_count; i++) {
-        struct link_state *link = &flows->links[flows->path_links[path->first_link + i]];
+        struct flow_link_state *link = &flows->links[flows->path_links[path->first_link + i]];
         assert(link->flow_count > 0);
         link->busy_s += now_s * (--link->flow_count == 0);
     }
@@ -164,7 +164,7 @@ static void turned_lanes_note(struct sim_flows *flows, double now_s)
     const uint32_t *lanes;
     uint32_t count = sim_share_turned(flows->share, &lanes);
     for (uint32_t i = 0; i < count; i++) {
-        struct lane_state *lane = &flows->lanes[lanes[i]];
+        struct flow_lane_state *lane = &flows->lanes[lanes[i]];
         if (sim_share_full(flows->share, lanes[i]))
             lane->full_from_s = now_s;
         else
@@ -281,10 +281,10 @@ void sim_flows_begin(struct sim_flows *flows, uint32_t flow, double volume, uint
     struct flow_path *path = &flows->paths[f->path];
     if (f->bottleneck < flows->bottleneck_count) {
         sim_bottleneck_begin(touch_bottleneck(flows, f->bottleneck), &path->arm, f->member, volume, order);
-    } else if (f->bottleneck != NO_BOTTLENECK) {
+    } else if (f->bottleneck != FLOW_NO_BOTTLENECK) {
         sim_crowd_begin(touch_crowd(flows, f->bottleneck), f->member, volume, order, now_s);
     } else {
-        struct class_clock *class = &flows->classes[f->class];
+        struct flow_class_clock *class = &flows->classes[f->class];
         clock_begin(class, f->member, volume, order, now_s);
         flows->full_from_s[flow] = class->full_s;
         sim_share_add(flows->share, f->class);
@@ -311,7 +311,7 @@ uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t bundle, double now_s
         path = &flows->paths[flows->flows[flow].path];
     } else {
         uint32_t index = flows->bundle_classes[bundle];
-        struct class_clock *class = &flows->classes[index];
+        struct flow_class_clock *class = &flows->classes[index];
         flow = flows->members[class->first_member + clock_finish(class, now_s)];
         path = &flows->paths[flows->flows[flow].path];
         if (path->has_own_lanes) own_lanes_note(flows, flow);

@@ -32,7 +32,7 @@ static void fill_flows(struct sim_flows *flows, const struct sim_flows_setup *se
     for (uint32_t p = 0; p < setup->path_count; p++)
         for (uint32_t i = 0; i < setup->paths[p].flow_limit; i++)
             flows->flows[flow++] = (struct flow_state){
-                .path = p, .class = sim_share_class(flows->share, p), .bottleneck = NO_BOTTLENECK};
+                .path = p, .class = sim_share_class(flows->share, p), .bottleneck = FLOW_NO_BOTTLENECK};
 }
 
 /* --- bottlenecks ----------------------------------------------------------------------------------- */
@@ -113,7 +113,7 @@ static enum status create_bottlenecks(struct arena *arena, struct sim_flows *flo
     if (status == STATUS_OK) count_candidates(flows, setup, candidates);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         candidates[i].refused |= candidates[i].flow_count == 0;
-        candidates[i].bottleneck = candidates[i].refused ? NO_BOTTLENECK : flows->bottleneck_count++;
+        candidates[i].bottleneck = candidates[i].refused ? FLOW_NO_BOTTLENECK : flows->bottleneck_count++;
     }
     struct sim_bottleneck_arm *arms = sim_allocate(&scratch, flows->class_count, sizeof *arms, &status, err);
     flows->bottlenecks = sim_allocate_lines(arena, flows->bottleneck_count, sizeof *flows->bottlenecks, &status, err);
@@ -145,10 +145,10 @@ static enum status create_clocks(struct arena *arena, struct sim_flows *flows, s
 {
     enum status status = STATUS_OK;
     for (uint32_t f = 0; f < flows->flow_count; f++)
-        flows->classes[flows->flows[f].class].flow_count += flows->flows[f].bottleneck == NO_BOTTLENECK;
+        flows->classes[flows->flows[f].class].flow_count += flows->flows[f].bottleneck == FLOW_NO_BOTTLENECK;
     uint32_t used = 0;
     for (uint32_t c = 0; c < flows->class_count && status == STATUS_OK; c++) {
-        struct class_clock *class = &flows->classes[c];
+        struct flow_class_clock *class = &flows->classes[c];
         if (class->flow_count == 0) continue; /* in a bottleneck or a crowd */
         class->full_rate = sim_share_base_cap(flows->share, c) * SIM_FULL;
         class->first_member = used;
@@ -159,8 +159,8 @@ static enum status create_clocks(struct arena *arena, struct sim_flows *flows, s
         flows->bundle_classes[class->bundle] = c;
     }
     for (uint32_t f = 0; f < flows->flow_count && status == STATUS_OK; f++) {
-        struct class_clock *class = &flows->classes[flows->flows[f].class];
-        if (flows->flows[f].bottleneck != NO_BOTTLENECK) continue;
+        struct flow_class_clock *class = &flows->classes[flows->flows[f].class];
+        if (flows->flows[f].bottleneck != FLOW_NO_BOTTLENECK) continue;
         flows->flows[f].member = class->flow_count;
         flows->members[class->first_member + class->flow_count++] = f;
     }

@@ -30,7 +30,7 @@ struct finder {
 static struct meeting *meeting_of(const struct finder *f, uint32_t flow)
 {
     const struct flow_state *state = &f->flows->flows[flow];
-    if (state->bottleneck != NO_BOTTLENECK) return NULL;
+    if (state->bottleneck != FLOW_NO_BOTTLENECK) return NULL;
     uint32_t lane = sim_share_limits(f->flows->share, state->class).bottleneck;
     return lane == SIM_NO_BOTTLENECK ? NULL : &f->meetings[lane];
 }

@@ -7,10 +7,10 @@
 #include "sim/network/flow.h"
 #include "sim/network/bottleneck.h"
 
-#define NO_BOTTLENECK UINT32_MAX
+#define FLOW_NO_BOTTLENECK UINT32_MAX
 
 /* The clock of a class that is in no bottleneck and no crowd. */
-struct class_clock {
+struct flow_class_clock {
     double served;     /* bytes served to each flow, at `read_s`, since the clock was at zero */
     double read_s;
     double rate;       /* bytes/s; 0 without flows */
@@ -28,7 +28,7 @@ struct class_clock {
 
 struct flow_state {
     uint32_t path, class;
-    uint32_t bottleneck;      /* its bottleneck; from bottleneck_count on, its crowd; or NO_BOTTLENECK */
+    uint32_t bottleneck;      /* its bottleneck; from bottleneck_count on, its crowd; or FLOW_NO_BOTTLENECK */
     uint32_t member;    /* number in its class; in a bottleneck or a crowd, its place */
 };
 
@@ -45,24 +45,24 @@ struct flow_path {
 };
 static_assert(sizeof(struct flow_path) == SIM_LINE, "a path is a cache line");
 
-struct link_state {
+struct flow_link_state {
     uint32_t flow_count;
     double busy_s;      /* minus the begin of the current busy time, while it is busy */
 };
 
-struct lane_state {
+struct flow_lane_state {
     double full_from_s;
     double full_s;
 };
 
 struct sim_flows {
     struct sim_share *share;
-    struct class_clock *classes;
+    struct flow_class_clock *classes;
     struct flow_state *flows;
     double *full_from_s;       /* by flow outside of bottlenecks and crowds: full_s of its class when it began */
     struct flow_path *paths;
-    struct link_state *links;
-    struct lane_state *lanes;  /* 2 per link */
+    struct flow_link_state *links;
+    struct flow_lane_state *lanes;  /* 2 per link */
     uint32_t *members;         /* the flows of each class */
     uint32_t *path_links;
     uint8_t *path_directions;  /* parallel to path_links; PATH_BOTH_WAYS: equal bytes each way */

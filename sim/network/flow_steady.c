@@ -7,7 +7,7 @@
 #include "sim/network/flow_state.h"
 
 /* Resets the clock of a class that is never idle, which would grow without limit. */
-static void rebase_class(struct class_clock *class, double seconds)
+static void rebase_class(struct flow_class_clock *class, double seconds)
 {
     if (class->flow_count == 0) {
         class->read_s = 0;
@@ -33,19 +33,19 @@ void sim_flows_rebase(struct sim_flows *flows, double seconds)
     for (uint32_t l = 0; l < flows->link_count; l++)
         if (flows->links[l].flow_count > 0) flows->links[l].busy_s += seconds;
     for (uint32_t l = 0; l < 2 * flows->link_count; l++) {
-        struct lane_state *lane = &flows->lanes[l];
+        struct flow_lane_state *lane = &flows->lanes[l];
         if (!sim_share_full(flows->share, l)) continue;
         lane->full_s += seconds - lane->full_from_s;
         lane->full_from_s = 0;
     }
     /* seconds at the base cap count from here, also for active flows */
     for (uint32_t f = 0; f < flows->flow_count; f++)
-        if (flows->flows[f].bottleneck == NO_BOTTLENECK)
+        if (flows->flows[f].bottleneck == FLOW_NO_BOTTLENECK)
             flows->full_from_s[f] -= flows->classes[flows->flows[f].class].full_s;
     for (uint32_t c = 0; c < flows->class_count; c++) flows->classes[c].full_s = 0;
 }
 
-static void write_class(const struct class_clock *class, uint64_t first_order, struct sim_snapshot *out)
+static void write_class(const struct flow_class_clock *class, uint64_t first_order, struct sim_snapshot *out)
 {
     sim_snapshot_put(out, class->flow_count);
     if (class->flow_count == 0) return;

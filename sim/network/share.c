@@ -51,7 +51,7 @@
 /* Notes that the class's flows or cap have changed. */
 static void touch(struct sim_share *share, uint32_t index)
 {
-    struct rate_class *class = &share->classes[index];
+    struct share_class *class = &share->classes[index];
     double part = class->flow_count > 1 ? class->trunk / class->flow_count : class->trunk;
     class->limit = class->cap < part ? class->cap : part;
     if (class->touched) return;
@@ -66,13 +66,13 @@ static void join(struct sim_share *share, uint32_t class)
     share->changed[share->changed_count++].class = class;
 }
 
-static void sum_demand(const struct sim_share *share, struct lane *lane)
+static void sum_demand(const struct sim_share *share, struct share_lane *lane)
 {
     const uint32_t *classes = &share->lane_classes[lane->first_class];
     const double *weights = &share->lane_weights[lane->first_class];
     lane->demand = 0;
     for (uint32_t i = 0; i < lane->class_count; i++) {
-        const struct rate_class *class = &share->classes[classes[i]];
+        const struct share_class *class = &share->classes[classes[i]];
         lane->demand += class->limit * class->flow_count * weights[i];
     }
 }
@@ -84,7 +84,7 @@ static void collect_component(struct sim_share *share)
     share->component_lane_count = 0;
     share->component_first = share->changed_count;
     for (uint32_t i = 0; i < share->touched_count; i++) {
-        struct rate_class *class = &share->classes[share->touched[i]];
+        struct share_class *class = &share->classes[share->touched[i]];
         class->touched = false;
         join(share, share->touched[i]);
         for (uint32_t k = 0; k < class->lane_count; k++)
@@ -93,10 +93,10 @@ static void collect_component(struct sim_share *share)
     share->touched_count = 0;
 
     for (uint32_t i = share->component_first; i < share->changed_count; i++) {
-        const struct rate_class *class = &share->classes[share->changed[i].class];
+        const struct share_class *class = &share->classes[share->changed[i].class];
         for (uint32_t k = 0; k < class->lane_count; k++) {
             uint32_t index = share->class_lanes[class->first_lane + k];
-            struct lane *lane = &share->lanes[index];
+            struct share_lane *lane = &share->lanes[index];
             bool was_contended = lane->contended;
             lane->contended = lane->demand > lane->bytes_per_s;
             if (lane->mark == share->round || !(was_contended || lane->contended)) continue;
@@ -116,19 +116,19 @@ static uint32_t begin_filling(struct sim_share *share, uint32_t priority)
 {
     uint32_t unfixed = 0;
     for (uint32_t i = 0; i < share->component_lane_count; i++) {
-        struct lane *lane = &share->lanes[share->component_lanes[i]];
+        struct share_lane *lane = &share->lanes[share->component_lanes[i]];
         if (priority == 0) lane->left = lane->bytes_per_s;
         else if (lane->left < lane->bytes_per_s * (1 - SIM_FULL)) lane->left = 0;
         lane->unfixed = 0;
         lane->unfixed_weight = 0;
     }
     for (uint32_t i = share->component_first; i < share->changed_count; i++) {
-        struct rate_class *class = &share->classes[share->changed[i].class];
+        struct share_class *class = &share->classes[share->changed[i].class];
         class->fixed = class->flow_count == 0 || class->priority != priority;
         if (class->fixed) continue;
         unfixed++;
         for (uint32_t k = 0; k < class->lane_count; k++) {
-            struct lane *lane = &share->lanes[share->class_lanes[class->first_lane + k]];
+            struct share_lane *lane = &share->lanes[share->class_lanes[class->first_lane + k]];
             if (lane->mark != share->round) continue;
             lane->unfixed += class->flow_count;
             lane->unfixed_weight += class->flow_count * share->class_weights[class->first_lane + k];
@@ -137,13 +137,14 @@ static uint32_t begin_filling(struct sim_share *share, uint32_t priority)
     return unfixed;
 }
 
-/* Finds the lowest level at which a lane of the component is full, and that lane; NO_LANE: no lane becomes full. */
+/* Finds the lowest level at which a lane of the component is full, and that lane; SHARE_NO_LANE: no lane becomes full.
+ * */
 static uint32_t lowest_lane(const struct sim_share *share, double *level)
 {
-    uint32_t lowest = NO_LANE;
+    uint32_t lowest = SHARE_NO_LANE;
     *level = INFINITY;
     for (uint32_t i = 0; i < share->component_lane_count; i++) {
-        const struct lane *lane = &share->lanes[share->component_lanes[i]];
+        const struct share_lane *lane = &share->lanes[share->component_lanes[i]];
         if (lane->unfixed == 0 || lane->left >= *level * lane->unfixed_weight) continue;
         *level = lane->left / lane->unfixed_weight;
         lowest = share->component_lanes[i];
@@ -151,12 +152,12 @@ static uint32_t lowest_lane(const struct sim_share *share, double *level)
     return lowest;
 }
 
-static void fix(struct sim_share *share, struct rate_class *class, double rate)
+static void fix(struct sim_share *share, struct share_class *class, double rate)
 {
     class->rate = rate;
     class->fixed = true;
     for (uint32_t k = 0; k < class->lane_count; k++) {
-        struct lane *lane = &share->lanes[share->class_lanes[class->first_lane + k]];
+        struct share_lane *lane = &share->lanes[share->class_lanes[class->first_lane + k]];
         if (lane->mark != share->round) continue;
         double weight = class->flow_count * share->class_weights[class->first_lane + k];
         lane->left -= rate * weight;
@@ -170,7 +171,7 @@ static uint32_t fix_capped(struct sim_share *share, double level)
 {
     uint32_t count = 0;
     for (uint32_t i = share->component_first; i < share->changed_count; i++) {
-        struct rate_class *class = &share->classes[share->changed[i].class];
+        struct share_class *class = &share->classes[share->changed[i].class];
         if (class->fixed || class->limit > level) continue;
         fix(share, class, class->limit);
         count++;
@@ -178,11 +179,11 @@ static uint32_t fix_capped(struct sim_share *share, double level)
     return count;
 }
 
-static uint32_t fix_lane(struct sim_share *share, const struct lane *lane, double level)
+static uint32_t fix_lane(struct sim_share *share, const struct share_lane *lane, double level)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < lane->class_count; i++) {
-        struct rate_class *class = &share->classes[share->lane_classes[lane->first_class + i]];
+        struct share_class *class = &share->classes[share->lane_classes[lane->first_class + i]];
         if (class->fixed || class->flow_count == 0) continue;
         fix(share, class, level);
         count++;
@@ -210,7 +211,7 @@ static void fill_component(struct sim_share *share, uint32_t priority)
 
 static void note_load(struct sim_share *share, uint32_t index, double load)
 {
-    struct lane *lane = &share->lanes[index];
+    struct share_lane *lane = &share->lanes[index];
     bool full = load >= lane->bytes_per_s * SIM_FULL;
     if (full == lane->full) return;
     lane->full = full;
@@ -218,7 +219,7 @@ static void note_load(struct sim_share *share, uint32_t index, double load)
 }
 
 /* Notes the lanes that only this class crosses: the narrowest, and others of equal width up to rounding. */
-static inline void note_private(struct sim_share *share, struct rate_class *class)
+static inline void note_private(struct sim_share *share, struct share_class *class)
 {
     bool full = class->rate * class->flow_count >= class->trunk_full;
     if (full == class->filled) return;
@@ -228,13 +229,13 @@ static inline void note_private(struct sim_share *share, struct rate_class *clas
         note_load(share, lanes[k], class->rate * class->flow_count);
 }
 
-static double sum_load(const struct sim_share *share, const struct lane *lane)
+static double sum_load(const struct sim_share *share, const struct share_lane *lane)
 {
     const uint32_t *classes = &share->lane_classes[lane->first_class];
     const double *weights = &share->lane_weights[lane->first_class];
     double load = 0;
     for (uint32_t i = 0; i < lane->class_count; i++) {
-        const struct rate_class *class = &share->classes[classes[i]];
+        const struct share_class *class = &share->classes[classes[i]];
         if (class->flow_count > 0) load += class->rate * class->flow_count * weights[i];
     }
     return load;
@@ -261,11 +262,11 @@ static void solve_component(struct sim_share *share)
             share->classes[share->changed[i].class].rate = share->classes[share->changed[i].class].limit;
 
     for (uint32_t i = share->component_first; i < share->changed_count; i++) {
-        struct rate_class *class = &share->classes[share->changed[i].class];
+        struct share_class *class = &share->classes[share->changed[i].class];
         note_private(share, class);
         for (uint32_t k = 0; k < class->lane_count; k++) {
             uint32_t index = share->class_lanes[class->first_lane + k];
-            struct lane *lane = &share->lanes[index];
+            struct share_lane *lane = &share->lanes[index];
             if (lane->summed == share->round) continue;
             lane->summed = share->round;
             note_load(share, index, sum_load(share, lane));
@@ -282,7 +283,7 @@ static bool solve_sole(struct sim_share *share)
     for (uint32_t i = 0; i < share->touched_count; i++)
         if (share->classes[share->touched[i]].lane_count > 0) return false;
     for (uint32_t i = 0; i < share->touched_count; i++) {
-        struct rate_class *class = &share->classes[share->touched[i]];
+        struct share_class *class = &share->classes[share->touched[i]];
         share->changed[share->changed_count++].class = share->touched[i];
         class->touched = false;
         class->rate = class->limit;
@@ -308,11 +309,11 @@ uint32_t sim_share_class(const struct sim_share *share, uint32_t path)
 struct sim_share_limits sim_share_limits(const struct sim_share *share, uint32_t class)
 {
     assert(class < share->class_count);
-    const struct rate_class *c = &share->classes[class];
+    const struct share_class *c = &share->classes[class];
     return (struct sim_share_limits){.bottleneck = c->bottleneck,
                                      .alone = c->lane_count == 0,
                                      .bottleneck_bytes_per_s =
-                                         c->bottleneck == NO_LANE ? 0 : share->lanes[c->bottleneck].bytes_per_s,
+                                         c->bottleneck == SHARE_NO_LANE ? 0 : share->lanes[c->bottleneck].bytes_per_s,
                                      .trunk_bytes_per_s = c->trunk,
                                      .full_lanes = &share->private_lanes[c->first_private],
                                      .full_lane_count = c->private_count};
@@ -393,14 +394,14 @@ void sim_share_write(const struct sim_share *share, struct sim_snapshot *out)
 {
     assert(share->touched_count == 0);
     for (uint32_t c = 0; c < share->class_count; c++) {
-        const struct rate_class *class = &share->classes[c];
+        const struct share_class *class = &share->classes[c];
         sim_snapshot_put(out, (uint64_t)class->flow_count << 1 | class->filled);
         sim_snapshot_put_real(out, class->cap);
         sim_snapshot_put_real(out, class->limit);
         sim_snapshot_put_real(out, class->rate);
     }
     for (uint32_t l = 0; l < share->lane_count; l++) {
-        const struct lane *lane = &share->lanes[l];
+        const struct share_lane *lane = &share->lanes[l];
         sim_snapshot_put(out, (uint64_t)lane->contended << 1 | lane->full);
         sim_snapshot_put_real(out, lane->demand);
     }

@@ -48,7 +48,7 @@ static void list_lane_classes(struct sim_share *share, const struct sim_path_cla
         for (uint32_t i = 0; i < count; i++) share->lanes[lanes[i].lane].class_count++;
     }
     for (uint32_t l = 0; l < share->lane_count; l++) {
-        struct lane *lane = &share->lanes[l];
+        struct share_lane *lane = &share->lanes[l];
         lane->bytes_per_s = o->lanes[l].bytes_per_s;
         lane->first_class = used;
         used += lane->class_count;
@@ -57,7 +57,7 @@ static void list_lane_classes(struct sim_share *share, const struct sim_path_cla
     for (uint32_t c = 0; c < o->class_count; c++) {
         uint32_t count = sim_path_classes_lanes(o, o->class_paths[c], SIM_LANE_SHARED, lanes);
         for (uint32_t i = 0; i < count; i++) {
-            struct lane *lane = &share->lanes[lanes[i].lane];
+            struct share_lane *lane = &share->lanes[lanes[i].lane];
             share->lane_weights[lane->first_class + lane->class_count] = lanes[i].weight;
             share->lane_classes[lane->first_class + lane->class_count++] = c;
         }
@@ -73,16 +73,16 @@ static void fill_classes(struct sim_share *share, const struct sim_path_classes 
         uint32_t path = o->class_paths[c];
         struct sim_load *lanes = o->scratch;
         uint32_t count = sim_path_classes_lanes(o, path, SIM_LANE_SHARED, lanes);
-        struct rate_class *class = &share->classes[c];
+        struct share_class *class = &share->classes[c];
         class->base_cap = class->cap = class->limit = class->rate = o->base_caps[path];
         class->priority = o->paths[path].priority;
         if (class->priority >= share->priority_count) share->priority_count = class->priority + 1;
         class->trunk = INFINITY;
-        class->bottleneck = NO_LANE;
+        class->bottleneck = SHARE_NO_LANE;
         class->first_lane = shared;
         class->first_private = private;
         for (uint32_t i = 0; i < count; i++) {
-            const struct lane *lane = &share->lanes[lanes[i].lane];
+            const struct share_lane *lane = &share->lanes[lanes[i].lane];
             if (lane->class_count == 1) {
                 class->trunk = fmin(class->trunk, lane->bytes_per_s);
                 continue;
@@ -91,7 +91,7 @@ static void fill_classes(struct sim_share *share, const struct sim_path_classes 
             share->class_lanes[shared++] = lanes[i].lane;
         }
         for (uint32_t i = 0; i < count; i++) {
-            const struct lane *lane = &share->lanes[lanes[i].lane];
+            const struct share_lane *lane = &share->lanes[lanes[i].lane];
             if (lane->class_count == 1 && class->trunk >= lane->bytes_per_s * SIM_FULL)
                 share->private_lanes[private++] = lanes[i].lane;
         }
@@ -101,7 +101,7 @@ static void fill_classes(struct sim_share *share, const struct sim_path_classes 
     }
 }
 
-static bool is_bottleneck(const struct sim_share *share, const struct lane *lane)
+static bool is_bottleneck(const struct sim_share *share, const struct share_lane *lane)
 {
     for (uint32_t i = 0; i < lane->class_count; i++)
         if (share->classes[share->lane_classes[lane->first_class + i]].lane_count != 1) return false;
@@ -111,7 +111,7 @@ static bool is_bottleneck(const struct sim_share *share, const struct lane *lane
 static void find_bottlenecks(struct sim_share *share)
 {
     for (uint32_t l = 0; l < share->lane_count; l++) {
-        const struct lane *lane = &share->lanes[l];
+        const struct share_lane *lane = &share->lanes[l];
         if (!is_bottleneck(share, lane)) continue;
         for (uint32_t i = 0; i < lane->class_count; i++)
             share->classes[share->lane_classes[lane->first_class + i]].bottleneck = l;

@@ -4,9 +4,9 @@
 
 #include "sim/network/share.h"
 
-#define NO_LANE SIM_NO_BOTTLENECK
+#define SHARE_NO_LANE SIM_NO_BOTTLENECK
 
-struct lane {
+struct share_lane {
     double bytes_per_s;
     double demand;     /* of all flows at their limits */
     double left;       /* while filling */
@@ -19,7 +19,7 @@ struct lane {
     bool full;         /* likewise */
 };
 
-struct rate_class {
+struct share_class {
     double limit;      /* rate of one flow next to the others of the class: the least of its cap and
                           its part of the trunk */
     double rate;
@@ -38,15 +38,15 @@ struct rate_class {
     uint32_t priority;
 };
 
-struct path_lanes {
+struct share_path_lanes {
     uint32_t class;
     uint32_t first_own, own_count; /* in share->own_lanes */
 };
 
 struct sim_share {
-    struct lane *lanes;         /* 2 per link */
-    struct rate_class *classes;
-    struct path_lanes *paths;
+    struct share_lane *lanes;         /* 2 per link */
+    struct share_class *classes;
+    struct share_path_lanes *paths;
     uint32_t *lane_classes;     /* classes that cross a lane ... */
     double *lane_weights;       /* ... with their weights */
     uint32_t *class_lanes;      /* lanes that a class shares with others ... */

@@ -24,8 +24,8 @@ static uint32_t room(const struct serving_cuts *cuts, struct serving_shape shape
     return count < most ? (uint32_t)count : most;
 }
 
-enum status draft_rooms(struct arena *arena, const struct serving_cuts *cuts, const uint32_t **out,
-                        struct error *err)
+enum status placement_draft_rooms(struct arena *arena, const struct serving_cuts *cuts, const uint32_t **out,
+                                  struct error *err)
 {
     uint32_t *rooms;
     if (ARENA_NEW(arena, cuts->shape_count, rooms, err)) return err->status;
@@ -34,15 +34,15 @@ enum status draft_rooms(struct arena *arena, const struct serving_cuts *cuts, co
     return STATUS_OK;
 }
 
-enum status draft_make(struct arena *arena, const struct serving_cuts *cuts, const uint32_t *rooms,
-                       struct draft *out, struct error *err)
+enum status placement_draft_make(struct arena *arena, const struct serving_cuts *cuts, const uint32_t *rooms,
+                                 struct placement_draft *out, struct error *err)
 {
     uint32_t devices = cuts->in->device_count, places = 0;
     for (uint32_t s = 0; s < cuts->shape_count; s++) {
         uint32_t size = serving_shape_devices(cuts->shapes[s]), each = (rooms[s] + size - 1) / size;
         if (size <= devices && each > places) places = each;
     }
-    *out = (struct draft){.cuts = cuts, .rooms = rooms};
+    *out = (struct placement_draft){.cuts = cuts, .rooms = rooms};
     TRY(ARENA_NEW(arena, devices, out->placement.groups, err));
     TRY(ARENA_NEW(arena, devices, out->used_bytes, err));
     TRY(ARENA_NEW(arena, devices, out->first_stage, err));
@@ -57,7 +57,7 @@ static uint32_t shape_number(const struct serving_cuts *cuts, struct serving_sha
     return s;
 }
 
-void draft_lay_out(struct draft *draft, const struct serving_shape *shapes, uint32_t count)
+void placement_draft_lay_out(struct placement_draft *draft, const struct serving_shape *shapes, uint32_t count)
 {
     uint32_t stage = 0, devices = 0, *next = draft->models;
     for (uint32_t g = 0; g < count; g++) {
@@ -72,7 +72,7 @@ void draft_lay_out(struct draft *draft, const struct serving_shape *shapes, uint
     memset(draft->used_bytes, 0, stage * sizeof *draft->used_bytes);
 }
 
-void draft_copy(struct draft *to, const struct draft *from)
+void placement_draft_copy(struct placement_draft *to, const struct placement_draft *from)
 {
     for (uint32_t g = 0; g < from->placement.group_count; g++) {
         const struct serving_group *group = &from->placement.groups[g];
@@ -101,29 +101,29 @@ static uint32_t find(const struct serving_group *group, uint32_t model)
     return low;
 }
 
-static const struct stage_cut *cut_of(const struct draft *draft, uint32_t group, uint32_t model)
+static const struct stage_cut *cut_of(const struct placement_draft *draft, uint32_t group, uint32_t model)
 {
     return serving_cut(draft->cuts, draft->placement.groups[group].shape, draft->cuts->in->models[model].kind);
 }
 
-bool draft_has(const struct draft *draft, uint32_t group, uint32_t model)
+bool placement_draft_has(const struct placement_draft *draft, uint32_t group, uint32_t model)
 {
     const struct serving_group *one = &draft->placement.groups[group];
     uint32_t at = find(one, model);
     return at < one->model_count && one->models[at] == model;
 }
 
-bool draft_fits(const struct draft *draft, uint32_t group, uint32_t model)
+bool placement_draft_fits(const struct placement_draft *draft, uint32_t group, uint32_t model)
 {
     const struct stage_cut *cut = cut_of(draft, group, model);
-    if (!cut || draft_has(draft, group, model)) return false;
+    if (!cut || placement_draft_has(draft, group, model)) return false;
     for (uint32_t s = 0; s < draft->placement.groups[group].shape.pipeline; s++)
         if (draft->used_bytes[draft->first_stage[group] + s] + cut->stage_bytes[s] > draft->cuts->in->device_bytes)
             return false;
     return true;
 }
 
-void draft_put(struct draft *draft, uint32_t group, uint32_t model)
+void placement_draft_put(struct placement_draft *draft, uint32_t group, uint32_t model)
 {
     struct serving_group *one = &draft->placement.groups[group];
     const struct stage_cut *cut = cut_of(draft, group, model);
@@ -135,7 +135,7 @@ void draft_put(struct draft *draft, uint32_t group, uint32_t model)
         draft->used_bytes[draft->first_stage[group] + s] += cut->stage_bytes[s];
 }
 
-uint32_t draft_take(struct draft *draft, uint32_t group, uint32_t at)
+uint32_t placement_draft_take(struct placement_draft *draft, uint32_t group, uint32_t at)
 {
     struct serving_group *one = &draft->placement.groups[group];
     uint32_t model = one->models[at];

@@ -9,7 +9,7 @@
 
 #include "sim/serving/placement.h"
 
-struct draft {
+struct placement_draft {
     const struct serving_cuts *cuts;
     const uint32_t *rooms;              /* by shape of `cuts`: maximum number of models of a group */
     struct serving_placement placement; /* each group has room for all models that fit */
@@ -23,29 +23,30 @@ struct draft {
 
 /* Computes the maximum number of models of a group of each shape. *out lives as long as `arena`. Errors:
  * STATUS_NO_MEMORY. */
-MUST_CHECK enum status draft_rooms(struct arena *arena, const struct serving_cuts *cuts, const uint32_t **out,
-                                   struct error *err);
+MUST_CHECK enum status placement_draft_rooms(struct arena *arena, const struct serving_cuts *cuts, const uint32_t **out,
+                                             struct error *err);
 
-/* Makes a draft without groups. `rooms`: from draft_rooms(). It lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
-MUST_CHECK enum status draft_make(struct arena *arena, const struct serving_cuts *cuts, const uint32_t *rooms,
-                                  struct draft *out, struct error *err);
+/* Makes a draft without groups. `rooms`: from placement_draft_rooms(). It lives as long as `arena`. Errors:
+ * STATUS_NO_MEMORY. */
+MUST_CHECK enum status placement_draft_make(struct arena *arena, const struct serving_cuts *cuts, const uint32_t *rooms,
+                                            struct placement_draft *out, struct error *err);
 
 /* Sets empty groups of these shapes; all must be shapes of the cuts, and together need no more than the available
  * devices. */
-void draft_lay_out(struct draft *draft, const struct serving_shape *shapes, uint32_t count);
+void placement_draft_lay_out(struct placement_draft *draft, const struct serving_shape *shapes, uint32_t count);
 
 /* Copies a draft with the same cuts. */
-void draft_copy(struct draft *to, const struct draft *from);
+void placement_draft_copy(struct placement_draft *to, const struct placement_draft *from);
 
-bool draft_has(const struct draft *draft, uint32_t group, uint32_t model);
+bool placement_draft_has(const struct placement_draft *draft, uint32_t group, uint32_t model);
 
 /* Returns true if the model is not in the group, has the group's shape, and fits into its memory. */
-bool draft_fits(const struct draft *draft, uint32_t group, uint32_t model);
+bool placement_draft_fits(const struct placement_draft *draft, uint32_t group, uint32_t model);
 
 /* Adds a model that fits. */
-void draft_put(struct draft *draft, uint32_t group, uint32_t model);
+void placement_draft_put(struct placement_draft *draft, uint32_t group, uint32_t model);
 
 /* Removes model number `at` of the group, and returns its index. */
-uint32_t draft_take(struct draft *draft, uint32_t group, uint32_t at);
+uint32_t placement_draft_take(struct placement_draft *draft, uint32_t group, uint32_t at);
 
 #endif

@@ -21,7 +21,7 @@ struct bounder {
     const struct serving *in;
     const struct traffic *traffic;
     struct serving_cuts cuts;
-    struct window *own, *common;   /* (shape_count, model_count): on the model's slowest stage; on one stage for all
+    struct placement_window *own, *common; /* (shape_count, model_count): on the model's slowest stage; on one stage for all
                                       models */
     uint32_t *requests, *first;    /* of each model: requests[first[m] .. first[m + 1]) */
     uint32_t *by_kind, *kind_first; /* the same for each kind */
@@ -29,8 +29,8 @@ struct bounder {
     uint32_t *groups, *replicas, *attained; /* columns; replicas: (model_count, shape_count), NONE: not possible */
     double *x, *weights, *scratch_s;
     bool *from;
-    struct window_runs runs, best;
-    struct program program;
+    struct placement_window_runs runs, best;
+    struct placement_program program;
 };
 
 /* --- shapes and windows ---------------------------------------------------------------------- */
@@ -95,8 +95,8 @@ static void make_windows(struct bounder *b)
             const struct serving_model *model = &in->models[m];
             const struct stage_cut *cut = serving_cut(&b->cuts, shape, model->kind);
             uint32_t own = cut ? slowest_stage(cut, shape.pipeline) : 0;
-            b->own[(size_t)s * in->model_count + m] = window_of(in, cut, shape.tensor, model, own, latest_s);
-            b->common[(size_t)s * in->model_count + m] = window_of(in, cut, shape.tensor, model, common, latest_s);
+            b->own[(size_t)s * in->model_count + m] = placement_window_of(in, cut, shape.tensor, model, own, latest_s);
+            b->common[(size_t)s * in->model_count + m] = placement_window_of(in, cut, shape.tensor, model, common, latest_s);
         }
     }
 }
@@ -152,14 +152,15 @@ static void add_columns(struct bounder *b)
 {
     uint32_t models = b->in->model_count, shapes = b->cuts.shape_count;
     for (uint32_t s = 0; s < shapes; s++)
-        b->groups[s] = program_column(&b->program, b->in->device_count / serving_shape_devices(b->cuts.shapes[s]), 0);
+        b->groups[s] =
+            placement_program_column(&b->program, b->in->device_count / serving_shape_devices(b->cuts.shapes[s]), 0);
     for (uint32_t m = 0; m < models; m++) {
         for (uint32_t s = 0; s < shapes; s++) {
             uint32_t most = b->in->device_count / serving_shape_devices(b->cuts.shapes[s]);
             bool possible = b->own[(size_t)s * models + m].possible;
-            b->replicas[(size_t)m * shapes + s] = possible ? program_column(&b->program, most, 0) : NONE;
+            b->replicas[(size_t)m * shapes + s] = possible ? placement_program_column(&b->program, most, 0) : NONE;
         }
-        b->attained[m] = program_column(&b->program, b->first[m + 1] - b->first[m], 1);
+        b->attained[m] = placement_program_column(&b->program, b->first[m + 1] - b->first[m], 1);
     }
 }
 
@@ -187,9 +188,9 @@ static void add_counting_row(struct bounder *b, uint32_t shape, uint32_t least)
     if (count <= most) return;
     for (uint32_t m = 0; m < b->in->model_count; m++)
         if (b->replicas[(size_t)m * shapes + shape] != NONE && (m == least || model_bytes(b, shape, m) >= bytes))
-            program_term(&b->program, b->replicas[(size_t)m * shapes + shape], 1);
-    program_term(&b->program, b->groups[shape], -most);
-    program_row(&b->program, 0);
+            placement_program_term(&b->program, b->replicas[(size_t)m * shapes + shape], 1);
+    placement_program_term(&b->program, b->groups[shape], -most);
+    placement_program_row(&b->program, 0);
 }
 
 static void add_memory_rows(struct bounder *b, uint32_t shape)
@@ -198,10 +199,10 @@ static void add_memory_rows(struct bounder *b, uint32_t shape)
     double bytes = (double)b->in->device_bytes * serving_shape_devices(b->cuts.shapes[shape]);
     for (uint32_t m = 0; m < models; m++) { /* relative to a group's memory */
         uint32_t column = b->replicas[(size_t)m * shapes + shape];
-        if (column != NONE) program_term(&b->program, column, model_bytes(b, shape, m) / bytes);
+        if (column != NONE) placement_program_term(&b->program, column, model_bytes(b, shape, m) / bytes);
     }
-    program_term(&b->program, b->groups[shape], -1);
-    program_row(&b->program, 0);
+    placement_program_term(&b->program, b->groups[shape], -1);
+    placement_program_row(&b->program, 0);
     for (uint32_t m = 0; m < models; m++)
         if (b->replicas[(size_t)m * shapes + shape] != NONE) add_counting_row(b, shape, m);
 }
@@ -210,15 +211,15 @@ static void add_first_rows(struct bounder *b)
 {
     uint32_t models = b->in->model_count, shapes = b->cuts.shape_count;
     for (uint32_t s = 0; s < shapes; s++)
-        program_term(&b->program, b->groups[s], serving_shape_devices(b->cuts.shapes[s]));
-    program_row(&b->program, b->in->device_count);
+        placement_program_term(&b->program, b->groups[s], serving_shape_devices(b->cuts.shapes[s]));
+    placement_program_row(&b->program, b->in->device_count);
     for (uint32_t s = 0; s < shapes; s++) {
         for (uint32_t m = 0; m < models; m++) {
             uint32_t column = b->replicas[(size_t)m * shapes + s];
             if (column == NONE) continue;
-            program_term(&b->program, column, 1);
-            program_term(&b->program, b->groups[s], -1);
-            program_row(&b->program, 0);
+            placement_program_term(&b->program, column, 1);
+            placement_program_term(&b->program, b->groups[s], -1);
+            placement_program_row(&b->program, 0);
         }
         add_memory_rows(b, s);
     }
@@ -231,7 +232,7 @@ struct selection {
     uint32_t model, kind; /* NONE: any */
     const uint32_t *requests;
     uint32_t count;
-    const struct window *windows;
+    const struct placement_window *windows;
 };
 
 static uint32_t selection_count(const struct bounder *b)
@@ -263,22 +264,23 @@ static uint32_t group_column(const struct bounder *b, const struct selection *of
 }
 
 /* Adds the row: attained - sum over shapes of capacity x groups <= requests outside of the runs. */
-static void add_run_row(struct bounder *b, const struct selection *of, const struct window_runs *runs)
+static void add_run_row(struct bounder *b, const struct selection *of, const struct placement_window_runs *runs)
 {
     uint32_t models = b->in->model_count;
     for (uint32_t m = 0; m < models; m++)
-        if (selects(b, of, m)) program_term(&b->program, b->attained[m], 1);
+        if (selects(b, of, m)) placement_program_term(&b->program, b->attained[m], 1);
     for (uint32_t s = 0; s < b->cuts.shape_count; s++) {
         uint32_t column = group_column(b, of, s);
         if (column == NONE) continue;
-        const struct window *windows = &of->windows[(size_t)s * models];
-        program_term(&b->program, column, -(double)window_capacity(b->traffic, windows, runs, b->scratch_s));
+        const struct placement_window *windows = &of->windows[(size_t)s * models];
+        placement_program_term(&b->program, column,
+                               -(double)placement_window_capacity(b->traffic, windows, runs, b->scratch_s));
     }
-    program_row(&b->program, of->count - runs->request_count);
+    placement_program_row(&b->program, of->count - runs->request_count);
 }
 
 /* Returns the number of requests by which the program's solution exceeds the row of the runs. */
-static double excess(const struct bounder *b, const struct selection *of, const struct window_runs *runs)
+static double excess(const struct bounder *b, const struct selection *of, const struct placement_window_runs *runs)
 {
     uint32_t models = b->in->model_count;
     double sum = -(double)(of->count - runs->request_count);
@@ -287,13 +289,13 @@ static double excess(const struct bounder *b, const struct selection *of, const 
     for (uint32_t s = 0; s < b->cuts.shape_count; s++)
         if (b->weights[s] > 0)
             sum -= b->weights[s] *
-                   window_capacity(b->traffic, &of->windows[(size_t)s * models], runs, b->scratch_s);
+                   placement_window_capacity(b->traffic, &of->windows[(size_t)s * models], runs, b->scratch_s);
     return sum;
 }
 
 static void keep_runs(struct bounder *b)
 {
-    struct window_runs best = b->best;
+    struct placement_window_runs best = b->best;
     b->best = b->runs;
     b->runs = best;
 }
@@ -302,14 +304,14 @@ static void keep_runs(struct bounder *b)
 static bool separate(struct bounder *b, uint32_t index)
 {
     struct selection of = select_requests(b, index);
-    const struct window_shapes shapes = {of.windows, b->weights, b->cuts.shape_count, b->in->model_count};
+    const struct placement_window_shapes shapes = {of.windows, b->weights, b->cuts.shape_count, b->in->model_count};
     double most = WORTH;
     for (uint32_t s = 0; s < b->cuts.shape_count; s++) {
         uint32_t column = group_column(b, &of, s);
         b->weights[s] = column == NONE ? 0 : b->x[column];
     }
     for (size_t i = 0; i < sizeof roundings / sizeof *roundings; i++) {
-        window_runs_find(b->traffic, &shapes, roundings[i], of.requests, of.count, b->from, &b->runs);
+        placement_window_runs_find(b->traffic, &shapes, roundings[i], of.requests, of.count, b->from, &b->runs);
         double by = excess(b, &of, &b->runs);
         if (by <= most) continue;
         most = by;
@@ -340,11 +342,11 @@ static enum status solve(struct bounder *b, struct placement_bound *out, struct 
     add_first_rows(b);
     for (uint32_t i = 0; i < selections; i++) add_whole_row(b, i);
     for (out->rounds = 0; found && more && out->rounds < ROUNDS_MAX; out->rounds++) {
-        if (program_solve(&b->program, b->x, &found, err)) return err->status;
+        if (placement_program_solve(&b->program, b->x, &found, err)) return err->status;
         more = false;
         for (uint32_t i = 0; found && i < selections; i++) more = separate(b, i) || more;
     }
-    if (program_bound(&b->program, &bound, err)) return err->status;
+    if (placement_program_bound(&b->program, &bound, err)) return err->status;
     out->rows = (uint32_t)b->program.row_count;
     out->known = bound < HUGE_VAL;
     if (out->known) out->attained = (uint32_t)fmin(floor(bound * (1 + 1e-9) + 1e-6), b->traffic->count);
@@ -362,13 +364,13 @@ enum status placement_bound(const struct serving *in, const struct traffic *traf
     if (!list_shapes(in, shapes, &count)) return STATUS_OK;
     enum status status = serving_cuts_make(&arena, in, shapes, count, &b.cuts, err);
     if (!status) status = allocate(&b, &arena, err);
-    if (!status) status = program_init(&b.program, err);
+    if (!status) status = placement_program_init(&b.program, err);
     if (!status) {
         list_requests(&b);
         make_windows(&b);
         status = solve(&b, out, err);
     }
-    program_release(&b.program);
+    placement_program_release(&b.program);
     arena_release(&arena);
     if (status != STATUS_DEVICE) return status;
     *out = (struct placement_bound){0}; /* a failed solver must not hide other results */

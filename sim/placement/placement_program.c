@@ -12,13 +12,13 @@
 
 enum { COUNT_MAX = 1 << 24 };
 
-enum status program_init(struct program *program, struct error *err)
+enum status placement_program_init(struct placement_program *program, struct error *err)
 {
-    *program = (struct program){.milp = milp_create("placements"), .err = err};
+    *program = (struct placement_program){.milp = milp_create("placements"), .err = err};
     return program->milp ? STATUS_OK : error_memory(err, "a program", 0);
 }
 
-void program_release(struct program *program)
+void placement_program_release(struct placement_program *program)
 {
     milp_destroy(program->milp);
     free(program->entries);
@@ -27,26 +27,26 @@ void program_release(struct program *program)
     free(program->tops);
 }
 
-uint32_t program_column(struct program *p, double top, double gain)
+uint32_t placement_program_column(struct placement_program *p, double top, double gain)
 {
     if (array_reserve(&p->gains, &p->gain_capacity, p->column_count, sizeof *p->gains, COUNT_MAX, "columns", p->err) ||
         array_reserve(&p->tops, &p->top_capacity, p->column_count, sizeof *p->tops, COUNT_MAX, "columns", p->err))
-        return 0; /* reported by program_solve() */
+        return 0; /* reported by placement_program_solve() */
     p->gains[p->column_count] = gain;
     p->tops[p->column_count++] = top;
     return milp_column(p->milp, 0, top, -gain, false, "x%zu", p->column_count);
 }
 
-void program_term(struct program *p, uint32_t column, double value)
+void placement_program_term(struct placement_program *p, uint32_t column, double value)
 {
     if (value == 0 || array_reserve(&p->entries, &p->entry_capacity, p->entry_count, sizeof *p->entries,
                                     MILP_ENTRIES_MAX, "terms", p->err))
         return;
-    p->entries[p->entry_count++] = (struct program_entry){(uint32_t)p->row_count, column, value};
+    p->entries[p->entry_count++] = (struct placement_program_entry){(uint32_t)p->row_count, column, value};
     milp_term(p->milp, column, value);
 }
 
-void program_row(struct program *p, double limit)
+void placement_program_row(struct placement_program *p, double limit)
 {
     if (array_reserve(&p->limits, &p->limit_capacity, p->row_count, sizeof *p->limits, COUNT_MAX, "rows", p->err))
         return;
@@ -54,7 +54,7 @@ void program_row(struct program *p, double limit)
     milp_row(p->milp, -HUGE_VAL, limit, "r%zu", p->row_count);
 }
 
-enum status program_solve(struct program *p, double *x, bool *found, struct error *err)
+enum status placement_program_solve(struct placement_program *p, double *x, bool *found, struct error *err)
 {
     const struct milp_options options = {.limit_s = LIMIT_S};
     struct milp_result result;
@@ -67,7 +67,7 @@ enum status program_solve(struct program *p, double *x, bool *found, struct erro
     return status;
 }
 
-enum status program_bound(struct program *p, double *bound, struct error *err)
+enum status placement_program_bound(struct placement_program *p, double *bound, struct error *err)
 {
     const struct milp_options options = {.limit_s = LIMIT_S, .relaxed = true};
     struct milp_result result;

@@ -5,14 +5,14 @@
 
 #include "planner/solve/milp/milp.h"
 
-struct program_entry {
+struct placement_program_entry {
     uint32_t row, column;
     double value;
 };
 
-struct program {
+struct placement_program {
     struct milp *milp;
-    struct program_entry *entries;
+    struct placement_program_entry *entries;
     size_t entry_count, entry_capacity;
     double *limits; /* (row_count): upper limits of the rows */
     size_t row_count, limit_capacity;
@@ -21,24 +21,26 @@ struct program {
     struct error *err;
 };
 
-/* Initialises a program. The caller releases it with program_release(), also after an error. `err` also receives later
- * errors. */
-MUST_CHECK enum status program_init(struct program *program, struct error *err);
-void program_release(struct program *program);
+/* Initialises a program. The caller releases it with placement_program_release(), also after an error. `err` also
+ * receives later errors. */
+MUST_CHECK enum status placement_program_init(struct placement_program *program, struct error *err);
+void placement_program_release(struct placement_program *program);
 
 /* Adds a column and returns its number. */
-uint32_t program_column(struct program *program, double top, double gain);
+uint32_t placement_program_column(struct placement_program *program, double top, double gain);
 
 /* Add a term of the next row; finish the row: the sum of its columns times these values is at most `limit`. */
-void program_term(struct program *program, uint32_t column, double value);
-void program_row(struct program *program, double limit);
+void placement_program_term(struct placement_program *program, uint32_t column, double value);
+void placement_program_row(struct placement_program *program, double limit);
 
 /* Writes the best values to x (column_count); *found: false if the solver stopped. Errors: STATUS_NO_MEMORY,
  * STATUS_DEVICE, STATUS_LIMIT. */
-MUST_CHECK enum status program_solve(struct program *program, double *x, bool *found, struct error *err);
+MUST_CHECK enum status placement_program_solve(struct placement_program *program, double *x, bool *found,
+                                               struct error *err);
 
 /* Computes a bound from the solver's non-negative prices: the sum of price x limit, plus for each column its positive
- * gain minus the prices of its rows, times its top. HUGE_VAL: the solver gave no prices. Errors: as program_solve(). */
-MUST_CHECK enum status program_bound(struct program *program, double *bound, struct error *err);
+ * gain minus the prices of its rows, times its top. HUGE_VAL: the solver gave no prices. Errors: as
+ * placement_program_solve(). */
+MUST_CHECK enum status placement_program_bound(struct placement_program *program, double *bound, struct error *err);
 
 #endif

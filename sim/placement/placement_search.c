@@ -38,7 +38,7 @@ static uint64_t draw(struct searcher *s, uint64_t bound)
     return random_below(s->options->seed, s->drawn++, bound);
 }
 
-static enum status judge(struct searcher *s, struct draft *draft)
+static enum status judge(struct searcher *s, struct placement_draft *draft)
 {
     const struct serve_options options = {0};
     s->simulations++;
@@ -48,7 +48,7 @@ static enum status judge(struct searcher *s, struct draft *draft)
     return STATUS_OK;
 }
 
-static bool worse(const struct draft *a, const struct draft *b)
+static bool worse(const struct placement_draft *a, const struct placement_draft *b)
 {
     return a->attained != b->attained ? a->attained < b->attained : a->strain > b->strain;
 }
@@ -68,7 +68,8 @@ static int by_failing(const void *a, const void *b)
 
 /* Returns the least loaded group with room for the model, by the last simulation and the replicas added since (each
  * replica counts as a request); group_count: none. */
-static uint32_t idlest(const struct searcher *s, const struct draft *draft, const double *added_s, uint32_t model)
+static uint32_t idlest(const struct searcher *s, const struct placement_draft *draft, const double *added_s,
+                       uint32_t model)
 {
     uint32_t best = draft->placement.group_count;
     double best_s = 0;
@@ -76,7 +77,7 @@ static uint32_t idlest(const struct searcher *s, const struct draft *draft, cons
         double busy_s = (s->result.groups[g].busy_s + added_s[g]) /
                         serving_shape_devices(draft->placement.groups[g].shape);
         if (best < draft->placement.group_count && busy_s >= best_s) continue;
-        if (!draft_fits(draft, g, model)) continue;
+        if (!placement_draft_fits(draft, g, model)) continue;
         best = g;
         best_s = busy_s;
     }
@@ -84,8 +85,8 @@ static uint32_t idlest(const struct searcher *s, const struct draft *draft, cons
 }
 
 /* Adds up to `most` replicas and returns their number. */
-static uint32_t add_replicas(const struct searcher *s, struct draft *draft, struct failing *failing, double *added_s,
-                             uint32_t most)
+static uint32_t add_replicas(const struct searcher *s, struct placement_draft *draft, struct failing *failing,
+                             double *added_s, uint32_t most)
 {
     uint32_t models = s->cuts->in->model_count, added = 0;
     memset(added_s, 0, draft->placement.group_count * sizeof *added_s);
@@ -95,7 +96,7 @@ static uint32_t add_replicas(const struct searcher *s, struct draft *draft, stru
     for (uint32_t i = 0; i < models && added < most && failing[i].requests > 0; i++) {
         uint32_t group = idlest(s, draft, added_s, failing[i].model);
         if (group == draft->placement.group_count) continue;
-        draft_put(draft, group, failing[i].model);
+        placement_draft_put(draft, group, failing[i].model);
         added_s[group] += failing[i].requests * serving_cut(s->cuts, draft->placement.groups[group].shape,
                                                              s->cuts->in->models[failing[i].model].kind)->latency_s;
         added++;
@@ -104,7 +105,8 @@ static uint32_t add_replicas(const struct searcher *s, struct draft *draft, stru
 }
 
 /* Adds replicas to the draft until nothing more fits or fails; `best` is the best draft on the way. */
-static enum status fill(struct searcher *s, struct arena *scratch, struct draft *draft, struct draft *best)
+static enum status fill(struct searcher *s, struct arena *scratch, struct placement_draft *draft,
+                        struct placement_draft *best)
 {
     uint32_t models = s->cuts->in->model_count, groups = draft->placement.group_count;
     double *added_s;
@@ -113,10 +115,10 @@ static enum status fill(struct searcher *s, struct arena *scratch, struct draft 
         ARENA_NEW(scratch, groups, added_s, s->err) || judge(s, draft))
         return s->err->status;
     uint64_t most = ((uint64_t)models * groups + GREEDY_ROUNDS_MAX - 1) / GREEDY_ROUNDS_MAX;
-    draft_copy(best, draft);
+    placement_draft_copy(best, draft);
     while (add_replicas(s, draft, failing, added_s, (uint32_t)most) > 0) {
         if (judge(s, draft)) return s->err->status;
-        if (!worse(draft, best)) draft_copy(best, draft);
+        if (!worse(draft, best)) placement_draft_copy(best, draft);
     }
     return STATUS_OK;
 }
@@ -124,7 +126,7 @@ static enum status fill(struct searcher *s, struct arena *scratch, struct draft 
 /* --- search ---------------------------------------------------------------------------------- */
 
 /* Draws a replica, all with equal probability. Returns false if there is none. */
-static bool draw_replica(struct searcher *s, const struct draft *draft, uint32_t *group, uint32_t *at)
+static bool draw_replica(struct searcher *s, const struct placement_draft *draft, uint32_t *group, uint32_t *at)
 {
     uint64_t count = 0, chosen;
     for (uint32_t g = 0; g < draft->placement.group_count; g++) count += draft->placement.groups[g].model_count;
@@ -137,52 +139,52 @@ static bool draw_replica(struct searcher *s, const struct draft *draft, uint32_t
 }
 
 /* Fills a group with models in random order, until a few in sequence do not fit. */
-static void refill(struct searcher *s, struct draft *draft, uint32_t group)
+static void refill(struct searcher *s, struct placement_draft *draft, uint32_t group)
 {
     enum { MISSES_MAX = 8 };
     for (uint32_t misses = 0; misses < MISSES_MAX;) {
         uint32_t model = (uint32_t)draw(s, s->cuts->in->model_count);
-        if (draft_fits(draft, group, model))
-            draft_put(draft, group, model);
+        if (placement_draft_fits(draft, group, model))
+            placement_draft_put(draft, group, model);
         else
             misses++;
     }
 }
 
 /* Exchanges, moves or replaces models. */
-static void change_models(struct searcher *s, struct draft *draft)
+static void change_models(struct searcher *s, struct placement_draft *draft)
 {
     uint32_t from, at, other, other_at;
     if (!draw_replica(s, draft, &from, &at)) return;
-    uint32_t model = draft_take(draft, from, at);
+    uint32_t model = placement_draft_take(draft, from, at);
     switch (draw(s, 3)) {
     case 0: /* exchange */
         if (!draw_replica(s, draft, &other, &other_at) || other == from) break;
-        uint32_t second = draft_take(draft, other, other_at);
-        if (draft_fits(draft, other, model) && draft_fits(draft, from, second)) {
-            draft_put(draft, other, model);
-            draft_put(draft, from, second);
+        uint32_t second = placement_draft_take(draft, other, other_at);
+        if (placement_draft_fits(draft, other, model) && placement_draft_fits(draft, from, second)) {
+            placement_draft_put(draft, other, model);
+            placement_draft_put(draft, from, second);
             return;
         }
-        draft_put(draft, other, second);
+        placement_draft_put(draft, other, second);
         break;
     case 1: /* move */
         other = (uint32_t)draw(s, draft->placement.group_count);
-        if (other == from || !draft_fits(draft, other, model)) break;
-        draft_put(draft, other, model);
+        if (other == from || !placement_draft_fits(draft, other, model)) break;
+        placement_draft_put(draft, other, model);
         refill(s, draft, from);
         return;
     default: /* replace */
         refill(s, draft, from);
         return;
     }
-    draft_put(draft, from, model);
+    placement_draft_put(draft, from, model);
 }
 
 static struct serving_shape draw_shape(struct searcher *s) { return s->shapes[draw(s, s->shape_count)]; }
 
 /* Regroups the devices of one or two groups. */
-static void change_groups(struct searcher *s, const struct draft *from, struct draft *to)
+static void change_groups(struct searcher *s, const struct placement_draft *from, struct placement_draft *to)
 {
     uint32_t groups = from->placement.group_count;
     struct regroup_choice choice = {.first = (uint32_t)draw(s, groups)};
@@ -193,32 +195,32 @@ static void change_groups(struct searcher *s, const struct draft *from, struct d
     for (uint32_t g = regroup(from, &choice, s->layout, to); g < to->placement.group_count; g++) refill(s, to, g);
 }
 
-static void change(struct searcher *s, const struct draft *from, struct draft *to)
+static void change(struct searcher *s, const struct placement_draft *from, struct placement_draft *to)
 {
     if (s->shape_count > 1 && draw(s, REGROUP_ONE_IN) == 0) {
         change_groups(s, from, to);
         return;
     }
-    draft_copy(to, from);
+    placement_draft_copy(to, from);
     change_models(s, to);
 }
 
-static enum status improve(struct searcher *s, struct arena *scratch, struct draft *best, uint64_t simulations)
+static enum status improve(struct searcher *s, struct arena *scratch, struct placement_draft *best, uint64_t simulations)
 {
-    struct draft now, next;
+    struct placement_draft now, next;
     if (best->placement.group_count == 0) return STATUS_OK;
-    if (draft_make(scratch, s->cuts, s->rooms, &now, s->err) ||
-        draft_make(scratch, s->cuts, s->rooms, &next, s->err))
+    if (placement_draft_make(scratch, s->cuts, s->rooms, &now, s->err) ||
+        placement_draft_make(scratch, s->cuts, s->rooms, &next, s->err))
         return s->err->status;
-    draft_copy(&now, best);
+    placement_draft_copy(&now, best);
     for (uint64_t i = 0; i < simulations; i++) {
         change(s, &now, &next);
         if (judge(s, &next)) return s->err->status;
         if (worse(&next, &now)) continue;
-        struct draft kept = now;
+        struct placement_draft kept = now;
         now = next;
         next = kept;
-        if (worse(best, &now)) draft_copy(best, &now);
+        if (worse(best, &now)) placement_draft_copy(best, &now);
         if (s->options->on_progress)
             s->options->on_progress(s->options->context, (double)i, (double)simulations);
     }
@@ -227,21 +229,21 @@ static enum status improve(struct searcher *s, struct arena *scratch, struct dra
 
 static int best_first(const void *a, const void *b)
 {
-    const struct draft *x = a, *y = b;
+    const struct placement_draft *x = a, *y = b;
     return worse(x, y) - worse(y, x);
 }
 
 /* --- initial placements ---------------------------------------------------------------------- */
 
 /* Makes the greedy placement for the groups of s->layout. */
-static enum status begin_with(struct searcher *s, struct arena *arena, uint32_t groups, struct draft *out)
+static enum status begin_with(struct searcher *s, struct arena *arena, uint32_t groups, struct placement_draft *out)
 {
     struct arena scratch = {0};
-    struct draft draft;
-    enum status status = draft_make(arena, s->cuts, s->rooms, out, s->err);
-    if (!status) status = draft_make(&scratch, s->cuts, s->rooms, &draft, s->err);
+    struct placement_draft draft;
+    enum status status = placement_draft_make(arena, s->cuts, s->rooms, out, s->err);
+    if (!status) status = placement_draft_make(&scratch, s->cuts, s->rooms, &draft, s->err);
     if (!status) {
-        draft_lay_out(&draft, s->layout, groups);
+        placement_draft_lay_out(&draft, s->layout, groups);
         status = fill(s, &scratch, &draft, out);
     }
     arena_release(&scratch);
@@ -265,7 +267,7 @@ static int most_hope(const void *a, const void *b)
 /* Lists pairs. `attained`: (shape_count, model_count) of the greedy placements. *count: pairs that attain more than
  * either shape. */
 static enum status list_pairs(const struct searcher *s, struct arena *scratch, const uint32_t *attained,
-                              const struct draft *even, struct pair **out, uint32_t *count)
+                              const struct placement_draft *even, struct pair **out, uint32_t *count)
 {
     uint32_t models = s->cuts->in->model_count, best = 0;
     *count = 0;
@@ -284,8 +286,8 @@ static enum status list_pairs(const struct searcher *s, struct arena *scratch, c
     return STATUS_OK;
 }
 
-static enum status begin_pair(struct searcher *s, struct arena *arena, const struct pair *pair, struct draft *drafts,
-                              uint32_t *count)
+static enum status begin_pair(struct searcher *s, struct arena *arena, const struct pair *pair,
+                              struct placement_draft *drafts, uint32_t *count)
 {
     uint32_t devices = s->cuts->in->device_count;
     for (uint32_t part = 1; part < MIXED_PARTS; part++) {
@@ -298,8 +300,8 @@ static enum status begin_pair(struct searcher *s, struct arena *arena, const str
 }
 
 /* Makes placements with groups of one shape, for each shape; then with two shapes, for promising pairs. */
-static enum status begin_all(struct searcher *s, struct arena *arena, struct arena *scratch, struct draft *drafts,
-                             uint32_t *count)
+static enum status begin_all(struct searcher *s, struct arena *arena, struct arena *scratch,
+                             struct placement_draft *drafts, uint32_t *count)
 {
     uint32_t models = s->cuts->in->model_count, pair_count, *attained;
     struct pair *pairs;
@@ -319,9 +321,9 @@ static enum status begin_all(struct searcher *s, struct arena *arena, struct are
 static enum status run(struct searcher *s, struct arena *arena, struct arena *scratch, struct placement_found *out)
 {
     uint32_t devices = s->cuts->in->device_count, count = 0;
-    struct draft *drafts;
+    struct placement_draft *drafts;
     if (server_create(scratch, s->cuts, devices, &s->server, s->err) ||
-        draft_rooms(scratch, s->cuts, &s->rooms, s->err) ||
+        placement_draft_rooms(scratch, s->cuts, &s->rooms, s->err) ||
         ARENA_NEW(scratch, devices, s->layout, s->err) ||
         ARENA_NEW(scratch, s->shape_count + MIXED_DRAFTS, drafts, s->err))
         return s->err->status;

@@ -15,19 +15,19 @@ uint32_t regroup_even(struct serving_shape shape, uint32_t devices, struct servi
     return count + repeat((struct serving_shape){1, 1}, &devices, &out[count]);
 }
 
-static void put_somewhere(struct draft *draft, uint32_t first, uint32_t offset, uint32_t model)
+static void put_somewhere(struct placement_draft *draft, uint32_t first, uint32_t offset, uint32_t model)
 {
     uint32_t count = draft->placement.group_count - first;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t group = first + (offset + i) % count;
-        if (!draft_fits(draft, group, model)) continue;
-        draft_put(draft, group, model);
+        if (!placement_draft_fits(draft, group, model)) continue;
+        placement_draft_put(draft, group, model);
         return;
     }
 }
 
-uint32_t regroup(const struct draft *from, const struct regroup_choice *choice, struct serving_shape *shapes,
-                 struct draft *to)
+uint32_t regroup(const struct placement_draft *from, const struct regroup_choice *choice, struct serving_shape *shapes,
+                 struct placement_draft *to)
 {
     const struct serving_placement *old = &from->placement;
     uint32_t kept = 0, devices = 0, count, group = 0;
@@ -43,14 +43,14 @@ uint32_t regroup(const struct draft *from, const struct regroup_choice *choice, 
         devices -= serving_shape_devices(choice->shape);
     }
     count += regroup_even(choice->rest, devices, &shapes[count]);
-    draft_lay_out(to, shapes, count);
+    placement_draft_lay_out(to, shapes, count);
     for (uint32_t g = 0; g < old->group_count; g++) {
         bool anew = g == choice->first || g == choice->second;
         for (uint32_t i = 0; i < old->groups[g].model_count; i++)
             if (anew)
                 put_somewhere(to, kept, choice->offset + i, old->groups[g].models[i]);
             else
-                draft_put(to, group, old->groups[g].models[i]);
+                placement_draft_put(to, group, old->groups[g].models[i]);
         group += !anew;
     }
     return kept;

@@ -20,7 +20,7 @@ struct regroup_choice {
  * group in which it fits; replicas that fit nowhere are dropped. `shapes` is scratch space, one per device. Returns the
  * number of groups that are not new.
  */
-uint32_t regroup(const struct draft *from, const struct regroup_choice *choice, struct serving_shape *shapes,
-                 struct draft *to);
+uint32_t regroup(const struct placement_draft *from, const struct regroup_choice *choice, struct serving_shape *shapes,
+                 struct placement_draft *to);
 
 #endif

@@ -79,7 +79,7 @@ static double most_work(struct bounder *b, double limit_s)
     double now_s = 0, done_s = 0;
     b->heap.count = 0;
     for (uint32_t r = 0; r < b->traffic->count; r++) {
-        const struct request *request = &b->traffic->requests[r];
+        const struct traffic_request *request = &b->traffic->requests[r];
         const struct serving_model *model = &b->in->models[request->model];
         const struct kind_need *need = &b->needs[model->kind];
         double allowed_s = model->objective_s * (1 + SERVING_OBJECTIVE_SLACK) - b->in->overhead_s;

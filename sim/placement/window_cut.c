@@ -1,8 +1,8 @@
 /*
  * Runs are found by a walk over the requests with two states, inside and outside of a run. Inside, a request counts as
  * one minus the ratio of the time that its window adds to the earlier windows, times the groups, to its work. The best
- * path is the minimum cut of the flow from requests into time. window_capacity() then computes the exact capacity of
- * the runs, so that approximations here cannot invalidate the bound.
+ * path is the minimum cut of the flow from requests into time. placement_window_capacity() then computes the exact
+ * capacity of the runs, so that approximations here cannot invalidate the bound.
  */
 #include "sim/placement/window_cut.h"
 
@@ -14,11 +14,11 @@
 /* Rounding error of times, relative to the latest. */
 #define TIME_SLACK 1e-12
 
-struct window window_of(const struct serving *in, const struct stage_cut *cut, uint32_t tensor,
-                        const struct serving_model *model, uint32_t stage, double latest_s)
+struct placement_window placement_window_of(const struct serving *in, const struct stage_cut *cut, uint32_t tensor,
+                                            const struct serving_model *model, uint32_t stage, double latest_s)
 {
     const struct serving_kind *kind = &in->kinds[model->kind];
-    struct window window = {0};
+    struct placement_window window = {0};
     if (!cut) return window;
     double allowed_s = model->objective_s * (1 + 2 * SERVING_OBJECTIVE_SLACK) - in->overhead_s + latest_s * TIME_SLACK;
     for (uint32_t s = 0; s < stage; s++) window.lead_s += cut->stage_s[s];
@@ -56,14 +56,14 @@ static uint32_t fitting(double *works_s, uint32_t count, double span_s)
 }
 
 /* Counts each side separately where the windows of neighbours do not touch. */
-static uint32_t run_capacity(const struct traffic *traffic, const struct window *windows, const uint32_t *requests,
-                             uint32_t count, double *works_s)
+static uint32_t run_capacity(const struct traffic *traffic, const struct placement_window *windows,
+                             const uint32_t *requests, uint32_t count, double *works_s)
 {
     double begin_s = 0, end_s = 0;
     uint32_t here = 0, sum = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct request *request = &traffic->requests[requests[i]];
-        const struct window *window = &windows[request->model];
+        const struct traffic_request *request = &traffic->requests[requests[i]];
+        const struct placement_window *window = &windows[request->model];
         if (!window->possible) continue;
         double from_s = request->at_s + window->lead_s, to_s = from_s + window->length_s;
         if (here > 0 && from_s > end_s) {
@@ -77,8 +77,8 @@ static uint32_t run_capacity(const struct traffic *traffic, const struct window 
     return sum + fitting(works_s, here, end_s - begin_s);
 }
 
-uint32_t window_capacity(const struct traffic *traffic, const struct window *windows, const struct window_runs *runs,
-                         double *scratch_s)
+uint32_t placement_window_capacity(const struct traffic *traffic, const struct placement_window *windows,
+                                   const struct placement_window_runs *runs, double *scratch_s)
 {
     uint32_t sum = 0, from = 0;
     for (uint32_t i = 0; i < runs->run_count; from = runs->ends[i++])
@@ -89,17 +89,17 @@ uint32_t window_capacity(const struct traffic *traffic, const struct window *win
 /* --- runs ------------------------------------------------------------------------------------ */
 
 /* Returns the capacity of the part of the request's window after the window of `before` (NULL: of the whole window). */
-static double fitting_behind(const struct window_shapes *shapes, const struct request *before,
-                             const struct request *request, double rounding)
+static double fitting_behind(const struct placement_window_shapes *shapes, const struct traffic_request *before,
+                             const struct traffic_request *request, double rounding)
 {
     double sum = 0;
     for (uint32_t s = 0; s < shapes->shape_count; s++) {
-        const struct window *row = &shapes->windows[(size_t)s * shapes->model_count];
-        const struct window *window = &row[request->model];
+        const struct placement_window *row = &shapes->windows[(size_t)s * shapes->model_count];
+        const struct placement_window *window = &row[request->model];
         if (!window->possible || shapes->groups[s] <= 0) continue;
         double part_s = window->length_s, round = rounding;
         if (before && row[before->model].possible) {
-            const struct window *last = &row[before->model];
+            const struct placement_window *last = &row[before->model];
             double gap_s = request->at_s + window->lead_s - before->at_s - last->lead_s;
             /* a window without an end has no part after it */
             part_s = last->length_s < HUGE_VAL ? gap_s + window->length_s - last->length_s : 0;
@@ -113,7 +113,7 @@ static double fitting_behind(const struct window_shapes *shapes, const struct re
 }
 
 /* Reverses the runs: `found` lists requests from the back, and the runs' ends count from there. */
-static void turn_round(struct window_runs *found)
+static void turn_round(struct placement_window_runs *found)
 {
     uint32_t requests = found->request_count, runs = found->run_count;
     for (uint32_t i = 0; i < requests / 2; i++) {
@@ -130,13 +130,14 @@ static void turn_round(struct window_runs *found)
     }
 }
 
-void window_runs_find(const struct traffic *traffic, const struct window_shapes *shapes, double rounding,
-                      const uint32_t *requests, uint32_t count, bool *from, struct window_runs *out)
+void placement_window_runs_find(const struct traffic *traffic, const struct placement_window_shapes *shapes,
+                                double rounding, const uint32_t *requests, uint32_t count, bool *from,
+                                struct placement_window_runs *out)
 {
     double in = -HUGE_VAL, outside = 0; /* best values so far inside and outside of a run */
     for (uint32_t i = 0; i < count; i++) {
-        const struct request *request = &traffic->requests[requests[i]];
-        const struct request *before = i > 0 ? &traffic->requests[requests[i - 1]] : NULL;
+        const struct traffic_request *request = &traffic->requests[requests[i]];
+        const struct traffic_request *before = i > 0 ? &traffic->requests[requests[i - 1]] : NULL;
         double best = fmax(in, outside);
         double begin = best + 1 - fitting_behind(shapes, NULL, request, rounding);
         double go_on = before ? in + 1 - fitting_behind(shapes, before, request, rounding) : -HUGE_VAL;
@@ -145,7 +146,7 @@ void window_runs_find(const struct traffic *traffic, const struct window_shapes 
         outside = best;
         in = fmax(begin, go_on);
     }
-    *out = (struct window_runs){out->requests, out->ends, 0, 0};
+    *out = (struct placement_window_runs){out->requests, out->ends, 0, 0};
     bool inside = in > outside;
     for (uint32_t i = count; i-- > 0;) {
         if (inside) out->requests[out->request_count++] = requests[i];

@@ -17,7 +17,7 @@
 #include "sim/serving/traffic.h"
 
 /* The window of a model's requests on one stage of a shape. */
-struct window {
+struct placement_window {
     bool possible;   /* false: no request is in time on such a group */
     double lead_s;   /* from arrival to the earliest begin */
     double length_s; /* from the earliest begin to the latest end; may be HUGE_VAL */
@@ -26,23 +26,23 @@ struct window {
 
 /* Returns the window of a model on stage `stage` of a shape. `latest_s`: upper bound of all times in a run, from which
  * the rounding that is added to the window follows. cut NULL: not possible. */
-struct window window_of(const struct serving *in, const struct stage_cut *cut, uint32_t tensor,
-                        const struct serving_model *model, uint32_t stage, double latest_s);
+struct placement_window placement_window_of(const struct serving *in, const struct stage_cut *cut, uint32_t tensor,
+                                            const struct serving_model *model, uint32_t stage, double latest_s);
 
 /* Requests, by number, in the order of their arrival, divided into runs: [ends[i - 1], ends[i]) is run i. */
-struct window_runs {
+struct placement_window_runs {
     uint32_t *requests, *ends;
     uint32_t request_count, run_count;
 };
 
 /* Returns the maximum number of the runs' requests that are in time on one group. `windows`: by model. `scratch_s`: one
  * entry per request. */
-uint32_t window_capacity(const struct traffic *traffic, const struct window *windows, const struct window_runs *runs,
-                         double *scratch_s);
+uint32_t placement_window_capacity(const struct traffic *traffic, const struct placement_window *windows,
+                                   const struct placement_window_runs *runs, double *scratch_s);
 
 /* For each shape: a row of windows and the number of groups. */
-struct window_shapes {
-    const struct window *windows; /* (shape_count, model_count) */
+struct placement_window_shapes {
+    const struct placement_window *windows; /* (shape_count, model_count) */
     const double *groups;         /* (shape_count) */
     uint32_t shape_count, model_count;
 };
@@ -53,7 +53,8 @@ struct window_shapes {
  * windows are equal, and good otherwise. *out has room for all requests. `from`: scratch space, two entries per
  * request. O(requests x shapes).
  */
-void window_runs_find(const struct traffic *traffic, const struct window_shapes *shapes, double rounding,
-                      const uint32_t *requests, uint32_t count, bool *from, struct window_runs *out);
+void placement_window_runs_find(const struct traffic *traffic, const struct placement_window_shapes *shapes,
+                                double rounding, const uint32_t *requests, uint32_t count, bool *from,
+                                struct placement_window_runs *out);
 
 #endif

@@ -38,7 +38,7 @@ void server_destroy(struct server *server)
 
 /* --- active requests ------------------------------------------------------------------------- */
 
-static enum status queue_add(struct queue *queue, double end_s, struct error *err)
+static enum status queue_add(struct serve_queue *queue, double end_s, struct error *err)
 {
     if (queue->count == queue->size) {
         uint32_t size = queue->size ? 2 * queue->size : 16;
@@ -46,14 +46,14 @@ static enum status queue_add(struct queue *queue, double end_s, struct error *er
         if (!ends) return error_memory(err, "requests under way", size * sizeof *ends);
         for (uint32_t i = 0; i < queue->count; i++) ends[i] = queue->ends[(queue->first + i) & (queue->size - 1)];
         free(queue->ends);
-        *queue = (struct queue){ends, size, 0, queue->count};
+        *queue = (struct serve_queue){ends, size, 0, queue->count};
     }
     queue->ends[(queue->first + queue->count++) & (queue->size - 1)] = end_s;
     return STATUS_OK;
 }
 
 /* Returns the number of active requests at `now_s`. */
-static uint32_t queue_length(struct queue *queue, double now_s)
+static uint32_t queue_length(struct serve_queue *queue, double now_s)
 {
     while (queue->count > 0 && queue->ends[queue->first] <= now_s) {
         queue->first = (queue->first + 1) & (queue->size - 1);
@@ -121,7 +121,7 @@ static enum status begin(struct server *server, const struct serving_placement *
     memset(server->shares, 0, in->model_count * sizeof *server->shares);
     memset(server->loads, 0, placement->group_count * sizeof *server->loads);
     for (uint32_t g = 0; g < placement->group_count; g++) {
-        struct group_state *group = &server->groups[g];
+        struct serve_group *group = &server->groups[g];
         group->shape = placement->groups[g].shape;
         group->cuts = serving_cuts_of(server->cuts, group->shape);
         group->free_s = &server->free_s[stage];
@@ -139,15 +139,15 @@ static enum status begin(struct server *server, const struct serving_placement *
 
 bool server_in_time(const struct server *server, uint32_t request, double end_s)
 {
-    const struct request *one = &server->traffic->requests[request];
+    const struct traffic_request *one = &server->traffic->requests[request];
     double latency_s = end_s - one->at_s + server->cuts->in->overhead_s;
     return latency_s <= server->cuts->in->models[one->model].objective_s * (1 + SERVING_OBJECTIVE_SLACK);
 }
 
-enum status server_answered(struct server *server, struct group_state *group, uint32_t request, double end_s,
+enum status server_answered(struct server *server, struct serve_group *group, uint32_t request, double end_s,
                             struct error *err)
 {
-    const struct request *one = &server->traffic->requests[request];
+    const struct traffic_request *one = &server->traffic->requests[request];
     const struct serving_model *model = &server->cuts->in->models[one->model];
     struct serving_share *share = &server->shares[one->model];
     double latency_s = end_s - one->at_s + server->cuts->in->overhead_s;
@@ -161,14 +161,14 @@ enum status server_answered(struct server *server, struct group_state *group, ui
 }
 
 /* Finds the group with the fewest active or waiting requests; *out NULL: no group has the model. */
-static enum status choose(struct server *server, const struct request *request, struct group_state **out,
+static enum status choose(struct server *server, const struct traffic_request *request, struct serve_group **out,
                           struct error *err)
 {
     uint32_t fewest = UINT32_MAX;
     *out = NULL;
     for (uint32_t i = server->host_first[request->model]; i < server->host_first[request->model + 1]; i++) {
-        struct group_state *group = &server->groups[server->hosts[i]];
-        if (group->batches && batches_begin(server, group, request->at_s, err)) return err->status;
+        struct serve_group *group = &server->groups[server->hosts[i]];
+        if (group->batches && serve_batches_begin(server, group, request->at_s, err)) return err->status;
         uint32_t length = queue_length(&group->under_way, request->at_s) + group->line.requests;
         if (length < fewest) {
             *out = group;
@@ -180,9 +180,9 @@ static enum status choose(struct server *server, const struct request *request, 
 }
 
 /* Answers a request in a group without batches: all earlier requests are settled, so its end is known at once. */
-static enum status answer(struct server *server, uint32_t request, struct group_state *group, struct error *err)
+static enum status answer(struct server *server, uint32_t request, struct serve_group *group, struct error *err)
 {
-    const struct request *one = &server->traffic->requests[request];
+    const struct traffic_request *one = &server->traffic->requests[request];
     const struct stage_cut *cut = server_cut(server, group, one->model);
     double ends[SERVING_STAGES_MAX], end_s = one->at_s;
     for (uint32_t s = 0; s < group->shape.pipeline; s++)
@@ -195,13 +195,13 @@ static enum status answer(struct server *server, uint32_t request, struct group_
 
 static enum status take(struct server *server, uint32_t request, struct error *err)
 {
-    const struct request *one = &server->traffic->requests[request];
-    struct group_state *group;
+    const struct traffic_request *one = &server->traffic->requests[request];
+    struct serve_group *group;
     bool admitted;
     server->shares[one->model].requests++;
     if (server->options->latency_s) server->options->latency_s[request] = NAN;
     if (choose(server, one, &group, err) || !group) return err->status;
-    return group->batches ? batches_add(server, group, request, &admitted, err)
+    return group->batches ? serve_batches_add(server, group, request, &admitted, err)
                           : answer(server, request, group, err);
 }
 
@@ -216,7 +216,8 @@ enum status server_run(struct server *server, const struct serving_placement *pl
     for (uint32_t r = 0; r < traffic->count; r++)
         if (take(server, r, err)) return err->status;
     for (uint32_t g = 0; g < placement->group_count; g++)
-        if (server->groups[g].batches && batches_begin(server, &server->groups[g], HUGE_VAL, err)) return err->status;
+        if (server->groups[g].batches && serve_batches_begin(server, &server->groups[g], HUGE_VAL, err))
+            return err->status;
     for (uint32_t m = 0; m < server->cuts->in->model_count; m++) out->attained += server->shares[m].attained;
     out->strain = server->strain;
     return STATUS_OK;

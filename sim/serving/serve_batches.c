@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Passes a batch through all stages and returns its end. */
-static double pass(const struct server *server, const struct group_state *group, const struct batch *batch,
+static double pass(const struct server *server, const struct serve_group *group, const struct serve_batch *batch,
                    double *free_s)
 {
     const struct stage_cut *cut = server_cut(server, group, batch->model);
@@ -25,12 +25,12 @@ static double pass(const struct server *server, const struct group_state *group,
 }
 
 /* Checks batch number `from` of the queue and all later ones. */
-static bool all_in_time(const struct server *server, const struct group_state *group, uint32_t from)
+static bool all_in_time(const struct server *server, const struct serve_group *group, uint32_t from)
 {
     double free_s[SERVING_STAGES_MAX];
     memcpy(free_s, group->free_s, group->shape.pipeline * sizeof *free_s);
     for (uint32_t i = group->line.first; i < group->line.end; i++) {
-        const struct batch *batch = &group->line.items[i];
+        const struct serve_batch *batch = &group->line.items[i];
         double end_s = pass(server, group, batch, free_s);
         if (i >= from && !server_in_time(server, batch->first, end_s)) return false;
     }
@@ -38,7 +38,7 @@ static bool all_in_time(const struct server *server, const struct group_state *g
 }
 
 /* Returns the last waiting batch of the model; `end`: there is none. */
-static uint32_t last_of(const struct batch_line *line, uint32_t model)
+static uint32_t last_of(const struct serve_batch_line *line, uint32_t model)
 {
     for (uint32_t i = line->end; i-- > line->first;)
         if (line->items[i].model == model) return i;
@@ -46,10 +46,10 @@ static uint32_t last_of(const struct batch_line *line, uint32_t model)
 }
 
 /* Returns the end of a new batch with only this request, after all others. */
-static double end_alone(const struct server *server, const struct group_state *group, uint32_t request)
+static double end_alone(const struct server *server, const struct serve_group *group, uint32_t request)
 {
     double free_s[SERVING_STAGES_MAX];
-    const struct batch alone = {server->traffic->requests[request].model, request, request, 1};
+    const struct serve_batch alone = {server->traffic->requests[request].model, request, request, 1};
     memcpy(free_s, group->free_s, group->shape.pipeline * sizeof *free_s);
     for (uint32_t i = group->line.first; i < group->line.end; i++)
         pass(server, group, &group->line.items[i], free_s);
@@ -58,7 +58,7 @@ static double end_alone(const struct server *server, const struct group_state *g
 
 /* Checks that batch number `at`, with one more request, ends by `until_s`, and that it and all later batches are in
  * time. */
-static bool keeps(const struct server *server, const struct group_state *group, uint32_t at, double until_s)
+static bool keeps(const struct server *server, const struct serve_group *group, uint32_t at, double until_s)
 {
     double free_s[SERVING_STAGES_MAX], end_s = 0;
     memcpy(free_s, group->free_s, group->shape.pipeline * sizeof *free_s);
@@ -66,11 +66,11 @@ static bool keeps(const struct server *server, const struct group_state *group, 
     return end_s <= until_s && all_in_time(server, group, at);
 }
 
-static bool join(struct server *server, struct group_state *group, uint32_t request)
+static bool join(struct server *server, struct serve_group *group, uint32_t request)
 {
     uint32_t model = server->traffic->requests[request].model, at = last_of(&group->line, model);
     if (at == group->line.end) return false;
-    struct batch *batch = &group->line.items[at];
+    struct serve_batch *batch = &group->line.items[at];
     if (batch->count == server->cuts->in->kinds[server->cuts->in->models[model].kind].batch_max) return false;
     double alone_s = server->promises ? end_alone(server, group, request) : HUGE_VAL;
     batch->count++;
@@ -83,10 +83,10 @@ static bool join(struct server *server, struct group_state *group, uint32_t requ
     return true;
 }
 
-static enum status append(struct server *server, struct group_state *group, uint32_t request, bool *admitted,
+static enum status append(struct server *server, struct serve_group *group, uint32_t request, bool *admitted,
                           struct error *err)
 {
-    struct batch_line *line = &group->line;
+    struct serve_batch_line *line = &group->line;
     *admitted = false;
     if (line->end == line->capacity && 2 * line->first > line->end) { /* started batches make room */
         memmove(line->items, &line->items[line->first], (line->end - line->first) * sizeof *line->items);
@@ -96,17 +96,17 @@ static enum status append(struct server *server, struct group_state *group, uint
     if (array_reserve(&line->items, &line->capacity, line->end, sizeof *line->items, SERVING_REQUESTS_MAX,
                       "batches of requests", err))
         return err->status;
-    line->items[line->end++] = (struct batch){server->traffic->requests[request].model, request, request, 1};
+    line->items[line->end++] = (struct serve_batch){server->traffic->requests[request].model, request, request, 1};
     *admitted = !server->promises || all_in_time(server, group, line->end - 1);
     if (!*admitted) line->end--;
     return STATUS_OK;
 }
 
-enum status batches_begin(struct server *server, struct group_state *group, double now_s, struct error *err)
+enum status serve_batches_begin(struct server *server, struct serve_group *group, double now_s, struct error *err)
 {
-    struct batch_line *line = &group->line;
+    struct serve_batch_line *line = &group->line;
     for (; line->first < line->end; line->first++) {
-        const struct batch *batch = &line->items[line->first];
+        const struct serve_batch *batch = &line->items[line->first];
         if (fmax(server->traffic->requests[batch->first].at_s, group->free_s[0]) > now_s) break;
         double end_s = pass(server, group, batch, group->free_s);
         const struct stage_cut *cut = server_cut(server, group, batch->model);
@@ -120,8 +120,8 @@ enum status batches_begin(struct server *server, struct group_state *group, doub
     return STATUS_OK;
 }
 
-enum status batches_add(struct server *server, struct group_state *group, uint32_t request, bool *admitted,
-                        struct error *err)
+enum status serve_batches_add(struct server *server, struct serve_group *group, uint32_t request, bool *admitted,
+                              struct error *err)
 {
     *admitted = join(server, group, request);
     if (!*admitted && append(server, group, request, admitted, err)) return err->status;

@@ -6,36 +6,36 @@
 #include "sim/serving/serve.h"
 
 /* The ends of active requests, the next first, in a ring whose size is a power of two. */
-struct queue {
+struct serve_queue {
     double *ends;
     uint32_t size, first, count;
 };
 
 /* Requests of one model that begin together, as a list: `first`, server->after[first] ... */
-struct batch {
+struct serve_batch {
     uint32_t model, first, last, count;
 };
 
 /* Batches that have not begun, in order: items[first .. end). */
-struct batch_line {
-    struct batch *items;
+struct serve_batch_line {
+    struct serve_batch *items;
     size_t capacity;
     uint32_t first, end;
     uint32_t requests; /* in all of them */
 };
 
-struct group_state {
+struct serve_group {
     struct serving_shape shape;
     const struct stage_cut *cuts; /* by kind */
     double *free_s;               /* (pipeline): when the started requests leave each stage */
-    struct queue under_way;       /* requests that have begun */
+    struct serve_queue under_way;       /* requests that have begun */
     bool batches;                 /* some of its models are batched, so other requests wait in `line` too */
-    struct batch_line line;
+    struct serve_batch_line line;
 };
 
 struct server {
     const struct serving_cuts *cuts;
-    struct group_state *groups; /* (groups_max) */
+    struct serve_group *groups; /* (groups_max) */
     double *free_s;             /* (device_count): of all groups' stages */
     uint32_t *host_first;       /* (model_count + 1), into hosts */
     uint32_t *hosts;            /* the groups of each model */
@@ -52,7 +52,7 @@ struct server {
     size_t after_capacity;
 };
 
-static inline const struct stage_cut *server_cut(const struct server *server, const struct group_state *group,
+static inline const struct stage_cut *server_cut(const struct server *server, const struct serve_group *group,
                                                  uint32_t model)
 {
     return &group->cuts[server->cuts->in->models[model].kind];
@@ -62,7 +62,7 @@ static inline const struct stage_cut *server_cut(const struct server *server, co
 bool server_in_time(const struct server *server, uint32_t request, double end_s);
 
 /* Counts a request that ends at end_s. Errors: STATUS_NO_MEMORY. */
-MUST_CHECK enum status server_answered(struct server *server, struct group_state *group, uint32_t request,
+MUST_CHECK enum status server_answered(struct server *server, struct serve_group *group, uint32_t request,
                                        double end_s, struct error *err);
 
 #endif

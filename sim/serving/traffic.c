@@ -22,7 +22,7 @@ static enum status add(struct maker *m, uint32_t model, double at_s)
     if (array_reserve(&m->out->requests, &m->capacity, m->out->count, sizeof *m->out->requests,
                       SERVING_REQUESTS_MAX, "requests", m->err))
         return m->err->status;
-    m->out->requests[m->out->count++] = (struct request){at_s, model};
+    m->out->requests[m->out->count++] = (struct traffic_request){at_s, model};
     return STATUS_OK;
 }
 
@@ -61,7 +61,7 @@ static enum status add_model(struct maker *m, uint32_t model)
 
 static int by_time(const void *a, const void *b)
 {
-    const struct request *x = a, *y = b;
+    const struct traffic_request *x = a, *y = b;
     if (x->at_s != y->at_s) return x->at_s < y->at_s ? -1 : 1;
     return (x->model > y->model) - (x->model < y->model);
 }

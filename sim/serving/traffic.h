@@ -4,13 +4,13 @@
 
 #include "sim/serving/serving.h"
 
-struct request {
+struct traffic_request {
     double at_s;
     uint32_t model;
 };
 
 struct traffic {
-    struct request *requests; /* by time, then by model */
+    struct traffic_request *requests; /* by time, then by model */
     uint32_t count;
 };
 

@@ -5,7 +5,7 @@
  */
 #include "sim/swarm/swarm_state.h"
 
-void line_add(struct run *r, struct line *line, uint32_t parcel)
+void swarm_line_add(struct swarm_state *r, struct swarm_line *line, uint32_t parcel)
 {
     r->parcels[parcel].next = SWARM_NONE;
     if (line->head == SWARM_NONE)
@@ -15,7 +15,7 @@ void line_add(struct run *r, struct line *line, uint32_t parcel)
     line->tail = parcel;
 }
 
-uint32_t line_take(struct run *r, struct line *line)
+uint32_t swarm_line_take(struct swarm_state *r, struct swarm_line *line)
 {
     uint32_t head = line->head;
     assert(head != SWARM_NONE);
@@ -23,7 +23,7 @@ uint32_t line_take(struct run *r, struct line *line)
     return head;
 }
 
-void line_remove(struct run *r, struct line *line, uint32_t parcel)
+void swarm_line_remove(struct swarm_state *r, struct swarm_line *line, uint32_t parcel)
 {
     uint32_t before = SWARM_NONE;
     for (uint32_t i = line->head; i != parcel; i = r->parcels[i].next) before = i;
@@ -35,41 +35,41 @@ void line_remove(struct run *r, struct line *line, uint32_t parcel)
 }
 
 /* Starts the transfer now; up_s: when the sender has finished. */
-static void fly(struct run *r, uint32_t parcel, double up_s, double latency_s)
+static void fly(struct swarm_state *r, uint32_t parcel, double up_s, double latency_s)
 {
-    struct parcel *it = &r->parcels[parcel];
-    struct peer *to = &r->peer[it->to];
-    const struct swarm_group *group = group_of(r, it->to);
+    struct swarm_parcel *it = &r->parcels[parcel];
+    struct swarm_peer *to = &r->peer[it->to];
+    const struct swarm_group *group = swarm_group_at(r, it->to);
     to->down_free_s = fmax(to->down_free_s, r->now_s) + it->bytes / group->down_bytes_per_s;
     it->place = PARCEL_FLYING;
-    sim_queue_set(r->queue, owner_parcel(r, parcel),
+    sim_queue_set(r->queue, swarm_owner_parcel(r, parcel),
                   fmax(up_s, it->bytes > 0 ? to->down_free_s : up_s) + latency_s + group->latency_s,
                   sim_order(ORDER_PARCEL, parcel));
 }
 
-static void send_next(struct run *r, uint32_t p)
+static void send_next(struct swarm_state *r, uint32_t p)
 {
-    struct peer *peer = &r->peer[p];
+    struct swarm_peer *peer = &r->peer[p];
     if (peer->sending || peer->parcels.head == SWARM_NONE) return;
-    uint32_t parcel = line_take(r, &peer->parcels);
-    double up_s = r->now_s + r->parcels[parcel].bytes / group_of(r, p)->up_bytes_per_s;
+    uint32_t parcel = swarm_line_take(r, &peer->parcels);
+    double up_s = r->now_s + r->parcels[parcel].bytes / swarm_group_at(r, p)->up_bytes_per_s;
     peer->sending = true;
-    sim_queue_set(r->queue, owner_link(r, p), up_s, sim_order(ORDER_LINK, p));
-    fly(r, parcel, up_s, group_of(r, p)->latency_s);
+    sim_queue_set(r->queue, swarm_owner_link(r, p), up_s, sim_order(ORDER_LINK, p));
+    fly(r, parcel, up_s, swarm_group_at(r, p)->latency_s);
 }
 
-void link_send(struct run *r, uint32_t parcel, uint32_t from, uint32_t to, double bytes)
+void swarm_link_send(struct swarm_state *r, uint32_t parcel, uint32_t from, uint32_t to, double bytes)
 {
-    r->parcels[parcel] = (struct parcel){.place = PARCEL_WAITING, .from = from, .to = to, .bytes = bytes};
+    r->parcels[parcel] = (struct swarm_parcel){.place = PARCEL_WAITING, .from = from, .to = to, .bytes = bytes};
     if (from == SWARM_NONE) {
         fly(r, parcel, r->now_s, 0);
         return;
     }
-    line_add(r, &r->peer[from].parcels, parcel);
+    swarm_line_add(r, &r->peer[from].parcels, parcel);
     send_next(r, from);
 }
 
-void link_free(struct run *r, uint32_t p)
+void swarm_link_free(struct swarm_state *r, uint32_t p)
 {
     r->peer[p].sending = false;
     send_next(r, p);

@@ -17,49 +17,49 @@
 
 enum { DRAW_LIFE, DRAW_SLOW };
 
-static double exponential(const struct run *r, uint32_t p, uint32_t kind, uint32_t *draws)
+static double exponential(const struct swarm_state *r, uint32_t p, uint32_t kind, uint32_t *draws)
 {
     return random_exponential(random_u64(r->options->seed, 2 * (uint64_t)p + kind), (*draws)++);
 }
 
 /* Draws the next random failure of a peer. */
-static void draw_life(struct run *r, uint32_t p)
+static void draw_life(struct swarm_state *r, uint32_t p)
 {
-    const struct failures *failures = &group_of(r, p)->failures;
+    const struct failures *failures = &swarm_group_at(r, p)->failures;
     if (failures->mtbf_s == HUGE_VAL) return;
     double life_s = failures_life_s(failures, exponential(r, p, DRAW_LIFE, &r->peer[p].life_draws));
-    sim_queue_set(r->queue, owner_life(r, p), r->now_s + life_s, sim_order(ORDER_LIFE, p));
+    sim_queue_set(r->queue, swarm_owner_life(r, p), r->now_s + life_s, sim_order(ORDER_LIFE, p));
 }
 
-static void draw_slow(struct run *r, uint32_t p)
+static void draw_slow(struct swarm_state *r, uint32_t p)
 {
-    const struct failures *failures = &group_of(r, p)->failures;
-    struct peer *peer = &r->peer[p];
+    const struct failures *failures = &swarm_group_at(r, p)->failures;
+    struct swarm_peer *peer = &r->peer[p];
     if (failures->straggle_every_s == HUGE_VAL) return;
     double mean_s = peer->slow ? failures->straggle_s : failures->straggle_every_s;
-    sim_queue_set(r->queue, owner_slow(r, p), r->now_s + mean_s * exponential(r, p, DRAW_SLOW, &peer->slow_draws),
+    sim_queue_set(r->queue, swarm_owner_slow(r, p), r->now_s + mean_s * exponential(r, p, DRAW_SLOW, &peer->slow_draws),
                   sim_order(ORDER_SLOW, p));
 }
 
-static void set_trace(struct run *r)
+static void set_trace(struct swarm_state *r)
 {
     if (r->trace_next < r->trace_count)
-        sim_queue_set(r->queue, owner_trace(r), r->trace[r->trace_next].at_s, sim_order(ORDER_TRACE, 0));
+        sim_queue_set(r->queue, swarm_owner_trace(r), r->trace[r->trace_next].at_s, sim_order(ORDER_TRACE, 0));
 }
 
-double peer_slowdown(const struct run *r, uint32_t p)
+double swarm_peer_slowdown(const struct swarm_state *r, uint32_t p)
 {
-    const struct peer *peer = &r->peer[p];
-    return fmax(peer->slow ? group_of(r, p)->failures.straggle_factor : 1,
+    const struct swarm_peer *peer = &r->peer[p];
+    return fmax(peer->slow ? swarm_group_at(r, p)->failures.straggle_factor : 1,
                 r->now_s < peer->slow_until_s ? peer->slow_factor : 1);
 }
 
 /* --- joining ---------------------------------------------------------------------------------- */
 
 /* Adds the peer's presence up to now to its stage. */
-static void count_presence(struct run *r, uint32_t p)
+static void count_presence(struct swarm_state *r, uint32_t p)
 {
-    struct peer *peer = &r->peer[p];
+    struct swarm_peer *peer = &r->peer[p];
     if (peer->state == PEER_AWAY) return;
     r->out->peers[p].present_s += r->now_s - peer->since_s;
     if (!r->averaging) r->out->peers[p].working_s += r->now_s - peer->since_s;
@@ -67,7 +67,7 @@ static void count_presence(struct run *r, uint32_t p)
     peer->since_s = r->now_s;
 }
 
-void averaging_set(struct run *r, bool averaging)
+void swarm_averaging_set(struct swarm_state *r, bool averaging)
 {
     for (uint32_t p = 0; p < r->peers; p++) count_presence(r, p);
     if (averaging)
@@ -78,16 +78,16 @@ void averaging_set(struct run *r, bool averaging)
 }
 
 /* Returns the number of transfers that its link up has to finish. */
-static uint32_t waiting(const struct run *r, uint32_t p)
+static uint32_t waiting(const struct swarm_state *r, uint32_t p)
 {
     uint32_t count = r->peer[p].sending;
     for (uint32_t i = r->peer[p].parcels.head; i != SWARM_NONE; i = r->parcels[i].next) count++;
     return count;
 }
 
-static void fetch_piece(struct run *r, uint32_t p)
+static void fetch_piece(struct swarm_state *r, uint32_t p)
 {
-    const struct peer *peer = &r->peer[p];
+    const struct swarm_peer *peer = &r->peer[p];
     uint32_t from = SWARM_NONE, fewest = UINT32_MAX;
     for (uint32_t q = 0; q < r->peers; q++) {
         if (r->peer[q].stage != peer->stage || r->peer[q].state != PEER_READY) continue;
@@ -96,18 +96,18 @@ static void fetch_piece(struct run *r, uint32_t p)
         fewest = here;
         from = q;
     }
-    link_send(r, r->slots + p, from, p, r->in->stages[peer->stage].state_bytes / SWARM_PIECES);
+    swarm_link_send(r, r->slots + p, from, p, r->in->stages[peer->stage].state_bytes / SWARM_PIECES);
 }
 
-static void become_ready(struct run *r, uint32_t p)
+static void become_ready(struct swarm_state *r, uint32_t p)
 {
     r->peer[p].state = PEER_READY;
     r->parcels[r->slots + p].place = PARCEL_NOWHERE;
-    route_welcome(r, p);
-    run_wake(r);
+    swarm_route_welcome(r, p);
+    swarm_wake(r);
 }
 
-void peer_piece(struct run *r, uint32_t p)
+void swarm_peer_piece(struct swarm_state *r, uint32_t p)
 {
     if (--r->peer[p].pieces_left > 0)
         fetch_piece(r, p);
@@ -115,9 +115,9 @@ void peer_piece(struct run *r, uint32_t p)
         become_ready(r, p);
 }
 
-static void join(struct run *r, uint32_t p, uint32_t stage)
+static void join(struct swarm_state *r, uint32_t p, uint32_t stage)
 {
-    struct peer *peer = &r->peer[p];
+    struct swarm_peer *peer = &r->peer[p];
     if (stage != peer->stage) r->out->moves++;
     peer->stage = stage;
     peer->state = PEER_JOINING;
@@ -131,32 +131,32 @@ static void join(struct run *r, uint32_t p, uint32_t stage)
 
 /* --- leaving ---------------------------------------------------------------------------------- */
 
-static void stop_fetching(struct run *r, uint32_t p)
+static void stop_fetching(struct swarm_state *r, uint32_t p)
 {
-    struct parcel *piece = &r->parcels[r->slots + p];
-    if (piece->place == PARCEL_WAITING) line_remove(r, &r->peer[piece->from].parcels, r->slots + p);
-    if (piece->place == PARCEL_FLYING) sim_queue_remove(r->queue, owner_parcel(r, r->slots + p));
+    struct swarm_parcel *piece = &r->parcels[r->slots + p];
+    if (piece->place == PARCEL_WAITING) swarm_line_remove(r, &r->peer[piece->from].parcels, r->slots + p);
+    if (piece->place == PARCEL_FLYING) sim_queue_remove(r->queue, swarm_owner_parcel(r, r->slots + p));
     piece->place = PARCEL_NOWHERE;
 }
 
-static void leave(struct run *r, uint32_t p)
+static void leave(struct swarm_state *r, uint32_t p)
 {
-    struct peer *peer = &r->peer[p];
+    struct swarm_peer *peer = &r->peer[p];
     count_presence(r, p);
     if (peer->state == PEER_READY && r->averaging) {
-        averaging_set(r, false); /* run_settle() starts it again */
-        sim_queue_remove(r->queue, owner_averaging(r));
+        swarm_averaging_set(r, false); /* swarm_settle() starts it again */
+        sim_queue_remove(r->queue, swarm_owner_averaging(r));
     }
     peer->state = PEER_AWAY;
     stop_fetching(r, p);
-    run_lose(r, p);
+    swarm_lose(r, p);
     for (uint32_t q = 0; q < r->peers; q++) {
-        const struct parcel *piece = &r->parcels[r->slots + q];
+        const struct swarm_parcel *piece = &r->parcels[r->slots + q];
         if (piece->place == PARCEL_NOWHERE || piece->from != p) continue;
         stop_fetching(r, q);
         fetch_piece(r, q);
     }
-    sim_queue_remove(r->queue, owner_link(r, p));
+    sim_queue_remove(r->queue, swarm_owner_link(r, p));
     peer->sending = false;
     r->gradients[peer->stage] -= peer->gradients;
     r->out->lost_s += peer->gradients_s;
@@ -166,7 +166,7 @@ static void leave(struct run *r, uint32_t p)
 
 /* --- stages ----------------------------------------------------------------------------------- */
 
-static double rate_at(const struct run *r, uint32_t p, uint32_t stage)
+static double rate_at(const struct swarm_state *r, uint32_t p, uint32_t stage)
 {
     return swarm_rate(r->in, r->peer[p].group, stage);
 }
@@ -176,11 +176,11 @@ struct strength {
     uint32_t present, ready;
 };
 
-static void measure(const struct run *r, struct strength out[SWARM_STAGES_MAX])
+static void measure(const struct swarm_state *r, struct strength out[SWARM_STAGES_MAX])
 {
     for (uint32_t s = 0; s < r->stages; s++) out[s] = (struct strength){0};
     for (uint32_t p = 0; p < r->peers; p++) {
-        const struct peer *peer = &r->peer[p];
+        const struct swarm_peer *peer = &r->peer[p];
         if (peer->state == PEER_AWAY) continue;
         out[peer->stage].rate += rate_at(r, p, peer->stage);
         out[peer->stage].present++;
@@ -189,12 +189,12 @@ static void measure(const struct run *r, struct strength out[SWARM_STAGES_MAX])
 }
 
 /* Moves the most capable peer for a stage without peers, from a stage with several. */
-static void fill_empty(struct run *r, uint32_t stage)
+static void fill_empty(struct swarm_state *r, uint32_t stage)
 {
     struct strength strength[SWARM_STAGES_MAX];
     uint32_t best = SWARM_NONE;
     measure(r, strength);
-    if (!rebalances(r) || strength[stage].present > 0) return;
+    if (!swarm_rebalances(r) || strength[stage].present > 0) return;
     for (uint32_t p = 0; p < r->peers; p++)
         if (r->peer[p].state == PEER_READY && strength[r->peer[p].stage].ready > 1 &&
             (best == SWARM_NONE || rate_at(r, p, stage) > rate_at(r, best, stage)))
@@ -204,7 +204,7 @@ static void fill_empty(struct run *r, uint32_t stage)
     join(r, best, stage);
 }
 
-void queue_count(struct run *r, uint32_t stage, int change)
+void swarm_queue_count(struct swarm_state *r, uint32_t stage, int change)
 {
     r->queued_s[stage] += r->queued[stage] * (r->now_s - r->counted_s[stage]);
     r->counted_s[stage] = r->now_s;
@@ -212,7 +212,7 @@ void queue_count(struct run *r, uint32_t stage, int change)
 }
 
 /* Returns the peer of `from` whose move raises the lower rate of the two the most; SWARM_NONE: no move raises it. */
-static uint32_t best_move(const struct run *r, const struct strength *strength, uint32_t from, uint32_t to)
+static uint32_t best_move(const struct swarm_state *r, const struct strength *strength, uint32_t from, uint32_t to)
 {
     double best_rate = fmin(strength[from].rate, strength[to].rate) * (1 + 1e-9);
     uint32_t best = SWARM_NONE;
@@ -226,16 +226,16 @@ static uint32_t best_move(const struct run *r, const struct strength *strength, 
     return best;
 }
 
-void peers_rebalance(struct run *r)
+void swarm_peers_rebalance(struct swarm_state *r)
 {
     struct strength strength[SWARM_STAGES_MAX];
     double load[SWARM_STAGES_MAX];
     uint32_t least = 0, most = 0;
-    if (!rebalances(r) || r->now_s < r->rebalanced_s + r->options->rebalance_s) return;
+    if (!swarm_rebalances(r) || r->now_s < r->rebalanced_s + r->options->rebalance_s) return;
     r->rebalanced_s = r->now_s;
     measure(r, strength);
     for (uint32_t s = 0; s < r->stages; s++) {
-        queue_count(r, s, 0);
+        swarm_queue_count(r, s, 0);
         load[s] = strength[s].present > 0 ? r->queued_s[s] / strength[s].present : HUGE_VAL;
         r->queued_s[s] = 0;
         if (load[s] < load[least]) least = s;
@@ -250,26 +250,26 @@ void peers_rebalance(struct run *r)
 /* --- failing and returning ----------------------------------------------------------------- */
 
 /* Fails a peer for away_s seconds; < 0: for a random repair time. */
-static void fail(struct run *r, uint32_t p, double away_s)
+static void fail(struct swarm_state *r, uint32_t p, double away_s)
 {
-    struct peer *peer = &r->peer[p];
+    struct swarm_peer *peer = &r->peer[p];
     uint32_t stage = peer->stage;
-    double repair_s = group_of(r, p)->failures.repair_s;
+    double repair_s = swarm_group_at(r, p)->failures.repair_s;
     if (away_s < 0) away_s = repair_s > 0 ? repair_s * exponential(r, p, DRAW_LIFE, &peer->life_draws) : 0;
     r->out->failures++;
     leave(r, p);
-    sim_queue_set(r->queue, owner_life(r, p), r->now_s + away_s, sim_order(ORDER_LIFE, p));
+    sim_queue_set(r->queue, swarm_owner_life(r, p), r->now_s + away_s, sim_order(ORDER_LIFE, p));
     fill_empty(r, stage);
-    run_settle(r);
+    swarm_settle(r);
 }
 
-static void come_back(struct run *r, uint32_t p)
+static void come_back(struct swarm_state *r, uint32_t p)
 {
     struct strength strength[SWARM_STAGES_MAX];
     uint32_t stage = r->peer[p].home;
-    sim_queue_remove(r->queue, owner_life(r, p));
+    sim_queue_remove(r->queue, swarm_owner_life(r, p));
     draw_life(r, p);
-    if (rebalances(r)) {
+    if (swarm_rebalances(r)) {
         measure(r, strength);
         stage = 0;
         for (uint32_t s = 1; s < r->stages; s++)
@@ -278,7 +278,7 @@ static void come_back(struct run *r, uint32_t p)
     join(r, p, stage);
 }
 
-void peer_life(struct run *r, uint32_t p)
+void swarm_peer_life(struct swarm_state *r, uint32_t p)
 {
     if (r->peer[p].state == PEER_AWAY)
         come_back(r, p);
@@ -286,16 +286,16 @@ void peer_life(struct run *r, uint32_t p)
         fail(r, p, -1);
 }
 
-void peer_slow(struct run *r, uint32_t p)
+void swarm_peer_slow(struct swarm_state *r, uint32_t p)
 {
     r->peer[p].slow = !r->peer[p].slow;
     draw_slow(r, p);
 }
 
-void peer_trace(struct run *r)
+void swarm_peer_trace(struct swarm_state *r)
 {
-    const struct trace_event *event = &r->trace[r->trace_next++];
-    struct peer *peer = &r->peer[event->peer];
+    const struct swarm_trace_event *event = &r->trace[r->trace_next++];
+    struct swarm_peer *peer = &r->peer[event->peer];
     set_trace(r);
     if (event->factor > 0) {
         peer->slow_until_s = event->at_s + event->for_s;
@@ -305,10 +305,10 @@ void peer_trace(struct run *r)
     }
 }
 
-void peers_begin(struct run *r, const uint32_t *stages)
+void swarm_peers_begin(struct swarm_state *r, const uint32_t *stages)
 {
     for (uint32_t p = 0; p < r->peers; p++) {
-        r->peer[p] = (struct peer){.group = swarm_group_of(r->in, p), .stage = stages[p], .state = PEER_READY,
+        r->peer[p] = (struct swarm_peer){.group = swarm_group_of(r->in, p), .stage = stages[p], .state = PEER_READY,
                                    .home = stages[p], .passes = {SWARM_NONE, SWARM_NONE},
                                    .parcels = {SWARM_NONE, SWARM_NONE}};
         draw_life(r, p);
@@ -317,10 +317,10 @@ void peers_begin(struct run *r, const uint32_t *stages)
     set_trace(r);
 }
 
-void peers_end(struct run *r)
+void swarm_peers_end(struct swarm_state *r)
 {
     for (uint32_t p = 0; p < r->peers; p++) {
-        const struct peer *peer = &r->peer[p];
+        const struct swarm_peer *peer = &r->peer[p];
         count_presence(r, p);
         r->out->peers[p].stage = peer->stage;
         r->out->open_s += peer->gradients_s;

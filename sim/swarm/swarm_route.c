@@ -14,21 +14,21 @@
  */
 #include "sim/swarm/swarm_state.h"
 
-static bool is_known(const struct run *r, uint32_t trainer, uint32_t p, uint32_t stage)
+static bool is_known(const struct swarm_state *r, uint32_t trainer, uint32_t p, uint32_t stage)
 {
-    const struct view *view = view_of(r, trainer, p);
+    const struct swarm_view *view = swarm_view_of(r, trainer, p);
     return r->peer[p].stage == stage && r->peer[p].state != PEER_JOINING && !view->away &&
            view->banned_until_s <= r->now_s;
 }
 
-static uint32_t choose_by_turn(struct run *r, uint32_t trainer, uint32_t stage)
+static uint32_t choose_by_turn(struct swarm_state *r, uint32_t trainer, uint32_t stage)
 {
     double *last = &r->turns[(size_t)trainer * r->stages + stage], least = HUGE_VAL, sum_s = 0;
     uint32_t best = SWARM_NONE, answered = 0;
     for (uint32_t i = 0; i < r->peers; i++) {
         uint32_t p = (i + trainer) % r->peers;
         if (!is_known(r, trainer, p, stage)) continue;
-        const struct view *view = view_of(r, trainer, p);
+        const struct swarm_view *view = swarm_view_of(r, trainer, p);
         double turn = fmax(view->turn, *last);
         if (view->response_s > 0) {
             sum_s += view->response_s;
@@ -39,14 +39,14 @@ static uint32_t choose_by_turn(struct run *r, uint32_t trainer, uint32_t stage)
         best = p;
     }
     if (best == SWARM_NONE) return best;
-    struct view *view = view_of(r, trainer, best);
+    struct swarm_view *view = swarm_view_of(r, trainer, best);
     double response_s = view->response_s > 0 ? view->response_s : answered > 0 ? sum_s / answered : 1;
     *last = least;
     view->turn = least + response_s;
     return best;
 }
 
-static uint32_t choose_in_turn(struct run *r, uint32_t trainer, uint32_t stage)
+static uint32_t choose_in_turn(struct swarm_state *r, uint32_t trainer, uint32_t stage)
 {
     uint32_t *last = &r->asked_last[(size_t)trainer * r->stages + stage];
     for (uint32_t i = 1; i <= r->peers; i++) {
@@ -58,7 +58,7 @@ static uint32_t choose_in_turn(struct run *r, uint32_t trainer, uint32_t stage)
     return SWARM_NONE;
 }
 
-static uint32_t choose_shortest(const struct run *r, uint32_t trainer, uint32_t stage)
+static uint32_t choose_shortest(const struct swarm_state *r, uint32_t trainer, uint32_t stage)
 {
     uint32_t best = SWARM_NONE;
     for (uint32_t p = 0; p < r->peers; p++)
@@ -68,9 +68,9 @@ static uint32_t choose_shortest(const struct run *r, uint32_t trainer, uint32_t 
     return best;
 }
 
-uint32_t route_choose(struct run *r, uint32_t m)
+uint32_t swarm_route_choose(struct swarm_state *r, uint32_t m)
 {
-    const struct microbatch *it = &r->microbatches[m];
+    const struct swarm_microbatch *it = &r->microbatches[m];
     switch ((enum swarm_wiring)r->options->wiring) {
     case SWARM_STOCHASTIC: return choose_by_turn(r, it->trainer, it->stage);
     case SWARM_ROUND_ROBIN: return choose_in_turn(r, it->trainer, it->stage);
@@ -79,37 +79,37 @@ uint32_t route_choose(struct run *r, uint32_t m)
     }
 }
 
-void route_answered(struct run *r, uint32_t m)
+void swarm_route_answered(struct swarm_state *r, uint32_t m)
 {
-    struct microbatch *it = &r->microbatches[m];
+    struct swarm_microbatch *it = &r->microbatches[m];
     if (it->answering == SWARM_NONE) return;
-    struct view *view = view_of(r, it->trainer, it->answering);
+    struct swarm_view *view = swarm_view_of(r, it->trainer, it->answering);
     double response_s = r->now_s - it->answering_s;
     it->answering = SWARM_NONE;
     view->response_s = view->response_s > 0 ? view->response_s + r->in->smoothing * (response_s - view->response_s)
                                             : response_s;
 }
 
-void route_ban(struct run *r, uint32_t trainer, uint32_t p)
+void swarm_route_ban(struct swarm_state *r, uint32_t trainer, uint32_t p)
 {
-    struct view *view = view_of(r, trainer, p);
+    struct swarm_view *view = swarm_view_of(r, trainer, p);
     view->away = r->peer[p].state != PEER_READY;
     view->banned_until_s = r->now_s + r->in->ban_s;
 }
 
-void route_welcome(struct run *r, uint32_t p)
+void swarm_route_welcome(struct swarm_state *r, uint32_t p)
 {
     for (uint32_t t = 0; t < r->trainers; t++) {
-        struct view *view = view_of(r, t, p);
-        *view = (struct view){.banned_until_s = view->banned_until_s};
+        struct swarm_view *view = swarm_view_of(r, t, p);
+        *view = (struct swarm_view){.banned_until_s = view->banned_until_s};
     }
 }
 
-double route_ban_end_s(const struct run *r, uint32_t trainer, uint32_t stage)
+double swarm_route_ban_end_s(const struct swarm_state *r, uint32_t trainer, uint32_t stage)
 {
     double end_s = HUGE_VAL;
     for (uint32_t p = 0; p < r->peers; p++) {
-        const struct view *view = view_of(r, trainer, p);
+        const struct swarm_view *view = swarm_view_of(r, trainer, p);
         if (r->peer[p].stage == stage && r->peer[p].state == PEER_READY && !view->away)
             end_s = fmin(end_s, view->banned_until_s);
     }

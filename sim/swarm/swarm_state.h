@@ -15,7 +15,7 @@
 #include "sim/engine/queue.h"
 #include "sim/swarm/swarm_run.h"
 
-enum parcel_place {
+enum swarm_parcel_place {
     PARCEL_NOWHERE, /* a free slot; nothing to fetch */
     PARCEL_WAITING, /* waits for the link of `from` */
     PARCEL_FLYING,
@@ -24,15 +24,15 @@ enum parcel_place {
     PARCEL_STRANDED /* no peer can be asked */
 };
 
-struct parcel {
-    uint32_t place; /* enum parcel_place */
+struct swarm_parcel {
+    uint32_t place; /* enum swarm_parcel_place */
     uint32_t from;  /* SWARM_NONE: a trainer, or storage */
     uint32_t to;
     uint32_t next;  /* the next in the queue of a link or a processor */
     double bytes;
 };
 
-struct microbatch {
+struct swarm_microbatch {
     uint32_t trainer;
     uint32_t pipeline;  /* SWARM_FIXED */
     uint32_t goal;      /* the stage of the next backward pass */
@@ -46,18 +46,18 @@ struct microbatch {
 };
 
 /* First in, first out. */
-struct line {
+struct swarm_line {
     uint32_t head, tail;
 };
 
-enum peer_state { PEER_AWAY, PEER_JOINING, PEER_READY };
+enum swarm_peer_state { PEER_AWAY, PEER_JOINING, PEER_READY };
 
-struct peer {
+struct swarm_peer {
     uint32_t group, stage, state;
     uint32_t home;         /* its stage without rebalancing */
-    struct line passes;    /* the head is being computed */
+    struct swarm_line passes;    /* the head is being computed */
     double pass_begin_s;
-    struct line parcels;   /* waiting for its link up */
+    struct swarm_line parcels;   /* waiting for its link up */
     bool sending;
     double down_free_s;
     bool slow;             /* by random straggling */
@@ -71,33 +71,33 @@ struct peer {
 };
 
 /* A trainer's view of a peer. */
-struct view {
+struct swarm_view {
     double response_s;     /* average response time; 0: none yet */
     double turn;           /* see swarm_route.c */
     double banned_until_s;
     bool away;             /* the trainer has noticed */
 };
 
-struct trace_event {
+struct swarm_trace_event {
     double at_s, for_s, factor;
     uint32_t peer;
 };
 
-struct run {
+struct swarm_state {
     const struct swarm *in;
     const struct swarm_options *options;
     struct swarm_result *out;
     struct sim_queue *queue;
     double now_s;
     uint32_t slots, peers, stages, trainers;
-    struct parcel *parcels;       /* (slots + peers) */
-    struct microbatch *microbatches; /* (slots) */
+    struct swarm_parcel *parcels;       /* (slots + peers) */
+    struct swarm_microbatch *microbatches; /* (slots) */
     uint32_t *free_slots, free_count;
     uint32_t *holder;             /* (slots, stages): the peer that has a stage's activations, or has just made its
                                      gradient */
     double *held_s;               /* (slots, stages): computing seconds that these activations cost */
-    struct peer *peer;            /* (peers) */
-    struct view *views;           /* (trainers, peers) */
+    struct swarm_peer *peer;            /* (peers) */
+    struct swarm_view *views;           /* (trainers, peers) */
     double *turns;                /* (trainers, stages): turn of the peer that was asked last */
     uint32_t *asked_last;         /* (trainers, stages): SWARM_ROUND_ROBIN */
     uint32_t *pipelines;          /* (pipeline_count, stages): peers; SWARM_FIXED */
@@ -111,84 +111,84 @@ struct run {
     uint32_t alive;               /* microbatches */
     bool averaging;
     double averaging_begin_s;
-    struct trace_event *trace;    /* by time */
+    struct swarm_trace_event *trace;    /* by time */
     uint32_t trace_count, trace_next;
     bool ended;
 };
 
 /* Owners of events. */
-static inline uint32_t owner_parcel(const struct run *r, uint32_t parcel) { (void)r; return parcel; }
-static inline uint32_t owner_pass(const struct run *r, uint32_t p) { return r->slots + r->peers + p; }
-static inline uint32_t owner_link(const struct run *r, uint32_t p) { return r->slots + 2 * r->peers + p; }
-static inline uint32_t owner_life(const struct run *r, uint32_t p) { return r->slots + 3 * r->peers + p; }
-static inline uint32_t owner_slow(const struct run *r, uint32_t p) { return r->slots + 4 * r->peers + p; }
-static inline uint32_t owner_trace(const struct run *r) { return r->slots + 5 * r->peers; }
-static inline uint32_t owner_averaging(const struct run *r) { return r->slots + 5 * r->peers + 1; }
-static inline uint32_t owner_count(const struct run *r) { return r->slots + 5 * r->peers + 2; }
+static inline uint32_t swarm_owner_parcel(const struct swarm_state *r, uint32_t parcel) { (void)r; return parcel; }
+static inline uint32_t swarm_owner_pass(const struct swarm_state *r, uint32_t p) { return r->slots + r->peers + p; }
+static inline uint32_t swarm_owner_link(const struct swarm_state *r, uint32_t p) { return r->slots + 2 * r->peers + p; }
+static inline uint32_t swarm_owner_life(const struct swarm_state *r, uint32_t p) { return r->slots + 3 * r->peers + p; }
+static inline uint32_t swarm_owner_slow(const struct swarm_state *r, uint32_t p) { return r->slots + 4 * r->peers + p; }
+static inline uint32_t swarm_owner_trace(const struct swarm_state *r) { return r->slots + 5 * r->peers; }
+static inline uint32_t swarm_owner_averaging(const struct swarm_state *r) { return r->slots + 5 * r->peers + 1; }
+static inline uint32_t swarm_owner_count(const struct swarm_state *r) { return r->slots + 5 * r->peers + 2; }
 
 /* Order of events at equal times. */
 enum { ORDER_LIFE, ORDER_SLOW, ORDER_TRACE, ORDER_LINK, ORDER_PARCEL, ORDER_PASS, ORDER_AVERAGING };
 
-static inline struct view *view_of(const struct run *r, uint32_t trainer, uint32_t p)
+static inline struct swarm_view *swarm_view_of(const struct swarm_state *r, uint32_t trainer, uint32_t p)
 {
     return &r->views[(size_t)trainer * r->peers + p];
 }
-static inline uint32_t *holder_of(const struct run *r, uint32_t m, uint32_t stage)
+static inline uint32_t *swarm_holder_of(const struct swarm_state *r, uint32_t m, uint32_t stage)
 {
     return &r->holder[(size_t)m * r->stages + stage];
 }
-static inline double *held_of(const struct run *r, uint32_t m, uint32_t stage)
+static inline double *swarm_held_of(const struct swarm_state *r, uint32_t m, uint32_t stage)
 {
     return &r->held_s[(size_t)m * r->stages + stage];
 }
-static inline const struct swarm_group *group_of(const struct run *r, uint32_t p)
+static inline const struct swarm_group *swarm_group_at(const struct swarm_state *r, uint32_t p)
 {
     return &r->in->groups[r->peer[p].group];
 }
-static inline bool rebalances(const struct run *r)
+static inline bool swarm_rebalances(const struct swarm_state *r)
 {
     return r->options->wiring != SWARM_FIXED && r->options->rebalance_s < HUGE_VAL;
 }
 
 /* --- swarm_links.c ---------------------------------------------------------------------------- */
 
-void line_add(struct run *r, struct line *line, uint32_t parcel);
-uint32_t line_take(struct run *r, struct line *line); /* the head; there is one */
-void line_remove(struct run *r, struct line *line, uint32_t parcel);
+void swarm_line_add(struct swarm_state *r, struct swarm_line *line, uint32_t parcel);
+uint32_t swarm_line_take(struct swarm_state *r, struct swarm_line *line); /* the head; there is one */
+void swarm_line_remove(struct swarm_state *r, struct swarm_line *line, uint32_t parcel);
 
 /* Sends the parcel; with `from` SWARM_NONE it uses no link up. */
-void link_send(struct run *r, uint32_t parcel, uint32_t from, uint32_t to, double bytes);
-void link_free(struct run *r, uint32_t p); /* the event: its link up has sent a parcel */
+void swarm_link_send(struct swarm_state *r, uint32_t parcel, uint32_t from, uint32_t to, double bytes);
+void swarm_link_free(struct swarm_state *r, uint32_t p); /* the event: its link up has sent a parcel */
 
 /* --- swarm_route.c ---------------------------------------------------------------------------- */
 
 /* Returns the peer that microbatch m's trainer asks at its stage; SWARM_NONE: it knows none. */
-uint32_t route_choose(struct run *r, uint32_t m);
-void route_answered(struct run *r, uint32_t m); /* the peer that it waits for has answered */
-void route_ban(struct run *r, uint32_t trainer, uint32_t p);
-void route_welcome(struct run *r, uint32_t p); /* it is ready, and all trainers learn it */
+uint32_t swarm_route_choose(struct swarm_state *r, uint32_t m);
+void swarm_route_answered(struct swarm_state *r, uint32_t m); /* the peer that it waits for has answered */
+void swarm_route_ban(struct swarm_state *r, uint32_t trainer, uint32_t p);
+void swarm_route_welcome(struct swarm_state *r, uint32_t p); /* it is ready, and all trainers learn it */
 /* Returns the end of the first ban that keeps the trainer from asking at the stage; HUGE_VAL: none. */
-double route_ban_end_s(const struct run *r, uint32_t trainer, uint32_t stage);
+double swarm_route_ban_end_s(const struct swarm_state *r, uint32_t trainer, uint32_t stage);
 
 /* --- swarm_peers.c ---------------------------------------------------------------------------- */
 
-void peers_begin(struct run *r, const uint32_t *stages);
-void peers_end(struct run *r); /* counts open gradients at the end of the run */
-void peer_life(struct run *r, uint32_t p);  /* the event: it fails, or returns */
-void peer_slow(struct run *r, uint32_t p);  /* the event */
-void peer_trace(struct run *r);             /* the event */
-void peer_piece(struct run *r, uint32_t p); /* the event: a piece has arrived */
-void averaging_set(struct run *r, bool averaging);
-double peer_slowdown(const struct run *r, uint32_t p);
-void peers_rebalance(struct run *r);
-void queue_count(struct run *r, uint32_t stage, int change); /* microbatches at the stage's peers */
+void swarm_peers_begin(struct swarm_state *r, const uint32_t *stages);
+void swarm_peers_end(struct swarm_state *r); /* counts open gradients at the end of the run */
+void swarm_peer_life(struct swarm_state *r, uint32_t p);  /* the event: it fails, or returns */
+void swarm_peer_slow(struct swarm_state *r, uint32_t p);  /* the event */
+void swarm_peer_trace(struct swarm_state *r);             /* the event */
+void swarm_peer_piece(struct swarm_state *r, uint32_t p); /* the event: a piece has arrived */
+void swarm_averaging_set(struct swarm_state *r, bool averaging);
+double swarm_peer_slowdown(const struct swarm_state *r, uint32_t p);
+void swarm_peers_rebalance(struct swarm_state *r);
+void swarm_queue_count(struct swarm_state *r, uint32_t stage, int change); /* microbatches at the stage's peers */
 
 /* --- swarm_run.c ------------------------------------------------------------------------------ */
 
-void microbatch_advance(struct run *r, uint32_t m); /* moves it to its next pass or stage */
-void microbatch_pause(struct run *r, uint32_t m, uint32_t blamed);
-void run_lose(struct run *r, uint32_t p);  /* all work of the peer, and all transfers to and from it */
-void run_settle(struct run *r);            /* new microbatches, or averaging, as needed */
-void run_wake(struct run *r);              /* a peer has become ready */
+void swarm_microbatch_advance(struct swarm_state *r, uint32_t m); /* moves it to its next pass or stage */
+void swarm_microbatch_pause(struct swarm_state *r, uint32_t m, uint32_t blamed);
+void swarm_lose(struct swarm_state *r, uint32_t p);  /* all work of the peer, and all transfers to and from it */
+void swarm_settle(struct swarm_state *r);            /* new microbatches, or averaging, as needed */
+void swarm_wake(struct swarm_state *r);              /* a peer has become ready */
 
 #endif

@@ -159,7 +159,7 @@ static void slow_simulation(const struct serving_cuts *cuts, const struct servin
     struct slow_group *groups = calloc(placement->group_count, sizeof *groups);
     const struct stage_cut **of = calloc((size_t)placement->group_count * traffic->count, sizeof *of);
     for (uint32_t r = 0; r < traffic->count; r++) {
-        const struct request *request = &traffic->requests[r];
+        const struct traffic_request *request = &traffic->requests[r];
         const struct serving_model *model = &in->models[request->model];
         uint32_t best = UINT32_MAX, fewest = UINT32_MAX;
         latency_s[r] = NAN;
@@ -396,7 +396,7 @@ static void traffic_is_as_stated(void **state)
     uint32_t counts[4] = {0};
     double last_s[2] = {-1, -1}, sum[2] = {0}, squares[2] = {0};
     for (uint32_t r = 0; r < traffic.count; r++) {
-        const struct request *q = &traffic.requests[r];
+        const struct traffic_request *q = &traffic.requests[r];
         if (r > 0) assert_true(q->at_s >= traffic.requests[r - 1].at_s);
         counts[q->model]++;
         if (q->model > 1) continue;

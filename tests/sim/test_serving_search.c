@@ -263,16 +263,16 @@ static void runs_are_the_minimum_cut(void **state)
     (void)state;
     for (int trial = 0; trial < 200; trial++) {
         enum { MOST = 10 };
-        struct request requests[MOST];
+        struct traffic_request requests[MOST];
         struct traffic traffic = {requests, 1 + (uint32_t)below(MOST)};
-        struct window window = {true, unit(), 1 + 2 * unit(), 1 + unit()};
+        struct placement_window window = {true, unit(), 1 + 2 * unit(), 1 + unit()};
         double groups = 0.3 + 1.5 * unit(), at_s = 0, best = 0;
-        struct window_shapes shapes = {&window, &groups, 1, 1};
+        struct placement_window_shapes shapes = {&window, &groups, 1, 1};
         uint32_t all[MOST], chosen[MOST], ends[MOST];
         bool from[2 * MOST];
-        struct window_runs runs = {chosen, ends, 0, 0};
+        struct placement_window_runs runs = {chosen, ends, 0, 0};
         for (uint32_t r = 0; r < traffic.count; r++) {
-            requests[r] = (struct request){at_s += 1.5 * unit(), 0};
+            requests[r] = (struct traffic_request){at_s += 1.5 * unit(), 0};
             all[r] = r;
         }
         for (uint32_t set = 0; set < 1u << traffic.count; set++) {
@@ -285,7 +285,7 @@ static void runs_are_the_minimum_cut(void **state)
             }
             best = fmax(best, value);
         }
-        window_runs_find(&traffic, &shapes, 0, all, traffic.count, from, &runs);
+        placement_window_runs_find(&traffic, &shapes, 0, all, traffic.count, from, &runs);
         double value = 0, until_s = -1;
         for (uint32_t i = 0; i < runs.request_count; i++) {
             double end_s = requests[runs.requests[i]].at_s + window.length_s;
