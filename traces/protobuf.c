@@ -178,7 +178,8 @@ double protobuf_double(uint64_t bits)
     return value;
 }
 
-float protobuf_float(uint64_t bits)
+/* Returns the number that the bits of a FIXED32 stand for. */
+static float protobuf_float(uint64_t bits)
 {
     uint32_t low = (uint32_t)bits;
     float value;

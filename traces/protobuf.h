@@ -76,6 +76,5 @@ MUST_CHECK enum status protobuf_in_next(struct protobuf_in *in, struct protobuf_
 MUST_CHECK enum status protobuf_in_varint(struct protobuf_in *in, uint64_t *out, struct error *err);
 
 double protobuf_double(uint64_t bits); /* of a FIXED64 */
-float protobuf_float(uint64_t bits);   /* of a FIXED32 */
 
 #endif

@@ -464,8 +464,9 @@ enum status trace_reader_open(const char *path, struct trace_reader **out, struc
     return status == STATUS_OK ? open_stream(json, out, err) : status;
 }
 
-enum status trace_reader_of_text(const char *name, const char *text, size_t length, struct trace_reader **out,
-                                 struct error *err)
+/* Opens a trace in memory. `text` is borrowed, `name` stands for the file name in messages. */
+static enum status trace_reader_of_text(const char *name, const char *text, size_t length, struct trace_reader **out,
+                                        struct error *err)
 {
     struct json_stream *json;
     enum status status = json_stream_of_text(name, text, length, long_arrays, &json, err);
@@ -477,7 +478,8 @@ const struct trace *trace_reader_head(const struct trace_reader *reader)
     return &reader->head;
 }
 
-enum status trace_reader_span(struct trace_reader *s, struct trace_span *out, bool *more, struct error *err)
+/* Reads the next span. At the end *more is false and *out untouched. */
+static enum status trace_reader_span(struct trace_reader *s, struct trace_span *out, bool *more, struct error *err)
 {
     struct json_element element;
     *more = false;
@@ -492,7 +494,8 @@ enum status trace_reader_span(struct trace_reader *s, struct trace_span *out, bo
     return status == STATUS_OK ? judged(s, trace_judge_span(&s->judge, out, err), err) : status;
 }
 
-enum status trace_reader_level(struct trace_reader *s, struct trace_level *out, bool *more, struct error *err)
+/* Reads the next level; only after the last span. */
+static enum status trace_reader_level(struct trace_reader *s, struct trace_level *out, bool *more, struct error *err)
 {
     struct json_element element;
     *more = false;

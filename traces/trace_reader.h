@@ -15,20 +15,8 @@ struct trace_reader; /* opaque */
 /* Opens a trace. The caller frees *out with trace_reader_close(). Errors of all functions: as trace_read(). */
 MUST_CHECK enum status trace_reader_open(const char *path, struct trace_reader **out, struct error *err);
 
-/* Opens a trace in memory. `text` is borrowed, `name` stands for the file name in messages. */
-MUST_CHECK enum status trace_reader_of_text(const char *name, const char *text, size_t length,
-                                            struct trace_reader **out, struct error *err);
-
 /* Returns the trace without spans and levels. Borrowed. */
 const struct trace *trace_reader_head(const struct trace_reader *reader);
-
-/* Reads the next span. At the end *more is false and *out untouched. */
-MUST_CHECK enum status trace_reader_span(struct trace_reader *reader, struct trace_span *out, bool *more,
-                                         struct error *err);
-
-/* Reads the next level; only after the last span. */
-MUST_CHECK enum status trace_reader_level(struct trace_reader *reader, struct trace_level *out, bool *more,
-                                          struct error *err);
 
 void trace_reader_close(struct trace_reader *reader); /* NULL does nothing */
 

@@ -119,11 +119,8 @@ struct what_if_report {
     bool verbose;
 };
 
-/* Return time and cost for the tokens asked for. */
-double what_if_time_s(const struct what_if_report *report, const struct what_if_answer *answer, double run_s);
+/* Returns the cost in dollars of the tokens asked for. */
 double what_if_cost_usd(const struct what_if_report *report, const struct what_if_answer *answer, double run_s);
-/* Returns true if the jobs fit the machine and the limits of time and cost are met. */
-bool what_if_meets(const struct what_if_report *report, const struct what_if_answer *answer);
 /* Returns the cheapest machine that meets the limits, or without prices the fastest; `count`: none. */
 uint32_t what_if_best(const struct what_if_report *report);
 

@@ -21,7 +21,7 @@ static const double shown_least = 0.001;
 
 /* --- derived ---------------------------------------------------------------------------------- */
 
-double what_if_time_s(const struct what_if_report *report, const struct what_if_answer *answer, double run_s)
+static double what_if_time_s(const struct what_if_report *report, const struct what_if_answer *answer, double run_s)
 {
     return report->tokens > 0 ? run_s * report->tokens / answer->tokens : run_s;
 }
@@ -43,7 +43,8 @@ static bool misses_cost(const struct what_if_report *report, const struct what_i
     return !(a->price.usd_per_h > 0) || what_if_cost_usd(report, a, a->run_s) > report->cost_max_usd;
 }
 
-bool what_if_meets(const struct what_if_report *report, const struct what_if_answer *a)
+/* Returns true if the jobs fit the machine and the limits of time and cost are met. */
+static bool what_if_meets(const struct what_if_report *report, const struct what_if_answer *a)
 {
     return a->fits && !misses_deadline(report, a) && !misses_cost(report, a);
 }

@@ -17,7 +17,7 @@ uint32_t cli_persistent_shards(const struct plan *plan, uint32_t job)
     return count;
 }
 
-const char *cli_runs_as(const struct plan *plan, uint32_t job, char text[CLI_RUNS_AS_BYTES])
+static const char *cli_runs_as(const struct plan *plan, uint32_t job, char text[CLI_RUNS_AS_BYTES])
 {
     const struct parallel *p = &plan->jobs.jobs[job].parallel;
     char degrees[PARALLEL_TEXT_BYTES];

@@ -13,7 +13,6 @@ uint32_t cli_persistent_shards(const struct plan *plan, uint32_t job);
 
 /* Returns how a job runs: "pp=4 1f1b", "dp=2,zero=3", "streamed, 13 shards, 4 stay", "resident, 2 shards". */
 enum { CLI_RUNS_AS_BYTES = PARALLEL_TEXT_BYTES + 64 };
-const char *cli_runs_as(const struct plan *plan, uint32_t job, char text[CLI_RUNS_AS_BYTES]);
 
 /* Prints a table if the plan has reservations. */
 MUST_CHECK enum status cli_reservations_text(FILE *out, const struct plan *plan, struct error *err);

@@ -25,7 +25,10 @@ static bool installed_folder(char folder[CLI_PATH_BYTES])
            is_folder(folder);
 }
 
-enum status cli_papers_folder(const char *given, char folder[CLI_PATH_BYTES], struct error *err)
+/* Finds the folder: `given` (--papers) if it is not NULL, else $SPILLWAY_PAPERS, else share/spillway/plots/papers
+ * beside this program's folder, else the tree that this program was built from. Errors: STATUS_IO if none of them
+ * exists. */
+static enum status cli_papers_folder(const char *given, char folder[CLI_PATH_BYTES], struct error *err)
 {
     const char *environment = getenv("SPILLWAY_PAPERS");
     const char *named = given ? given : environment && *environment ? environment : NULL;

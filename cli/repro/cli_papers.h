@@ -13,11 +13,6 @@ struct cli_papers {
     size_t count;
 };
 
-/* Finds the folder: `given` (--papers) if it is not NULL, else $SPILLWAY_PAPERS, else share/spillway/plots/papers
- * beside this program's folder, else the tree that this program was built from. Errors: STATUS_IO if none of them
- * exists. */
-MUST_CHECK enum status cli_papers_folder(const char *given, char folder[CLI_PATH_BYTES], struct error *err);
-
 /* Calls `take` with each id of the folder, in order. Errors: as cli_papers_folder(); STATUS_LIMIT, STATUS_IO. */
 MUST_CHECK enum status cli_papers_ids(const char *given, void (*take)(void *context, const char *id), void *context,
                                       struct error *err);

@@ -13,7 +13,7 @@
 #include "base/text/suggest.h"
 #include "cli/repro/expression_tree.h"
 
-const struct expression_function_row expression_functions[FUNCTION_TOTAL] = {
+static const struct expression_function_row expression_functions[FUNCTION_TOTAL] = {
     [FUNCTION_MIN] = {"min", 1, EXPRESSION_PARTS_MAX},
     [FUNCTION_MAX] = {"max", 1, EXPRESSION_PARTS_MAX},
     [FUNCTION_SUM] = {"sum", 1, EXPRESSION_PARTS_MAX},

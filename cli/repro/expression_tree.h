@@ -54,6 +54,5 @@ struct expression_function_row {
     const char *name;
     size_t least, most; /* arguments */
 };
-extern const struct expression_function_row expression_functions[FUNCTION_TOTAL];
 
 #endif

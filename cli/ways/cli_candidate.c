@@ -102,8 +102,8 @@ static enum status plan_apart(const struct cli_source *source, const struct plan
 }
 
 /* Makes only the plan; swapping asks no policy. */
-enum status cli_candidate_plan(const struct cli_source *source, const struct planner_options *options,
-                               struct cli_candidate *out, struct error *err)
+static enum status cli_candidate_plan(const struct cli_source *source, const struct planner_options *options,
+                                      struct cli_candidate *out, struct error *err)
 {
     const bool apart = options->policy && policy_is_file(options->policy) && !options->swap && !source->contained;
     return apart ? plan_apart(source, options, out, err) : plan_here(source, options, out, err);

@@ -35,10 +35,6 @@ struct cli_candidate {
 /* Reads the jobs of `source`. `out` is zeroed before; the caller releases it, also after an error. */
 MUST_CHECK enum status cli_source_jobs(const struct cli_source *source, struct job_set *out, struct error *err);
 
-/* Makes only the plan. `out` is zeroed before; the caller releases it, also after an error. */
-MUST_CHECK enum status cli_candidate_plan(const struct cli_source *source, const struct planner_options *options,
-                                          struct cli_candidate *out, struct error *err);
-
 /* Makes the plan and simulates it. */
 MUST_CHECK enum status cli_candidate_make(const struct cli_source *source,
                                           const struct planner_options *options,

@@ -34,8 +34,8 @@ static bool worked(struct cudnn_graph *graph, const char *what, cudnnStatus_t st
 
 /* --- descriptors ---------------------------------------------------------------------------------- */
 
-cudnnBackendDescriptor_t cudnn_descriptor(struct cudnn_graph *graph,
-                                          cudnnBackendDescriptorType_t type)
+static cudnnBackendDescriptor_t cudnn_descriptor(struct cudnn_graph *graph,
+                                                 cudnnBackendDescriptorType_t type)
 {
     cudnnBackendDescriptor_t descriptor = NULL;
     if (failed(graph)) return NULL;

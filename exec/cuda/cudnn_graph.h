@@ -84,8 +84,4 @@ cudnnBackendDescriptor_t cudnn_graph_plan(struct cudnn_graph *graph,
                                           const struct cudnn_target *target,
                                           uint64_t workspace_bytes, uint64_t *least_bytes);
 
-/* Returns a descriptor of the graph that is not finalized yet; NULL on failure. */
-cudnnBackendDescriptor_t cudnn_descriptor(struct cudnn_graph *graph,
-                                          cudnnBackendDescriptorType_t type);
-
 #endif

@@ -108,7 +108,9 @@ void measure_progress(const struct measure *measure, const char *what)
         measure->options->on_progress(measure->options->context, done_s, measure->budget_s, what);
 }
 
-double measure_moments_spread(const struct measure_moments *moments)
+/* Returns the spread of a lognormal error with that variance (half the interquartile range); 0 with fewer than two
+ * rounds. */
+static double measure_moments_spread(const struct measure_moments *moments)
 {
     return moments->count < 2 ? 0 : FIGURE_SPREAD_DEVIATIONS * sqrt(moments->squares / moments->count);
 }

@@ -62,9 +62,6 @@ struct measure_moments {
     double squares;
     uint32_t count;
 };
-/* Returns the spread of a lognormal error with that variance (half the interquartile range); 0 with fewer than two
- * rounds. */
-double measure_moments_spread(const struct measure_moments *moments);
 
 struct measure {
     const struct measure_options *options;

@@ -37,8 +37,9 @@ static int compare_points(const void *left, const void *right)
     return a->bytes < b->bytes ? -1 : a->bytes > b->bytes;
 }
 
-enum status import_ring(struct import *import, const struct nccl_row *rows, uint32_t count, uint32_t ranks,
-                        unsigned long line, struct error *err)
+/* Stores rows as the type's ring; `line` is the line of the first row. Errors: STATUS_BAD_INPUT, STATUS_NO_MEMORY. */
+static enum status import_ring(struct import *import, const struct nccl_row *rows, uint32_t count, uint32_t ranks,
+                               unsigned long line, struct error *err)
 {
     struct device_type *type = &import->machine->types[0];
     uint32_t points = 0, largest = 0;

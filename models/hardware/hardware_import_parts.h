@@ -28,10 +28,6 @@ struct nccl_row {
     double time_us, alg_bw, bus_bw;
 };
 
-/* Stores rows as the type's ring; `line` is the line of the first row. Errors: STATUS_BAD_INPUT, STATUS_NO_MEMORY. */
-MUST_CHECK enum status import_ring(struct import *import, const struct nccl_row *rows, uint32_t count, uint32_t ranks,
-                                   unsigned long line, struct error *err);
-
 /* Returns the number of rows in the matrix of an nvbandwidth test: 1 for the host, or one per device; 0: test not
  * used. */
 uint32_t import_bandwidth_rows(const struct import *import, const char *name);

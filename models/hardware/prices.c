@@ -166,6 +166,16 @@ static enum status check_date(const struct table *t, struct error *err)
                      f->line, f->column, date);
 }
 
+static enum status price_list_add(struct price_list *list, struct price price, struct error *err)
+{
+    const char **const texts[] = {&price.machine, &price.basis, &price.as_of, &price.region, &price.source};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        TRY(arena_string(&list->arena, *texts[i], texts[i], err));
+    TRY(array_reserve(&list->prices, &list->capacity, list->count, sizeof *list->prices, PRICES_MAX, "prices", err));
+    list->prices[list->count++] = price;
+    return STATUS_OK;
+}
+
 static enum status add_row(const struct table *t, struct price_list *out, struct error *err)
 {
     double price = 0, spot = 0, count = 1;
@@ -203,16 +213,6 @@ static enum status read_rows(struct table *t, struct price_list *out, struct err
 }
 
 /* --- lists ------------------------------------------------------------------------------------ */
-
-enum status price_list_add(struct price_list *list, struct price price, struct error *err)
-{
-    const char **const texts[] = {&price.machine, &price.basis, &price.as_of, &price.region, &price.source};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        TRY(arena_string(&list->arena, *texts[i], texts[i], err));
-    TRY(array_reserve(&list->prices, &list->capacity, list->count, sizeof *list->prices, PRICES_MAX, "prices", err));
-    list->prices[list->count++] = price;
-    return STATUS_OK;
-}
 
 enum status price_list_parse(const char *name, const char *text, size_t length, struct price_list *out,
                              struct error *err)

@@ -45,7 +45,6 @@ MUST_CHECK enum status price_list_read(const char *path, struct price_list *out,
 /* Works as price_list_read() on a text; `name` stands for the file name in messages. */
 MUST_CHECK enum status price_list_parse(const char *name, const char *text, size_t length, struct price_list *out,
                                         struct error *err);
-MUST_CHECK enum status price_list_add(struct price_list *list, struct price price, struct error *err);
 void price_list_release(struct price_list *list);
 
 /* Returns the machine's name without the prefix "aws:"; borrowed from `machine`. */

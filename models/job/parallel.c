@@ -28,14 +28,14 @@ const char *const recompute_names[RECOMPUTE_COUNT] = {
     [RECOMPUTE_STAGE] = "stage",
 };
 
-const char *const parallel_partition_names[PARALLEL_PARTITION_COUNT] = {
+static const char *const parallel_partition_names[PARALLEL_PARTITION_COUNT] = {
     [PARALLEL_EQUAL] = "equal",
     [PARALLEL_BALANCED] = "balanced",
     [PARALLEL_PIPEDREAM] = "pipedream",
     [PARALLEL_RANNC] = "rannc",
 };
 
-const char *const parallel_algorithm_names[PARALLEL_ALGORITHM_COUNT] = {
+static const char *const parallel_algorithm_names[PARALLEL_ALGORITHM_COUNT] = {
     [PARALLEL_FASTEST] = "fastest",
     [PARALLEL_RING + COLLECTIVE_RING] = "ring",
     [PARALLEL_RING + COLLECTIVE_TREE] = "tree",
@@ -43,7 +43,7 @@ const char *const parallel_algorithm_names[PARALLEL_ALGORITHM_COUNT] = {
     [PARALLEL_RING + COLLECTIVE_HIERARCHICAL] = "hierarchical",
 };
 
-const char *const parallel_offload_names[PARALLEL_OFFLOAD_COUNT] = {
+static const char *const parallel_offload_names[PARALLEL_OFFLOAD_COUNT] = {
     [OFFLOAD_NOTHING] = "nothing",
     [OFFLOAD_STATES] = "states",
     [OFFLOAD_WEIGHTS] = "weights",

@@ -180,7 +180,6 @@ enum parallel_partition {
                           (planner/parallel/parallel_job_rannc.h) */
     PARALLEL_PARTITION_COUNT
 };
-extern const char *const parallel_partition_names[PARALLEL_PARTITION_COUNT];
 
 /* State that data-parallel ranks split; each level includes the levels above it. */
 enum zero_level { ZERO_NOTHING, ZERO_STATES, ZERO_GRADIENTS, ZERO_WEIGHTS };
@@ -192,7 +191,6 @@ enum parallel_offload {
     OFFLOAD_WEIGHTS, /* weights too; they are fetched for every pass */
     PARALLEL_OFFLOAD_COUNT
 };
-extern const char *const parallel_offload_names[PARALLEL_OFFLOAD_COUNT]; /* "nothing", "states", "weights" */
 
 /* The algorithm of collectives that support it: the fastest, or one of models/cost/collective.h. */
 enum parallel_algorithm {
@@ -200,7 +198,6 @@ enum parallel_algorithm {
     PARALLEL_RING, /* from here on 1 + enum collective_algorithm */
     PARALLEL_ALGORITHM_COUNT = PARALLEL_RING + COLLECTIVE_ALGORITHM_COUNT
 };
-extern const char *const parallel_algorithm_names[PARALLEL_ALGORITHM_COUNT]; /* "fastest", "ring", ... */
 
 struct parallel {
     uint32_t tensor, pipeline, data; /* degrees, at least 1; all 0: not a parallel job */

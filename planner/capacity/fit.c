@@ -58,8 +58,10 @@ static enum status view_job(const struct job *from, const struct parallel *paral
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
-enum status fit_plan(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
-                     struct fit_memory memory, uint64_t *missing_bytes, struct plan *out, struct error *err)
+/* Makes the plan of a way, of two minibatches, on a machine that has this much memory. The caller releases it, also
+ * after an error. Errors: those of planner_plan(); `missing_bytes` as in planner.h. */
+static enum status fit_plan(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                            struct fit_memory memory, uint64_t *missing_bytes, struct plan *out, struct error *err)
 {
     struct hardware machine = {0};
     struct job_set jobs = {0};

@@ -45,10 +45,4 @@ struct fit_memory {
 };
 struct fit_memory fit_memory_of(const struct hardware *hardware, const struct fit_way *way);
 
-/* The plan of a way, of two minibatches, on a machine that has this much memory. Release it, also after an error.
- * Errors: those of planner_plan(); `missing_bytes` as in planner.h. */
-MUST_CHECK enum status fit_plan(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
-                                struct fit_memory memory, uint64_t *missing_bytes, struct plan *out,
-                                struct error *err);
-
 #endif

@@ -106,7 +106,7 @@ static const struct stage_cut *cut_of(const struct placement_draft *draft, uint3
     return serving_cut(draft->cuts, draft->placement.groups[group].shape, draft->cuts->in->models[model].kind);
 }
 
-bool placement_draft_has(const struct placement_draft *draft, uint32_t group, uint32_t model)
+static bool placement_draft_has(const struct placement_draft *draft, uint32_t group, uint32_t model)
 {
     const struct serving_group *one = &draft->placement.groups[group];
     uint32_t at = find(one, model);

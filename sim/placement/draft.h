@@ -38,8 +38,6 @@ void placement_draft_lay_out(struct placement_draft *draft, const struct serving
 /* Copies a draft with the same cuts. */
 void placement_draft_copy(struct placement_draft *to, const struct placement_draft *from);
 
-bool placement_draft_has(const struct placement_draft *draft, uint32_t group, uint32_t model);
-
 /* Returns true if the model is not in the group, has the group's shape, and fits into its memory. */
 bool placement_draft_fits(const struct placement_draft *draft, uint32_t group, uint32_t model);
 

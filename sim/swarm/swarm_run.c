@@ -69,7 +69,7 @@ static void let_go(struct swarm_state *r, uint32_t m)
     swarm_settle(r);
 }
 
-void swarm_microbatch_pause(struct swarm_state *r, uint32_t m, uint32_t blamed)
+static void swarm_microbatch_pause(struct swarm_state *r, uint32_t m, uint32_t blamed)
 {
     r->out->unanswered++;
     r->parcels[m].place = PARCEL_PAUSED;
@@ -124,7 +124,8 @@ static void go_forward(struct swarm_state *r, uint32_t m)
     }
 }
 
-void swarm_microbatch_advance(struct swarm_state *r, uint32_t m)
+/* Moves microbatch m to its next pass or stage. */
+static void swarm_microbatch_advance(struct swarm_state *r, uint32_t m)
 {
     const struct swarm_microbatch *it = &r->microbatches[m];
     if (it->goal + 1 < r->stages && *swarm_holder_of(r, m, it->goal + 1) == SWARM_NONE) {

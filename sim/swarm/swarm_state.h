@@ -185,8 +185,6 @@ void swarm_queue_count(struct swarm_state *r, uint32_t stage, int change); /* mi
 
 /* --- swarm_run.c ------------------------------------------------------------------------------ */
 
-void swarm_microbatch_advance(struct swarm_state *r, uint32_t m); /* moves it to its next pass or stage */
-void swarm_microbatch_pause(struct swarm_state *r, uint32_t m, uint32_t blamed);
 void swarm_lose(struct swarm_state *r, uint32_t p);  /* all work of the peer, and all transfers to and from it */
 void swarm_settle(struct swarm_state *r);            /* new microbatches, or averaging, as needed */
 void swarm_wake(struct swarm_state *r);              /* a peer has become ready */

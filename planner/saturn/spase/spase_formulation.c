@@ -417,8 +417,10 @@ static struct ordered read_job(const struct spase_formulation *f, const double *
     return found;
 }
 
-enum status spase_formulation_steps(const struct spase_formulation *f, const double *x, struct spase_step *steps,
-                                    struct error *err)
+/* The order of the schedule that a solution stands for; not of the allotment. STATUS_CHECK when it
+ * chooses no mode, or a node without room for it. */
+static enum status spase_formulation_steps(const struct spase_formulation *f, const double *x, struct spase_step *steps,
+                                           struct error *err)
 {
     const struct spase *in = f->in;
     struct ordered *order = alloc_zeroed(in->job_count, sizeof *order);

@@ -50,11 +50,6 @@ MUST_CHECK enum status spase_formulation_create(const struct spase *in, enum spa
 void spase_formulation_destroy(struct spase_formulation *formulation); /* NULL is fine */
 const struct milp *spase_formulation_milp(const struct spase_formulation *formulation); /* borrowed */
 
-/* The order of the schedule that a solution stands for; not of the allotment. STATUS_CHECK when it
- * chooses no mode, or a node without room for it. */
-MUST_CHECK enum status spase_formulation_steps(const struct spase_formulation *formulation, const double *x,
-                                               struct spase_step *steps, struct error *err);
-
 struct spase_formulation_result {
     enum milp_status status;
     bool proven;    /* flow: the solver reports that nothing better exists */
