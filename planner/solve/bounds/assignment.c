@@ -25,8 +25,8 @@ struct solver {
     uint32_t *flow;            /* (n, n), column by column: flow[k * n + i] */
     int64_t *distance;         /* of columns */
     int64_t *row_distance;     /* of rows that were reached */
-    uint32_t *from;            /* of a column: the row in front of it */
-    uint32_t *via;             /* of a row: the column in front of it; NO_ROW: the source */
+    uint32_t *from;            /* per column: the previous row */
+    uint32_t *via;             /* per row: the previous column; NO_ROW: the source */
     bool *done, *reached;      /* columns, rows */
 };
 

@@ -45,7 +45,7 @@ int64_t head_tail_bound_first_start(const struct instance *in, uint32_t unit)
     return max64(in->units[unit].in, instance_head(in, unit));
 }
 
-/* The least starts and ends of tasks, as many as there are devices. */
+/* Gathers the least starts and ends of tasks, one for each device. */
 static void gather(const struct instance *in, const struct instance_bounds *duals, struct least *starts,
                    struct least *ends)
 {

@@ -1,30 +1,28 @@
 /*
- * Lower bounds of instances; see instance_bound.h for what each of them says.
+ * Lower bounds of instances; instance_bound.h lists them.
  *
- * The assignment bound. A schedule covers all tasks by paths, one for each of the G devices. Let
- * D(j, k) be a lower bound on s_k - s_j for neighbours, A(k) on the start of a first task and E(j) on
- * what is left of the makespan at the start of a last one. For any numbers with
+ * The assignment bound. A schedule covers all tasks by paths, one for each of the G devices. Let D(j, k) be a lower
+ * bound on s_k - s_j for neighbours, A(k) on the start of a first task and E(j) on the time from the start of a last
+ * task to the makespan. For any numbers with
  *
  *     row[j] + column[k] <= D(j, k)      row_start + column[k] <= A(k)
  *     row[j] + column_end <= E(j)        row_start + column_end <= any proven bound on C
  *
- * adding up along a device's path gives C >= row_start + column_end + sum of (row + column) over its
- * tasks, also for a device without any; over all devices G C >= G (row_start + column_end) + the sum
- * over all tasks. The best numbers are the duals of a transportation problem between units (supply:
- * repetitions) and one node for the G beginnings and ends of paths. (Without the last of the four
- * conditions it is no bound: a schedule that leaves devices idle may then cost less.) D(j, k) holds
- * for any two tasks of these units, so units of thousands of minibatches cost no more than those of
- * one. What is in front of first tasks and behind last ones is then counted again: with the duals given,
- * the G paths begin and end with different tasks (head_tail_bound.h), not all with the cheapest. The prefix bound
- * says more about beginnings (prefix_bound.h).
+ * the sum along a device's path gives C >= row_start + column_end + sum of (row + column) over its tasks, also for a
+ * device without any. Over all devices G C >= G (row_start + column_end) + the sum over all tasks. The best numbers are
+ * the duals of a transportation problem between units (supply: repetitions) and one node for the G beginnings and ends
+ * of paths. (The last of the four conditions is necessary: without it a schedule that leaves devices idle may cost less
+ * than the bound.) D(j, k) holds for any two tasks of these units, so units of thousands of minibatches cost no more
+ * than units of one. The times before first tasks and after last tasks are then counted again with the duals fixed: the
+ * G paths begin and end with different tasks (head_tail_bound.h), not all with the cheapest. The prefix bound says more
+ * about beginnings (prefix_bound.h).
  *
- * Distances along a chain matter: with d_jk alone two passes of one shard are neighbours at the cost
- * of the first, although the whole way through the network lies between them.
+ * Distances along a chain matter: with d_jk only, two passes of one shard are neighbours at the cost of the first,
+ * although the whole way through the network lies between them.
  *
- * The sorted bound. With D(j, k) = max(p_j, a_k) the duals have a closed form. D is an integral over
- * levels x of [x < p_j or x < a_k]; of each level at least the larger of the number of p above it
- * and of a above it must be paid. Let rows pay where more p than a are above x, columns elsewhere.
- * (Matching both in order of size attains all levels at once.)
+ * The sorted bound. With D(j, k) = max(p_j, a_k) the duals have a closed form. D is an integral over levels x of [x <
+ * p_j or x < a_k]; at each level the cost is at least the larger of the number of p and the number of a above x. Rows
+ * pay where more p than a are above x, columns elsewhere. (Matching both in order of size attains all levels at once.)
  */
 #include "planner/solve/bounds/instance_bound.h"
 
@@ -241,7 +239,7 @@ static int64_t job_compute(const struct instance *in, const struct instance_job 
     return job->repeat * instance_compute_between(in, job->first_unit, job->first_unit + job->unit_count);
 }
 
-/* From nothing to the job's end, alone. */
+/* Returns the least time from an empty machine to the job's end when no other job runs. */
 static int64_t job_alone(const struct instance *in, const struct instance_job *job)
 {
     const struct instance_unit *first = &in->units[job->first_unit];
@@ -353,9 +351,9 @@ static int compare_by_deadline(const void *a, const void *b)
     return (x->job > y->job) - (x->job < y->job);
 }
 
-/* Eastman, Even and Isaacs 1964, for preemptive schedules: a job ends half its computation behind
- * the mean of the times at which it computes, and those are earliest, weighted, in the order of
- * compute by weight on one device of all speeds. Twice the bound, by devices, is an integer. */
+/* Eastman, Even and Isaacs 1964, for preemptive schedules: a job ends half its computation after the mean of the times
+ * at which it computes. The weighted sum of these means is least in the order of compute by weight on one device with
+ * the speed of all devices together. Twice the bound times the number of devices is an integer. */
 static void sum_bounds(const struct instance *in, struct ranked *jobs, struct instance_bounds *out)
 {
     __int128 before = 0, doubled = 0, alone = 0;

@@ -1,25 +1,26 @@
 /*
- * Lower bounds on the objective of any schedule of an instance; exact integers, no solver needed.
+ * Lower bounds on the objective of any schedule of an instance, as exact integers and without a solver.
  *
- *   area        all computation spread evenly over the devices (each task where it is fastest)
- *   chain       a job's tasks follow each other; its first copy in and last copy out are exposed
- *   link        every shard is copied in once, over as many links as there are devices
- *   bridge      bytes that must cross the host bridge, at its rate
- *   memory      memory by time: a task holds its memory while it is copied in and computes
- *   assignment  each device runs a path of tasks, so the least cost of covering all tasks with paths,
- *               by what must pass between the starts of neighbours (set-ups, distances along chains),
- *               divided by the devices. One row per unit, with its repetitions as supply, one more
- *               row for where paths begin and a column for where they end.
- *   sorted      the same where there are too many units for a matrix: without memory, the least
- *               cost of neighbours is that of computations and copies matched in order of size
- *   opening     the assignment, and what devices lose at first, when jobs have had no time to spread
- *   weighted    where devices differ or share a bridge: the assignment with a weight for the time of each class of
- *               devices and one for the bytes (weighted_bound.h)
- *   priced      prices of tasks over time (priced_bound.h); only certify() makes it, when a gap is left
- *   order       sums of ends: jobs in order of time by weight, on one device as fast as all
- *   due         largest tardiness: what is due by a date must be done by then
+ *     area        all computation spread evenly over the devices (each task where it is fastest)
+ *     chain       a job's tasks follow each other; its first copy in and last copy out are exposed
+ *     link        every shard is copied in once, over one link for each device
+ *     bridge      bytes that must cross the host bridge, at its rate
+ *     memory      memory by time: a task holds its memory while it is copied in and computes
+ *     assignment  each device runs a path of tasks, so the least cost of covering all tasks with paths, by the
+ *                 least time between the starts of neighbours (set-ups, distances along chains), divided by the
+ *                 devices. One row per unit, with its repetitions as supply, one more row for the beginnings of
+ *                 paths and one more column for their ends
+ *     sorted      the same for instances with too many units for a matrix: without memory, the least cost of
+ *                 neighbours is that of computations and copies matched in order of size
+ *     opening     the assignment bound plus the prefix bound (prefix_bound.h): the devices' losses at the start,
+ *                 when jobs have had no time to spread
+ *     weighted    where devices differ or share a bridge: the assignment with a weight for the time of each
+ *                 class of devices and one for the bytes (weighted_bound.h)
+ *     priced      prices of tasks over time (priced_bound.h); only certify() computes it, when a gap is left
+ *     order       sums of ends: jobs in order of time by weight, on one device as fast as all devices together
+ *     due         largest tardiness: work with a deadline must be done by then
  *
- * For the sums only chain and order apply, for tardiness chain and due.
+ * For sums of ends only chain and order apply, for tardiness chain and due.
  */
 #ifndef SPILLWAY_PLANNER_INSTANCE_BOUND_H
 #define SPILLWAY_PLANNER_INSTANCE_BOUND_H
@@ -43,25 +44,27 @@ enum instance_bound_kind {
 };
 extern const char *const instance_bound_names[INSTANCE_BOUND_COUNT];
 
-/* Most units for which `assignment` is computed: 0.1 s. Past that, `sorted`. */
+/* Most units for which `assignment` is computed: 0.1 s. Beyond, `sorted` is computed. */
 enum { INSTANCE_BOUND_UNITS_MAX = 512 };
 
 struct instance_bounds {
-    int64_t value[INSTANCE_BOUND_COUNT]; /* 0 where it does not apply: a bound as well */
+    int64_t value[INSTANCE_BOUND_COUNT]; /* 0 for a bound that does not apply, which is a valid bound too */
     enum instance_bound_kind best;
     /*
-     * Duals of the assignment (or sorted) bound, (unit_count) each: between the starts of a task
-     * of unit j and one of unit k directly behind it pass at least row[j] + column[k] ticks; before
-     * the first start of a device column[k] + row_start, behind the last row[j] + column_end. What
-     * passes beyond that is *slack*: the devices have count * makespan - sum of duals of it in all.
+     * Duals of the assignment (or sorted) bound, (unit_count) each. Between the starts of a task of unit j and a task
+     * of unit k that directly follows it, at least row[j] + column[k] ticks pass; before the first start of a device
+     * column[k] + row_start, after its last start row[j] + column_end. All time beyond that is *slack*: the devices
+     * have count * makespan - sum of duals in all.
      */
     int64_t *row, *column;
     int64_t row_start, column_end;
-    int64_t sum; /* of repeat * (row + column) over all units */
-    double class_weight[INSTANCE_CLASSES_MAX]; /* of a tick on a device of each class; 1 in the mean over all devices */
+    int64_t sum; /* sum of repeat * (row + column) over all units */
+    double class_weight[INSTANCE_CLASSES_MAX]; /* weight of a tick on a device of each class; the mean over all devices
+                                                  is 1 */
 };
 
-/* Zeroed before; release it with instance_bounds_release(). Errors: STATUS_NO_MEMORY. */
+/* Computes all bounds but `priced`. *out is zeroed before; release it with instance_bounds_release(). Errors:
+ * STATUS_NO_MEMORY. */
 MUST_CHECK enum status instance_bounds_make(const struct instance *in, struct instance_bounds *out,
                                             struct error *err);
 void instance_bounds_release(struct instance_bounds *bounds);
@@ -71,18 +74,19 @@ static inline int64_t instance_bounds_best(const struct instance_bounds *bounds)
     return bounds->value[bounds->best];
 }
 
-/* What must pass between the starts of a task of unit j and one of unit k directly behind it on any
- * device; ASSIGNMENT_FORBIDDEN when that cannot be. */
+/* Returns the least ticks between the starts of a task of unit j and a task of unit k that directly follows it on any
+ * device; ASSIGNMENT_FORBIDDEN when they cannot be neighbours. */
 int64_t instance_distance(const struct instance *in, uint32_t j, uint32_t k);
 
-/* The same on a device of one class. */
+/* Returns the same for a device of one class. */
 int64_t instance_class_distance(const struct instance *in, uint32_t j, uint32_t k, uint32_t class);
 
-/* The earliest start of a unit's first task, and from the start of its last to its job's end. */
+/* Head: returns the earliest start of a unit's first task. Tail: returns the least ticks from the start of its last
+ * task to its job's end. */
 int64_t instance_head(const struct instance *in, uint32_t unit);
 int64_t instance_tail(const struct instance *in, uint32_t unit);
 
-/* Computation of units [from, to) of a job, where each is fastest. */
+/* Returns the computation of units [from, to) of a job, where each is fastest. */
 int64_t instance_compute_between(const struct instance *in, uint32_t from, uint32_t to);
 
 #endif

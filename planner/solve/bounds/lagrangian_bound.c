@@ -6,20 +6,21 @@
  *     L_k(s) = sum of order[k][t] over t >= s       f_k(s) = price[k] + L_k(s) - L_{k-1}(s - p_{k-1})
  *
  * L falls with s, so along a chain L_k(s_k) - L_k(s_{k+1} - p_k) >= 0, and a schedule earns at least the sum of
- * price[k]. A task that is done has started for good: its L_k(s_k) is on the side of what is earned.
+ * price[k]. A task that is done keeps its start: its L_k(s_k) counts as earned.
  *
- * Paths. V(k, s, j): the most that a path earns that runs k at s, right behind j, and then goes on; the table
- * holds W(k, t, j), the most over starts s >= t. Behind k comes nothing, or m at s + d_km or later, unless m is of
- * j's job and not behind j. For a (k, s) the values of all m are found once; of each job the best behind every
- * position, and the best two jobs, then answer for all j: tasks^2 by time in all.
+ * Paths. V(k, s, j): the most that a path earns that runs k at s directly after j and then goes on; the table holds
+ * W(k, t, j), the most over starts s >= t. After k the path ends, or m follows at s + d_km or later, unless m is of j's
+ * job and not after j. For a (k, s) the values of all m are found once; the best after every position of each job, and
+ * the best two jobs, then answer for all j: tasks^2 by time in all.
  *
- * Each kind of device has a table of its own, with its distances, windows and tasks. Where k takes longer than p_k, what
- * it earns by the order is counted as if it had started so much later: k + 1 starts that much later too.
+ * Each kind of device has a table of its own, with its distances, windows and tasks. Where k takes longer than p_k, its
+ * earnings by the order are counted as if it had started later by the difference: k + 1 starts later by the difference
+ * too.
  *
- * Time is cut into at most SPAN_MAX parts, and distances are rounded down to these: that relaxes.
+ * Time is cut into at most SPAN_MAX parts, and distances are rounded down to these parts, which relaxes the problem.
  *
- * Fit. Subgradients with a memory, steps by Polyak's rule towards "all hopeless". The sum of prices that is due
- * is held, as prices that are all halved would halve the slack for nothing.
+ * Fit. Subgradients with a memory, steps by Polyak's rule towards "all hopeless". The sum of the due prices is held
+ * fixed, because halving all prices would halve the slack without any gain.
  */
 #include "planner/solve/bounds/lagrangian_bound.h"
 
@@ -35,7 +36,7 @@
 enum { TASKS_MAX = TASK_NET_TASKS_MAX, SPAN_MAX = 1024, SCALE = 1024 };
 enum { KINDS_MAX = 3 }; /* of more classes the least of all is one kind: tables are large */
 
-/* Of one task, in parts: what 128 of them earn stays below 2^30. */
+/* Earnings of one task, in parts: 128 tasks earn less than 2^30. */
 enum { EARNING_MAX = 1 << 21 };
 static const int32_t nothing = INT32_MIN / 2;
 
@@ -225,7 +226,7 @@ static inline int32_t *row_of(const struct lagrangian_bound *p, const struct kin
     return kind->table + ((size_t)task * (p->span + 1) + (uint32_t)part) * (p->n + 1);
 }
 
-/* The most to be earned from `task` on, not before `part`, behind j. */
+/* Returns the most that a path earns from `task` on, not before `part`, directly after j. */
 static inline int32_t most_from(const struct lagrangian_bound *p, const struct kind *kind, uint32_t task, int32_t part,
                                 uint32_t j)
 {
@@ -240,7 +241,7 @@ static inline int32_t follow(const struct lagrangian_bound *p, const struct kind
     return apart == TASK_NET_FORBIDDEN ? nothing : most_from(p, kind, task, part + apart, j);
 }
 
-/* rest[j]: the most to be earned behind task k at `part`, when j was in front of it. */
+/* Fills rest[j]: the most that a path earns after task k at `part`, when j preceded k. */
 static void find_rest(const struct lagrangian_bound *p, const struct kind *kind, uint32_t k, int32_t part, int32_t *rest)
 {
     int32_t best = part <= kind->last_end[k] ? 0 : nothing, second = best; /* of jobs; 0: the path ends */
@@ -313,7 +314,7 @@ struct next_task {
     int32_t soon;
 };
 
-/* When the task in front of a job's next one started, or later, but a step before that at least. */
+/* Returns the start of the task before a job's next one, or a later part, but at least a step before that next task. */
 static int32_t started_part(const struct lagrangian_bound *p, const struct lagrangian_state *state, uint32_t job)
 {
     return (state->soon[job] - p->net->step[state->next[job] - 1]) / p->tick;
@@ -332,7 +333,7 @@ static uint32_t list_left(const struct lagrangian_bound *p, const struct lagrang
     return count;
 }
 
-/* What is due for the tasks that are left, less what those in front of them earn. */
+/* Returns the due of the remaining tasks, less the earnings of the tasks before them. */
 static int64_t due_of(const struct lagrangian_bound *p, const struct lagrangian_state *state)
 {
     int64_t due = 0;
@@ -378,7 +379,7 @@ int64_t lagrangian_bound_slack(const struct lagrangian_bound *p, const struct la
 
 /* --- fitting --------------------------------------------------------------------------------- */
 
-/* A subgradient counts so much beside those before; an order price moves so much less than a price. */
+/* weight of a new subgradient against the earlier ones; step of an order price relative to a price */
 static const double fresh = 0.4, order_share = 0.01;
 enum { PATIENCE = 10 };
 
@@ -392,7 +393,7 @@ static void visit(struct lagrangian_bound *p, const struct kind *kind, uint32_t 
         p->event[(k - 1) * w + (uint32_t)max_i32(part - p->step[k - 1], 0)] += fresh;
 }
 
-/* Visit the tasks of a path that begins with k, not before `part`, behind `before`. */
+/* Visits the tasks of a path that begins with k, not before `part`, directly after `before`. */
 static void walk(struct lagrangian_bound *p, const struct kind *kind, uint32_t k, int32_t part, uint32_t before)
 {
     for (;;) {
@@ -444,7 +445,7 @@ static int64_t count_state(struct lagrangian_bound *p, const struct lagrangian_s
     return slack;
 }
 
-/* Move the prices; `miss`: what is too much, in parts. */
+/* Moves the prices; `miss`: the excess, in parts. */
 static void step(struct lagrangian_bound *p, const double *weights, double miss)
 {
     uint32_t n = p->n, w = p->span;

@@ -1,8 +1,8 @@
 /*
  * See prefix_bound.h.
  *
- * The slack of a device's path is what passes between starts of neighbours beyond their duals, never below 0, with
- * s - column in front of its first task and what head_tail_bound.h says behind its last. Of it this bounds what comes
+ * The slack of a device's path is the time between starts of neighbours beyond their duals, never below 0, plus s -
+ * column before its first task and the time that head_tail_bound.h gives after its last. This file bounds the part
  * before the time L (the prefix): the least cost of paths through tasks and time, one for each device, with
  *
  *     begin    start of the first task - column; from L on, L - largest column
@@ -10,20 +10,20 @@
  *     leave    max(distance, L - start) - row - column, the least of all tasks: the next start is L or later
  *     end      a proven makespan - start - row - ends.last, when there is no next task
  *
- * With its end, counted as no more than ends.last, the last of these is no more than what such a device idles; one
- * without any tasks is counted likewise.
+ * The cost of `end`, with ends.last as the most for the end itself, is no more than the device's idle time. A device
+ * without tasks is counted in the same way.
  *
- * The paths are bound together by prices (Lagrange): of each task (at most one path has it; price[k] is due for
- * each visit and given back once), and of the order of a task and the next one of its job, as in lagrangian_bound.c:
- * with order[k][t] >= 0 and L_k(t) the sum of order[k] from t on, a start of k at s is paid L_k(s) and one of its
- * successor costs L_k(s - p_k), which is no less. First tasks of devices are different ones. For any prices the
- * least cost is a bound; they are fitted by subgradients with a memory and steps towards a little more than the best
- * so far (Polyak). All costs are integers (parts of a tick) once prices are rounded: no tolerance is needed.
+ * Prices (Lagrange) bind the paths together. price[k]: at most one path has task k; each visit pays the price, and it
+ * is given back once. order[k][t] >= 0, as in lagrangian_bound.c, for a task and its successor in the job: with L_k(t)
+ * the sum of order[k] from t on, a start of k at s is paid L_k(s) and a start of its successor costs L_k(s - p_k),
+ * which is no less. Devices have different first tasks. For any prices the least cost is a bound; prices are fitted by
+ * subgradients with a memory and steps towards a little more than the best so far (Polyak). All costs are integers
+ * (parts of a tick) once prices are rounded, so no tolerance is needed.
  *
- * Time is cut into at most PARTS_MAX parts. A start is known by its part, so that a wait of d parts may last up to
- * two parts less one tick each less than d parts do.
+ * Time is cut into at most PARTS_MAX parts. A start is known by its part, so a wait of d parts may last up to two parts
+ * less one tick less than d parts.
  *
- * Behind the last tasks nothing of the kind was gained: backward passes are long enough.
+ * The same bound after the last tasks gained nothing: backward passes are long enough.
  */
 #include "planner/solve/bounds/prefix_bound.h"
 
@@ -54,7 +54,7 @@ struct prefix {
     uint32_t unit[TASKS_MAX], job[TASKS_MAX], head[TASKS_MAX], step[TASKS_MAX]; /* parts */
     int64_t compute[TASKS_MAX], begin[TASKS_MAX], row[TASKS_MAX], column[TASKS_MAX];
     struct arc *arcs;           /* (n, n), by cost; each list ends with a task of n */
-    int64_t *cost, *from;       /* (n, span): of starting in this part and all behind; in it or later */
+    int64_t *cost, *from;       /* (n, span): cost of a start in this part and all later ones; cost in it or later */
     int64_t *leave;             /* (n, span): of leaving or ending from there */
     int64_t *least;             /* (span): of any task, from a part on */
     double *price, *order;      /* (n), (n, span) */
@@ -123,7 +123,7 @@ static void list_arcs(struct prefix *o)
     }
 }
 
-/* What leaving or ending costs, by the latest start of each part. */
+/* Sets the cost of leaving or ending, by the latest start of each part. */
 static void set_leaves(struct prefix *o, const struct instance_bounds *duals, int64_t proven)
 {
     for (uint32_t k = 0; k < o->n; k++) {
@@ -147,7 +147,7 @@ static int64_t rounded(double value)
     return (int64_t)floor(fmin(fmax(value, -0x1p40), 0x1p40) * SCALE);
 }
 
-/* What a visit of each task in each part costs by the prices. */
+/* Sets the cost of a visit of each task in each part by the prices. */
 static void set_prices(struct prefix *o)
 {
     uint32_t w = o->span;
@@ -165,7 +165,7 @@ static void set_prices(struct prefix *o)
     }
 }
 
-/* Arriving at a task by this part: waiting for its head, and on from there; NOTHING behind the limit. */
+/* Returns the cost of arriving at a task by this part and going on: it waits for its head; NOTHING after the limit. */
 static inline int64_t arrive(const struct prefix *o, uint32_t task, uint32_t part)
 {
     int64_t wait = 0;
@@ -177,7 +177,7 @@ static inline int64_t arrive(const struct prefix *o, uint32_t task, uint32_t par
     return part < o->span ? wait + o->from[task * o->span + part] : NOTHING;
 }
 
-/* The least cost behind a start of k in this part; *next: the arc, NULL for leaving. */
+/* Returns the least cost after a start of k in this part. *next: the arc, NULL for leaving. */
 static int64_t go_on(struct prefix *o, uint32_t k, uint32_t part, const struct arc **next)
 {
     int64_t best = o->leave[k * o->span + part];
@@ -193,7 +193,8 @@ static int64_t go_on(struct prefix *o, uint32_t k, uint32_t part, const struct a
     return best;
 }
 
-/* In this part or up to `grace` later without a wait, or later than that with one. */
+/* Returns the least cost of a start in this part, or up to `grace` later without a wait, or later than that with a
+ * wait. */
 static int64_t wait_least(const struct prefix *o, uint32_t k, uint32_t part)
 {
     const int64_t *cost = o->cost + k * o->span, *from = o->from + k * o->span;
@@ -217,7 +218,7 @@ static void fill_costs(struct prefix *o)
     }
 }
 
-/* The sum over all devices, whose first tasks are different ones, less what is given back. */
+/* Returns the least cost summed over all devices, which have different first tasks, less the prices given back. */
 static int64_t least_cost(struct prefix *o)
 {
     int64_t sum = 0;
@@ -246,7 +247,7 @@ static int64_t least_cost(struct prefix *o)
 
 /* --- prices ---------------------------------------------------------------------------------- */
 
-/* A subgradient counts so much beside those before; an order price moves so much less than a price. */
+/* weight of a new subgradient against the earlier ones; step of an order price relative to a price */
 static const double fresh = 0.4, order_share = 0.03;
 /* Steps are towards the best so far and this beyond, in mean computations: little at first, as paths are all alike
  * before there are prices; more as that succeeds, less where it does not. */

@@ -1,10 +1,10 @@
 /*
  * See priced_bound.h.
  *
- * Whether prices prove a makespan impossible is asked of makespans between the known bound and the known value, half
- * way each time: what is impossible stays so below. The prices that came nearest are where the next question starts.
- * A question whose answer is no costs all its rounds, the others fewer. After a few questions only little is left to
- * gain.
+ * Bisection between the known bound and the known value: each question is whether prices prove a makespan impossible.
+ * An impossible makespan makes all smaller ones impossible. The next question starts from the prices that came nearest.
+ * A question with the answer no costs all its rounds, the others cost fewer. After a few questions only little is left
+ * to gain.
  */
 #include "planner/solve/bounds/priced_bound.h"
 

@@ -90,7 +90,7 @@ struct search {
     uint64_t most_bytes;                /* of a copy */
 };
 
-/* The bridge's weight stands after those of the classes; to begin with that of all devices together. */
+/* The bridge's weight follows the weights of the classes; it starts as the weight of all devices together. */
 enum { WEIGHTS_MAX = CLASSES_MAX + 1 };
 
 /* Whole numbers in proportion; false: all are 0. */

@@ -19,8 +19,8 @@
 enum { EARLY_ITERATIONS = 60, EARLY_NODES = 100000 };
 static const double early_fit_share = 0.1; /* of fitting prices: it would take all the time of a short search */
 
-/* Makespans of so many tasks go to label setting, behind so many nodes of the search in depth, which is sooner done with
- * the smallest. Past that fitting prices takes long, and proves nothing. */
+/* Most tasks for label setting, and nodes of branch and bound before it, which is faster on the smallest instances.
+ * With more tasks, fitting prices takes long and proves nothing. */
 enum { LABELS_TASKS = 64, DEPTH_NODES = 2000 };
 
 /* Share of the time for proofs that the bound by prices has. */
@@ -28,7 +28,7 @@ static const double price_share = 0.3;
 
 /* --- time ------------------------------------------------------------------------------------ */
 
-/* Branch and bound settles in seconds what it settles at all; a solver is the last resort. */
+/* Branch and bound proves in seconds or never; a solver is the last resort. */
 void certify_divide(const struct instance *in, double limit_s, struct certify_options *options)
 {
     bool exact = branch_bound_takes(in), solver = options->solver != NULL;
@@ -38,7 +38,7 @@ void certify_divide(const struct instance *in, double limit_s, struct certify_op
     options->solver_limit_s = solver ? limit_s * (exact ? 0.4 : 0.6) : 0;
 }
 
-/* The end of a step of `limit_s` behind one that was to end at `before`. */
+/* Returns the end of a step of `limit_s` that follows a step with the end `before`. */
 static double ending(double before, double limit_s)
 {
     return (before < HUGE_VAL ? before : clock_s()) + limit_s;

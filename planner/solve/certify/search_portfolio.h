@@ -1,25 +1,25 @@
 /*
- * Several searches of one instance at the same time (schedule_search.h), each with a seed of its own on a thread
- * of its own; the best schedule is kept, of equal ones that of the first.
+ * Several searches of one instance at the same time (schedule_search.h), each with its own seed on its own thread. The
+ * best schedule is kept; of equal ones, the schedule of the search with the lowest number.
  *
- * How well local search ends depends on luck: the better of two was 0.12 to 0.17 points nearer to the bound than the two
- * are in the mean (20 instances of 12 to 15 jobs on 8 devices, 250 passes each). Searches without local search go to one
- * search, whatever is asked for.
+ * Local search depends on luck: the better of two searches was 0.12 to 0.17 points nearer to the bound than the mean of
+ * the two (20 instances of 12 to 15 jobs on 8 devices, 250 passes each). An instance without local search gets one
+ * search, whatever the number asked for.
  *
- * Deterministic for a seed, a number of iterations and a number of searches, without a limit of time: the first
- * search is what schedule_search() does alone, and only what it finds cuts others short.
+ * Deterministic for a seed, a number of iterations and a number of searches, without a time limit: the first search is
+ * the one of schedule_search(), and only its result cuts others short.
  */
-#ifndef SPILLWAY_PLANNER_SCHEDULE_STREAMS_H
-#define SPILLWAY_PLANNER_SCHEDULE_STREAMS_H
+#ifndef SPILLWAY_PLANNER_SEARCH_PORTFOLIO_H
+#define SPILLWAY_PLANNER_SEARCH_PORTFOLIO_H
 
 #include "planner/solve/search/schedule_search.h"
 
 enum { SEARCH_PORTFOLIO_MAX = 16 };
 
 /*
- * As schedule_search() with `searches` (1 to SEARCH_PORTFOLIO_MAX) of them; options->stop is of no use.
- * *iterations: of the first. A thread that cannot be had is done without: its search follows the first.
- * Errors: STATUS_NO_MEMORY, when any of them fails.
+ * Searches as schedule_search(), with `searches` searches (1 to SEARCH_PORTFOLIO_MAX); options->stop is ignored.
+ * *iterations: iterations of the first search. Without a thread for a search, the search runs after the first one.
+ * Errors: STATUS_NO_MEMORY, when any search fails.
  */
 MUST_CHECK enum status search_portfolio(const struct instance *in, const struct instance_bounds *bounds,
                                         const struct schedule_search_options *options, uint32_t searches,

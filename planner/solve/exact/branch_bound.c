@@ -1,23 +1,22 @@
 /*
  * Optimal schedules by branch and bound; see branch_bound.h.
  *
- * A node is a partial schedule. Its children put some job's next task on some device, at the
- * earliest time that the rules allow but not before the task put last. That order of time loses
- * nothing: whoever starts the tasks of a schedule in the order of its starts gets each no later.
- * Why it is complete with dominance: suppose a schedule of the wanted value exists, and take a
- * deepest node that was opened and can be completed to one. The first task of that completion is a
- * child; it was opened, or another of the same depth that can do everything it can; either is a
- * deeper node, unless it is a whole schedule. (All nodes compared keep the present limit: the memo is
- * emptied when a better schedule lowers it.)
+ * A node is a partial schedule. Its children put some job's next task on some device, at the earliest time that the
+ * rules allow but not before the task put last. That order of time loses nothing: tasks dispatched in the order of a
+ * schedule's starts start no later than in the schedule. The search is complete with dominance. Suppose a schedule of
+ * the wanted value exists, and take a deepest node that was opened and can be completed to one. The first task of that
+ * completion is a child. Either the child was opened, or another node of the same depth that can do everything the
+ * child can. Either is a deeper node, unless it is a whole schedule. (All nodes compared keep the present limit: the
+ * memo is emptied when a better schedule lowers it.)
  *
- * Slack still to be wasted; and what is left, assigned anew (residual_bound.h): half to an eighth of the nodes. A device
- * whose last task started at s either ends (then it idles until the makespan) or is followed by some unit k not yet done,
- * which starts no earlier than its chain, the set-up and the present allow. The least of these over k, beyond the duals,
- * will be spent.
+ * The slack still to be spent has two estimates. A device whose last task started at s either ends (then it idles until
+ * the makespan) or is followed by some unit k not yet done, which starts no earlier than its chain, the set-up and the
+ * present allow; the least of these over k, beyond the duals, will be spent. The residual bound (residual_bound.h)
+ * assigns the remaining tasks again, which leaves an eighth to a half of the nodes.
  *
- * What is compared for dominance, all to be no later: the present, the starts of the last tasks of
- * devices (devices of a class in the order of their last task: they are interchangeable), when jobs
- * become ready (not before the present) or, when they are done, ended, cost already caused, bytes over the bridge.
+ * Dominance compares, all to be no later: the present; the starts of the last tasks of devices (devices of a class in
+ * the order of their last task: they are interchangeable); the times at which jobs become ready (not before the
+ * present) or, when they are done, ended; cost already caused; bytes over the bridge.
  */
 #include "planner/solve/exact/branch_bound.h"
 
@@ -59,7 +58,7 @@ struct search {
     int64_t *value;
     struct branch_bound_result *result;
     bool stopped;
-    /* the memo: records of fixed size behind each other, chained by hash */
+    /* the memo: consecutive records of fixed size, chained by hash */
     size_t key_bytes, record_bytes, record_count, record_max;
     uint32_t time_count;
     unsigned char *records;
@@ -364,7 +363,7 @@ static void keep_best(struct search *s, const struct branch_node *node)
     memcpy(s->best, s->path, s->in->task_count * sizeof *s->path);
     *s->value = value;
     set_limit(s, value);
-    /* nodes that were compared with so far kept the old limit; what they have done may break the new */
+    /* the compared nodes kept the old limit; their schedules may break the new one */
     memset(s->heads, 0, s->head_count * sizeof *s->heads);
     s->record_count = 0;
 }

@@ -1,11 +1,11 @@
 /*
  * Optimal schedules of small instances: depth-first branch and bound with a slack budget.
  *
- * Tasks are started in the order of time. A partial schedule is given up when a job's remaining
- * chain no longer fits, when it and what its devices must still waste spend more slack than there is
- * below the best known value (see instance_bound.h), or when one that was looked at before had done
- * the same tasks, with the same last task on each device, and was nowhere later (dominance; whole
- * keys are compared, so nothing rests on hashes). When nothing is left, the best known is optimal.
+ * Tasks are started in the order of time. A partial schedule is dropped in three cases: a job's remaining chain no
+ * longer fits; its slack and the slack that its devices must still spend exceed the slack of a schedule better than the
+ * best known (instance_bound.h); an earlier partial schedule had done the same tasks, with the same last task on each
+ * device, and was nowhere later (dominance; whole keys are compared, so nothing rests on hashes). When no partial
+ * schedule is left, the best known schedule is optimal.
  */
 #ifndef SPILLWAY_PLANNER_BRANCH_BOUND_H
 #define SPILLWAY_PLANNER_BRANCH_BOUND_H
@@ -20,11 +20,11 @@ enum {
 };
 
 struct branch_bound_options {
-    uint32_t fixed;        /* keep steps[0 .. fixed): "optimal" is then among those that begin so */
+    uint32_t fixed;        /* keep steps[0 .. fixed); "optimal" then means among schedules with this beginning */
     uint64_t nodes_max;    /* 0: no limit */
     double until_s;        /* on the clock of base/process/progress.h */
-    size_t memory_bytes;   /* for partial schedules to compare with; 0: 256 MiB. When it is full the
-                              search goes on, slower */
+    size_t memory_bytes;   /* for partial schedules to compare with; 0: 256 MiB. When it is full the search goes on,
+                              slower */
 };
 
 struct branch_bound_result {
@@ -33,9 +33,8 @@ struct branch_bound_result {
 };
 
 /*
- * *value and steps[] (in->task_count) hold the best known schedule and are bettered in place.
- * Deterministic but for `until_s`.
- * Errors: STATUS_LIMIT past the sizes above or 2^31 ticks; STATUS_NO_MEMORY.
+ * Improves the best known schedule, *value and steps[] (in->task_count), in place. Deterministic unless `until_s` ends
+ * the search. Errors: STATUS_LIMIT for sizes above the limits or more than 2^31 ticks; STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status branch_bound_run(const struct instance *in,
                                         const struct instance_bounds *bounds,
@@ -43,7 +42,7 @@ MUST_CHECK enum status branch_bound_run(const struct instance *in,
                                         struct dispatch_step *steps, int64_t *value,
                                         struct branch_bound_result *result, struct error *err);
 
-/* Is the instance of a size that it takes? */
+/* Returns true when the instance is within the limits. */
 bool branch_bound_takes(const struct instance *in);
 
 #endif

@@ -10,12 +10,12 @@ struct branch_place { /* a device */
     int32_t start;
     uint16_t unit;
     uint16_t task;     /* its number: job by job, in the order of chains */
-    uint8_t job;       /* NO_JOB: nothing has run */
+    uint8_t job;       /* NO_JOB: no task has run */
 };
 
 struct branch_node {
-    int64_t slack, cost; /* cost: of jobs that have ended, for sums */
-    uint64_t bytes; /* the least over the bridge of any schedule that continues this (bridge_bytes.h) */
+    int64_t slack, cost; /* cost: of ended jobs, for sums of ends */
+    uint64_t bytes; /* least bytes over the bridge of any schedule that continues this one (bridge_bytes.h) */
     int32_t now;
     int32_t ready[BRANCH_BOUND_JOBS_MAX], ended[BRANCH_BOUND_JOBS_MAX], end[BRANCH_BOUND_JOBS_MAX];
     uint16_t next[BRANCH_BOUND_JOBS_MAX];

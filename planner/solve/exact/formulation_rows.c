@@ -32,7 +32,8 @@ static void make_tasks(struct formulation *f)
     }
 }
 
-/* What must pass between the starts of neighbours on a device; ASSIGNMENT_FORBIDDEN: they cannot be. */
+/* Returns the least time between the starts of neighbours on a device; ASSIGNMENT_FORBIDDEN: they cannot be
+ * neighbours. */
 static int64_t distance(const struct formulation *f, uint32_t j, uint32_t k)
 {
     const struct formulation_task *a = &f->tasks[j], *b = &f->tasks[k];
@@ -49,7 +50,7 @@ static int64_t distance(const struct formulation *f, uint32_t j, uint32_t k)
     return a->head + setup + b->tail > f->limit ? ASSIGNMENT_FORBIDDEN : setup;
 }
 
-/* The task behind this one in its chain? */
+/* Returns true when task k has a next task in its chain. */
 static bool has_next(const struct formulation *f, uint32_t k)
 {
     return k + 1 < f->n && f->tasks[k + 1].job == f->tasks[k].job;
@@ -70,7 +71,7 @@ static void add_makespan(struct formulation *f)
     f->makespan = milp_column(f->milp, least, (double)f->limit, 1, true, "C");
 }
 
-/* C >= s_k + what is left, where that is not another task's to say. */
+/* Adds C >= s_k + tail_k for tasks whose tail no later task implies. */
 static void add_ends(struct formulation *f)
 {
     for (uint32_t k = 0; k < f->n; k++) {
@@ -207,7 +208,7 @@ static void add_order(struct formulation *f)
             const struct formulation_task *a = &f->tasks[j], *b = &f->tasks[k];
             uint32_t y = f->pairs[(size_t)j * f->n + k];
             if (y == NO_COLUMN) continue;
-            if (has_next(f, k)) { /* before k: before the one behind k */
+            if (has_next(f, k)) { /* before k: before the next task of k's chain */
                 milp_term(m, y, 1);
                 milp_term(m, f->pairs[(size_t)j * f->n + k + 1], -1);
                 milp_row(m, -HUGE_VAL, 0, "after_%u_%u_%u_%u", a->job, a->position, b->job, b->position);
@@ -278,7 +279,7 @@ static uint32_t started_by(const struct formulation *f, uint32_t k, int64_t t, d
     return f->steps[k] + (uint32_t)(t - task->head);
 }
 
-/* Add factor * started_by(k, t) to the row that comes next; what is constant is returned. */
+/* Adds factor * started_by(k, t) to the next row. Returns the constant part. */
 static double add_started(struct formulation *f, uint32_t k, int64_t t, double factor)
 {
     double constant;

@@ -1,9 +1,8 @@
 /*
- * The tasks of a formulation and the columns that stand for them; formulation.h says which kind has which.
+ * The tasks of a formulation and their columns; formulation.h says which kind has which columns.
  *
- * Task k can start in [head, tail window]: head_k is what stands in front of it in its chain, tail_k
- * what must still pass from its start to the makespan. With every schedule wanted by `limit`,
- * head_k <= s_k <= limit - tail_k, and any M is the difference of two ends of windows.
+ * Task k starts in the window [head_k, limit - tail_k]. head_k is the time of the tasks before it in its chain, tail_k
+ * the least time from its start to the makespan. Any M is the difference of two ends of windows.
  */
 #ifndef SPILLWAY_PLANNER_FORMULATION_STATE_H
 #define SPILLWAY_PLANNER_FORMULATION_STATE_H
@@ -15,7 +14,7 @@ enum { NO_COLUMN = UINT32_MAX };
 struct formulation_task {
     uint32_t job, position, unit;
     int64_t compute, in, out;
-    int64_t head, tail, first, last; /* first: start as the first of a device; last: E of a last one */
+    int64_t head, tail, first, last; /* first: start as the first task of a device; last: E of a last task */
     uint32_t start;                  /* column of s_k */
 };
 
@@ -34,7 +33,7 @@ struct formulation {
     uint32_t *steps;    /* time-indexed: (n), column of the first tick of the window */
 };
 
-/* All columns and rows of the formulation's kind, into `milp`; tasks are made first. */
+/* Adds all columns and rows of the formulation's kind to `milp`. The tasks must exist. */
 void formulation_write_rows(struct formulation *formulation);
 
 #endif

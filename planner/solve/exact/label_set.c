@@ -1,10 +1,10 @@
 /*
  * See label_set.h.
  *
- * Labels are packed: the times and tasks of a state for as many jobs and devices as there are. To find superfluous
- * ones they are ordered by what they have done and by the sum of the times at which their jobs are ready, so that
- * the one that makes another superfluous comes before it. Each is then compared with those before it that were
- * kept: first the times of jobs, which stand side by side for that, then the devices.
+ * Labels are packed: the times and tasks of a state, for the instance's numbers of jobs and devices. To find dominated
+ * labels, labels are ordered by the tasks they have done and by the sum of the times at which their jobs are ready, so
+ * that a dominating label comes before a dominated one. Each label is then compared with the kept labels before it:
+ * first the times of jobs, which stand next to each other for that purpose, then the devices.
  */
 #include "planner/solve/exact/label_set.h"
 
@@ -32,8 +32,8 @@ struct ranked {
     uint32_t at;
 };
 
-/* Of a class of devices: how much longer one is not free behind the first task than behind the second, at most,
- * and how long it is not free behind one, whatever is still left. Row task_count: an empty device. */
+/* For a class of devices: most ticks by which a device is free later after the first task than after the second, and
+ * ticks for which a device is not free after a task, for any remaining task. Row task_count: an empty device. */
 struct freedom {
     int32_t more[TASKS_MAX + 1][TASKS_MAX + 1];
     int32_t longest[TASKS_MAX + 1];

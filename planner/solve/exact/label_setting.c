@@ -1,12 +1,12 @@
 /*
  * See label_setting.h.
  *
- * Why nothing is lost: take a schedule of makespan `limit` or less, its tasks in the order of their starts. Each start as
- * early as the order allows, but not before the one in front of it, is no later: it is a path through the label sets.
- * Where a partial schedule on it was left out for another of the same set, that one can be completed in the same
- * way, each task no earlier than the present of either. So an uncut pass with an empty last label set proves that there
- * is none. What comes out of a last label set is only known to be within `limit`, as the ends of jobs that are done are
- * not compared; the next pass asks for less.
+ * Why nothing is lost: take a schedule of makespan `limit` or less and its tasks in the order of their starts. With
+ * each start as early as the order allows, but not before the previous start, no start is later, so the schedule is a
+ * path through the label sets. Where a partial schedule on the path was dropped for another of the same set, that other
+ * one can be completed in the same way, each task no earlier than the present of either. So an uncut pass with an empty
+ * last label set proves that no such schedule exists. A schedule from a last label set is only known to end within
+ * `limit`, because dominance does not compare the ends of finished jobs; the next pass asks for less.
  */
 #include "planner/solve/exact/label_setting.h"
 
@@ -22,7 +22,7 @@
 
 enum { TASKS_MAX = TASK_NET_TASKS_MAX };
 
-/* Widths of passes; label sets from this size on are worth fitting prices to, to so many of them. */
+/* Widths of passes; size from which prices are fitted to a label set, and the number of its labels used for that. */
 enum { WIDTH_MIN = 500, WIDTH_FACTOR = 8, CHOSEN_WIDTH = 10000, FIT_MIN = 3000, SAMPLE = 32, FIT_ROUNDS = 50 };
 
 /* Labels of all label sets for each of a label set's; and room for a label set's children, whatever the memory. */

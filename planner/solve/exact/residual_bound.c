@@ -1,14 +1,14 @@
 /*
  * See residual_bound.h.
  *
- * With every path padded to the limit T, the devices have G T ticks. A device's path costs the start of
- * its first task from now on, the distances between neighbours, and the tail of its last task; one that gets
- * nothing more costs T. The least cost of covering what is left is a lower bound on what the devices need; above
- * G T the node is hopeless. The duals rise towards that cost path by path, so most hopeless nodes
- * are found out before the assignment is complete.
+ * With every path padded to the limit T, the devices have G T ticks. A device's path costs the start of its first
+ * remaining task, the distances between neighbours, and the tail of its last task; a device without remaining tasks
+ * costs T. The least cost of covering the remaining tasks is a lower bound on the devices' need; above G T the node is
+ * hopeless. The duals rise towards that cost path by path, so most hopeless nodes are recognised before the assignment
+ * is complete.
  *
- * Of a node the duals of columns and the matching are kept, by the numbers of tasks; those of rows are the
- * least that columns leave. A device's row has the number of its last task.
+ * A node keeps the duals of columns and the matching, by the numbers of tasks; the duals of rows are the least that
+ * columns leave. A device's row has the number of its last task.
  */
 #include "planner/solve/exact/residual_bound.h"
 
@@ -23,7 +23,7 @@ enum { SIDE_MAX = RESIDUAL_BOUND_TASKS_MAX + BRANCH_BOUND_DEVICES_MAX, FREE = UI
 
 static const int32_t forbidden = INT32_MAX;
 
-struct kept { /* of a depth; devices behind the tasks */
+struct kept { /* state of a depth; devices follow the tasks */
     int64_t column[SIDE_MAX];
     uint16_t match[SIDE_MAX]; /* of columns: the row */
 };
@@ -34,12 +34,12 @@ struct residual_bound {
     uint16_t first[BRANCH_BOUND_JOBS_MAX]; /* number of a job's first task */
     uint16_t unit[RESIDUAL_BOUND_TASKS_MAX];
     uint8_t job[RESIDUAL_BOUND_TASKS_MAX];
-    int64_t before[RESIDUAL_BOUND_TASKS_MAX];  /* computation of the job in front of the task */
+    int64_t before[RESIDUAL_BOUND_TASKS_MAX];  /* computation of the job before the task */
     int64_t tail[RESIDUAL_BOUND_TASKS_MAX];
     int32_t distance[RESIDUAL_BOUND_TASKS_MAX][RESIDUAL_BOUND_TASKS_MAX];
     struct kept *kept;                     /* (n + 1) */
     /* of the present node */
-    uint32_t side, left;                   /* rows; those of them that are tasks, the first ones */
+    uint32_t side, left;                   /* rows; the first rows of these, which are tasks */
     uint16_t rows[SIDE_MAX], columns[SIDE_MAX]; /* their numbers */
     int32_t cost[SIDE_MAX][SIDE_MAX];
     int64_t row[SIDE_MAX], column[SIDE_MAX];
@@ -187,7 +187,7 @@ static int64_t begin(struct residual_bound *b, const struct kept *parent)
             if (reduced < least || known || (b->row_of[best] != FREE && b->row_of[c] == FREE)) best = c;
             least = reduced;
         }
-        if (least == INT64_MAX) return INT64_MAX; /* nothing may stand behind it */
+        if (least == INT64_MAX) return INT64_MAX; /* no column may follow it */
         b->row[r] = least;
         sum += least;
         if (b->row_of[best] != FREE) continue;

@@ -1,14 +1,14 @@
 /*
- * A bound for partial schedules: what is left, assigned to devices anew.
+ * The residual bound of a partial schedule: the remaining tasks, assigned to devices again.
  *
- * The assignment bound of instance_bound.h for the tasks that are not done yet: rows are these tasks and
- * the devices as they stand, columns these tasks and the ends of the devices' paths. A device's row has
- * the starts that its next task could really have, and neighbours between which a schedule of the wanted length
- * leaves no time are forbidden. From a node to its child, costs only rise: the parent's duals stay
- * feasible, and a few shortest paths repair the assignment.
+ * It is the assignment bound of instance_bound.h for the tasks that are not done yet. Rows are these tasks and the
+ * devices in their present state, columns these tasks and the ends of the devices' paths. A device's row has the
+ * possible starts of its next task. Neighbours between which a schedule of the wanted length leaves no time are
+ * forbidden. From a node to its child costs only rise: the parent's duals stay feasible, and a few shortest paths
+ * repair the assignment.
  */
-#ifndef SPILLWAY_PLANNER_REST_BOUND_H
-#define SPILLWAY_PLANNER_REST_BOUND_H
+#ifndef SPILLWAY_PLANNER_RESIDUAL_BOUND_H
+#define SPILLWAY_PLANNER_RESIDUAL_BOUND_H
 
 #include "planner/solve/exact/branch_node.h"
 
@@ -16,17 +16,17 @@ enum { RESIDUAL_BOUND_TASKS_MAX = 128 };
 
 struct residual_bound; /* opaque */
 
-/* Makespans of at most so many tasks. */
+/* Returns true for makespans of at most RESIDUAL_BOUND_TASKS_MAX tasks. */
 bool residual_bound_takes(const struct instance *in);
 
-/* `in` is borrowed. The caller frees it with residual_bound_destroy(). STATUS_NO_MEMORY. */
+/* Creates the bound. `in` is borrowed. The caller frees it with residual_bound_destroy(). Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status residual_bound_create(const struct instance *in, struct residual_bound **out,
                                          struct error *err);
 void residual_bound_destroy(struct residual_bound *bound); /* NULL is fine */
 
 /*
- * Can this node not be completed by `limit`? `depth` is the number of its tasks; what was found for its
- * parent, at depth - 1, is built on if `inherit`. O(rows^2) a path, few paths.
+ * Returns true when the node cannot be completed by `limit`. `depth`: number of its tasks. `inherit`: start from the
+ * duals of its parent, at depth - 1. A path costs O(rows^2), and there are few paths.
  */
 bool residual_bound_breaks(struct residual_bound *bound, const struct branch_node *node, uint32_t depth,
                        bool inherit, int64_t limit);

@@ -1,36 +1,35 @@
 /*
- * A shard-scheduling instance: the planning problem of Hydra with nothing of networks left in it.
+ * A shard-scheduling instance: Hydra's planning problem in whole numbers, without networks.
  *
- * Jobs are chains of *tasks*; one task of a job runs at a time, on any device whose memory holds it.
- * A job's chain is a minibatch's list of *units* repeated `repeat` times: task number t of a job is
- * its unit t mod unit_count. A unit computes on its job's shard `shard`, whose parameters are copied
- * in before it and, when it writes them, out behind it. Time is in whole ticks, so that "equal to
- * the bound" means equal.
+ * Jobs are chains of *tasks*. One task of a job runs at a time, on any device whose memory holds it. A job's chain is
+ * the list of *units* of one minibatch, repeated `repeat` times: task number t of a job is its unit t mod unit_count. A
+ * unit computes on shard `shard` of its job. The shard's parameters are copied in before the unit and, when the unit
+ * writes them, copied out after it. Time is in whole ticks, so that "equal to the bound" means equal.
  *
- * The rules of time ("model B"; s: start, p: compute on the device, a: copy in, b: copy out,
- * m: memory, C: end of a job). When task k directly follows task j on a device, s_k >= s_j + d_jk:
+ * The rules of time ("model B"; s: start, p: compute on the device, a: copy in, b: copy out, m: memory, C: end of a
+ * job). When task k directly follows task j on a device, s_k >= s_j + d_jk:
  *
- *     d_jk = p_j                  same job and shard: the parameters are there (affinity)
+ *     d_jk = p_j                  same job and shard: the parameters are on the device (affinity)
  *          = max(p_j, a_k)        m_j + m_k <= device memory, and the device has two slots or more: k is
- *                                 copied in beside j (double buffer)
+ *                                 copied in while j computes (double buffer)
  *          = p_j + b_j + a_k      otherwise: j must leave before k can come
  *
- * The first task of a device has s_k >= a_k. Along a chain s_{k+1} >= s_k + p_k, and when k writes
- * the shard that k+1 reads and k+1 does not directly follow k on its device, b_k + a_{k+1} more: the
- * new parameters go through the host. C >= s_k + p_k + b_k for every task of the job. Parameters may
- * be copied in before the task in front of it in the chain has ended; only activations depend on it.
+ * The first task of a device has s_k >= a_k. Along a chain s_{k+1} >= s_k + p_k. When k writes the shard that k+1 reads
+ * and k+1 does not directly follow k on its device, the chain adds b_k + a_{k+1}: the new parameters go through the
+ * host. C >= s_k + p_k + b_k for every task of the job. The parameters of a task may be copied in before the previous
+ * task of its chain has ended; only activations depend on that task.
  *
- * Where all devices share a host bridge of `bridge_bytes_per_tick`, a schedule can end no earlier
- * than the bytes that it moves (in: tasks not behind one of the same job and shard on their device;
- * out: tasks that write) divided by that rate. It counts as part of the makespan alone. A device that waits
- * for the next task of the shard that it holds moves fewer of them.
+ * Where all devices share a host bridge of `bridge_bytes_per_tick`, no schedule ends before the bytes that it moves,
+ * divided by that rate. A task's copy in counts unless the task follows one of the same job and shard on its device; a
+ * copy out counts for tasks that write. The bridge bounds the makespan only, not other objectives. A device that waits
+ * for the next task of the shard it holds moves fewer bytes.
  *
- * A device holds at most `slots` tasks at a time, whatever its memory. Above, a third one changes
- * nothing; simulated with live dispatch (sim/live/live.h) each slot is one copy more ahead.
+ * A device holds at most `slots` tasks at a time, whatever its memory. In these rules a third slot changes nothing; in
+ * a simulation with live dispatch (sim/live/live.h) each slot lets one more copy run ahead.
  *
- * Not modelled: contention on the bridge beyond that, the time that activations take to change
- * devices, more than one copy ahead, and a shard that is read again two or more tasks behind the one
- * that wrote it (there the tasks between give the copies time in all but contrived chains).
+ * Not modelled: other contention on the bridge; the time that activations take to change devices; more than one copy
+ * ahead; a shard that is read again two or more tasks after the task that wrote it (the tasks between give the copies
+ * time in all but contrived chains).
  */
 #ifndef SPILLWAY_PLANNER_INSTANCE_H
 #define SPILLWAY_PLANNER_INSTANCE_H
@@ -42,8 +41,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-/* Limits. Any sum of durations of one instance stays below INSTANCE_HORIZON_MAX, so that no sum of
- * two times, and no time by the number of devices, can overflow an int64_t. */
+/* Limits. Any sum of durations of one instance stays below INSTANCE_HORIZON_MAX. So neither a sum of two times nor a
+ * time multiplied by the number of devices overflows an int64_t. */
 enum {
     INSTANCE_CLASSES_MAX = 16,
     INSTANCE_DEVICES_MAX = 4096,
@@ -53,33 +52,33 @@ enum {
     INSTANCE_TASKS_MAX = 1 << 24,
     INSTANCE_WEIGHT_MAX = 1000000,
     INSTANCE_SLOTS_MAX = 64,
-    INSTANCE_SLOTS = 2 /* unless said otherwise */
+    INSTANCE_SLOTS = 2 /* default */
 };
-#define INSTANCE_TICK_S 1e-6 /* likewise */
+#define INSTANCE_TICK_S 1e-6 /* default */
 #define INSTANCE_BYTES_MAX (UINT64_C(1) << 38)
 #define INSTANCE_TICKS_MAX INT64_C(1000000000000)
 #define INSTANCE_HORIZON_MAX (INT64_C(1) << 48)
 
 enum instance_objective {
     OBJECTIVE_MAKESPAN,  /* end of the last job */
-    OBJECTIVE_MEAN,      /* sum of the ends of the jobs; the mean is that over their count */
-    OBJECTIVE_WEIGHTED,  /* sum of weight times end */
-    OBJECTIVE_TARDINESS, /* largest end past a deadline; 0: every deadline is met */
+    OBJECTIVE_MEAN,      /* sum of the ends of the jobs; the mean is this sum divided by the number of jobs */
+    OBJECTIVE_WEIGHTED,  /* sum over jobs of weight times end */
+    OBJECTIVE_TARDINESS, /* latest end after a deadline; 0: every deadline is met */
     OBJECTIVE_COUNT
 };
 extern const char *const instance_objective_names[OBJECTIVE_COUNT];
 
-struct instance_class { /* devices that are alike */
+struct instance_class { /* equal devices */
     const char *name;
     uint32_t device_count; /* at least 1 */
-    uint64_t memory;       /* of each, in any unit that the units' memory shares */
-    uint32_t slots;        /* tasks at a time on each, at most; 0 is made INSTANCE_SLOTS */
+    uint64_t memory;       /* of each device, in the same unit as the units' memory */
+    uint32_t slots;        /* most tasks on a device at a time; 0 becomes INSTANCE_SLOTS */
 };
 
 struct instance_unit {
-    int64_t in, out; /* ticks; out is 0 unless it writes */
+    int64_t in, out; /* ticks; out is 0 for a unit that writes nothing */
     uint64_t memory;
-    uint64_t in_bytes, out_bytes; /* for the bridge alone */
+    uint64_t in_bytes, out_bytes; /* counted on the bridge only */
     uint32_t job, shard;
     bool writes;
 };
@@ -92,7 +91,7 @@ struct instance_job {
     int64_t deadline;                /* INSTANCE_HORIZON_MAX: none */
 };
 
-/* Open; zeroed it is empty. Devices are numbered class by class. */
+/* Open structure; zeroed it is empty. Devices are numbered class by class. */
 struct instance {
     const char *name;
     enum instance_objective objective;
@@ -103,22 +102,22 @@ struct instance {
     uint32_t *device_class; /* (device_count) */
     uint32_t class_count, device_count, job_count, unit_count, task_count;
     uint64_t bridge_bytes_per_tick; /* 0: no shared bridge */
-    double tick_s;                  /* what a tick lasts; 0 is made INSTANCE_TICK_S */
+    double tick_s;                  /* seconds of a tick; 0 becomes INSTANCE_TICK_S */
     int64_t horizon;                /* no schedule without needless waiting ends later */
     struct arena arena;
 };
 
 /*
- * Room for an instance of these counts, zeroed; the caller fills it and calls instance_finish().
- * Errors: STATUS_LIMIT, STATUS_NO_MEMORY. Release it with instance_release(), also on failure.
+ * Allocates an instance of these counts, zeroed. The caller fills it in and calls instance_finish(). Errors:
+ * STATUS_LIMIT, STATUS_NO_MEMORY. Release it with instance_release(), also after an error.
  */
 MUST_CHECK enum status instance_init(struct instance *in, uint32_t class_count, uint32_t job_count,
                                      uint32_t unit_count, struct error *err);
 
 /*
- * Derive the counts, the classes of devices and the horizon, and refuse what cannot be scheduled.
- * Errors: STATUS_INFEASIBLE for a unit that no device holds; STATUS_BAD_INPUT for an empty chain, a
- * duration or slots out of range; STATUS_LIMIT for too many tasks, or durations that add up to too much.
+ * Derives counts, device classes and the horizon, and checks the instance. Errors: STATUS_INFEASIBLE for a unit that no
+ * device holds; STATUS_BAD_INPUT for an empty chain, a duration or slots out of range; STATUS_LIMIT for too many tasks,
+ * or durations with too large a sum.
  */
 MUST_CHECK enum status instance_finish(struct instance *in, struct error *err);
 void instance_release(struct instance *in);
@@ -128,7 +127,7 @@ static inline uint32_t instance_length(const struct instance_job *job)
     return job->unit_count * job->repeat;
 }
 
-/* The unit of task `position` of a job. */
+/* Returns the unit of task `position` of a job. */
 static inline uint32_t instance_unit_at(const struct instance_job *job, uint32_t position)
 {
     return job->first_unit + position % job->unit_count;
@@ -149,8 +148,8 @@ static inline bool instance_resident(const struct instance_unit *j, const struct
     return j->job == k->job && j->shard == k->shard;
 }
 
-/* d_jk on a device of this class: from the start of a task of unit j to that of one of unit k
- * directly behind it. */
+/* Returns d_jk on a device of this class, in ticks: from the start of a task of unit j to the start of a task of unit k
+ * that directly follows it. */
 static inline int64_t instance_setup(const struct instance *in, uint32_t j, uint32_t k,
                                      uint32_t class)
 {
@@ -162,18 +161,18 @@ static inline int64_t instance_setup(const struct instance *in, uint32_t j, uint
     return p + a->out + b->in;
 }
 
-/* What the chain adds between k and the next unit when they are not neighbours on a device. */
+/* Returns the ticks that the chain adds between k and the next unit when they are not neighbours on a device. */
 static inline int64_t instance_through_host(const struct instance *in, uint32_t k, uint32_t next)
 {
     const struct instance_unit *a = &in->units[k], *b = &in->units[next];
     return a->writes && instance_resident(a, b) ? a->out + b->in : 0;
 }
 
-/* The objective of a schedule whose job i ends at ends[i] (its copies out included) and that moves
- * `bytes` across the bridge. */
+/* Returns the objective of a schedule. ends[i]: end of job i, copies out included, in ticks. bytes: bytes that the
+ * schedule moves across the bridge. */
 int64_t instance_value(const struct instance *in, const int64_t *ends, uint64_t bytes);
 
-/* Least compute of a unit over the classes that hold it. */
+/* Returns the least compute of a unit over the classes that hold it, in ticks. */
 int64_t instance_compute_min(const struct instance *in, uint32_t unit);
 
 #endif

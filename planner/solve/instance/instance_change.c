@@ -1,4 +1,5 @@
-/* See instance_change.h. A copy is made with room for what is to be changed, changed, and finished. */
+/* See instance_change.h. Each function copies the instance with room for the change, changes the copy and finishes
+ * it. */
 #include "planner/solve/instance/instance_change.h"
 
 #include <assert.h>

@@ -143,7 +143,7 @@ static enum status order_units(struct reader *r, const json_t *array, uint32_t j
         units[placed] = out->units[first + u];
         memcpy(compute + (size_t)placed * out->class_count,
                out->compute + (size_t)(first + u) * out->class_count, out->class_count * sizeof *compute);
-        r->after[u] = NO_UNIT; /* what is left has no beginning */
+        r->after[u] = NO_UNIT; /* the remaining units form a cycle */
     }
     for (uint32_t u = 0; u < count && placed < count; u++)
         if (r->after[u] != NO_UNIT) {

@@ -7,11 +7,10 @@
  *                "units": [{"compute": 7, "in": 3, "out": 3, "memory": 40, "shard": 0,
  *                           "writes": true, "in_bytes": 8, "out_bytes": 8, "after": 1}, ...]}]}
  *
- * Durations are ticks: whole numbers, of "tick_s" seconds each. "compute" is one number, divided by the class's "speed" and
- * rounded up, or an array with one for each class of devices. Absent are 0, false, 1 ("repeat",
- * "weight", "count", "speed"), 2 ("slots"), 1e-6 ("tick_s") or none ("deadline"); "shard" is the unit's number. Units follow each
- * other as they stand, or, where one of a job's units has "after", as that says: the number of the
- * unit in front of it.
+ * Durations are whole numbers of ticks, of "tick_s" seconds each. "compute" is one number, divided by the class's
+ * "speed" and rounded up, or an array with one number for each class of devices. Defaults: 0, false, 1 ("repeat",
+ * "weight", "count", "speed"), 2 ("slots"), 1e-6 ("tick_s"), none ("deadline"), the unit's number ("shard"). Units run
+ * in the order of the array, unless a unit of the job has "after": the number of the unit before it.
  */
 #ifndef SPILLWAY_PLANNER_INSTANCE_IO_H
 #define SPILLWAY_PLANNER_INSTANCE_IO_H
@@ -22,15 +21,14 @@
 struct json_out;
 
 /*
- * Zeroed struct in; release with instance_release(), also after an error.
- * Errors: STATUS_BAD_INPUT with file, line and column; those of instance_finish(), the file's name
- * in front.
+ * Reads an instance. *out is zeroed before; release it with instance_release(), also after an error. Errors:
+ * STATUS_BAD_INPUT with file, line and column; errors of instance_finish(), with the file's name.
  */
 MUST_CHECK enum status instance_read(const char *path, struct instance *out, struct error *err);
 MUST_CHECK enum status instance_parse(const struct json_input *in, struct instance *out,
                                       struct error *err);
 
-/* What reads back as the same instance. */
+/* Writes an instance that instance_read() reads as the same instance. */
 void instance_write_json(const struct instance *in, struct json_out *out);
 MUST_CHECK enum status instance_write(const struct instance *in, const char *path, struct error *err);
 

@@ -1,9 +1,9 @@
 /*
- * Instances made from a seed: the families that searches and bounds are measured on.
+ * Random instances: the families on which searches and bounds are measured.
  *
- * Same options, same instance, on every machine. Durations of a forward pass f are uniform; a
- * backward pass takes 2 f; the last shard's forward and backward pass are one unit, so that a
- * minibatch of S shards is 2 S - 1 units (Hydra's chain). Backward units write their parameters.
+ * Equal options give equal instances on every machine. Durations of a forward pass f are uniform; a backward pass takes
+ * 2 f. The last shard's forward and backward pass are one unit, so that a minibatch of S shards has 2 S - 1 units
+ * (Hydra's chain). Backward units write their parameters.
  */
 #ifndef SPILLWAY_PLANNER_INSTANCE_RANDOM_H
 #define SPILLWAY_PLANNER_INSTANCE_RANDOM_H
@@ -15,12 +15,12 @@ enum instance_family {
     FAMILY_HIDDEN,        /* copies of 0.3 to 0.8 f: double buffering hides them */
     FAMILY_TIGHT,         /* copies of 0.6 to 1.6 f, memory 25 to 65 of 100: many pairs do not fit */
     FAMILY_COPY,          /* copies of 1.5 to 3 f: the link binds */
-    FAMILY_HOMOGENEOUS,   /* Hydra's Fig. 7: every job 2 h of 2000 units, no copies */
-    FAMILY_HETEROGENEOUS, /* Hydra's Fig. 7: 30 min to 4 h of 100 to 10 000 units, no copies */
+    FAMILY_HOMOGENEOUS,   /* Hydra's Fig. 7: every job has 2000 units and takes 2 h, no copies */
+    FAMILY_HETEROGENEOUS, /* Hydra's Fig. 7: 100 to 10 000 units and 30 min to 4 h, no copies */
     FAMILY_FEW_LONG,      /* two to three chains longer than the others, copies as HIDDEN */
     FAMILY_MANY_SHORT,    /* one minibatch each, copies as HIDDEN */
-    FAMILY_BRIDGE,        /* copies as HIDDEN, memory 20 to 75 of 100; all devices share a bridge, which needs for
-                             what must cross it 0.9 to 1.4 times as long as devices compute or the longest job does */
+    FAMILY_BRIDGE,        /* copies as HIDDEN, memory 20 to 75 of 100; all devices share a bridge, whose necessary
+                             copies take 0.9 to 1.4 times the time of the devices' computation or of the longest job */
     FAMILY_COUNT
 };
 extern const char *const instance_family_names[FAMILY_COUNT];
@@ -37,7 +37,7 @@ struct instance_random {
     struct instance_range forward; /* ticks; {0, 0}: 4 to 20 */
 };
 
-/* Release it with instance_release(). */
+/* Makes an instance. Release it with instance_release(). */
 MUST_CHECK enum status instance_random(const struct instance_random *options, struct instance *out,
                                        struct error *err);
 

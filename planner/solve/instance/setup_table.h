@@ -1,18 +1,18 @@
 /*
- * What passes between the starts of neighbours on a device (instance_setup()), from a table where that is
- * small: searches ask for it more often than for anything else.
+ * A table of instance_setup(), the time between the starts of neighbours on a device. Searches ask for it more often
+ * than for anything else.
  */
 #ifndef SPILLWAY_PLANNER_SETUP_TABLE_H
 #define SPILLWAY_PLANNER_SETUP_TABLE_H
 
 #include "planner/solve/instance/instance.h"
 
-struct setup_table { /* zeroed it is released */
+struct setup_table { /* zeroed: released */
     const struct instance *in;
-    int32_t *ticks; /* (unit_count, unit_count); NULL: none, each is computed */
+    int32_t *ticks; /* (unit_count, unit_count); NULL: no table, each value is computed */
 };
 
-/* Without memory for a table, for many units, several classes or long durations, there is none. */
+/* Fills the table. It stays empty without memory for it, and for many units, several classes or long durations. */
 void setup_table_make(const struct instance *in, struct setup_table *out);
 void setup_table_release(struct setup_table *table);
 

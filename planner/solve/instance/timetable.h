@@ -1,10 +1,10 @@
 /*
- * A schedule of an instance: which task starts where and when; and how to make one from an order.
+ * A schedule of an instance, and how to make one from an order.
  *
- * A timetable lists its tasks device by device, in the order in which they run. Given an order of
- * dispatch (job and device, one entry a task), everything starts as early as the rules of instance.h
- * let it: that is a *dispatch*, which the searches extend step by step. Some optimal schedule of
- * every regular objective comes from the dispatch in the order of its own starts.
+ * A timetable lists its tasks device by device, in the order in which they run. Given an order of dispatch (a job and a
+ * device for each task), every task starts as early as the rules of instance.h allow. This is a *dispatch*, which the
+ * searches extend step by step. For every regular objective some optimal schedule is the dispatch in the order of its
+ * own starts.
  */
 #ifndef SPILLWAY_PLANNER_TIMETABLE_H
 #define SPILLWAY_PLANNER_TIMETABLE_H
@@ -18,12 +18,12 @@ struct timetable_task {
     int64_t start;
 };
 
-/* Open; zeroed it is empty. */
+/* Open structure; zeroed it is empty. */
 struct timetable {
     struct timetable_task *tasks; /* (task_count) */
     uint32_t *device_first;       /* (device_count + 1) */
     uint32_t task_count, device_count;
-    int64_t value; /* of the instance's objective, as claimed; timetable_check() recomputes it */
+    int64_t value; /* claimed value of the instance's objective; timetable_check() recomputes it */
 };
 
 /* One dispatch: the next task of `job` goes to `device`. */
@@ -32,12 +32,12 @@ struct dispatch_step {
 };
 
 struct dispatch_job {
-    int64_t ready;   /* no earlier start; for a task that is no direct neighbour */
-    int64_t ended;   /* the same for one directly behind the job's last task on its device */
-    int64_t end;     /* of its tasks so far, copies out included */
+    int64_t ready;   /* earliest start of a task that is no direct neighbour */
+    int64_t ended;   /* earliest start of a task that directly follows the job's last task on its device */
+    int64_t end;     /* end of its tasks so far, copies out included */
     uint32_t next;   /* position of the next task */
     uint32_t unit;   /* its unit (past the end: any) */
-    uint32_t device; /* of the last; TIMETABLE_NONE: none so far */
+    uint32_t device; /* device of the last task; TIMETABLE_NONE: none so far */
 };
 
 struct dispatch_device {
@@ -46,7 +46,7 @@ struct dispatch_device {
     uint32_t unit;
 };
 
-/* The state of a schedule that is being made. */
+/* The state of a schedule under construction. */
 struct dispatch {
     const struct instance *in;
     struct dispatch_job *jobs;
@@ -60,23 +60,23 @@ void dispatch_destroy(struct dispatch *dispatch); /* NULL is fine */
 void dispatch_clear(struct dispatch *dispatch);
 void dispatch_copy(struct dispatch *to, const struct dispatch *from);
 
-/* When the job's next task would start on this device; the device must hold it. */
+/* Returns the tick at which the job's next task would start on this device. The device must hold the task. */
 int64_t dispatch_start(const struct dispatch *dispatch, uint32_t job, uint32_t device);
 
-/* Put it there; returns the start. */
+/* Dispatches the job's next task to the device. Returns its start. */
 int64_t dispatch_put(struct dispatch *dispatch, uint32_t job, uint32_t device);
 
-/* Put it there at a start no earlier than dispatch_start(). */
+/* Dispatches the job's next task to the device at `start`, no earlier than dispatch_start(). */
 void dispatch_put_at(struct dispatch *dispatch, uint32_t job, uint32_t device, int64_t start);
 
-/* The objective of what was dispatched so far. */
+/* Returns the objective of the tasks dispatched so far. */
 int64_t dispatch_value(const struct dispatch *dispatch);
 
-/* The timetable of a complete order of in->task_count steps. Release with timetable_release(). */
+/* Makes the timetable of a complete order of in->task_count steps. Release it with timetable_release(). */
 MUST_CHECK enum status timetable_make(const struct instance *in, const struct dispatch_step *steps,
                                       struct timetable *out, struct error *err);
 
-/* The timetable of such an order with starts of its own and the value that is claimed for it. */
+/* Makes the timetable of a complete order with given starts and a claimed value. */
 MUST_CHECK enum status timetable_place(const struct instance *in, const struct dispatch_step *steps,
                                        const int64_t *starts, int64_t value, struct timetable *out,
                                        struct error *err);

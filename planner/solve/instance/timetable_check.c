@@ -1,9 +1,9 @@
 /*
- * See timetable_check.h. The rules are written out again here, from the sentences of instance.h and
- * not with its functions: a mistake in one of the two shows as a complaint.
+ * See timetable_check.h. The rules are written out again here, from the sentences of instance.h and without its
+ * functions: a mistake in either shows as a complaint.
  *
- * One table says of each task where it runs and what stands in front of it on its device; then each
- * task is looked at by itself.
+ * One table says for each task where it runs and which task precedes it on its device; then each task is checked by
+ * itself.
  */
 #include "planner/solve/instance/timetable_check.h"
 
@@ -79,10 +79,10 @@ static enum status place_all(struct check *c)
         for (uint32_t t = table->device_first[g]; t < table->device_first[g + 1]; t++)
             if (place(c, g, t)) return c->err->status;
     }
-    return STATUS_OK; /* as many tasks as there are, none twice: all of them */
+    return STATUS_OK; /* the count is right and no task occurs twice, so every task occurs */
 }
 
-/* Earliest start after what runs in front of it on its device. */
+/* Checks that a task starts after the previous task on its device allows it. */
 static enum status check_device(struct check *c, uint32_t job, uint32_t position)
 {
     const struct placed *k = &c->placed[c->first[job] + position];

@@ -1,4 +1,4 @@
-/* See milp.h: the model alone; milp_solve.c runs solvers. */
+/* See milp.h. This file has the model; milp_solve.c runs solvers. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -98,7 +98,7 @@ void milp_glpk_send(int pipe, const void *data, size_t length)
     while (length > 0) {
         ssize_t done = write(pipe, at, length);
         if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) _exit(3); /* nobody reads any more */
+        if (done <= 0) _exit(3); /* the parent has stopped reading */
         at += done;
         length -= (size_t)done;
     }
@@ -135,7 +135,7 @@ static void report_solution(const struct child *c)
     milp_glpk_send(c->pipe, c->x + 1, c->milp->column_count * sizeof *c->x);
 }
 
-/* What is proven: nodes that are no better than the best solution stay in the tree for a while. */
+/* Returns the proven bound. Nodes that are no better than the best solution stay in the tree for a while. */
 static double proven_bound(glp_tree *tree, int best)
 {
     double bound = glp_ios_node_bound(tree, best);
@@ -190,7 +190,7 @@ static int left_ms(const struct child *c)
     return left_s < 2e6 ? (int)(fmax(left_s, 0) * 1000) + 1 : INT32_MAX;
 }
 
-/* Values of all rows behind a report; 0 where there is no optimum. */
+/* Sends the values of all rows after a report; 0 without an optimum. */
 static void report_duals(const struct child *c, bool optimal)
 {
     struct milp_report report = {.kind = REPORT_DUALS};
@@ -223,7 +223,7 @@ static void solve_variants(const struct child *c, glp_smcp *how)
     }
 }
 
-/* The linear program alone. */
+/* Solves the linear program only. */
 _Noreturn static void relax(struct child *c)
 {
     struct milp_report end = {.kind = REPORT_END, .status = MILP_STOPPED};
@@ -294,7 +294,7 @@ _Noreturn void milp_glpk_child(const struct milp *milp, const struct milp_option
     c.x = calloc(milp->column_count + 1, sizeof *c.x);
     if (!c.x) _exit(3);
     volatile bool again = false;
-    if (setjmp(c.gave_up) != 0) { /* after an error GLPK can only begin anew */
+    if (setjmp(c.gave_up) != 0) { /* after an error GLPK must be initialised again */
         again = true;
         glp_free_env();
         c.handed_in = false;

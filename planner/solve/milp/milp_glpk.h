@@ -1,4 +1,4 @@
-/* What the files that call GLPK share, all of them in the child process of milp_solve.c. */
+/* Shared by the files that call GLPK, all of which run in the child process of milp_solve.c. */
 #ifndef SPILLWAY_PLANNER_MILP_GLPK_H
 #define SPILLWAY_PLANNER_MILP_GLPK_H
 
@@ -6,13 +6,13 @@
 
 #include "planner/solve/milp/milp_model.h"
 
-/* To the parent; ends the process when nobody reads any more. */
+/* Sends data to the parent. Ends the process when the parent no longer reads. */
 void milp_glpk_send(int pipe, const void *data, size_t length);
 
-/* GLPK's word for such bounds. */
+/* Returns GLPK's name for such bounds. */
 int milp_glpk_bounds(double low, double high);
 
-/* A program whose listed columns are 0 or 1; what it is asked is in `options` (planner/solve/milp/milp.h). */
+/* A program whose listed columns are 0 or 1; `options` has the request (planner/solve/milp/milp.h). */
 struct milp_glpk_listing {
     glp_prob *lp;
     const struct milp_options *options;
@@ -21,7 +21,7 @@ struct milp_glpk_listing {
     uint64_t nodes; /* out */
 };
 
-/* MILP_INFEASIBLE: all are told; MILP_STOPPED: there may be others. */
+/* Lists settings. Returns MILP_INFEASIBLE when all were reported, MILP_STOPPED when there may be others. */
 enum milp_status milp_glpk_list(struct milp_glpk_listing *listing);
 
 #endif

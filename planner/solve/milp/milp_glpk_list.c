@@ -31,7 +31,7 @@ struct decision {
     bool second;   /* the other value is gone through */
 };
 
-/* What deciding on a column raised the objective by, for what it was off; down, up. */
+/* Rises of the objective by decisions on a column, relative to its distance from the value; down, up. */
 struct gains {
     double sum[2];
     uint32_t count[2];
@@ -93,7 +93,8 @@ static void hold(struct listing *l, int column, double value)
     glp_set_col_bnds(lp, column, GLP_FX, value, value);
 }
 
-/* What was held after the first `count`; at the bound where the basis is still dual feasible. */
+/* Releases the columns held after the first `count`; each goes to the bound at which the basis is still dual
+ * feasible. */
 static void let_go(struct listing *l, uint32_t count)
 {
     glp_prob *lp = l->of->lp;

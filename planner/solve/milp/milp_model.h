@@ -1,4 +1,4 @@
-/* What a struct milp is made of, for the files that implement planner/solve/milp/milp.h. */
+/* The contents of a struct milp, for the files that implement planner/solve/milp/milp.h. */
 #ifndef SPILLWAY_PLANNER_MILP_MODEL_H
 #define SPILLWAY_PLANNER_MILP_MODEL_H
 
@@ -21,28 +21,28 @@ struct milp {
     struct milp_column *columns;
     struct milp_row *rows;
     struct milp_term *terms;
-    size_t column_count, row_count, term_count; /* terms past the last row's are the next row's */
+    size_t column_count, row_count, term_count; /* terms after the last row belong to the next row */
     size_t column_capacity, row_capacity, term_capacity;
-    size_t rows_end; /* terms that belong to rows */
+    size_t rows_end; /* number of terms that belong to rows */
     struct error err;
 };
 
-/* The terms of a row: [first, end). */
+/* Returns the end of the row's range of terms, [first, end). */
 static inline size_t milp_row_end(const struct milp *m, size_t row)
 {
     return row + 1 < m->row_count ? m->rows[row + 1].first_term : m->rows_end;
 }
 
-/* Solve in this process, writing what becomes known into `pipe`: see milp_solve.c. Never returns. */
+/* Solves in this process and writes results into `pipe`: see milp_solve.c. Never returns. */
 _Noreturn void milp_glpk_child(const struct milp *milp, const struct milp_options *options, int pipe);
 
-/* As milp_write_lp() and milp_write_mps(), with GLPK, in a child. */
+/* Writes the program as milp_write_lp() and milp_write_mps() do, with GLPK, in a child process. */
 enum milp_file { MILP_LP, MILP_MPS };
 MUST_CHECK enum status milp_glpk_write(const struct milp *milp, enum milp_file kind, const char *path,
                                        struct error *err);
 
-/* What the child reports, each behind the other; values of x follow REPORT_SOLUTION, those of all rows
- * REPORT_DUALS, a byte for each listed column REPORT_SETTING. */
+/* The child's reports, one after the other. Values of x follow REPORT_SOLUTION, values of all rows REPORT_DUALS, a byte
+ * for each listed column REPORT_SETTING. */
 enum milp_report_kind {
     REPORT_BOUND,
     REPORT_SOLUTION,
@@ -54,16 +54,16 @@ enum milp_report_kind {
 struct milp_report {
     enum milp_report_kind kind;
     enum milp_status status;
-    double bound; /* of REPORT_SETTING: its least objective */
+    double bound; /* REPORT_SETTING: its least objective */
     uint64_t nodes;
-    char text[120]; /* of REPORT_FAILED */
+    char text[120]; /* REPORT_FAILED: the reason */
 };
 
-/* Run another program on the model: see milp_program.c. */
+/* Runs another program on the model: see milp_program.c. */
 MUST_CHECK enum status milp_program_solve(const struct milp *milp, const struct milp_options *options,
                                           struct milp_result *result, struct error *err);
 
-/* Take x for the result when it is a solution and better than what was there; false when it is none. */
+/* Takes x into the result when it is a solution and better than the one there. Returns false when it is no solution. */
 bool milp_result_take(const struct milp *milp, const double *x, struct milp_result *result,
                       struct error *err);
 

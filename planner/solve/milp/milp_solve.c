@@ -1,12 +1,12 @@
 /*
- * GLPK in a child, and this process at the other end of a pipe with the clock.
+ * Runs GLPK in a child process; this process has the clock and reads the other end of a pipe.
  *
  *     parent                              child
  *     fork ------------------------------> load, solve
- *     poll(pipe, what is left) <---------- BOUND, SOLUTION x, BOUND, ...
+ *     poll(pipe, time left) <------------- BOUND, SOLUTION x, BOUND, ...
  *     past the limit: SIGKILL              END or FAILED
  *
- * The limit that the child gets is ours; what it may take longer, inside one LP, is `grace_s`.
+ * The child gets our limit; `grace_s` is the extra time that it may spend inside one LP.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,17 +1,15 @@
 /*
  * List schedules and the beam search over them; see beam_search.h.
  *
- * Slack is what makes partial schedules comparable: a schedule of makespan C has exactly
- * devices * C - (sum of duals) of it, so after equally many tasks the one that has spent least is the
- * one that can still end first, whatever tasks it has done. Two other things make a partial
- * schedule bad: a job whose remaining chain no longer fits below the best known value (left out at
- * once), and remaining chains of very different lengths, which will leave devices idle at the end;
- * against the latter stands the priority, summed over the tasks done.
+ * Slack makes partial schedules comparable. A schedule of makespan C has exactly devices * C - (sum of duals) of it. So
+ * of partial schedules with equally many tasks, the one that has spent least slack can still end first, whatever tasks
+ * it has done. Two other things make a partial schedule bad: a job whose remaining chain no longer fits below the best
+ * known value (dropped at once), and remaining chains of very different lengths, which will leave devices idle at the
+ * end. The priority, summed over the tasks done, works against the latter.
  *
- * A beam keeps its states in two rows of dispatches that change places at each step, and an array of
- * (parent, job, device) per step from which the order is read back. Equal states that were reached
- * in different orders (as when two devices are served in either order) are told apart by a hash
- * of what they are: two that collide cost a candidate, nothing else.
+ * A beam keeps its states in two rows of dispatches that change places at each step, and an array of (parent, job,
+ * device) per step from which the order is read back. Equal states that were reached in different orders (as when two
+ * devices are served in either order) are recognised by a hash of their contents: a collision costs one candidate.
  */
 #include "planner/solve/search/beam_search.h"
 
@@ -245,7 +243,7 @@ static double guided_of(const struct beam_search *s, const struct dispatch *d, u
     return (double)start - row - s->guide->column[unit] + unsuited_share * s->unsuited[on_class(s, unit, device)];
 }
 
-/* What the job's next task is worth: more is more urgent. */
+/* Returns the urgency of the job's next task. */
 static double urgency(const struct beam_search *s, uint32_t job, uint32_t next)
 {
     const struct instance_job *j = &s->in->jobs[job];
@@ -460,7 +458,7 @@ static uint32_t advance(struct run *r, uint32_t step, uint32_t width)
     struct beam_search *s = r->s;
     uint32_t made = 0, wanted = 2 * width < r->count ? 2 * width : r->count;
     struct state *next = s->states + s->width_max;
-    select_best(s->candidates, r->count, wanted); /* twice as many: some are equal */
+    select_best(s->candidates, r->count, wanted); /* twice the width, because some candidates are equal */
     select_best(s->candidates, wanted, width < wanted ? width : wanted);
     if (width > 1) memset(s->seen, 0, s->seen_size * sizeof *s->seen);
     for (uint32_t c = 0; c < wanted && made < width; c++) {

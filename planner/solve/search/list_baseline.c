@@ -15,7 +15,7 @@ struct baseline {
     int64_t *remaining; /* (job_count): computation not yet started */
     bool *taken;        /* (job_count): some device has picked it, and not started it */
     uint32_t *picked;   /* (device_count): TIMETABLE_NONE: nothing */
-    int64_t *event;     /* (device_count): when it is free, or starts what it picked */
+    int64_t *event;     /* (device_count): tick at which it is free, or starts its picked task */
     bool *waiting;      /* (device_count): found nothing; asked again when a task ends */
     struct dispatch_step *steps;
     uint32_t made;

@@ -1,12 +1,11 @@
 /*
- * A cut through a schedule: what is in front of it is final, what is behind it has tails; for
- * local_search.c.
+ * A cut through a schedule: the steps before it are final, the steps after it have tails; for local_search.c.
  *
- * In front of the cut everything is known by when each job and device is ready (the *front*). The steps
- * behind it belong to sequences; which device goes on with which sequence can still be changed at the cut.
- * A step's tail is the longest path from its start to the end of the schedule. The *ways* through the cut
- * are those on which a device goes on to its next task and those on which a job does, start plus tail; the
- * longest of them is the makespan. A shared bridge is one way more, as long as the bytes of the whole order take.
+ * The state of jobs and devices at the cut is the *front*: when each is ready. The steps after the cut belong to
+ * sequences; which device goes on with which sequence can still change at the cut. A step's tail is the longest path
+ * from its start to the end of the schedule. The *ways* through the cut are the continuations of devices and of jobs to
+ * their next tasks, each with the length start plus tail; the longest way is the makespan. A shared bridge is one more
+ * way, whose length is the time of the whole order's bytes.
  */
 #ifndef SPILLWAY_PLANNER_LOCAL_CUT_H
 #define SPILLWAY_PLANNER_LOCAL_CUT_H
@@ -14,36 +13,36 @@
 #include "planner/solve/instance/setup_table.h"
 #include "planner/solve/instance/timetable.h"
 
-/* Ways count e to the power of what they are longer than the makespan by the sharpness, up to so much. */
+/* A way counts e^(excess over the makespan / sharpness), with the exponent limited to LOCAL_EXPONENT_MAX. */
 enum { LOCAL_EXPONENT_MAX = 12, LOCAL_EXPONENT_STEPS = 64 };
 
 struct local_job {
     int64_t ready, ended, end; /* as struct dispatch_job */
-    uint32_t unit, left;       /* of the next task; how many */
+    uint32_t unit, left;       /* unit of the next task; number of tasks left */
     uint32_t device;
     uint32_t next; /* step of the next task; TIMETABLE_NONE */
-    float way;     /* what its way counts at the front */
+    float way;     /* weight of its way at the front */
 };
 
 struct local_device {
-    int64_t start; /* of its last task */
+    int64_t start; /* start of its last task */
     uint32_t job, unit;
     uint32_t next; /* step with which it goes on */
     float way;
 };
 
-/* Behind the front: in a sequence of tasks that some device goes on with. */
+/* A step after the front, in a sequence of tasks of some device. */
 struct local_step {
     int64_t tail;
     uint32_t job, sequence, unit;
     uint32_t next_of_job, next_in_sequence;
 };
 
-/* What a task of a unit means to its job, in one place. */
+/* The times of a unit's task that concern its job, in one place. */
 struct local_unit {
     int64_t in, out;
     int64_t through; /* instance_through_host() to the next unit */
-    uint32_t next;   /* of the chain */
+    uint32_t next;   /* next unit of the chain */
 };
 
 struct local_cut {
@@ -55,28 +54,29 @@ struct local_cut {
     struct local_device *devices;
     uint32_t *device_of, *sequence_of; /* sequence to device and back */
     bool through;     /* some parameters go through the host */
-    int64_t makespan; /* against which ways are weighed */
+    int64_t makespan; /* reference for the weights of ways */
     double scale;     /* entries of the table per tick */
-    uint64_t bytes;   /* of the whole order, over the bridge; 0 where there is none */
-    double bridge_scale; /* as `scale`, for the bridge's way: every copy is a part of it, few are of another one */
+    uint64_t bytes;   /* bytes of the whole order over the bridge; 0 without a bridge */
+    double bridge_scale; /* as `scale`, for the bridge's way: all copies make up this way, few make up any other */
     float exponential[2 * LOCAL_EXPONENT_MAX * LOCAL_EXPONENT_STEPS];
 };
 
-/* Errors: STATUS_NO_MEMORY. Release it with local_cut_release(), also on failure. */
+/* Allocates a cut. Errors: STATUS_NO_MEMORY. Release it with local_cut_release(), also after an error. */
 MUST_CHECK enum status local_cut_init(const struct instance *in, struct local_cut *cut, struct error *err);
 void local_cut_release(struct local_cut *cut);
 
-/* Nothing is in front; steps are to be given tails. */
+/* Moves the cut before all steps. The steps still need tails. */
 void local_cut_clear(struct local_cut *cut);
 
-/* Unit, successors and tail of steps `last` down to `first`, where the next steps of jobs and devices are
- * those behind `last`; leaves them at `first`. */
+/* Sets unit, successors and tail of steps `last` down to `first`. Before the call the next steps of jobs and devices
+ * are the first ones after `last`; afterwards they are those from `first` on. */
 void local_cut_set_tails(struct local_cut *cut, uint32_t first, uint32_t last);
 
-/* Set `bytes` for the steps as they stand; no step is before the cut. */
+/* Sets `bytes` for the current steps. The cut is before all steps. */
 void local_cut_count_bytes(struct local_cut *cut);
 
-/* When a task of this unit could start there, for all that the device in this state has to say. */
+/* Returns the tick at which a task of `unit` could start on a device in state `d`, as far as the device is
+ * concerned. */
 static inline int64_t local_cut_ready_of(const struct local_cut *c, const struct local_device *d, uint32_t device,
                                          uint32_t unit)
 {
@@ -89,7 +89,7 @@ static inline int64_t local_cut_device_ready(const struct local_cut *c, uint32_t
     return local_cut_ready_of(c, &c->devices[device], device, unit);
 }
 
-/* As dispatch_put(), of a job and a device in these states. The unit must fit. */
+/* Runs the next task of job state `j` on device state `d`, as dispatch_put(). The unit must fit. Returns the start. */
 static inline int64_t local_cut_run(const struct local_cut *c, struct local_job *j, uint32_t job,
                                     struct local_device *d, uint32_t device)
 {
@@ -115,7 +115,7 @@ static inline int64_t local_cut_put(struct local_cut *c, uint32_t job, uint32_t 
     return local_cut_run(c, &c->jobs[job], job, &c->devices[device], device);
 }
 
-/* `by`: what a way is longer than the makespan, in entries of the table. */
+/* Returns the weight of a way; `by`: its excess over the makespan, in entries of the table. */
 static inline float local_cut_exponential(const struct local_cut *c, double by)
 {
     enum { LAST = 2 * LOCAL_EXPONENT_MAX * LOCAL_EXPONENT_STEPS - 1 };
@@ -129,7 +129,7 @@ static inline float local_cut_weigh(const struct local_cut *c, int64_t length)
     return local_cut_exponential(c, (double)(length - c->makespan) * c->scale);
 }
 
-/* The length of the bridge's way when the order moves this number of bytes. */
+/* Returns the weight of the bridge's way for an order that moves `bytes`. */
 static inline float local_cut_bridge_way(const struct local_cut *c, uint64_t bytes)
 {
     if (c->in->bridge_bytes_per_tick == 0) return 0;
@@ -137,7 +137,7 @@ static inline float local_cut_bridge_way(const struct local_cut *c, uint64_t byt
     return local_cut_exponential(c, (ticks - (double)c->makespan) * c->bridge_scale);
 }
 
-/* Bytes that a task of `unit` copies in on a device in this state. */
+/* Returns the bytes that a task of `unit` copies in on a device in state `d`. */
 static inline uint64_t local_cut_copy(const struct local_cut *c, const struct local_device *d, uint32_t unit)
 {
     const struct instance_unit *units = c->in->units;
@@ -145,7 +145,7 @@ static inline uint64_t local_cut_copy(const struct local_cut *c, const struct lo
     return there ? 0 : units[unit].in_bytes;
 }
 
-/* What the way of a device counts that goes on with step `next`. */
+/* Returns the weight of the way of a device that goes on with step `next`. */
 static inline float local_cut_device_way_to(const struct local_cut *c, uint32_t device, uint32_t next)
 {
     if (next == TIMETABLE_NONE) return 0;
@@ -170,7 +170,7 @@ static inline float local_cut_job_way(const struct local_cut *c, uint32_t job)
     return local_cut_weigh(c, length);
 }
 
-/* Of the device, and of the job whose task was its last. */
+/* Updates the way of the device and of the job of its last task. */
 static inline void local_cut_set_ways(struct local_cut *c, uint32_t device)
 {
     struct local_device *d = &c->devices[device];
@@ -178,10 +178,10 @@ static inline void local_cut_set_ways(struct local_cut *c, uint32_t device)
     if (d->job != TIMETABLE_NONE) c->jobs[d->job].way = local_cut_job_way(c, d->job);
 }
 
-/* The first step behind `last` in a chain of them. */
+/* Returns the first step after `last` in a job's chain. */
 static inline uint32_t local_cut_job_behind(const struct local_cut *c, uint32_t step, uint32_t last)
 {
-    while (step <= last) step = c->steps[step].next_of_job; /* TIMETABLE_NONE is behind all */
+    while (step <= last) step = c->steps[step].next_of_job; /* TIMETABLE_NONE is greater than all steps */
     return step;
 }
 

@@ -1,20 +1,20 @@
 /*
  * Local search; see local_search.h.
  *
- * The steps of the schedule stand in the order of their starts. The cut (local_cut.h) goes from front to
- * back through them; at each step, `at`, changes of that and the next ones are tried. Most ways through a
- * cut are as long as the makespan, or nearly, so that hardly any change makes the longest shorter. What is
- * made smaller is the sum over all ways of exp((length - makespan) / sharpness).
+ * The steps of the schedule stand in the order of their starts. The cut (local_cut.h) advances through them; at each
+ * step, `at`, changes of this and the next steps are tried. Most ways through a cut are as long as the makespan, or
+ * nearly, so that hardly any change makes the longest shorter. The objective is therefore the sum over all ways of
+ * exp((length - makespan) / sharpness).
  *
- * Changes of the next steps are tried at each (local_window.h), and one more:
+ * Changes of the next steps (local_window.h) are tried at each step, and one more:
  *
- *     cross     two devices (of a class) change all that they do from here on: nothing needs to be
- *               dispatched for it. Steps behind the front therefore name not devices but sequences, and
- *               which device goes on with which is decided when the front gets there
+ *     cross     two devices (of a class) exchange their futures from here on, which needs no dispatch.
+ *               Steps after the front therefore name sequences and not devices, and a sequence gets its
+ *               device when the front reaches it
  *
- * Source: heads and tails of job shop moves, Taillard, "Parallel taboo search techniques for the job
- * shop scheduling problem", 1994; machines chosen as well, Mastrolilli and Gambardella, 2000; worsenings
- * taken at random, Kirkpatrick, Gelatt and Vecchi, 1983.
+ * Source: heads and tails of job shop moves, Taillard, "Parallel taboo search techniques for the job shop scheduling
+ * problem", 1994; machines chosen as well, Mastrolilli and Gambardella, 2000; worsenings taken at random, Kirkpatrick,
+ * Gelatt and Vecchi, 1983.
  */
 #include "planner/solve/search/local_search.h"
 
@@ -50,7 +50,7 @@ struct local_search {
     struct timed *timed; /* for sorting */
     struct local_window *window;
     double worsenings[WORSENINGS]; /* exponentially distributed: quantiles */
-    uint32_t at;    /* the step behind the cut */
+    uint32_t at;    /* the first step after the cut */
     uint64_t bytes; /* moved up to there */
     double mean_copy; /* in ticks of the bridge */
 };
@@ -101,7 +101,7 @@ const struct dispatch_step *local_search_order(const struct local_search *s)
 struct local_pass {
     const struct local_rule *rule;
     uint64_t draws;
-    uint32_t end; /* behind the last step within reach */
+    uint32_t end; /* one past the last step within reach */
     int64_t patience;
     double worst; /* that this change may add to the sum */
 };
@@ -111,7 +111,7 @@ static inline uint64_t draw(struct local_pass *w)
     return random_mix(w->draws += UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* What a change may add to the sum and still be taken, by bits of a draw that nothing else looks at. */
+/* Returns the addition to the sum that is still accepted, by bits of a draw that no other function uses. */
 static inline double worst_of(const struct local_search *s, const struct local_pass *w, uint64_t drawn)
 {
     return w->rule->temperature * s->worsenings[drawn / 16 % WORSENINGS];
@@ -123,8 +123,8 @@ static inline bool may_come(const struct local_search *s, const struct local_pas
     return j->ready <= local_window_place(s->window, s->at)->start + w->patience;
 }
 
-/* What the ways of step `at` + t alone add to the sum when a task of `unit` runs there from `start` on and its job
- * goes on with step `next`, less those of the task that is there now. */
+/* Returns the addition to the sum by the ways of step `at` + t only, when a task of `unit` runs there from `start` on
+ * and its job goes on with step `next`, less the ways of the task that is there now. */
 static double swapped_ways(const struct local_search *s, uint32_t t, uint32_t unit, uint32_t next, int64_t start)
 {
     const struct local_cut *c = &s->cut;
@@ -207,15 +207,15 @@ static bool draw_change(struct local_search *s, struct local_pass *w, struct loc
     return move_hopeful(s, w, change);
 }
 
-/* What the way of the job counts whose task was the device's last; it depends on what the device does next
- * where parameters would go through the host. */
+/* Returns the weight of the way of the job of the device's last task. It depends on the device's next task where
+ * parameters would go through the host. */
 static float way_of_last(const struct local_search *s, const struct local_device *d)
 {
     const struct local_job *j = &s->cut.jobs[d->job];
     return j->ready == j->ended ? j->way : local_cut_job_way(&s->cut, d->job);
 }
 
-/* Two devices change what they do from here on. */
+/* Exchanges the futures of two devices. */
 static void cross(struct local_search *s, uint32_t g, uint32_t h)
 {
     struct local_cut *c = &s->cut;

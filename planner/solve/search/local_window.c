@@ -6,8 +6,8 @@
 
 #include "base/alloc.h"
 
-/* A job or device during a trial. What is not touched, or is again as without the change, has no state of its own:
- * it is that of the place of its next step. */
+/* A job or device during a trial. An untouched one, or one that is again as without the change, has no state of its
+ * own: it has the state of the place of its next step. */
 struct trial_job {
     uint64_t trial; /* that touched it last */
     bool differs;
@@ -23,12 +23,12 @@ struct local_window {
     struct local_cut *cut;
     uint32_t at, end; /* places are known of these */
     struct local_place places[LOCAL_REACH_MAX]; /* of step t at t % LOCAL_REACH_MAX */
-    struct local_job *rear_jobs; /* behind `end` */
+    struct local_job *rear_jobs; /* after `end` */
     struct local_device *rear_devices;
     struct trial_job *jobs;
     struct trial_device *devices;
     uint64_t trial;
-    uint64_t moved, spared; /* bytes that the trial copies in, and those that it does not copy any more */
+    uint64_t moved, spared; /* bytes that the trial copies in, and bytes that it no longer copies */
     uint32_t touched_jobs[2 * LOCAL_REACH_MAX + 2], touched_devices[LOCAL_REACH_MAX + 2];
     uint32_t touched_job_count, touched_device_count;
 };
@@ -80,7 +80,7 @@ void local_window_spoil(struct local_window *w)
     w->end = 0;
 }
 
-/* What the way of a job behind its task on `device` counts, which goes on with step `device_next`. */
+/* Returns the weight of the way of a job after its task on `device`, which goes on with step `device_next`. */
 static inline float job_way(const struct local_cut *c, const struct local_job *j, uint32_t next, bool direct)
 {
     int64_t length = j->end;
@@ -180,7 +180,7 @@ static inline void spare(struct local_window *w, uint32_t step)
         w->spared += local_cut_copy(w->cut, &place_at(w, step)->device, w->cut->steps[step].unit);
 }
 
-/* Steps [from, to) as they are, in front of which something differs. */
+/* Goes through unchanged steps [from, to), before which some state differs. */
 static bool pass(struct local_window *w, uint32_t from, uint32_t to)
 {
     for (uint32_t t = from; t < to; t++) {
@@ -243,11 +243,11 @@ static bool replay(struct local_window *w, const struct local_change *change)
     return false;
 }
 
-/* The last step of a chain that is not behind `last`; TIMETABLE_NONE: there is none. *next: the one after it. */
+/* Returns the last step of a chain up to `last`; TIMETABLE_NONE: no such step. *next: the step after it. */
 static inline uint32_t last_of_job(const struct local_cut *c, uint32_t job, uint32_t last, uint32_t *next)
 {
     uint32_t before = TIMETABLE_NONE, step = c->jobs[job].next;
-    for (; step <= last; step = c->steps[step].next_of_job) before = step; /* TIMETABLE_NONE is behind all */
+    for (; step <= last; step = c->steps[step].next_of_job) before = step; /* TIMETABLE_NONE is greater than all steps */
     *next = step;
     return before;
 }

@@ -1,16 +1,16 @@
 /*
- * The steps behind a cut, and what a change of the first few of them would do; for local_search.c.
+ * The steps after a cut, and the effect of a change of the first of them; for local_search.c.
  *
- * A change touches the first steps of the window alone. What it does is judged at the cut behind the last of them:
- * by how much the sum over all ways (local_cut.h) grows. To find that only what differs is dispatched anew: steps
- * whose job and device are as they were are left out, and most jobs and devices are soon as they were again.
+ * A change touches only the first steps of the window. It is judged at the cut after the last of them, by the growth of
+ * the sum over all ways (local_cut.h). Only the differences are dispatched again: steps whose job and device are
+ * unchanged are skipped, and most jobs and devices soon return to their former state.
  *
- *     swap      the first step and step `last` change jobs
- *     sooner    step `last` comes to be in front of the first, on that one's device
- *     later     the first step comes to be behind step `last`, likewise
+ *     swap      the first step and step `last` exchange jobs
+ *     sooner    step `last` moves before the first step, to the first step's device
+ *     later     the first step moves after step `last`, to that step's device
  *     elsewhere the first step goes to device `to`
  *
- * All of them leave a valid order, since a step says only whose next task is meant.
+ * Every change leaves a valid order, because a step says only whose next task runs.
  */
 #ifndef SPILLWAY_PLANNER_LOCAL_WINDOW_H
 #define SPILLWAY_PLANNER_LOCAL_WINDOW_H
@@ -23,39 +23,39 @@ enum local_change_kind { LOCAL_SWAP, LOCAL_SOONER, LOCAL_LATER, LOCAL_ELSEWHERE 
 
 struct local_change {
     enum local_change_kind kind;
-    uint32_t last; /* of the steps that it touches, counted from the first; 0 for elsewhere alone */
+    uint32_t last; /* last step that it touches, counted from the first; 0 for elsewhere */
     uint32_t to;
 };
 
-/* Where a step stands without a change. */
+/* The place of a step without a change. */
 struct local_place {
-    int64_t start, end;       /* its own; of its job up to it, copies out included */
-    struct local_job job;     /* of its job and device in front of it; no `next`, no `way` */
+    int64_t start, end;       /* start of the step; end of its job's tasks up to it, copies out included */
+    struct local_job job;     /* its job and device before it; no `next`, no `way` */
     struct local_device device;
-    float job_way, device_way; /* behind it, until their next steps */
+    float job_way, device_way; /* ways after it, until their next steps */
 };
 
 struct local_window; /* opaque */
 
-/* Around `cut`, borrowed. Errors: STATUS_NO_MEMORY. */
+/* Creates a window. `cut` is borrowed. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status local_window_create(struct local_cut *cut, struct local_window **out, struct error *err);
 void local_window_destroy(struct local_window *window); /* NULL is fine */
 
-/* Steps [at, end), at most LOCAL_REACH_MAX, are the window; `at` is the first behind the cut. When it was there
- * before and neither the cut nor the steps have changed, only what is new costs anything. */
+/* Sets the window to steps [at, end), at most LOCAL_REACH_MAX; `at` is the first step after the cut. The call updates
+ * only new steps when `at` and all steps are unchanged since the last one. */
 void local_window_set(struct local_window *window, uint32_t at, uint32_t end);
 
-/* The steps or the cut have changed otherwise than by going on. */
+/* Tells the window that the steps or the cut have changed, otherwise than by advancing the cut. */
 void local_window_spoil(struct local_window *window);
 
-/* Of step `step` of the window; valid until it changes. */
+/* Returns the place of step `step` of the window, valid until the window changes. */
 const struct local_place *local_window_place(const struct local_window *window, uint32_t step);
 
-/* Whether a change fits and adds no more than `worst` to the sum; *delta is then what it adds. */
+/* Returns true when the change fits and adds no more than `worst` to the sum of ways; *delta is then the addition. */
 bool local_window_judge(struct local_window *window, const struct local_change *change, double worst,
                         double *delta);
 
-/* Carry out the change that was judged last; the window is spoiled. */
+/* Carries out the change that was judged last. The window is then spoiled. */
 void local_window_apply(struct local_window *window, const struct local_change *change);
 
 #endif

@@ -1,26 +1,25 @@
 /*
  * The anytime search; see schedule_search.h.
  *
- * What each iteration does depends on its number and the seed alone, but for local search under a limit of time,
- * which cool down within it. The first ones are list
- * schedules over a range of priorities, without and with a look at every device; then they take turns:
+ * Each iteration depends only on its number and the seed, except that local search under a time limit cools down within
+ * it. The first iterations are list schedules over a range of priorities, without and with a look at every device. Then
+ * these alternate:
  *
- *     beam     whole schedules, four times as wide in each round, as far as memory and time go
- *     passes   list schedules under perturbed priorities, those of the best or equal ones. Much noise
- *              lets some jobs run ahead: in step they all want copies at the same time, at the start
- *              above all, when forward passes have little to hide them behind
- *     ends     the last tasks of the best schedule made anew
+ *     beam     whole schedules, four times as wide in each round, within memory and time
+ *     passes   list schedules under perturbed priorities, based on the best or on equal ones. Much noise
+ *              lets some jobs run ahead: jobs in step all want copies at the same time, above all at the
+ *              start, when forward passes hide few of them
+ *     ends     the last tasks of the best schedule made again
  *
- * Three iterations of a small instance go to narrow label sets (label_setting.h): a beam with bounds for the rest of the
- * schedule.
+ * Three iterations of a small instance go to narrow label sets (label_setting.h): a beam with bounds for the rest of
+ * the schedule.
  *
- * Where copies leave a gap after the first list schedules, and tasks are many, it is local search instead
- * (local_search.h), from the best of them on. Worsenings are taken at first, and less and less of them as
- * the iterations, or the time, come to an end (simulated annealing).
+ * For many tasks with a gap by copies after the first list schedules, local search (local_search.h) follows instead,
+ * from the best of them on. It accepts worsenings at first, and fewer of them towards the end of the iterations or the
+ * time (simulated annealing).
  *
- * Priorities count in mean computations of a task; which one suits an instance is not known before,
- * so each round tries another, and the best so far every second time. The same goes for the guides
- * (set_up_guide.h).
+ * Priorities count in mean computations of a task. The best priority for an instance is not known in advance, so each
+ * round tries another one, and every second time the best so far. The same holds for the guides (set_up_guide.h).
  */
 #include "planner/solve/search/schedule_search.h"
 
@@ -45,7 +44,7 @@ static const double priorities[] = {0.8, 51.2, 3.2, 12.8, 51.2, 0.2, 0.05};
 static const double thrifts[] = {1, 0, 4, 0.3};
 
 enum { PASSES = 120, ENDS = 12, WIDTH_MAX = 512 };
-/* Ends of so few tasks go to branch and bound, with so many nodes where all tasks are few. */
+/* Ends with at most EXACT_TASKS tasks go to branch and bound, with more nodes where the instance has few tasks. */
 enum { EXACT_TASKS = 14, EXACT_NODES = 3000, SMALL_TASKS = 64, SMALL_NODES = 20000 };
 
 /* The iterations that run label setting, where all tasks are few: of which width, and with which share of fitting. */
@@ -60,7 +59,7 @@ static const struct {
 
 /* Candidates of one run: a tenth of a second. */
 static const double work_max = 2e7;
-static const double end_work = 1e6; /* of making an end anew */
+static const double end_work = 1e6; /* work of making an end again */
 static const double first_noise = 0.35;
 static const double quick_work = 2e7; /* tasks by jobs: LRTF is then done whatever the time */
 static const double opening_share = 0.2; /* of the time, where local search is to follow */
@@ -178,7 +177,7 @@ static double random_priority(const struct search *s, uint64_t draw)
     return priorities[draw / 2 % ARRAY_COUNT(priorities)] * s->mean;
 }
 
-/* Which guide. Without copies the bound's duals say it all. */
+/* Returns a guide at random. Without copies the bound's duals suffice. */
 static uint32_t random_softness(const struct search *s, uint64_t draw)
 {
     return !s->copies ? 0 : draw % 2 ? s->best_softness : draw / 2 % 8 == 0 ? 0 : 1 + (uint32_t)(draw / 16 % 2);
@@ -197,14 +196,14 @@ static double random_noise(uint64_t draw)
     return ldexp(1, -(int)(draw / 16 % 8));
 }
 
-/* The weights of this run: those of the best, or all 1, changed by up to `noise`. */
+/* Sets the weights of this iteration: those of the best, or all 1, changed by up to `noise`. */
 static void perturb(struct search *s, bool best, double noise, uint64_t seed)
 {
     for (uint32_t i = 0; i < s->in->job_count; i++)
         s->weights[i] = (best ? s->best_weights[i] : 1) * (1 + noise * (2 * random_unit(seed, i) - 1));
 }
 
-/* Make the last tasks of the best schedule anew. */
+/* Makes the last tasks of the best schedule again. */
 static enum status remake_end(struct search *s, uint64_t draw, struct error *err)
 {
     uint32_t n = s->in->task_count;
@@ -242,8 +241,8 @@ static bool local_search_pays(const struct search *s)
     return s->many && (double)(s->value - s->bound) > local_gap * (double)s->bound;
 }
 
-/* How many passes of local search there will be, known once the first has been made: as many as there are iterations
- * left, unless the time ends before. */
+/* Returns the number of passes of local search, known after the first pass: the remaining iterations, or fewer if time
+ * ends before. */
 static double local_passes_most(const struct search *s, bool *timed)
 {
     double most = (double)(s->options->iterations - s->local_first);
@@ -262,8 +261,8 @@ static enum status begin_local_search(struct search *s, struct error *err)
 }
 
 /*
- * The first pass takes improvements alone. It shows how many there is time for, which decides how warm
- * the next ones begin; from there they cool down.
+ * The first pass accepts improvements only. Its time tells how many passes follow, which sets the first temperature;
+ * from there they cool down.
  */
 static enum status run_local_pass(struct search *s, uint64_t draw, struct error *err)
 {
@@ -292,9 +291,9 @@ static enum status run_local_pass(struct search *s, uint64_t draw, struct error 
 /* --- the first list schedules ---------------------------------------------------------------- */
 
 /*
- * Jobs far ahead of others. Where forward passes hide their copies badly, behind each other, it pays that
- * backward passes of some jobs run beside the forward passes of others as soon as they can; jobs that
- * start together are in step for ever. Three in ten have no lead: something must be left for the end.
+ * Lets some jobs run far ahead of others. Where forward passes hide consecutive copies badly, it pays to run backward
+ * passes of some jobs during the forward passes of others as early as possible; jobs that start together stay in step.
+ * Three in ten jobs have no lead, to leave work for the end.
  */
 static void stagger(struct search *s, double most, uint64_t draw)
 {

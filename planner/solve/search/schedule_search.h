@@ -1,11 +1,10 @@
 /*
- * Good schedules, anytime: baselines, list schedules, beams of growing width, and a
- * large-neighbourhood search in which the end of the best schedule is made anew, by a beam or, where
- * few tasks are left, by branch and bound; or, for many tasks whose set-ups matter, local search by small
- * changes (local_search.h). Stops where it meets the lower bound.
+ * Good schedules, anytime: baselines, list schedules, beams of growing width, and a large-neighbourhood search that
+ * makes the end of the best schedule again, by a beam or, for few remaining tasks, by branch and bound. For many tasks
+ * whose set-ups matter: local search by small changes (local_search.h). Stops when it meets the lower bound.
  *
- * Deterministic for a seed and a number of iterations without a limit of time. With one, it is cut short,
- * and local search cools down within it.
+ * Deterministic for a seed and a number of iterations without a time limit. A time limit cuts the search short, and
+ * local search cools down within it.
  */
 #ifndef SPILLWAY_PLANNER_SCHEDULE_SEARCH_H
 #define SPILLWAY_PLANNER_SCHEDULE_SEARCH_H
@@ -17,18 +16,18 @@
 
 struct schedule_search_options {
     uint64_t seed;
-    uint32_t made;       /* iterations that were made before: steps and *value are what they found */
-    uint32_t iterations; /* in all; 0: the baselines alone */
+    uint32_t made;       /* iterations made before; steps and *value are their result */
+    uint32_t iterations; /* iterations in all; 0: the baselines only */
     double until_s;      /* on the clock of base/process/progress.h; HUGE_VAL: none */
-    const atomic_bool *stop; /* when set by another thread it is as if the time had ended; NULL: never */
+    const atomic_bool *stop; /* set by another thread to end the search as at the time limit; NULL: never */
 };
 
-/* Makespans of many tasks with copies: does the search end in local search where they leave a gap? */
+/* Returns true for makespans of many tasks with copies: the search then ends in local search when a gap is left. */
 bool schedule_search_is_local(const struct instance *in);
 
 /*
- * steps: out, (in->task_count); *value its objective; *iterations: those that were made, in all.
- * Errors: STATUS_NO_MEMORY.
+ * Searches. steps: out, (in->task_count). *value: objective of steps. *iterations: iterations made, in all. Errors:
+ * STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status schedule_search(const struct instance *in, const struct instance_bounds *bounds,
                                        const struct schedule_search_options *options,
