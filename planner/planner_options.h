@@ -6,7 +6,7 @@
 
 enum { PLANNER_AUTO = UINT32_MAX };
 
-/* Where the optimizers of streamed shards run: where their gradients are made; on the host's
+/* Where the optimizers of spilled shards run: where their gradients are made; on the host's
  * processor, which leaves two thirds of the state in host memory; or those of each job's first
  * shards on the device and the others on the host, so that both are as busy as they can be. */
 enum planner_place { PLACE_DEVICE, PLACE_CPU, PLACE_SPLIT, PLACE_COUNT };
@@ -18,7 +18,7 @@ enum planner_storage { STORAGE_AUTO, STORAGE_NONE, STORAGE_ALL, STORAGE_COUNT };
 /* Host memory: for all jobs if they fit, else in turns; in turns (host_need.h). */
 enum planner_host { HOST_AUTO, HOST_TURNS };
 
-/* Boundaries of streamed shards: each as large as fits, or balanced (partition_job.h). */
+/* Boundaries of spilled shards: each as large as fits, or balanced (partition_job.h). */
 enum planner_cuts { CUTS_GREEDY, CUTS_BALANCED, CUTS_COUNT };
 
 /* What the shard with the loss, which passes forward and back in one, holds of its activations. */
@@ -43,20 +43,20 @@ struct swap_report;
 
 struct planner_options {
     const char *policy;      /* NULL: "sharded-lrtf"; a file is loaded (policy_load.h): code is run */
-    bool resident;           /* without a policy, and where nothing is asked for that is of streamed states: jobs may
+    bool resident;           /* without a policy, and where nothing is asked for that is of spilled states: jobs may
                                 stay on a device where that ends earlier (resident.h) */
-    double contention;       /* copies of streamed states take at least so much longer, for others copy as well;
+    double contention;       /* copies of spilled states take at least so much longer, for others copy as well;
                                 0: as they are */
     uint64_t seed;           /* of the policy */
-    bool no_double_buffer;   /* one weight buffer for streamed state instead of two or more */
-    uint32_t weight_buffers; /* weight buffers for streamed state per device: 1 to 8; 0: chosen */
+    bool no_double_buffer;   /* one weight buffer for spilled state instead of two or more */
+    uint32_t weight_buffers; /* weight buffers for spilled state per device: 1 to 8; 0: chosen */
     uint32_t activations;    /* enum plan_activations for all jobs, or PLANNER_AUTO */
     bool mixed;              /* with PLANNER_AUTO: some shards of a job may keep theirs when others do
                                 not (partition_kept.h) */
     uint32_t optimizer;      /* enum planner_place, or PLANNER_AUTO */
-    bool live;               /* for streamed states: the order is one of many (choices, plan.h), so nothing stays
+    bool live;               /* for spilled states: the order is one of many (choices, plan.h), so nothing stays
                                 on a device between units */
-    bool no_persistence;     /* no state stays on a device beyond its unit; for streamed states */
+    bool no_persistence;     /* no state stays on a device beyond its unit; for spilled states */
     uint32_t storage;        /* enum planner_storage */
     uint32_t host;           /* enum planner_host */
     uint32_t iterations;     /* of the search of policy "optimal"; 0: 400, or what time_limit_s allows */
@@ -67,7 +67,7 @@ struct planner_options {
     struct instance *instance; /* zeroed: becomes the jobs, cut (instance_of_cut.h), even if what follows
                                   fails; release it. NULL: not wanted */
     const char *timetable;   /* the order is this file's (order_of_instance.h), and no policy's, whose cut
-                                `policy` must then be: a streamed one; NULL: none */
+                                `policy` must then be: a spilled one; NULL: none */
     struct order_claim *claim; /* of the timetable, out; never NULL with it */
     uint32_t cuts;           /* enum planner_cuts */
     uint32_t shards;         /* cut each job into at least this many shards; 0: as few as fit */

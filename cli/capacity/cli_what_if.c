@@ -170,7 +170,7 @@ static enum status try_together(const struct cli_source *from, const char *polic
     struct saturn_report report = {0};
     struct error why = {0};
     source.machine.name = a->name;
-    const struct saturn_options saturn = {.streamed = &options, .interval_s = -1, .threshold_s = -1, .restart_s = -1};
+    const struct saturn_options saturn = {.spilled = &options, .interval_s = -1, .threshold_s = -1, .restart_s = -1};
     enum status status = how == TOGETHER_SATURN ? cli_saturn(&source, &saturn, &candidate, &report, &why)
                                                 : cli_candidate_make(&source, &options, &candidate, &why);
     bool refused = status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT || status == STATUS_LIMIT;

@@ -24,7 +24,7 @@ static const char *cli_runs_as(const struct plan *plan, uint32_t job, char text[
     if (!parallel_is_set(p)) {
         uint32_t shards = plan->job_first_shard[job + 1] - plan->job_first_shard[job];
         uint32_t stay = cli_persistent_shards(plan, job);
-        int used = snprintf(text, CLI_RUNS_AS_BYTES, "%s, %s", stay == shards ? "resident" : "streamed",
+        int used = snprintf(text, CLI_RUNS_AS_BYTES, "%s, %s", stay == shards ? "resident" : "spilled",
                             CLI_COUNT(shards, "shard"));
         if (stay > 0 && stay < shards)
             snprintf(text + used, CLI_RUNS_AS_BYTES - (size_t)used, ", %" PRIu32 " stay", stay);

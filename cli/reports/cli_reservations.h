@@ -11,7 +11,7 @@
  * minibatch. */
 uint32_t cli_persistent_shards(const struct plan *plan, uint32_t job);
 
-/* Returns how a job runs: "pp=4 1f1b", "dp=2,zero=3", "streamed, 13 shards, 4 stay", "resident, 2 shards". */
+/* Returns how a job runs: "pp=4 1f1b", "dp=2,zero=3", "spilled, 13 shards, 4 stay", "resident, 2 shards". */
 enum { CLI_RUNS_AS_BYTES = PARALLEL_TEXT_BYTES + 64 };
 
 /* Prints a table if the plan has reservations. */

@@ -82,10 +82,10 @@ static enum status plan_by_saturn(const struct cli_simulate_request *request, en
     struct saturn_report report = {0};
     const struct cli_source source = {
         .jobs_path = request->path, .machine = request->machine, .parallel = request->parallel};
-    const struct planner_options streamed = {
+    const struct planner_options spilled = {
         .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .seed = request->seed};
     const struct saturn_options options = {
-        .streamed = &streamed, .rule = rule, .interval_s = -1, .threshold_s = -1, .restart_s = -1};
+        .spilled = &spilled, .rule = rule, .interval_s = -1, .threshold_s = -1, .restart_s = -1};
     if (cli_saturn(&source, &options, &candidate, &report, err) == STATUS_OK) {
         *plan = candidate.plan;
         candidate.plan = (struct plan){0};

@@ -291,7 +291,7 @@ static enum status check_live(const struct cli_simulate_request *request, struct
                                                                    : NULL;
     bool instance = request->subject == SIMULATE_INSTANCE;
     if (refused)
-        return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy about jobs that are streamed: there is "
+        return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy about spilled jobs: there is "
                          "no %s", refused);
     if (request->collectives != SIM_COLLECTIVES_CLOSED)
         return error_set(err, STATUS_BAD_INPUT, "--collectives is for parallel jobs: what is dispatched live has "
@@ -424,7 +424,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                                           "spillway simulate jobs.json --hw '2x rtx-3090-24gb' --dispatch live --policy srtf",
                                           "spillway simulate instance.json --dispatch live --policy srtf", NULL},
         .details = "FILE is a plan or jobs. Jobs are planned first, for the machine of --hw: over several devices where "
-                   "the jobs or --parallel say so, else streamed in the order of --policy, by default in the fastest "
+                   "the jobs or --parallel say so, else spilled in the order of --policy, by default in the fastest "
                    "way that 'plan' finds. With --dispatch live, the policy is asked whenever a device has room for a "
                    "shard of a job that is ready; FILE is then jobs, a plan of 'plan --dispatch live', or an instance. "
                    "Copies of an instance take the time of its bytes on the links of --hw, or, without --hw, the time "

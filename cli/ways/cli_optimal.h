@@ -2,8 +2,8 @@
  * `plan --policy optimal`: cuts and orders chosen together.
  *
  * The order search (planner/spill/order/order_search.h) is given cut after cut: first the planner's own choice, then
- * cuts that differ from the best so far in one respect (weight buffers for streamed state, activations kept for backward
- * passes, states that stay, shards), until no cut is better. Policies that do not order streamed units are candidates
+ * cuts that differ from the best so far in one respect (weight buffers for spilled state, activations kept for backward
+ * passes, states that stay, shards), until no cut is better. Policies that do not order spilled units are candidates
  * as well: jobs one after the other, jobs whose states stay on devices, and resident placement ("settled"). Options that the
  * user fixed are not varied, and policies that contradict them are left out. The best candidate by simulation is searched once
  * more within the limits.
@@ -24,7 +24,7 @@ MUST_CHECK enum status cli_optimal(const struct cli_source *source,
                                    const struct planner_options *options, struct cli_field *field,
                                    struct error *err);
 
-/* Tries only cuts and orders of streamed units. If none fits, that is an outcome and not an error. *best: the options
+/* Tries only cuts and orders of spilled units. If none fits, that is an outcome and not an error. *best: the options
  * of the best candidate, if there is one. */
 MUST_CHECK enum status cli_optimal_cuts(const struct cli_source *source, const struct planner_options *options,
                                         struct cli_field *field, struct planner_options *best, struct error *err);

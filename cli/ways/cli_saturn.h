@@ -10,7 +10,7 @@
 
 /*
  * Plans by Saturn; the clock in `options` is the simulator. If the simulated schedule ends later than Saturn's schedule
- * and has streamed jobs, new schedules are made in which streamed jobs take longer by that ratio; the schedule with the
+ * and has spilled jobs, new schedules are made in which spilled jobs take longer by that ratio; the schedule with the
  * earliest simulated end is kept. `out` and `report` are zeroed before; the caller releases `out`, also after an error.
  * Errors: as saturn_plan() and cli_predict().
  */

@@ -2,7 +2,7 @@
  * All known ways to run jobs on a machine, each planned and simulated, with the best kept. `plan` uses them without
  * --policy and with --policy all.
  *
- *     streamed    shards of all jobs over all devices, by each built-in policy and by the search of policy optimal
+ *     spilled    shards of all jobs over all devices, by each built-in policy and by the search of policy optimal
  *     resident    states on the devices: in stages on all of them, or jobs one after the other
  *     settled     jobs that each have a device for themselves (planner/strategy/resident.h)
  *     saturn      parallelism, devices and start of each job chosen together (planner/saturn/saturn.h); also with one
@@ -11,7 +11,7 @@
  *                 pipelines, tensor groups, and states on the host; jobs on the same devices take turns by minibatches
  *     one device  for a single job, the ways of `mem` on one device or in stages
  *
- * If options say how states are streamed, only streaming by policies and the search remain. If jobs name devices or
+ * If options say how states are spilled, only spilling by policies and the search remain. If jobs name devices or
  * parallelism themselves, nothing else is tried. If a way that keeps activations fits, it is not tried with
  * recomputation.
  *
@@ -35,7 +35,7 @@ struct cli_ways_options {
  * is kept. If `run` can carry out none because of the jobs themselves (such as precision bf16), the fastest plan is
  * kept, unless `runnable` is set. If only ways that parallel jobs over devices have a plan, the jobs do not fit, unless
  * the jobs ask for that parallelism. `field` is zeroed before, and its outcomes are sorted; the caller releases it,
- * also after an error. Errors: as planner_plan() with streamed states; STATUS_INFEASIBLE only if no other way has
+ * also after an error. Errors: as planner_plan() with spilled states; STATUS_INFEASIBLE only if no other way has
  * a plan either.
  */
 MUST_CHECK enum status cli_ways(const struct cli_source *source, const struct cli_ways_options *how,

@@ -51,7 +51,7 @@ show spillway plan jobs.json "${machine[@]}" --policy all
 spillway plan jobs.json "${machine[@]}" --policy all --json >policies.json
 
 say "Keep the plan of one policy" \
-    "The device with the longest remaining job first, shards streamed in while others compute."
+    "The device with the longest remaining job first, shards copied in while others compute."
 show spillway plan jobs.json "${machine[@]}" --policy sharded-lrtf -o plan.json
 
 say "Simulate it" "The same plan in virtual time: what limits it, and how full memory gets."

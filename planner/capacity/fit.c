@@ -196,8 +196,8 @@ static enum status find_stages(const struct hardware *hardware, const struct job
 /* --- ways that take what there is ------------------------------------------------------------- */
 
 /* What a device needs at least, from what one with next to nothing lacks. */
-static enum status least_streamed(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
-                                  struct fit *out, struct error *err)
+static enum status least_spilled(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                                 struct fit *out, struct error *err)
 {
     bool made;
     uint64_t missing = 0;
@@ -207,13 +207,13 @@ static enum status least_streamed(const struct hardware *hardware, const struct 
     return STATUS_OK;
 }
 
-static enum status find_streamed(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
-                                 struct fit *out, struct error *err)
+static enum status find_spilled(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                                struct fit *out, struct error *err)
 {
     const struct fit_memory have = fit_memory_of(hardware, way);
     struct fit_memory enough = {.host_bytes = unlimited_bytes, .storage_bytes = unlimited_bytes};
     bool made = false;
-    TRY(least_streamed(hardware, job, way, out, err));
+    TRY(least_spilled(hardware, job, way, out, err));
     if (out->verdict == FIT_IMPOSSIBLE) return STATUS_OK;
     enough.device_bytes = max_u64(have.device_bytes, out->least_bytes);
     if (out->least_bytes <= have.device_bytes) TRY(try_plan(hardware, job, way, have, NULL, &made, out, err));
@@ -227,7 +227,7 @@ enum status fit_find(const struct hardware *hardware, const struct job *job, con
 {
     struct fit fit = {0};
     bool stages = way->policy && way->devices > 1;
-    TRY((stages ? find_stages : fit_way_stays(way) ? find_resident : find_streamed)(hardware, job, way, &fit, err));
+    TRY((stages ? find_stages : fit_way_stays(way) ? find_resident : find_spilled)(hardware, job, way, &fit, err));
     if (fit.verdict != FIT_IMPOSSIBLE) fit.reason[0] = '\0';
     *out = fit;
     return STATUS_OK;

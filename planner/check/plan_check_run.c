@@ -306,10 +306,10 @@ static enum status check_end(struct check_walk *r)
     const struct plan *plan = r->plan;
     for (uint32_t j = 0; j < plan->jobs.count; j++) TRY(check_job_done(r, j));
     TRY(check_nothing_lives(r));
-    uint32_t states = 0, streamed = 0; /* shards whose states begin and end on the host */
+    uint32_t states = 0, spilled = 0; /* shards whose states begin and end on the host */
     for (uint32_t j = 0; j < plan->jobs.count; j++)
         if (!check_is_parallel(r->c, j) || parallel_offloads(&plan->jobs.jobs[j].parallel))
-            streamed += r->c->jobs[j].shard_count;
+            spilled += r->c->jobs[j].shard_count;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *buffer = &plan->buffers[b];
         char text[PLAN_TEXT_BYTES];
@@ -322,8 +322,8 @@ static enum status check_end(struct check_walk *r)
         TRY(check_final_state(r, b));
         states++;
     }
-    if (states != streamed)
-        return check_fail(r->c, RULE_TRAINING, "the host has the states of %u shards of %u", states, streamed);
+    if (states != spilled)
+        return check_fail(r->c, RULE_TRAINING, "the host has the states of %u shards of %u", states, spilled);
     return STATUS_OK;
 }
 

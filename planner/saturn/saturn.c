@@ -124,7 +124,7 @@ static enum status make_instance(struct saturn *s)
 
 static enum status find_schedule(struct saturn *s)
 {
-    const struct planner_options *o = s->options->streamed;
+    const struct planner_options *o = s->options->spilled;
     uint64_t iterations = o->iterations ? o->iterations : ITERATIONS_DEFAULT;
     struct spase_certify_options certify = {.seed = o->seed, .early = true, .search_limit_s = HUGE_VAL,
                                             .exact_limit_s = HUGE_VAL, .iterations = iterations,
@@ -156,7 +156,7 @@ static enum status find_baselines(struct saturn *s, struct spase_step *steps)
 {
     for (enum spase_baseline b = 0; b < SPASE_BASELINE_COUNT; b++) {
         int64_t value = 0;
-        TRY(spase_baseline_run(&s->instance, b, s->options->streamed->seed, NULL, steps, &value, s->err));
+        TRY(spase_baseline_run(&s->instance, b, s->options->spilled->seed, NULL, steps, &value, s->err));
         s->report->baselines_s[b] = (double)value * s->report->tick_s;
         if (b == baseline_of[s->options->rule]) TRY(take_schedule(s, steps));
     }
@@ -209,7 +209,7 @@ static enum status intervals_of(struct saturn *s, struct spase_introspect_option
     *out = (struct spase_introspect_options){.interval_ticks = (int64_t)ceil(interval_s / tick_s),
                                              .threshold_ticks = (int64_t)ceil(report->threshold_s / tick_s),
                                              .restart_ticks = (int64_t)ceil(report->restart_s / tick_s),
-                                             .seed = options->streamed->seed,
+                                             .seed = options->spilled->seed,
                                              .iterations = REPLAN_ITERATIONS,
                                              .optimus = options->rule == SATURN_RULE_OPTIMUS_DYNAMIC};
     return STATUS_OK;
@@ -293,7 +293,7 @@ static enum status plan_runs(struct saturn *s)
                                    .jobs = s->jobs};
     TRY(find_runs(s));
     TRY(saturn_runs_jobs(&s->runs, s->plan_jobs, s->err));
-    return saturn_runs_plan(&s->runs, s->plan_jobs, s->options->streamed, s->report->tick_s, s->err);
+    return saturn_runs_plan(&s->runs, s->plan_jobs, s->options->spilled, s->report->tick_s, s->err);
 }
 
 static void forget_runs(struct saturn *s)
@@ -307,15 +307,15 @@ static void forget_runs(struct saturn *s)
 }
 
 /* Of jobs that fit in another way; false: there is none. */
-static bool leave_out_streamed(struct saturn_times *times)
+static bool leave_out_spilled(struct saturn_times *times)
 {
     size_t kept = 0;
     for (size_t i = 0, end; i < times->count; i = end) {
         bool others = false;
         for (end = i; end < times->count && times->times[end].job == times->times[i].job; end++)
-            others |= times->times[end].config.way != SATURN_STREAMED;
+            others |= times->times[end].config.way != SATURN_SPILLED;
         for (size_t t = i; t < end; t++)
-            if (!others || times->times[t].config.way != SATURN_STREAMED) times->times[kept++] = times->times[t];
+            if (!others || times->times[t].config.way != SATURN_SPILLED) times->times[kept++] = times->times[t];
     }
     bool some = kept < times->count;
     times->count = kept;
@@ -347,7 +347,7 @@ static enum status take_times(struct saturn *s)
     const struct saturn_options *o = s->options;
     struct saturn_times *timed = o->kept_times ? o->kept_times : &s->times;
     if (timed->count == 0)
-        TRY(saturn_times_find(&s->machine, s->jobs, o->streamed, o->single, o->clock, timed, s->err));
+        TRY(saturn_times_find(&s->machine, s->jobs, o->spilled, o->single, o->clock, timed, s->err));
     if (timed != &s->times) TRY(saturn_times_slowed(timed, o->slowed > 0 ? o->slowed : 1, &s->times, s->err));
     if (!o->single) return STATUS_OK;
     leave_out_gangs(&s->times);
@@ -360,8 +360,8 @@ static enum status prepare(struct saturn *s)
     TRY(saturn_machine_find(s->hardware, &s->machine, s->err));
     TRY(take_times(s));
     enum status status = plan_runs(s);
-    if (status != STATUS_INFEASIBLE || !leave_out_streamed(&s->times)) return status;
-    /* States of all that is streamed are on the host at one time, which the instance does not know. */
+    if (status != STATUS_INFEASIBLE || !leave_out_spilled(&s->times)) return status;
+    /* States of all that is spilled are on the host at one time, which the instance does not know. */
     forget_runs(s);
     *s->err = (struct error){0};
     return plan_runs(s);
@@ -381,17 +381,17 @@ static struct plan_order order_of(const struct saturn *s)
 enum status saturn_plan(struct hardware *hardware, struct job_set *jobs, const struct saturn_options *options,
                         struct saturn_report *report, struct plan *out, struct error *err)
 {
-    struct planner_options streamed = *options->streamed;
+    struct planner_options spilled = *options->spilled;
     struct saturn_options own = *options;
     const struct job_set before = *jobs; /* its array stays where it is */
     struct saturn s = {.hardware = hardware, .jobs = &before, .plan_jobs = jobs, .options = &own, .report = report,
                        .err = err};
-    streamed.policy = NULL;
-    own.streamed = &streamed;
+    spilled.policy = NULL;
+    own.spilled = &spilled;
     report->slowed = options->slowed;
     enum status status = prepare(&s);
     if (!status) {
-        const struct merge_options how = {.policy = saturn_rule_names[own.rule], .seed = streamed.seed,
+        const struct merge_options how = {.policy = saturn_rule_names[own.rule], .seed = spilled.seed,
                                           .order = order_of(&s)};
         status = plan_merge(hardware, jobs, s.runs.subplans, s.runs.count, &how, out, err);
     }

@@ -8,11 +8,11 @@
  *
  *     jobs, machine -> configurations -> run times -> SPASE instance -> schedule, bound -> reservations -> plan
  *
- * States of jobs that are streamed lie on the host from first to last. Where those of a schedule are more than it holds,
- * a schedule is made again in which what fits otherwise is not streamed.
+ * States of jobs that are spilled lie on the host from first to last. Where those of a schedule are more than it holds,
+ * a schedule is made again in which what fits otherwise is not spilled.
  *
  * A gang lies within one node. Not in the run times, and so in the plan's simulation alone: links that jobs beside
- * each other share, and what a gang's place in its node changes. Who simulates can say by how much runs that are streamed
+ * each other share, and what a gang's place in its node changes. Who simulates can say by how much runs that are spilled
  * are slowed, and have a schedule made that counts on it (`slowed`).
  *
  * Source: Nagrecha and Kumar, "Saturn: an optimized data system for multi-large-model deep learning workloads",
@@ -47,16 +47,16 @@ bool saturn_rule_find(const char *policy, enum saturn_rule *out); /* false: none
 #define SATURN_INTERVAL_S 1000.0
 
 struct saturn_options {
-    const struct planner_options *streamed; /* seed, iterations (0: 200 000, or what time_limit_s allows) and
+    const struct planner_options *spilled; /* seed, iterations (0: 200 000, or what time_limit_s allows) and
                                                time_limit_s (0: none) are the schedule's, the rest those of jobs
-                                               that are streamed, but for the policy */
+                                               that are spilled, but for the policy */
     const struct saturn_clock *clock;
     enum saturn_rule rule;
     bool single;       /* each job on one device: plans that an executor can carry out */
     double interval_s; /* plan anew at so long intervals what is left, and change the plan where it then ends by the
                           threshold sooner (planner/saturn/spase/spase_introspect.h); 0 or below: do not, but for optimus-dynamic */
     double threshold_s; /* below 0: half an interval, as in the paper */
-    double slowed;     /* runs that are streamed take so many times as long as they are timed, since copies share links with
+    double slowed;     /* runs that are spilled take so many times as long as they are timed, since copies share links with
                           those of other jobs; 0: as timed */
     double bound_s;    /* of every schedule by run times as timed, where they are slowed */
     struct saturn_times *kept_times; /* as timed: empty, out; else taken for them. May be NULL */

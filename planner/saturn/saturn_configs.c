@@ -5,7 +5,7 @@ enum { EACH_UP_TO = 8, CHUNKS_MOST = 16 };
 
 const char *const saturn_way_names[SATURN_WAYS] = {
     [SATURN_ONE_DEVICE] = "one-device", [SATURN_DATA] = "data",         [SATURN_FSDP] = "fsdp",
-    [SATURN_PIPELINE] = "pipeline",     [SATURN_TENSOR] = "tensor",     [SATURN_STREAMED] = "streamed",
+    [SATURN_PIPELINE] = "pipeline",     [SATURN_TENSOR] = "tensor",     [SATURN_SPILLED] = "spilled",
     [SATURN_AS_GIVEN] = "as-given",
 };
 
@@ -33,7 +33,7 @@ static struct saturn_config config_of(const struct job *job, enum saturn_way way
         p->tensor = devices;
         p->sequence = parallel_divides_tokens(job, devices);
         break;
-    case SATURN_STREAMED: *p = (struct parallel){0}; break;
+    case SATURN_SPILLED: *p = (struct parallel){0}; break;
     default: break;
     }
     return config;
@@ -64,7 +64,7 @@ uint32_t saturn_configs(const struct job *job, uint32_t devices, struct saturn_c
     for (uint32_t k = 1; k <= devices; k++) {
         if (!is_offered(k, devices)) continue;
         for (enum saturn_way way = 0; way < SATURN_AS_GIVEN && count < SATURN_CONFIGS_MAX; way++) {
-            bool single = way == SATURN_ONE_DEVICE || way == SATURN_STREAMED;
+            bool single = way == SATURN_ONE_DEVICE || way == SATURN_SPILLED;
             if (single != (k == 1)) continue;
             out[count] = config_of(job, way, k);
             if (is_possible(job, &out[count])) count++;
@@ -75,7 +75,7 @@ uint32_t saturn_configs(const struct job *job, uint32_t devices, struct saturn_c
 
 bool saturn_config_keep_less(struct saturn_config *config)
 {
-    bool less = config->way < SATURN_STREAMED && config->parallel.recompute < RECOMPUTE_FULL;
+    bool less = config->way < SATURN_SPILLED && config->parallel.recompute < RECOMPUTE_FULL;
     if (less) config->parallel.recompute = RECOMPUTE_FULL;
     return less;
 }

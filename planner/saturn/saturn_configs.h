@@ -7,7 +7,7 @@
  *     fsdp           k      the same, weights, gradients and states split (ZeRO-3)
  *     pipeline       k      one forward, one backward (1F1B)
  *     tensor         k      Megatron's, with sequence parallelism where tokens divide
- *     streamed       1      shards through one device (planner/spill/cut/partition.h)
+ *     spilled       1      shards through one device (planner/spill/cut/partition.h)
  *
  * k is each number of devices up to eight, then those that divide a node or are a power of two. Samples and their
  * microbatches are the job's: data parallelism and pipelines want several.
@@ -25,7 +25,7 @@ enum saturn_way {
     SATURN_FSDP,
     SATURN_PIPELINE,
     SATURN_TENSOR,
-    SATURN_STREAMED,
+    SATURN_SPILLED,
     SATURN_AS_GIVEN, /* the job says itself how it is parallelized */
     SATURN_WAYS
 };
@@ -36,7 +36,7 @@ enum { SATURN_CONFIGS_MAX = 128 };
 struct saturn_config {
     enum saturn_way way;
     uint32_t devices;
-    struct parallel parallel; /* of SATURN_STREAMED not set */
+    struct parallel parallel; /* of SATURN_SPILLED not set */
 };
 
 /* Those of a job on a node of `devices` that parallel_check() has nothing against; whether they fit is another

@@ -47,7 +47,7 @@ MUST_CHECK enum status saturn_runs_jobs(struct saturn_runs *runs, struct job_set
 
 /* Plan each of those jobs for itself. Errors: those of subproblem_plan(). */
 MUST_CHECK enum status saturn_runs_plan(struct saturn_runs *runs, const struct job_set *jobs,
-                                        const struct planner_options *streamed, double tick_s, struct error *err);
+                                        const struct planner_options *spilled, double tick_s, struct error *err);
 
 void saturn_runs_release(struct saturn_runs *runs);
 

@@ -56,11 +56,11 @@ static enum status time_minibatches(const struct timing *g, const struct saturn_
     const uint32_t first = 0;
     const struct subproblem subproblem = {.jobs = &first, .job_count = 1, .devices = g->machine->devices + node->first,
                                           .device_count = t->config.devices};
-    bool streamed = t->config.way == SATURN_STREAMED;
+    bool spilled = t->config.way == SATURN_SPILLED;
     struct plan plan = {0};
     job.minibatches = minibatches;
     enum status status = subproblem_plan(g->machine->hardware, &job, &subproblem, &t->config.parallel,
-                                         g->machine->hardware->host_bytes.value, streamed ? g->options : &plain, &plan, why);
+                                         g->machine->hardware->host_bytes.value, spilled ? g->options : &plain, &plan, why);
     if (!status) status = g->clock->time(g->clock->context, &plan, seconds, why);
     plan_release(&plan);
     return status;
@@ -118,7 +118,7 @@ static enum status take_over(struct timing *g, uint32_t from, uint32_t j)
     return STATUS_OK;
 }
 
-/* *why: if it fits nowhere, why not even streamed. */
+/* *why: if it fits nowhere, why not even spilled. */
 static enum status time_job(struct timing *g, uint32_t j, struct error *why)
 {
     struct saturn_config configs[SATURN_CONFIGS_MAX];
@@ -132,7 +132,7 @@ static enum status time_job(struct timing *g, uint32_t j, struct error *why)
             bool fits;
             TRY(time_config(g, &t, &fits, &own));
             if (fits) TRY(add(g, t));
-            else if (!why->text[0] || configs[i].way == SATURN_STREAMED) *why = own;
+            else if (!why->text[0] || configs[i].way == SATURN_SPILLED) *why = own;
         }
     }
     return STATUS_OK;
@@ -161,7 +161,7 @@ enum status saturn_times_slowed(const struct saturn_times *times, double slowed,
 {
     for (size_t i = 0; i < times->count; i++) {
         struct saturn_time t = times->times[i];
-        double by = t.config.way == SATURN_STREAMED ? slowed : 1;
+        double by = t.config.way == SATURN_SPILLED ? slowed : 1;
         t.first_s *= by;
         t.second_s *= by;
         t.run_s *= by;

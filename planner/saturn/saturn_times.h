@@ -42,7 +42,7 @@ MUST_CHECK enum status saturn_times_find(const struct saturn_machine *machine, c
                                          const struct planner_options *options, bool single,
                                          const struct saturn_clock *clock,
                                          struct saturn_times *out, struct error *err);
-/* A copy, in which streamed runs take `slowed` times as long. `out`: zeroed; release it, also after an error. Errors:
+/* A copy, in which spilled runs take `slowed` times as long. `out`: zeroed; release it, also after an error. Errors:
  * STATUS_NO_MEMORY. */
 MUST_CHECK enum status saturn_times_slowed(const struct saturn_times *times, double slowed, struct saturn_times *out,
                                            struct error *err);

@@ -7,7 +7,7 @@
 #include "planner/parallel/parallel_job.h"
 #include "planner/plan_hosts.h"
 #include "planner/policy/policies.h"
-#include "planner/strategy/streamed.h"
+#include "planner/strategy/spilled.h"
 #include "planner/swap/swap.h"
 #include "planner/walk/plan_build.h"
 
@@ -123,7 +123,7 @@ static bool parallel_applies(const struct hardware *hardware, const struct job_s
 static const struct planner_strategy strategies[] = {
     {"swapped activations", swap_applies, plan_swapped},
     {"parallel jobs", parallel_applies, plan_parallel},
-    {"streamed", NULL, streamed_plan},
+    {"spilled", NULL, spilled_plan},
 };
 
 enum status direct_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,

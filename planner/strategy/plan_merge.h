@@ -2,7 +2,7 @@
  * Merges plans of subproblems (some jobs on some devices, planner/strategy/subproblem.h) into one plan, their *subplans*.
  *
  * Each subplan was made by itself, as though its devices were all that there are: parallel jobs by
- * planner/parallel/parallel_job.h, streamed ones by a policy. Here its buffers, units and slots are taken over under the
+ * planner/parallel/parallel_job.h, spilled ones by a policy. Here its buffers, units and slots are taken over under the
  * numbers that its jobs and devices have in the whole, and its devices become a reservation (planner/plan.h). Subplans that
  * share devices follow each other; others run side by side.
  *

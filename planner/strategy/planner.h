@@ -1,7 +1,7 @@
 /*
  * From jobs and a machine to a plan: a table of strategies (planner.c), the first of which that applies plans. Jobs with
  * devices of their own are planned group by group (reservation.h), free jobs may stay on a device each (resident.h), all others
- * are planned together (direct.h): with swapped activations, in parallel, or streamed (streamed.h).
+ * are planned together (direct.h): with swapped activations, in parallel, or spilled (spilled.h).
  */
 #ifndef SPILLWAY_PLANNER_PLANNER_H
 #define SPILLWAY_PLANNER_PLANNER_H

@@ -11,9 +11,9 @@
  * its devices begin together (gang start).
  *
  * Jobs that are not parallel, and follow each other in having the same devices, share these: their shards are
- * streamed over them in the order of a policy, or stay on the device where it is one (planner/strategy/resident.h). Those that
- * name none have the devices that no job names, or all where there are none left, behind the others: d and e have
- * device 4 of a machine of five.
+ * spilled and run on them in the order of a policy, or stay on the device where it is one (planner/strategy/resident.h). Those
+ * that name none have the devices that no job names, or all where there are none left, behind the others: d and e have device 4
+ * of a machine of five.
  *
  * A file is read like this where some job names devices, some are parallel and some are not, or some are parallel on a
  * single device (parallel_is_alone()), on which they stay. Where all are parallel on more and none names any, jobs on the

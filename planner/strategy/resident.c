@@ -55,7 +55,7 @@ struct resident_timed {
     double host_bytes;
 };
 
-/* What is to be done instead of streaming everything. */
+/* What is to be done instead of spilling everything. */
 struct choice {
     const char *policy;     /* on the whole machine; NULL: none of these */
     uint32_t *device;       /* where jobs stay; NULL: none stays */
@@ -275,7 +275,7 @@ static enum status try_division(struct resident_search *s, const struct resident
     return STATUS_OK;
 }
 
-/* What a division may come to: what is left takes as much longer than alone as everything did, streamed. */
+/* What a division may come to: what is left takes as much longer than alone as everything did, spilled. */
 static double outlook_s(const struct resident_division *division, double slowed)
 {
     return max_s(division->resident_s, division->left_s * slowed);
@@ -336,7 +336,7 @@ static enum status try_divisions(struct resident_search *s, struct choice *best)
 
 /* --- the whole machine ----------------------------------------------------------------------- */
 
-/* One device: other ways than streaming. Several: with the stages of several jobs resident on all of them. */
+/* One device: other ways than spilling. Several: with the stages of several jobs resident on all of them. */
 static enum status try_policies(struct resident_search *s, struct choice *best)
 {
     uint32_t *all, *devices, count = s->hardware->device_count;
@@ -429,9 +429,9 @@ static enum status plan_anew(struct plan *plan, const struct choice *choice, con
 enum status resident_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
                           struct plan *out, struct error *err)
 {
-    struct planner_options streamed = *options;
-    streamed.resident = false;
-    TRY(direct_plan(hardware, jobs, &streamed, out, err));
+    struct planner_options spilled = *options;
+    spilled.resident = false;
+    TRY(direct_plan(hardware, jobs, &spilled, out, err));
     uint32_t busy = min_u32(out->jobs.count, out->hardware.device_count);
     struct resident_search s = {.hardware = &out->hardware, .jobs = &out->jobs, .options = options,
                                 .company = resident_company(&out->hardware, busy), .err = err};

@@ -1,5 +1,5 @@
 /*
- * Jobs that stay: where no policy is asked for, and nothing about streaming, states need not move for longer than
+ * Jobs that stay: where no policy is asked for, and nothing about spilling, states need not move for longer than
  * they must.
  *
  * On one device several policies are possible ways to run the same jobs: one streams them, interleaved; one has
@@ -8,14 +8,14 @@
  * first, or one that ends near the lower bound.
  *
  * On several devices jobs are placed *resident*: each has one device from its first minibatch to its last, those of a
- * device share it in one of these ways; or some are resident, and the others are streamed over the devices that are
+ * device share it in one of these ways; or some are resident, and the others are spilled and run on the devices that are
  * left. That is what a file says whose jobs name "devices" (planner/strategy/reservation.h), and the plan is that of such a
- * file. Streaming all over all devices balances better, resident placement copies less: with no more jobs than devices it
+ * file. Spilling all jobs over all devices balances better, resident placement copies less: with no more jobs than devices it
  * wins nearly always, with twelve equal jobs on eight it would leave four of them idle half of the time.
  *
  * Divisions are found by the longest job first to the device that is free first (LPT: Graham, SIAM J. Appl. Math.
  * 17, 1969), by the times of each job alone; with fewer resident devices they are filled up to an even share. The
- * most promising are planned. All that is compared is the planner's own clock, with copies of streamed states as slow as
+ * most promising are planned. All that is compared is the planner's own clock, with copies of spilled states as slow as
  * they are when all devices that work copy at once; what stays is copied once each way, undisturbed.
  */
 #ifndef SPILLWAY_PLANNER_RESIDENT_H

@@ -74,14 +74,14 @@ static void keep_earlier(struct plan *trial, struct plan *best, bool *found)
     *found = true;
 }
 
-/* The best way on one device, or one near the bound of all. Errors: of streaming where there is none. */
+/* The best way on one device, or one near the bound of all. Errors: of spilling where there is none. */
 static enum status best_way(const struct hardware *all, const struct job *from, const struct subproblem *subproblem,
                             double host_bytes, struct planner_options *own, struct plan *out, struct error *err)
 {
     const struct policy *ways[RESIDENT_WAYS_MAX];
     size_t way_count = resident_ways(from, subproblem, ways);
     bool found = false;
-    struct error streamed = {0};
+    struct error spilled = {0};
     for (size_t w = 0; w < way_count; w++) {
         struct plan trial = {0};
         struct error why = {0};
@@ -89,13 +89,13 @@ static enum status best_way(const struct hardware *all, const struct job *from, 
         own->policy = ways[w] ? ways[w]->name : NULL;
         enum status status = subproblem_plan(all, from, subproblem, NULL, host_bytes, own, &trial, &why);
         if (status == STATUS_OK) keep_earlier(&trial, out, &found);
-        if (!ways[w]) streamed = why;
+        if (!ways[w]) spilled = why;
         if (status == STATUS_OK || status == STATUS_INFEASIBLE) continue;
         if (found) plan_release(out);
         *err = why;
         return status;
     }
-    if (!found) *err = streamed;
+    if (!found) *err = spilled;
     return found ? STATUS_OK : STATUS_INFEASIBLE;
 }
 

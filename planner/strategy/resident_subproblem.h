@@ -1,4 +1,4 @@
-/* Jobs of one device or of a few: streamed, resident, or in between, the way that ends first. */
+/* Jobs of one device or of a few: spilled, resident, or in between, the way that ends first. */
 #ifndef SPILLWAY_PLANNER_RESIDENT_SUBPROBLEM_H
 #define SPILLWAY_PLANNER_RESIDENT_SUBPROBLEM_H
 
@@ -17,7 +17,7 @@ struct resident_company resident_company(const struct hardware *hardware, uint32
 enum { RESIDENT_WAYS_MAX = 4 };
 
 /* Sets the policies by which the subproblem's jobs can run on a device, in the order in which they are tried; NULL means
- * streamed. Jobs that clip need the host's processor, so their states do not stay on a device. Returns their number. */
+ * spilled. Jobs that clip need the host's processor, so their states do not stay on a device. Returns their number. */
 size_t resident_ways(const struct job *jobs, const struct subproblem *subproblem, const struct policy *ways[RESIDENT_WAYS_MAX]);
 
 /*

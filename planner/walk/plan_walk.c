@@ -46,7 +46,7 @@
  * Buffers of a shard are on few devices, so they are numbered shard by shard: what a device uses lies side by side in
  * its row of these tables, of whose cells a plan for thousands of devices has millions, and hardly any is ever touched.
  *
- * Cost: some 620 instructions per operation where nearly each one acquires and releases (a streamed
+ * Cost: some 620 instructions per operation where nearly each one acquires and releases (a spilled
  * plan; callgrind), 60 to 130 ns. Memory: tables of the plan's size (two words per device and device
  * buffer, touched only where used), records for what lives at one time.
  */

@@ -78,7 +78,7 @@ static double schedule_s(struct hardware *hw, struct job_set *jobs,
     struct schedule schedule;
     struct error err = {0};
     check(footprints_create(hw, jobs, &footprints, &err), &err);
-    check(partition_streamed(hw, jobs, footprints, options, true, &partition, &err), &err);
+    check(partition_spilled(hw, jobs, footprints, options, true, &partition, &err), &err);
     struct unit_times times;
     double started = clock_s();
     check(unit_times_make(hw, jobs, footprints, &partition, &times, &err), &err);

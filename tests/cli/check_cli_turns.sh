@@ -5,7 +5,7 @@
 # usage: check_cli_turns.sh SOURCE_FOLDER BUILD_FOLDER
 #
 # Some jobs are through and closed at a kill, some under way, some not opened yet. The moments come from a seed that is
-# printed (SPILLWAY_SEED). Plans of settled and of streamed jobs take turns at going on; each is for host memory that holds
+# printed (SPILLWAY_SEED). Plans of settled and of spilled jobs take turns at going on; each is for host memory that holds
 # about half of the jobs.
 set -euo pipefail
 

@@ -142,7 +142,7 @@ static void compare_policies(const struct random_case *c, const struct cli_field
         struct error err = {0};
         options.resident = resident > 0;
         enum status status = cli_candidate_make(&c->source, &options, &candidate, &err);
-        compare(c, kept, runs_here, status, &candidate, resident ? "resident" : "streaming", n);
+        compare(c, kept, runs_here, status, &candidate, resident ? "resident" : "spilling", n);
     }
 }
 
@@ -152,7 +152,7 @@ static void compare_saturn(const struct random_case *c, const struct cli_field *
     struct cli_candidate candidate = {0};
     struct saturn_report report = {0};
     struct error err = {0};
-    const struct saturn_options options = {.streamed = asked, .interval_s = -1, .threshold_s = -1, .restart_s = -1};
+    const struct saturn_options options = {.spilled = asked, .interval_s = -1, .threshold_s = -1, .restart_s = -1};
     enum status status = cli_saturn(&c->source, &options, &candidate, &report, &err);
     compare(c, kept, runs_here, status, &candidate, "saturn", n);
 }

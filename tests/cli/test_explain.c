@@ -350,7 +350,7 @@ static struct explain_purchase twice_the_memory(const struct plan *plan)
     return purchase;
 }
 
-/* Jobs that are streamed through devices with little memory: planned again as they were, and with more. */
+/* Jobs that are spilled, through devices with little memory: planned again as they were, and with more. */
 static void memory(void **state)
 {
     (void)state;

@@ -32,7 +32,7 @@ static const struct setting {
     uint32_t devices;
     uint64_t memory_bytes;
     bool p2p; /* there are direct links */
-} streamed = {"sharded-lrtf", 2, 400000, false}, apart = {"sharded-lrtf-cached", 2, 1 << 24, false},
+} spilled = {"sharded-lrtf", 2, 400000, false}, apart = {"sharded-lrtf-cached", 2, 1 << 24, false},
   crossing = {"model-parallel", 2, 220000, true}, through_host = {"model-parallel", 2, 220000, false};
 
 /* first[j] minibatches of job j are done. */
@@ -128,10 +128,10 @@ static void test_pinning_is_refused(void **state)
     const struct run_options options = {.poison = true, .delay_seed = 3};
     emulator_set_faults((struct emulator_faults){.device = 0});
     note[0] = '\0';
-    run_well(&streamed, NULL, &options, &pinned);
+    run_well(&spilled, NULL, &options, &pinned);
     assert_string_equal(note, "");
     emulator_set_faults((struct emulator_faults){.refuses_pinning = true});
-    run_well(&streamed, NULL, &options, &pageable);
+    run_well(&spilled, NULL, &options, &pageable);
     for (uint32_t j = 0; j < JOBS; j++) assert_same_job(&pinned, &pageable, j);
     assert_non_null(strstr(note, "of host memory could not be pinned (operation not supported)"));
     assert_non_null(strstr(note, "of copies"));
@@ -205,7 +205,7 @@ static void test_going_on_after_a_loss(void **state)
     const struct run_options options = {
         .poison = true, .delay_seed = 9, .keep_going = true, .checkpoints = &checkpoints};
     emulator_set_faults((struct emulator_faults){.device = 0});
-    run_well(&streamed, NULL, &(struct run_options){.poison = true}, &untouched);
+    run_well(&spilled, NULL, &(struct run_options){.poison = true}, &untouched);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         snprintf(command, sizeof command, "rm -rf '%s'/*", folder);
         assert_int_equal(system(command), 0);
@@ -213,7 +213,7 @@ static void test_going_on_after_a_loss(void **state)
             .loses = true,
             .device = (int)(round % 2),
             .after = WORK_MIN + random_below(seed, round, WORK_MAX - WORK_MIN)});
-        run_well(&streamed, NULL, &options, &out);
+        run_well(&spilled, NULL, &options, &out);
         losses += out.failed > 0;
         emulator_set_faults((struct emulator_faults){.device = 0});
 
@@ -222,7 +222,7 @@ static void test_going_on_after_a_loss(void **state)
         struct resume_job found[JOBS] = {0};
         uint64_t first[JOBS];
         bool any = false;
-        make_plan(&streamed, NULL, &plan);
+        make_plan(&spilled, NULL, &plan);
         if (resume_look(&plan, folder, false, found, &err) != STATUS_OK) fail_msg("%s", err.text);
         plan_release(&plan);
         for (uint32_t j = 0; j < JOBS; j++) {
@@ -231,7 +231,7 @@ static void test_going_on_after_a_loss(void **state)
             if (first[j] == STEPS) first[j] = STEPS - 1; /* its last step once more */
         }
         checkpoints_used += any;
-        run_well(&streamed, first, &options, &out);
+        run_well(&spilled, first, &options, &out);
         for (uint32_t j = 0; j < JOBS; j++) {
             assert_string_equal(out.failures[j], "");
             assert_same_job(&untouched, &out, j);

@@ -11,7 +11,7 @@
  * device that holds all of it, whether two devices copy to each other directly or through the host. The
  * same for each family of networks that can be trained, and for jobs
  * whose weights or moments are in bf16, one beside the other, of a width that leaves rows unaligned; and for
- * jobs that clip, which can only be streamed: alone, each is one shard beside its embedding. One that clips
+ * jobs that clip, which can only be spilled: alone, each is one shard beside its embedding. One that clips
  * at a norm no gradient has ends with the bits of one that does not clip at all.
  */
 #include <setjmp.h>

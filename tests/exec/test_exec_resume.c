@@ -3,7 +3,7 @@
  * Checkpoints of runs, and going on from them.
  *
  * A checkpoint does not show by which plan it was made: the files of every policy, on one device and
- * two, streamed and resident, are the same byte for byte. And a run that goes on from any of them, by
+ * two, spilled and resident, are the same byte for byte. And a run that goes on from any of them, by
  * any other plan, ends with the losses and weights of one that was never stopped. With random pauses
  * on every stream and NaN in all memory that was released, as in test_exec_run.c.
  */
@@ -45,7 +45,7 @@ struct setting {
     uint32_t storage;
 };
 
-/* All jobs streamed whole, in slices, resident, on two devices, and what is between. */
+/* All jobs spilled whole, in slices, resident, on two devices, and what is between. */
 static const struct setting settings[] = {
     {"spill-sequential", 1, 3, 0, ACTIVATIONS_RECOMPUTE, STORAGE_NONE},
     {"sharded-lrtf", 1, 4, 400000, PLANNER_AUTO, STORAGE_NONE},
@@ -61,7 +61,7 @@ static const struct setting settings[] = {
     {"model-parallel", 2, 2, 0, PLANNER_AUTO, STORAGE_ALL},
 };
 
-/* Both jobs clip, and are streamed where settings would have them stay. */
+/* Both jobs clip, and are spilled where settings would have them stay. */
 static bool clipped;
 static bool rounded; /* weights of both are bf16, and moments of the first, which are AdamW's then */
 

@@ -131,7 +131,7 @@ static void check_faults(bool resident, uint64_t seed)
         run_result_release(&result);
     }
     print_message("%s: of %u transfers, %u reads and %u writes failed in turn\n",
-                  resident ? "resident" : "streamed", (unsigned)transfers, reads, writes);
+                  resident ? "resident" : "spilled", (unsigned)transfers, reads, writes);
     assert_true(reads > 0 && writes > 0);
     run_result_release(&whole);
     plan_release(&plan);

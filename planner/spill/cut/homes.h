@@ -1,5 +1,5 @@
 /*
- * On which node each job is that is streamed over the devices of several: its states are in the memory of one host,
+ * On which node each job is that is spilled and run on the devices of several: its states are in the memory of one host,
  * which no other node's devices can reach (planner/plan_hosts.h).
  */
 #ifndef SPILLWAY_PLANNER_HOMES_H

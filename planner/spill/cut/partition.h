@@ -1,7 +1,7 @@
 /*
  * Cutting jobs into shards, and a device's memory into areas.
  *
- * Streamed state: each device's arena is
+ * Spilled state: each device's arena is
  *
  *     [ workspace | edge 0 .. edge e-1 | keep | persistent | table | weight buffer 0 | weight buffer 1 | ... ]
  *
@@ -69,10 +69,10 @@ struct partition {
     uint32_t edge_count;
     uint64_t weight_buffer_bytes;
     uint32_t weight_buffer_count;
-    uint64_t keep_bytes;         /* streamed: all of it; resident: of one seat */
-    uint64_t persistent_bytes;   /* streamed: of all persistent states */
-    uint64_t table_bytes;        /* streamed: table and gradient of the largest vocabulary */
-    uint64_t *keep_offset;       /* per shard: of its activations (streamed), within `keep` */
+    uint64_t keep_bytes;         /* spilled: all of it; resident: of one seat */
+    uint64_t persistent_bytes;   /* spilled: of all persistent states */
+    uint64_t table_bytes;        /* spilled: table and gradient of the largest vocabulary */
+    uint64_t *keep_offset;       /* per shard: of its activations (spilled), within `keep` */
     uint64_t *state_offset;      /* per persistent shard: of its state, within the seat (resident) or
                                     within `persistent` */
     uint32_t seat_count;
@@ -85,15 +85,15 @@ struct partition {
 double partition_contention(const struct hardware *hardware, uint32_t busy_devices);
 
 /*
- * Cut for streaming. `interleaved`: all devices are used, and several jobs may be in the middle of a
+ * Cut for spilling. `interleaved`: all devices are used, and several jobs may be in the middle of a
  * minibatch on one of them; else one job at a time on device 0.
  * Errors: STATUS_INFEASIBLE, with the first job and layer that fits nowhere and the bytes missing.
  */
-MUST_CHECK enum status partition_streamed(const struct hardware *hardware,
-                                          const struct job_set *jobs,
-                                          struct footprints *footprints,
-                                          const struct planner_options *options, bool interleaved,
-                                          struct partition *out, struct error *err);
+MUST_CHECK enum status partition_spilled(const struct hardware *hardware,
+                                         const struct job_set *jobs,
+                                         struct footprints *footprints,
+                                         const struct planner_options *options, bool interleaved,
+                                         struct partition *out, struct error *err);
 
 /* Cut for residence on all devices, at most `seats_max` jobs at a time. */
 MUST_CHECK enum status partition_resident(const struct hardware *hardware,

@@ -2,9 +2,9 @@
  * How long would a minibatch take, cut like this? An estimate to compare cuts with, not a simulation;
  * nobody but the ways of cutting includes this.
  *
- * A streamed unit takes the largest of its computation, its copies in and its copies out (with two
+ * A spilled unit takes the largest of its computation, its copies in and its copies out (with two
  * weight buffers, in and out take turns; with one, everything does). While persistent shards compute, the
- * next streamed one comes in: they count as one unit with it. A job that is alone on its device waits
+ * next spilled one comes in: they count as one unit with it. A job that is alone on its device waits
  * for its own copies besides; see partition_estimate.c.
  */
 #ifndef SPILLWAY_PLANNER_PARTITION_ESTIMATE_H
@@ -52,7 +52,7 @@ bool estimate_uses_cpu(const struct job *job, uint32_t place);
 /* An embedding of the host's processor needs nothing of a device. */
 bool estimate_embedding_on_cpu(const struct job *job, uint32_t place);
 
-/* A streamed shard's passes alone. `f` is its footprint. */
+/* A spilled shard's passes alone. `f` is its footprint. */
 struct seconds estimate_shard(const struct cutter *cutter, const struct candidate *c, uint32_t job,
                               const struct plan_shard *shard, const struct footprint *f,
                               bool on_cpu);

@@ -1,5 +1,5 @@
 /*
- * Cutting one job for one weight buffer size; nobody but partition_streamed.c includes this.
+ * Cutting one job for one weight buffer size; nobody but partition_spilled.c includes this.
  *
  * Greedily: each shard as large as fits, which makes the fewest. Balanced: at the boundaries with which
  * the estimated times of the shards add up to the least, transfers of boundaries included, and of equal

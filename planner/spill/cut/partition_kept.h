@@ -4,7 +4,7 @@
  *
  * Which ones is the choice between keep and recompute of a chain (chain_keep.h), exact by dynamic
  * programming: most time saved for the bytes that are there. It is taken only if the minibatch is
- * estimated to be shorter. Shards that keep nothing on a device whose units are streamed take the bytes
+ * estimated to be shorter. Shards that keep nothing on a device whose units are spilled take the bytes
  * as they come; each shard's bytes are its own from one pass to the other, so that the order of passes
  * does not matter. Only on plans whose jobs stay on one device.
  */

@@ -6,7 +6,7 @@
  * Each byte that stays saves the same traffic whichever shard it belongs to, so every job keeps the
  * same share of its shards. They are spread evenly over the network, beginning with the first: it is
  * what a minibatch ends with and the next one begins with, so its state need not go out and come
- * back while nothing else can run; and while a persistent shard computes, the next streamed one has
+ * back while nothing else can run; and while a persistent shard computes, the next spilled one has
  * that much longer to come in. An embedding, which is cut into rows, does not stay.
  *
  * A job with persistent shards runs on one device from its first unit to its last; so there are none

@@ -4,7 +4,7 @@
  * A state on storage costs what it is moved: storage is one more link, shared by all devices, and
  * the time that it is busy is what the choice makes small.
  *
- * Per byte of host memory that it frees, a streamed shard moves 7/3 bytes in each minibatch of its
+ * Per byte of host memory that it frees, a spilled shard moves 7/3 bytes in each minibatch of its
  * job (with AdamW: parameters in; state in and out), the last shard 2, an embedding with a tied head
  * 8/3, a persistent shard 2 in all. So the shards are sorted by seconds per byte, and taken until
  * there is room; then those that turn out to be superfluous are given back. Shards of equal cost are

@@ -2,7 +2,7 @@
  * A forward pass always sends its output to the host as well, for the backward pass starts from it; only
  * the input of the loss and the gradients, used once, can skip the host.
  *
- *     streamed backward of shard s:
+ *     spilled backward of shard s:
  *       h2d  state of s            -> weight buffer
  *       h2d  boundary s            -> edge          (the shard's input: recomputation starts there)
  *       h2d  gradient s+1          -> edge          (unless it is here; or p2p from where it is)

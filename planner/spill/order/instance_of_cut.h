@@ -1,5 +1,5 @@
 /*
- * Jobs that were cut for streaming as a shard-scheduling instance (instance.h), for the exact methods.
+ * Jobs that were cut for spilling as a shard-scheduling instance (instance.h), for the exact methods.
  *
  * Ticks are microseconds, rounded up; copies are those of device 0's link. A job is its minibatches' units on devices; passes of an
  * embedding on the host's processor and evaluations are left out. Every unit takes one unit of memory
@@ -13,7 +13,7 @@
 #include "planner/solve/instance/instance.h"
 #include "planner/spill/order/unit_times.h"
 
-/* Zeroed struct in; release it also after an error. The partition must be a streamed one.
+/* Zeroed struct in; release it also after an error. The partition must be a spilled one.
  * Errors: those of instance_init() and instance_finish(). */
 MUST_CHECK enum status instance_of_cut(const struct unit_times *times, struct instance *out,
                                        struct error *err);

@@ -5,7 +5,7 @@
  *   compute    all computation, recomputation included, evenly over the devices; before its first
  *              unit a device waits for a copy in
  *   in, out    all copies to (from) the devices, evenly over their lanes
- *   regions    each unit of streamed state takes a weight buffer while it is copied in, computes and is
+ *   regions    each unit of spilled state takes a weight buffer while it is copied in, computes and is
  *              copied out
  *   processor  all that the host's processor does
  *   chain      one job by itself, as if all lanes were free for it: its units follow each other, and a

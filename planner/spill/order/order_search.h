@@ -30,7 +30,7 @@ struct order_search_options {
 };
 
 /*
- * The partition must be a streamed one over all devices. Release *out with schedule_release().
+ * The partition must be a spilled one over all devices. Release *out with schedule_release().
  * `effort`: out. The policies' schedules are made, whatever the limits.
  * Errors: STATUS_NO_MEMORY, STATUS_LIMIT.
  */

@@ -2,7 +2,7 @@
  * Placing units one after the other, with a clock per device: the state of a schedule in the making.
  *
  * Each device has three lanes, as the plan will have three streams: copies in, computation, copies
- * out (and one more where devices copy directly), and the weight buffers that streamed state takes in turn;
+ * out (and one more where devices copy directly), and the weight buffers that spilled state takes in turn;
  * the host's processor is a fourth lane, of all devices together. A unit placed on a device starts its
  * copy in as soon as the lane and its weight buffer are free (the plan is static: what comes next is known,
  * so it can be fetched ahead), computes when the device, the copy and the job are ready, and frees its

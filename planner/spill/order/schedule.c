@@ -5,7 +5,7 @@
  * earliest such time over all devices. Of what placing.h knows, a policy is shown what policy.h says.
  * Jobs that a policy ranks are kept sorted (planner/spill/order/agenda.h); a policy that chooses looks at all of them.
  *
- * Streamed over several nodes, each job has one of them for a home (planner/spill/cut/homes.h): when devices of a node ask, only its
+ * Spilled over several nodes, each job has one of them for a home (planner/spill/cut/homes.h): when devices of a node ask, only its
  * jobs are shown as admitted, so that no policy need know of nodes.
  *
  * Where jobs take turns in host memory, those that it has no room for are not admitted. Which are changes when a job begins
@@ -50,7 +50,7 @@ struct scheduler {
 
 /* --- what a policy sees ---------------------------------------------------------------------- */
 
-/* A job's next unit. All streamed state comes through weight buffers, whatever its size. */
+/* A job's next unit. All spilled state comes through weight buffers, whatever its size. */
 static void show_unit(struct scheduler *s, uint32_t job)
 {
     const struct unit_times *times = s->placing->times;
@@ -207,7 +207,7 @@ static void note_ready(struct scheduler *s, uint32_t job)
     if (!is_bound(s)) tournament_set(&s->job_ready_s, job, choosable_s(&s->placing->view_jobs[job]));
 }
 
-/* Do streamed jobs take turns in host memory? */
+/* Do spilled jobs take turns in host memory? */
 static bool takes_turns(const struct scheduler *s)
 {
     return s->placing->times->partition->host.need && !s->resident;
@@ -385,7 +385,7 @@ static enum status run_ranked(struct scheduler *s, struct schedule *out, struct 
 
 /* --- homes ----------------------------------------------------------------------------------- */
 
-/* Where jobs are streamed over devices of several nodes. */
+/* Where jobs are spilled and run on devices of several nodes. */
 static enum status find_homes(struct scheduler *s, struct error *err)
 {
     const struct unit_times *times = s->placing->times;

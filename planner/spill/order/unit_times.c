@@ -43,9 +43,9 @@ struct timed_shard {
     const struct job *job;
     const struct footprint *f;
     uint32_t device, index, activations;
-    uint64_t spilled; /* activations that go to the host and come back */
+    uint64_t spilled_bytes; /* activations that go to the host and come back */
     uint64_t table;   /* a tied one's bytes, of the shard with the head */
-    bool last, streamed, on_cpu;
+    bool last, spilled, on_cpu;
 };
 
 static struct timed_shard shard_of(const struct unit_times *t, const struct footprint *f, uint32_t device, uint32_t index)
@@ -57,9 +57,9 @@ static struct timed_shard shard_of(const struct unit_times *t, const struct foot
     uint32_t activations = partition_activations(p, index);
     return (struct timed_shard){
         .t = t, .shard = shard, .job = job, .f = f, .device = device, .index = index, .activations = activations,
-        .spilled = plan_activations_spill(activations) && !last ? f->kept_bytes[activations] : 0,
+        .spilled_bytes = plan_activations_spill(activations) && !last ? f->kept_bytes[activations] : 0,
         .table = last && job_has_table(job) ? job_table_bytes(job) : 0,
-        .last = last, .streamed = !p->persistent[index], .on_cpu = p->on_cpu[index],
+        .last = last, .spilled = !p->persistent[index], .on_cpu = p->on_cpu[index],
     };
 }
 
@@ -74,7 +74,7 @@ static void storage_times(const struct timed_shard *s, struct unit_time times[TI
 {
     const struct partition *p = s->t->partition;
     struct storage_traffic stored = storage_traffic_of(p, s->job, s->f, s->index);
-    if (s->streamed && storage_has(p, s->index)) {
+    if (s->spilled && storage_has(p, s->index)) {
         times[0].read_s = storage_s(s->t, STORAGE_READ, stored.forward_read);
         times[1].read_s = storage_s(s->t, STORAGE_READ, stored.back_read);
         times[1].write_s = storage_s(s->t, STORAGE_WRITE, stored.back_written);
@@ -99,13 +99,13 @@ static void forward_times(const struct timed_shard *s, struct unit_time *time)
     const struct unit_times *t = s->t;
     if (!s->last) {
         time->compute_s = computed_s(t->hardware, s->device, s->job, s->shard, PLAN_FORWARD, 0);
-        time->in_s = s->streamed ? copied_s(t, s->device, COPY_H2D, s->f->weight_bytes) : 0;
+        time->in_s = s->spilled ? copied_s(t, s->device, COPY_H2D, s->f->weight_bytes) : 0;
         time->edge_in_s = copied_s(t, s->device, COPY_H2D, s->f->input_bytes);
         time->edge_out_s = copied_s(t, s->device, COPY_D2H, s->f->output_bytes);
-        time->out_s = copied_s(t, s->device, COPY_D2H, s->spilled);
+        time->out_s = copied_s(t, s->device, COPY_D2H, s->spilled_bytes);
         time->out_apart = true;
     }
-    bool charged = !s->streamed && plan_charges_count(t->hardware);
+    bool charged = !s->spilled && plan_charges_count(t->hardware);
     time->load_s = charged ? copied_s(t, s->device, COPY_H2D, s->f->state_bytes) : 0;
     if (charged && storage_has(t->partition, s->index))
         time->load_s += storage_s(t, STORAGE_READ, s->f->state_bytes);
@@ -115,10 +115,10 @@ static void forward_times(const struct timed_shard *s, struct unit_time *time)
 static void backward_copies(const struct timed_shard *s, struct unit_time *time)
 {
     const struct footprint *f = s->f;
-    uint64_t in = !s->streamed ? 0 : s->on_cpu ? f->weight_bytes : f->state_bytes;
-    uint64_t out = !s->streamed ? 0 : s->on_cpu ? f->gradient_bytes : f->state_bytes;
-    time->in_s = copied_s(s->t, s->device, COPY_H2D, s->table + in + s->spilled);
-    time->in_apart = s->spilled > 0;
+    uint64_t in = !s->spilled ? 0 : s->on_cpu ? f->weight_bytes : f->state_bytes;
+    uint64_t out = !s->spilled ? 0 : s->on_cpu ? f->gradient_bytes : f->state_bytes;
+    time->in_s = copied_s(s->t, s->device, COPY_H2D, s->table + in + s->spilled_bytes);
+    time->in_apart = s->spilled_bytes > 0;
     time->out_apart = s->on_cpu;
     time->out_s = copied_s(s->t, s->device, COPY_D2H, (s->table > 0 ? job_table_gradient_bytes(s->job) : 0) + out);
 }
@@ -145,14 +145,14 @@ static void evaluation_times(const struct timed_shard *s, struct unit_time *time
     const struct unit_times *t = s->t;
     const struct partition *p = t->partition;
     const struct footprint *f = s->f;
-    uint64_t in = (s->streamed ? f->weight_bytes : 0) + s->table;
+    uint64_t in = (s->spilled ? f->weight_bytes : 0) + s->table;
     *time = (struct unit_time){
         .compute_s = computed_s(t->hardware, s->device, s->job, s->shard, PLAN_EVALUATE, 0),
         .in_s = p->resident ? 0 : copied_s(t, s->device, COPY_H2D, in),
         .edge_in_s = copied_s(t, s->device, COPY_H2D, f->input_bytes),
         .edge_out_s = copied_s(t, s->device, COPY_D2H, f->output_bytes),
     };
-    if (s->streamed && storage_has(p, s->index)) time->read_s = storage_s(t, STORAGE_READ, f->weight_bytes);
+    if (s->spilled && storage_has(p, s->index)) time->read_s = storage_s(t, STORAGE_READ, f->weight_bytes);
     if (reads_table(s)) time->read_s += storage_s(t, STORAGE_READ, s->table);
 }
 

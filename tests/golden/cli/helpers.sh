@@ -15,7 +15,7 @@ jobs() { # [KEYS-OF-THE-FIRST-JOB]
 JSON
 }
 
-# plan.json for jobs.json: streamed, which is not what every version takes for the best.
+# plan.json for jobs.json: spilled, which is not what every version takes for the best.
 plan() { # [OPTIONS]
     spillway plan jobs.json "${machine[@]}" --quiet --policy sharded-lrtf -o plan.json "$@" >plan.txt
 }

@@ -349,7 +349,7 @@ static void parallel_blocks_keep_less(void **state)
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
-/* Small ones of each family, streamed, resident and parallel: plan_check() accepts what the planner makes. */
+/* Small ones of each family, spilled, resident and parallel: plan_check() accepts what the planner makes. */
 static void every_family_is_planned(void **state)
 {
     (void)state;

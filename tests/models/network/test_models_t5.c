@@ -473,7 +473,7 @@ static const char tiny[] = "\"network\": {\"model_type\": \"t5\", \"d_model\": 6
                            "\"num_heads\": 4, \"num_layers\": 4, \"num_decoder_layers\": 3, \"vocab_size\": 509}, "
                            "\"sequence\": 32, \"decoder_sequence\": 24, \"microbatches\": 4";
 
-/* streamed, resident and parallel: plan_check() accepts what the planner makes. */
+/* spilled, resident and parallel: plan_check() accepts what the planner makes. */
 static void t5_is_planned(void **state)
 {
     (void)state;

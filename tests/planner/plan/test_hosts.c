@@ -188,7 +188,7 @@ static int job_text(char *text, size_t size, uint64_t key, uint32_t name, const 
         "\"parallel\": {\"tensor\": 2, \"data\": 4, \"zero\": 3, \"offload\": \"weights\", \"prefetch\": 1}",
         "\"parallel\": {\"pipeline\": 4, \"data\": 2, \"zero\": 3, \"offload\": \"weights\", \"storage\": true}",
         "\"parallel\": {\"tensor\": 2, \"pipeline\": 2, \"data\": 2, \"zero\": 3, \"offload\": \"states\", \"storage\": true}",
-        "\"optimizer\": {\"kind\": \"sgd\"}", /* streamed, or wherever it is best */
+        "\"optimizer\": {\"kind\": \"sgd\"}", /* spilled, or wherever it is best */
     };
     return snprintf(text, size,
                     "%s{\"name\": \"job-%u\", \"network\": \"gpt2-tiny-bytes\", \"sequence\": 32, \"microbatch\": %" PRIu64
@@ -285,7 +285,7 @@ static void too_much_for_one(void **state)
     assert_non_null(strstr(err.text, " was given on each node (--host-memory sets it; "));
 }
 
-/* Jobs that are streamed without devices of their own stay on a node each: plan_check() says so of each plan, and here of one
+/* Jobs that are spilled without devices of their own stay on a node each: plan_check() says so of each plan, and here of one
  * that does not. */
 static void at_home(void **state)
 {
@@ -332,7 +332,7 @@ static void at_home(void **state)
     plan_release(&plan);
 }
 
-/* --- streamed as on one node ------------------------------------------------------------------ */
+/* --- spilled as on one node ------------------------------------------------------------------ */
 
 /* A kind of node with so much memory, of each device and of the host, and storage unless 0; of both 0 leaves what it has. */
 struct node {
@@ -380,7 +380,7 @@ static enum status plan_both(const char *text, struct node node, uint32_t nodes,
 }
 
 /* One job is on one node: cut, timed, stored and refused as though there were no other. */
-static void one_streamed(void **state)
+static void one_spilled(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("hosts, streamed"), bytes;
@@ -475,7 +475,7 @@ int main(void)
         cmocka_unit_test(stages),           cmocka_unit_test(uneven_replicas),
         cmocka_unit_test(as_alone),         cmocka_unit_test(folded),
         cmocka_unit_test(too_much_for_one), cmocka_unit_test(at_home),
-        cmocka_unit_test(one_streamed),     cmocka_unit_test(staged_on_each),
+        cmocka_unit_test(one_spilled),     cmocka_unit_test(staged_on_each),
         cmocka_unit_test(counted_in_any_order), cmocka_unit_test(traced),
         cmocka_unit_test(tied),
     };

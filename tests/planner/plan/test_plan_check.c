@@ -62,7 +62,7 @@ static void test_good_plans(void **state)
 
 /* One job of three shards (embedding, block, head), two minibatches, on one device: instances
  *   0 forward 0   1 forward 1   2 loss   3 backward 1   4 backward 0   5 forward 0 ... */
-#define STREAMED {.devices = 1, .jobs = 1, .middle = 1, .minibatches = 2}
+#define SPILLED {.devices = 1, .jobs = 1, .middle = 1, .minibatches = 2}
 #define SLICED {.devices = 1, .jobs = 1, .middle = 1, .minibatches = 2, .slices = 3}
 #define RESIDENT {.devices = 1, .jobs = 1, .middle = 1, .minibatches = 2, .resident = true}
 
@@ -774,56 +774,56 @@ static void large_seed(struct plan *plan)
 }
 
 static const struct breakage breakages[] = {
-    {STREAMED, overlap, NULL,
+    {SPILLED, overlap, NULL,
      "instance 3, operation 2 (h2d of boundary of job-0 shard 1): memory: the boundary of "
      "job-0 shard 1 at bytes 4206336 to 4207360 of device 0 overlaps the state of job-0 shard "
      "1 at 4195328 to 4206464"},
-    {STREAMED, overrun_device, NULL,
+    {SPILLED, overrun_device, NULL,
      "instance 1, operation 0 (h2d of state of job-0 shard 1): memory: slot 4 ends at byte "
      "4198016, device 0 at 4195328"},
-    {STREAMED, overrun_host, NULL,
+    {SPILLED, overrun_host, NULL,
      "memory: the host buffers are 31120 bytes (host memory is 30000)"},
-    {STREAMED, slot_too_small, NULL,
+    {SPILLED, slot_too_small, NULL,
      "instance 1, operation 1 (h2d of boundary of job-0 shard 1): memory: slot 5 has 1023 "
      "bytes, the boundary of job-0 shard 1 1024"},
-    {STREAMED, NULL, boundary_too_small,
+    {SPILLED, NULL, boundary_too_small,
      "unit 0, operation 3 (job-0 shard 0 forward): memory: the boundary of job-0 shard 1 has "
      "1020 bytes (expected 1024)"},
-    {STREAMED, NULL, state_too_small,
+    {SPILLED, NULL, state_too_small,
      "memory: state of job-0 shard 2 on the host has 380 bytes (expected 384)"},
-    {STREAMED, workspace_missing, NULL,
+    {SPILLED, workspace_missing, NULL,
      "unit 2, operation 2 (job-0 shard 1 forward): training: does not access a workspace "
      "(34816 bytes)"},
-    {STREAMED, workspace_too_small, NULL,
+    {SPILLED, workspace_too_small, NULL,
      "unit 4, operation 4 (job-0 shard 2 loss): memory: the workspace of job-0 shard 2 "
      "variant 1 has 14656 bytes (expected 14720)"},
-    {STREAMED, acquire_twice, NULL,
+    {SPILLED, acquire_twice, NULL,
      "instance 1, operation 2 (h2d of boundary of job-0 shard 1): lifetimes: acquires the "
      "boundary of job-0 shard 1, which is live on device 0"},
-    {STREAMED, never_released, NULL,
+    {SPILLED, never_released, NULL,
      "instance 6, operation 2 (job-0 shard 1 forward): memory: the workspace of job-0 shard 1 "
      "at bytes 4864 to 39680 of device 0 overlaps the loss of job-0 at 20736 to 20744"},
-    {STREAMED, never_released_at_the_end, NULL,
+    {SPILLED, never_released_at_the_end, NULL,
      "lifetimes: the state of job-0 shard 0 is live on device 0 at the end"},
-    {STREAMED, released_too_early, NULL,
+    {SPILLED, released_too_early, NULL,
      "instance 3, operation 5 (d2h of state of job-0 shard 1): lifetimes: accesses the state "
      "of job-0 shard 1, which is not live on device 0"},
-    {STREAMED, read_before_write, NULL,
+    {SPILLED, read_before_write, NULL,
      "instance 0, operation 0 (h2d of batch of job-0): lifetimes: copies from the batch of "
      "job-0 what was never written"},
-    {STREAMED, parts_never_written, NULL,
+    {SPILLED, parts_never_written, NULL,
      "instance 1, operation 2 (job-0 shard 1 forward): lifetimes: reads what was never "
      "written of the parameters of job-0 shard 1 (expected state of job-0 shard 1, version 0)"},
-    {STREAMED, copy_out_lost, NULL,
+    {SPILLED, copy_out_lost, NULL,
      "instance 6, operation 2 (job-0 shard 1 forward): training: finds state of job-0 shard "
      "1, version 0 (expected state of job-0 shard 1, version 1)"},
-    {STREAMED, copy_in_too_early, NULL,
+    {SPILLED, copy_in_too_early, NULL,
      "instance 5, operation 2 (job-0 shard 0 forward): training: finds state of job-0 shard "
      "0, version 0 (expected state of job-0 shard 0, version 1)"},
-    {STREAMED, old_batch, NULL,
+    {SPILLED, old_batch, NULL,
      "instance 5, operation 2 (job-0 shard 0 forward): training: finds batch of job-0, "
      "minibatch 0 (expected batch of job-0, minibatch 1)"},
-    {STREAMED, old_gradient, NULL,
+    {SPILLED, old_gradient, NULL,
      "instance 9, operation 4 (job-0 shard 0 backward): training: finds table gradient of "
      "job-0, minibatch 0 (expected table gradient of job-0, minibatch 1)"},
     {{.devices = 1, .jobs = 1, .middle = 1, .minibatches = 2, .activations = ACTIVATIONS_SPILL},
@@ -835,27 +835,27 @@ static const struct breakage breakages[] = {
      NULL, all_activations,
      "unit 2, operation 2 (job-0 shard 1 forward): memory: the activations of job-0 shard 1 has 2048 "
      "bytes (expected 51200)"}, /* (32 rows, 8) of two layers; 3 (16 * 8 + 4 + heads) - 8 numbers a row */
-    {STREAMED, NULL, buffer_of_no_kind, "form: buffer 0 is of kind "},
-    {STREAMED, NULL, buffer_of_no_job, "form: buffer 0 is of kind 4 and job 1"},
-    {STREAMED, NULL, kernel_of_no_kind, "form: work item 40 has kernel "},
-    {STREAMED, NULL, kernel_that_runs_never, "form: work item 0 has kernel 11, 0 times"},
-    {STREAMED, NULL, work_past_the_last, "unit 0, operation 3 (job-0 shard 0 forward): form: work 5 does not exist"},
-    {STREAMED, NULL, unit_of_no_job, "unit 1 (no job shard 0 backward): form: job 1 and pass 2"},
-    {STREAMED, NULL, unit_of_no_pass, "unit 1 (job-0 shard 0 pass): form: job 0 and pass "},
-    {STREAMED, NULL, backward_first,
+    {SPILLED, NULL, buffer_of_no_kind, "form: buffer 0 is of kind "},
+    {SPILLED, NULL, buffer_of_no_job, "form: buffer 0 is of kind 4 and job 1"},
+    {SPILLED, NULL, kernel_of_no_kind, "form: work item 40 has kernel "},
+    {SPILLED, NULL, kernel_that_runs_never, "form: work item 0 has kernel 11, 0 times"},
+    {SPILLED, NULL, work_past_the_last, "unit 0, operation 3 (job-0 shard 0 forward): form: work 5 does not exist"},
+    {SPILLED, NULL, unit_of_no_job, "unit 1 (no job shard 0 backward): form: job 1 and pass 2"},
+    {SPILLED, NULL, unit_of_no_pass, "unit 1 (job-0 shard 0 pass): form: job 0 and pass "},
+    {SPILLED, NULL, backward_first,
      "instance 1 (job-0 shard 1 backward): training: expected forward of job-0 shard 1, minibatch 0"},
-    {STREAMED, NULL, activations_of_no_kind, "form: job-0 treats activations in no known way"},
+    {SPILLED, NULL, activations_of_no_kind, "form: job-0 treats activations in no known way"},
     {{.devices = 1, .jobs = 1, .middle = 1, .blocks = 3, .minibatches = 2,
       .activations = ACTIVATIONS_KEEP_INPUTS},
      NULL, inputs_of_one_shard,
      "form: job-0 shard 1 holds all activations (expected inputs only)"},
-    {STREAMED, NULL, inputs_of_an_embedding,
+    {SPILLED, NULL, inputs_of_an_embedding,
      "form: job-0 shard 0 holds inputs only (expected all activations)"},
     {{.devices = 1, .jobs = 1, .middle = 1, .blocks = 3, .minibatches = 2}, NULL,
      inputs_of_the_loss,
      "unit 4, operation 4 (job-0 shard 2 loss): work: 4 x norm_forward(32, 8, 0) (expected 6 x "
      "norm_forward(32, 8, 0))"},
-    {STREAMED, loss_not_sent, NULL,
+    {SPILLED, loss_not_sent, NULL,
      "instance 4 (job-0 shard 0 backward): training: the loss of minibatch 0 is not on the "
      "host"},
     {RESIDENT, store_lost, NULL,
@@ -867,26 +867,26 @@ static const struct breakage breakages[] = {
     {RESIDENT, stored_too_early, NULL,
      "instance 12 (job-0 shard 0 store): training: expected backward of job-0 shard 0, "
      "minibatch 1"},
-    {STREAMED, unit_missing, NULL,
+    {SPILLED, unit_missing, NULL,
      "instance 3 (job-0 shard 0 backward): training: expected backward of job-0 shard 1, "
      "minibatch 0"},
-    {STREAMED, unit_doubled, NULL,
+    {SPILLED, unit_doubled, NULL,
      "instance 2 (job-0 shard 1 forward): training: expected loss of job-0 shard 2, minibatch "
      "0"},
-    {STREAMED, wrong_order, NULL,
+    {SPILLED, wrong_order, NULL,
      "instance 1 (job-0 shard 2 loss): training: expected forward of job-0 shard 1, minibatch "
      "0"},
-    {STREAMED, minibatch_missing, NULL,
+    {SPILLED, minibatch_missing, NULL,
      "training: job-0 ends after 1 of 2 minibatches"},
-    {STREAMED, half_a_minibatch, NULL,
+    {SPILLED, half_a_minibatch, NULL,
      "training: job-0 ends in minibatch 1, before backward of shard 0"},
-    {STREAMED, minibatch_too_many, NULL,
+    {SPILLED, minibatch_too_many, NULL,
      "instance 5 (job-0 shard 0 forward): training: job-0 begins minibatch 1 (expected only 1)"},
-    {STREAMED, ends_too_early, NULL,
+    {SPILLED, ends_too_early, NULL,
      "instance 2 (job-0 shard 2 loss): form: ends the minibatch too early"},
-    {STREAMED, ends_never, NULL,
+    {SPILLED, ends_never, NULL,
      "instance 4 (job-0 shard 0 backward): form: does not end the minibatch"},
-    {STREAMED, computed_twice, NULL,
+    {SPILLED, computed_twice, NULL,
      "unit 2 (job-0 shard 1 forward): training: 2 computations (expected 1)"},
     {SLICED, slice_missing, NULL,
      "unit 1 (job-0 shard 0 backward): training: slice 2 begins at row 84 (expected slice 1 "
@@ -908,93 +908,93 @@ static const struct breakage breakages[] = {
     {SLICED, boundary_forgotten_between_slices, NULL,
      "unit 0, operation 5 (job-0 shard 0 forward slice 1): form: writes the boundary of job-0 "
      "shard 1 (expected: changes it)"},
-    {STREAMED, copy_on_compute, NULL,
+    {SPILLED, copy_on_compute, NULL,
      "unit 2, operation 1 (compute of boundary of job-0 shard 1): form: a copy on the compute "
      "stream"},
-    {STREAMED, copy_the_wrong_way, NULL,
+    {SPILLED, copy_the_wrong_way, NULL,
      "unit 2, operation 1 (d2h of boundary of job-0 shard 1): form: a copy on the d2h stream "
      "from the host to the device"},
-    {STREAMED, compute_on_d2h, NULL,
+    {SPILLED, compute_on_d2h, NULL,
      "unit 2, operation 2 (job-0 shard 1 forward): form: a computation on the d2h stream"},
-    {STREAMED, copy_past_the_end, NULL,
+    {SPILLED, copy_past_the_end, NULL,
      "unit 2, operation 1 (h2d of boundary of job-0 shard 1): form: copies 1024 bytes at 64 "
      "of the boundary of job-0 shard 1 (it has 1024)"},
-    {STREAMED, copy_to_another_kind, NULL,
+    {SPILLED, copy_to_another_kind, NULL,
      "unit 3, operation 2 (h2d of boundary of job-0 shard 2): form: copies the boundary of "
      "job-0 shard 2 to the boundary of job-0 shard 1"},
-    {STREAMED, copy_reads_only, NULL,
+    {SPILLED, copy_reads_only, NULL,
      "unit 2, operation 1 (h2d of boundary of job-0 shard 1): form: a copy reads its source "
      "and writes its destination"},
     {{.devices = 1, .jobs = 2, .middle = 1, .minibatches = 1}, other_job, NULL,
      "unit 2, operation 1 (h2d of boundary of job-1 shard 1): form: accesses the boundary of "
      "job-1 shard 1, of another job"},
-    {STREAMED, accessed_twice, NULL,
+    {SPILLED, accessed_twice, NULL,
      "unit 2, operation 2 (job-0 shard 1 forward): form: accesses the boundary of job-0 shard "
      "1 twice"},
-    {STREAMED, useless_access, NULL,
+    {SPILLED, useless_access, NULL,
      "unit 2, operation 2 (job-0 shard 1 forward): form: accesses the boundary gradient of "
      "job-0 shard 1, which it has no use for"},
-    {STREAMED, state_only_read, NULL,
+    {SPILLED, state_only_read, NULL,
      "unit 3, operation 3 (job-0 shard 1 backward): form: reads the state of job-0 shard 1 "
      "(expected: changes it)"},
-    {STREAMED, input_not_read, NULL,
+    {SPILLED, input_not_read, NULL,
      "unit 3, operation 3 (job-0 shard 1 backward): training: does not access its boundary "
      "(1024 bytes)"},
-    {STREAMED, acquire_on_host, NULL,
+    {SPILLED, acquire_on_host, NULL,
      "unit 2, operation 3 (d2h of boundary of job-0 shard 2): form: acquires or releases the "
      "boundary of job-0 shard 2 on the host"},
-    {STREAMED, batch_by_device, NULL,
+    {SPILLED, batch_by_device, NULL,
      "unit 0, operation 0 (job-0 shard 0 batch): form: a batch is written to the host's batch "
      "buffer alone"},
-    {STREAMED, loss_of_a_middle_shard, NULL,
+    {SPILLED, loss_of_a_middle_shard, NULL,
      "unit 2, operation 2 (job-0 shard 1 loss): training: only the last shard computes the "
      "loss"},
-    {STREAMED, compute_of_another_pass, NULL,
+    {SPILLED, compute_of_another_pass, NULL,
      "unit 2, operation 2 (job-0 shard 1 backward): form: a backward in a unit that is about "
      "forward"},
-    {STREAMED, waits_for_itself, NULL,
+    {SPILLED, waits_for_itself, NULL,
      "instance 1, operation 1 (h2d of boundary of job-0 shard 1): waiting: waits for "
      "operation 2 of its own instance (deadlock)"},
-    {STREAMED, waits_before_the_beginning, NULL,
+    {SPILLED, waits_before_the_beginning, NULL,
      "instance 1, operation 1 (h2d of boundary of job-0 shard 1): waiting: waits for an "
      "operation 2 instances back (there are 1)"},
-    {STREAMED, waits_for_nothing, NULL,
+    {SPILLED, waits_for_nothing, NULL,
      "instance 1, operation 1 (h2d of boundary of job-0 shard 1): waiting: waits for "
      "operation 5 of instance 0 (it has 5)"},
-    {STREAMED, layer_missing, NULL,
+    {SPILLED, layer_missing, NULL,
      "layers: job-0 shard 1 begins at layer 2 (expected 1)"},
-    {STREAMED, layer_twice, NULL,
+    {SPILLED, layer_twice, NULL,
      "layers: job-0 shard 2 begins at layer 1 (expected 2)"},
-    {STREAMED, NULL, layers_end_early,
+    {SPILLED, NULL, layers_end_early,
      "layers: job-0 shard 2 has 0 layers (expected 1 to 1)"},
-    {STREAMED, NULL, embedding_not_alone,
+    {SPILLED, NULL, embedding_not_alone,
      "layers: job-0 has its embedding together with other layers"},
-    {STREAMED, work_changed, NULL,
+    {SPILLED, work_changed, NULL,
      "unit 2, operation 2 (job-0 shard 1 forward): work: 1 x norm_forward(33, 8, 0) (expected "
      "1 x norm_forward(32, 8, 0))"},
-    {STREAMED, work_missing, NULL,
+    {SPILLED, work_missing, NULL,
      "unit 4, operation 4 (job-0 shard 2 loss): work: 6 kinds of kernels (expected 7)"},
-    {STREAMED, NULL, two_buffers_of_one_name,
+    {SPILLED, NULL, two_buffers_of_one_name,
      "form: buffers 7 and 18 are both the boundary gradient of job-0 shard 1 on the host"},
-    {STREAMED, NULL, table_on_the_host,
+    {SPILLED, NULL, table_on_the_host,
      "form: table of job-0 is no buffer of the host"},
-    {STREAMED, NULL, boundary_of_no_shard,
+    {SPILLED, NULL, boundary_of_no_shard,
      "form: boundary of job-0 shard 0 belongs to none of its 3 shards"},
-    {STREAMED, NULL, loss_of_a_shard,
+    {SPILLED, NULL, loss_of_a_shard,
      "form: loss of job-0 shard 2 belongs to a shard (expected to the job)"},
-    {STREAMED, NULL, crooked_slot,
+    {SPILLED, NULL, crooked_slot,
      "form: slot 1 begins at byte 260, not at a multiple of 64"},
-    {STREAMED, NULL, endless_slot,
+    {SPILLED, NULL, endless_slot,
      "form: slot 1 ends beyond 2^64 bytes"},
-    {STREAMED, NULL, unknown_unit,
+    {SPILLED, NULL, unknown_unit,
      "form: instance 3 is of unit 5 on device 0"},
-    {STREAMED, NULL, unknown_slot,
+    {SPILLED, NULL, unknown_slot,
      "form: instance 2 has slots that do not exist"},
-    {STREAMED, NULL, unknown_buffer,
+    {SPILLED, NULL, unknown_buffer,
      "unit 0, operation 1 (job-0 shard 0 forward): form: buffer 28 does not exist"},
-    {STREAMED, NULL, empty_segment,
+    {SPILLED, NULL, empty_segment,
      "form: segment 0 repeats 10 instances 0 times"},
-    {STREAMED, NULL, shared_operations,
+    {SPILLED, NULL, shared_operations,
      "unit 1 (job-0 shard 0 backward): form: its operations are not behind those of the unit "
      "before"},
     {DIRECT, source_given_back_early, NULL,
@@ -1042,7 +1042,7 @@ static const struct breakage breakages[] = {
      "direct link to device 0"},
     {DIRECT, no_links, NULL,
      "unit 1, operation 0 (job-0 shard 0 backward): form: kind 0 on stream 3, pass 0"},
-    {STREAMED, NULL, large_seed,
+    {SPILLED, NULL, large_seed,
      "form: seed 18446744073709551615 (limit is 2^63 - 1: JSON integers)"},
 };
 

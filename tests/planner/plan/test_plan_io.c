@@ -392,7 +392,7 @@ static void test_corpus(void **state)
         struct draft_shape shape;
         bool waits; /* with an "after" */
     } files[] = {
-        {"streamed", {.devices = 1, .jobs = 1, .middle = 1, .minibatches = 3}, false},
+        {"spilled", {.devices = 1, .jobs = 1, .middle = 1, .minibatches = 3}, false},
         {"sliced", {.devices = 2, .jobs = 1, .middle = 1, .minibatches = 2, .slices = 2}, false},
         {"resident", {.devices = 2, .jobs = 2, .middle = 1, .minibatches = 2, .resident = true},
          false},

@@ -497,7 +497,7 @@ static void test_against_the_rule(void **state)
 
 /* --- an example by hand --------------------------------------------------------------------- */
 
-/* The streamed plan of one job on one device (support_plan.h), shard 1: instance 1 is its forward
+/* The spilled plan of one job on one device (support_plan.h), shard 1: instance 1 is its forward
  * pass, operations 5 to 8; instance 3 its backward pass. Forward 0 is 0 batch (host), 1 h2d batch,
  * 2 h2d parameters, 3 compute, 4 d2h boundary. In the forward pass of shard 1:
  *   5 h2d parameters: in the other half, nobody was there: no waits

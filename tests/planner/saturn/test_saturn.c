@@ -116,10 +116,10 @@ static void configurations(void **state)
         const struct parallel *p = &configs[i].parallel;
         of[configs[i].way]++;
         if (parallel_is_set(p)) assert_int_equal(parallel_devices(p), configs[i].devices);
-        else assert_int_equal(configs[i].way, SATURN_STREAMED);
+        else assert_int_equal(configs[i].way, SATURN_SPILLED);
     }
     assert_int_equal(of[SATURN_ONE_DEVICE], 1);
-    assert_int_equal(of[SATURN_STREAMED], 1);
+    assert_int_equal(of[SATURN_SPILLED], 1);
     assert_int_equal(of[SATURN_DATA], 3);
     assert_int_equal(of[SATURN_FSDP], 3);
     assert_int_equal(of[SATURN_PIPELINE], 5);
@@ -179,7 +179,7 @@ static void few_minibatches_say_it_all(void **state)
         job_set_release(&jobs);
         hardware_release(&hardware);
     }
-    for (enum saturn_way way = 0; way <= SATURN_STREAMED; way++)
+    for (enum saturn_way way = 0; way <= SATURN_SPILLED; way++)
         if (way != SATURN_TENSOR) assert_true(ways[way] > 0);
 }
 
@@ -197,7 +197,7 @@ static void timed_once(void **state)
         const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
         uint32_t calls = 0;
         const struct saturn_clock clock = {.time = simulated_s, .context = &calls};
-        const struct saturn_options how = {.streamed = &options, .clock = &clock};
+        const struct saturn_options how = {.spilled = &options, .clock = &clock};
         test_parallel_machine(&hardware, DEVICES, 2e10, 1e-6);
         make_jobs(&jobs, many ? 5 : 1, 11, 9);
         for (uint32_t j = 1; j < jobs.count; j++) {
@@ -224,7 +224,7 @@ static void plans_end_as_scheduled(void **state)
     const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
                                             .iterations = 20000};
     const struct saturn_clock clock = {.time = simulated_s};
-    const struct saturn_options how = {.streamed = &options, .clock = &clock};
+    const struct saturn_options how = {.spilled = &options, .clock = &clock};
     uint32_t better = 0;
     for (uint32_t round = 0; round < 8; round++) {
         struct hardware hardware;
@@ -254,7 +254,7 @@ static void plans_end_as_scheduled(void **state)
     assert_true(better > 0);
 }
 
-/* Run times are taken over; those of what is streamed are slowed, so no schedule ends sooner, and the bound stays. */
+/* Run times are taken over; those of what is spilled are slowed, so no schedule ends sooner, and the bound stays. */
 static void links_are_shared(void **state)
 {
     (void)state;
@@ -270,14 +270,14 @@ static void links_are_shared(void **state)
         struct saturn_report report = {0};
         struct error err = {0};
         const struct saturn_options how = {
-            .streamed = &options, .clock = &clock, .kept_times = &times, .slowed = by, .bound_s = bound_s};
+            .spilled = &options, .clock = &clock, .kept_times = &times, .slowed = by, .bound_s = bound_s};
         make_jobs(&jobs, 5, 2385, 23);
         for (uint32_t j = 1; j < jobs.count; j++) {
             jobs.jobs[j].network = jobs.jobs[0].network;
             jobs.jobs[j].minibatches += 2 * j;
         }
         uint64_t state_bytes = job_state(&jobs.jobs[0], 0, LAYERS).bytes;
-        test_hardware(&hardware, 2, state_bytes, 1e10); /* none fits on a device, and devices have no links: all are streamed */
+        test_hardware(&hardware, 2, state_bytes, 1e10); /* none fits on a device, and devices have no links: all are spilled */
         if (saturn_plan(&hardware, &jobs, &how, &report, &plan, &err)) fail_msg("%s", err.text);
         if (by == 1) timed = calls;
         if (by == 1) end_s = plan.estimated_makespan_s;
@@ -287,7 +287,7 @@ static void links_are_shared(void **state)
         assert_true(fabs(plan.order.bound_s - bound_s) <= 1e-9 * bound_s);
         plan_release(&plan);
     }
-    for (size_t i = 0; i < times.count; i++) assert_int_equal(times.times[i].config.way, SATURN_STREAMED);
+    for (size_t i = 0; i < times.count; i++) assert_int_equal(times.times[i].config.way, SATURN_SPILLED);
     saturn_times_release(&times);
 }
 
@@ -334,7 +334,7 @@ static void check_pieces(const struct plan *plan, const struct trace *trace, con
 }
 
 /* What a piece promises is a share of its job's run time; what it takes differs by its first minibatch, and by the
- * part of one that a stop lets go. Restarts are simulated: streamed jobs, whose states are on the host, have none. */
+ * part of one that a stop lets go. Restarts are simulated: spilled jobs, whose states are on the host, have none. */
 static void planned_anew(void **state)
 {
     (void)state;
@@ -344,7 +344,7 @@ static void planned_anew(void **state)
     const struct saturn_clock clock = {.time = simulated_s};
     uint32_t changed = 0;
     for (uint32_t round = 0; round < 6; round++) {
-        struct saturn_options how = {.streamed = &options, .clock = &clock, .interval_s = 0.5, .threshold_s = -1,
+        struct saturn_options how = {.spilled = &options, .clock = &clock, .interval_s = 0.5, .threshold_s = -1,
                                      .restart_s = 0.004};
         struct hardware hardware;
         struct job_set jobs;
@@ -396,7 +396,7 @@ static void refused(void **state)
         static const uint32_t devices[] = {1};
         const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
         const struct saturn_clock clock = {.time = simulated_s};
-        const struct saturn_options how = {.streamed = &options, .clock = &clock};
+        const struct saturn_options how = {.spilled = &options, .clock = &clock};
         test_parallel_machine(&hardware, DEVICES, 2e10, 1e-6);
         make_jobs(&jobs, 2, 7, 3);
         for (uint32_t d = 0; d < DEVICES && which == 0; d++) hardware.devices[d].memory_bytes = 1 << 16;

@@ -120,9 +120,9 @@ static struct test_layer equal_layer(void *context, uint32_t job, uint32_t layer
 
 static void plan_by(enum saturn_rule rule, double interval_s, struct plan *plan, struct saturn_report *report)
 {
-    const struct planner_options streamed = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .iterations = 500};
+    const struct planner_options spilled = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .iterations = 500};
     const struct saturn_clock clock = {.time = simulated_s};
-    const struct saturn_options options = {.streamed = &streamed, .clock = &clock, .rule = rule,
+    const struct saturn_options options = {.spilled = &spilled, .clock = &clock, .rule = rule,
                                            .interval_s = interval_s, .threshold_s = -1, .restart_s = 0};
     struct hardware hardware;
     struct job_set jobs;

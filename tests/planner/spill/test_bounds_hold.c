@@ -122,7 +122,7 @@ static void try_policy(struct sample *sample, const struct bound *bound, const s
     struct error err = {0};
     struct saturn_report report = {0};
     const struct saturn_clock clock = {.time = sim_seconds};
-    const struct saturn_options how = {.streamed = options, .clock = &clock, .rule = rule, .interval_s = -1, .restart_s = -1};
+    const struct saturn_options how = {.spilled = options, .clock = &clock, .rule = rule, .interval_s = -1, .restart_s = -1};
     const char *name = rule < SATURN_RULES ? saturn_rule_names[rule] : options->policy ? options->policy : "default";
     enum status status = rule < SATURN_RULES ? saturn_plan(&sample->hardware, &sample->jobs, &how, &report, &plan, &err)
                                              : planner_plan(&sample->hardware, &sample->jobs, options, &plan, &err);

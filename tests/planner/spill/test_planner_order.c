@@ -44,8 +44,8 @@ static bool cut_make(struct cut *cut, const struct planner_options *options)
 {
     struct error err = {0};
     bool fits = footprints_create(&cut->hardware, &cut->jobs, &cut->footprints, &err) == STATUS_OK &&
-                partition_streamed(&cut->hardware, &cut->jobs, cut->footprints, options, true,
-                                   &cut->partition, &err) == STATUS_OK;
+                partition_spilled(&cut->hardware, &cut->jobs, cut->footprints, options, true,
+                                  &cut->partition, &err) == STATUS_OK;
     if (!fits) {
         assert_int_equal(err.status, STATUS_INFEASIBLE);
         return false;

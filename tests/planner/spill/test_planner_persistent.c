@@ -79,8 +79,8 @@ static void make(const char *policy, uint32_t devices, uint32_t jobs, uint64_t m
     count_copies(out);
 }
 
-/* Of one job alone on one device, its embedding and the streamed optimizers on the processor. A
- * streamed shard's parameters come for each pass and their gradient goes; a persistent one's state
+/* Of one job alone on one device, its embedding and the spilled optimizers on the processor. A
+ * spilled shard's parameters come for each pass and their gradient goes; a persistent one's state
  * comes once and goes once, in the whole run. What else moves is the same. */
 static void expected_bytes(const struct made *made, uint64_t out[2])
 {

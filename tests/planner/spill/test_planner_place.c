@@ -251,7 +251,7 @@ static void test_refusals(void **state)
          "'memory_bandwidth')"},
         {{.policy = "model-parallel", .activations = PLANNER_AUTO, .optimizer = PLACE_SPLIT},
          "policy 'model-parallel' keeps states on the devices, and their optimizers with them "
-         "(--optimizer is for streamed states)"},
+         "(--optimizer is for spilled states)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct hardware hardware;

@@ -47,7 +47,7 @@ static bool cut_make(struct cut *cut, const struct planner_options *options, boo
         fits = partition_resident(&cut->hardware, &cut->jobs, cut->footprints, options, UINT32_MAX, &cut->partition,
                                   &err) == STATUS_OK;
     else if (fits)
-        fits = partition_streamed(&cut->hardware, &cut->jobs, cut->footprints, options, true, &cut->partition, &err) ==
+        fits = partition_spilled(&cut->hardware, &cut->jobs, cut->footprints, options, true, &cut->partition, &err) ==
                STATUS_OK;
     if (!fits) {
         assert_int_equal(err.status, STATUS_INFEASIBLE);
@@ -76,7 +76,7 @@ static double rank_by_lot(void *state, const struct policy_view *view, uint32_t 
 static const struct policy by_lot = {
     .version = SPILLWAY_POLICY_VERSION, .name = "by-lot", .summary = "by lot", .rank = rank_by_lot};
 
-enum kind { STREAMED, ON_NODES, RESIDENT, KINDS };
+enum kind { SPILLED, ON_NODES, RESIDENT, KINDS };
 
 static bool make_case(uint64_t key, enum kind kind, struct cut *cut)
 {

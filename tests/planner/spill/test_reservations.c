@@ -67,7 +67,7 @@ static struct parallel replicated_as(const uint32_t replicas[3])
     return p;
 }
 
-/* A job that names these devices; pipeline 0: streamed over them. */
+/* A job that names these devices; pipeline 0: spilled and run on them. */
 static void name_devices(struct job_set *jobs, uint32_t j, struct parallel parallel, const uint32_t *devices,
                          uint32_t count)
 {
@@ -81,7 +81,7 @@ static void name_devices(struct job_set *jobs, uint32_t j, struct parallel paral
     jobs->jobs[j].microbatches = parallel_is_set(&parallel) && parallel.replicated == 0 ? 4 : 1;
 }
 
-/* The ways to run: the first USUAL_WAYS are pipelines, replicas, streamed; then states offloaded, weights offloaded,
+/* The ways to run: the first USUAL_WAYS are pipelines, replicas, spilled; then states offloaded, weights offloaded,
  * updates delayed, unequal replicas. */
 enum { USUAL_WAYS = 3, ALL_WAYS = 7 };
 
@@ -221,7 +221,7 @@ static void parts_of_all_kinds(void **state)
     check_parts("parts_of_all_kinds", ALL_WAYS, 150);
 }
 
-/* Jobs 0 on devices 0 and 1, short; 1 on 3 and 2, long; 2 on 1 and 2; 3 streamed on 0. */
+/* Jobs 0 on devices 0 and 1, short; 1 on 3 and 2, long; 2 on 1 and 2; 3 spilled on 0. */
 static void make_four(struct plan *out, uint32_t variant)
 {
     (void)variant;
@@ -251,7 +251,7 @@ static void gangs_begin_together(void **state)
     plan_release(&plan);
 }
 
-/* Streamed jobs that name nothing have the devices that are left, or all, behind the others. */
+/* Spilled jobs that name nothing have the devices that are left, or all, behind the others. */
 static void devices_that_are_left(void **state)
 {
     (void)state;

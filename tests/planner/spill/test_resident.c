@@ -1,7 +1,7 @@
 /*
  * Resident placement of jobs on devices (label: fast): divisions against all there are, against looking at each
  * device, and against what they say of themselves; no cliff with many jobs a device;
- * plans that are never slower than streaming by the planner's clock, nor below the bound when simulated; as many equal
+ * plans that are never slower than spilling by the planner's clock, nor below the bound when simulated; as many equal
  * jobs as devices take what one takes on one, unequal ones on devices side by side what the longest does; options under
  * which no job is resident; plans that survive writing and reading; too little host memory, and little that is enough; memory that ends.
  */
@@ -210,7 +210,7 @@ static void random_case(uint64_t seed, bool single, struct hardware *hardware, s
 }
 
 /* Host memory that just holds the states of all jobs: resident parts may not fit together. A set of jobs that can be
- * streamed has a plan that is not slower; one that cannot is refused. */
+ * spilled has a plan that is not slower; one that cannot is refused. */
 static void never_slower_in_little_host_memory(void **state)
 {
     (void)state;
@@ -233,7 +233,7 @@ static void never_slower_in_little_host_memory(void **state)
         enum status now = planner_plan(&hardware, &jobs, &options, &plan, &err);
         if (before == STATUS_OK && now != STATUS_OK) fail_msg("round %u: %s", round, err.text);
         if (before == STATUS_OK && !(plan.estimated_makespan_s <= today.estimated_makespan_s * (1 + 1e-12)))
-            fail_msg("round %u: %g s, streamed %g s", round, plan.estimated_makespan_s, today.estimated_makespan_s);
+            fail_msg("round %u: %g s, spilled %g s", round, plan.estimated_makespan_s, today.estimated_makespan_s);
         resident += now == STATUS_OK && strcmp(plan.policy, reservation_policy) == 0;
         plan_release(&plan);
         plan_release(&today);
@@ -241,24 +241,24 @@ static void never_slower_in_little_host_memory(void **state)
     assert_true(resident > 40);
 }
 
-/* Never later than streaming, by the clock; never below its bound; nothing else of the machine or the jobs changes. */
+/* Never later than spilling, by the clock; never below its bound; nothing else of the machine or the jobs changes. */
 static void never_slower(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("never_slower");
-    uint32_t resident = 0, ways = 0, streamed = 0;
+    uint32_t resident = 0, ways = 0, spilled = 0;
     for (uint32_t round = 0; round < 80; round++) {
         struct hardware hardware, same;
         struct job_set jobs, same_jobs;
         struct plan plan, today;
         uint64_t key = random_u64(seed, round);
-        bool single = round % 10 == 0; /* mostly streamed, which few of the other cases are */
+        bool single = round % 10 == 0; /* mostly spilled, which few of the other cases are */
         random_case(key, single, &hardware, &jobs);
         random_case(key, single, &same, &same_jobs);
         make_plan(&hardware, &jobs, true, &plan);
         make_plan(&same, &same_jobs, false, &today);
         if (!(plan.estimated_makespan_s <= today.estimated_makespan_s * (1 + 1e-12)))
-            fail_msg("round %u: %g s, streamed %g s", round, plan.estimated_makespan_s, today.estimated_makespan_s);
+            fail_msg("round %u: %g s, spilled %g s", round, plan.estimated_makespan_s, today.estimated_makespan_s);
         assert_true(fabs(plan.lower_bound_s - today.lower_bound_s) <= 1e-12 * today.lower_bound_s);
         assert_true(simulated_s(&plan) >= plan.lower_bound_s * (1 - 1e-9));
         bool reserved = strcmp(plan.policy, reservation_policy) == 0;
@@ -267,12 +267,12 @@ static void never_slower(void **state)
         for (uint32_t j = 0; reserved && j < plan.jobs.count; j++)
             assert_true(plan.jobs.jobs[j].device_count <= 1);
         resident += reserved;
-        streamed += same_plan;
+        spilled += same_plan;
         ways += !reserved && !same_plan;
         plan_release(&plan);
         plan_release(&today);
     }
-    if (resident < 5 || ways < 2 || streamed < 1) fail_msg("%u resident, %u other ways, %u streamed", resident, ways, streamed);
+    if (resident < 5 || ways < 2 || spilled < 1) fail_msg("%u resident, %u other ways, %u spilled", resident, ways, spilled);
 }
 
 static struct test_layer equal_layer(void *context, uint32_t job, uint32_t layer)
@@ -470,7 +470,7 @@ static void tight_devices(void **state)
     if (planned == 0 || refused == 0) fail_msg("%u planned, %u refused", planned, refused);
 }
 
-/* What is asked for about streaming is done. */
+/* What is asked for about spilling is done. */
 static void no_resident_placement(void **state)
 {
     (void)state;
@@ -491,7 +491,7 @@ static void no_resident_placement(void **state)
 }
 
 /* Of the jobs that were given, whatever became of them: host memory that just holds their states holds no reservations that
- * need more; what is too small for streaming is refused as before. */
+ * need more; what is too small for spilling is refused as before. */
 static void host_memory(void **state)
 {
     (void)state;

@@ -17,7 +17,7 @@
 #include "tests/support/sim/support_sim.h"
 
 const char *const random_family_names[RANDOM_FAMILY_COUNT] = {
-    "free", "one link", "streamed", "resident", "swapped", "replicas", "pipelined", "stale", "tensor"};
+    "free", "one link", "spilled", "resident", "swapped", "replicas", "pipelined", "stale", "tensor"};
 
 static uint32_t draw(uint64_t key, uint64_t counter, uint32_t low, uint32_t high)
 {
@@ -96,7 +96,7 @@ static void profile_jobs(uint64_t key, uint32_t count_max, uint32_t layers, uint
                       test_random_layer, &r);
 }
 
-static bool make_streamed(uint64_t key, struct plan *out)
+static bool make_spilled(uint64_t key, struct plan *out)
 {
     static const char *const policies[] = {"sharded-lrtf", "sharded-lrtf-cached", "lrtf-emptiest", "srtf", "fifo",
                                            "random", "spill-sequential"};
@@ -235,7 +235,7 @@ static bool make_tensor(uint64_t key, struct plan *out)
 bool random_family_plan(enum random_family family, uint64_t key, struct plan *out)
 {
     static bool (*const makers[RANDOM_FAMILY_COUNT])(uint64_t key, struct plan *out) = {
-        make_free, make_one_link, make_streamed, make_resident, make_swapped,
+        make_free, make_one_link, make_spilled, make_resident, make_swapped,
         make_replicas, make_pipelined, make_stale, make_tensor};
     *out = (struct plan){0};
     return makers[family](key, out);

@@ -12,7 +12,7 @@
 enum random_family {
     RANDOM_FREE,        /* of no family: operations in any legal order */
     RANDOM_ONE_LINK,    /* nothing but copies to devices behind one link, which all want from the start */
-    RANDOM_STREAMED,    /* states come and go; a policy decides */
+    RANDOM_SPILLED,     /* states come and go; a policy decides */
     RANDOM_RESIDENT,    /* states stay on devices: a job's shards on one each */
     RANDOM_SWAPPED,     /* activations kept, swapped or recomputed */
     RANDOM_REPLICAS,    /* one stage: data parallel, ZeRO 0 to 3 */

@@ -1,12 +1,12 @@
 /*
- * Jobs that a policy orders: states are streamed from host memory, or stay on the devices where the policy says so.
+ * Jobs that a policy orders: states are spilled to host memory, or stay on the devices where the policy says so.
  *
  * The steps: cut each job into shards that fit (partition.h), let a policy decide which shard unit goes to which device in
  * which order (policy.h, driven by schedule.c with estimated durations), write the units down with their copies and slots
  * (emit.c), prove a lower bound (bound.h), check.
  */
-#ifndef SPILLWAY_PLANNER_STREAMED_H
-#define SPILLWAY_PLANNER_STREAMED_H
+#ifndef SPILLWAY_PLANNER_SPILLED_H
+#define SPILLWAY_PLANNER_SPILLED_H
 
 #include "planner/planner_options.h"
 
@@ -14,7 +14,7 @@
  * Plans jobs that say neither where nor how they run. All are in host memory at the same time if they fit; else they take
  * turns. Takes hardware and jobs over, also on failure. Errors as planner_plan().
  */
-MUST_CHECK enum status streamed_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
-                                     struct plan *out, struct error *err);
+MUST_CHECK enum status spilled_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                                    struct plan *out, struct error *err);
 
 #endif

@@ -4,7 +4,7 @@
  * `spill-sequential` uses one device: its partition may keep activations there, and jobs do not interleave (unless other
  * orders are to fit as well). The machine is given to plan_build.h at the end of the steps that only read it.
  */
-#include "planner/strategy/streamed.h"
+#include "planner/strategy/spilled.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -65,7 +65,7 @@ static enum status partition_for(const struct policy *policy, const struct hardw
     if (cpu && policy->resident)
         return error_set(err, STATUS_BAD_INPUT,
                          "policy '%s' keeps states on the devices, and their optimizers with them "
-                         "(--optimizer is for streamed states)", policy->name);
+                         "(--optimizer is for spilled states)", policy->name);
     if (cpu && !hardware_has_cpu(hardware))
         return error_set(err, STATUS_BAD_INPUT,
                          "machine '%s' does not say how fast its host's processor is (its host has "
@@ -77,10 +77,10 @@ static enum status partition_for(const struct policy *policy, const struct hardw
                          policy->name);
     if (policy->resident)
         return partition_resident(hardware, jobs, footprints, options, policy->seats_max, out, err);
-    return partition_streamed(hardware, jobs, footprints, options, !policy->one_device || options->live, out, err);
+    return partition_spilled(hardware, jobs, footprints, options, !policy->one_device || options->live, out, err);
 }
 
-/* Orders that are searched for or given know nothing of nodes, which jobs that are streamed do not leave. */
+/* Orders that are searched for or given know nothing of nodes, which jobs that are spilled do not leave. */
 static enum status check_nodes(const struct hardware *hardware, const struct partition *partition,
                                const struct policy *policy, const struct planner_options *options, struct error *err)
 {
@@ -156,7 +156,7 @@ static enum status describe(struct plan *plan, const struct policy *policy,
     return status;
 }
 
-/* Where jobs may wait in their files: their devices are of one host, or each job is streamed on one. */
+/* Where jobs may wait in their files: their devices are of one host, or each job is spilled on one. */
 static bool may_take_turns(const struct hardware *hardware, const struct partition *partition)
 {
     return !partition->storage.stored && (!partition->resident || hardware_host_count(hardware) == 1);
@@ -236,8 +236,8 @@ out:
     return status;
 }
 
-enum status streamed_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
-                          struct plan *out, struct error *err)
+enum status spilled_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                         struct plan *out, struct error *err)
 {
     bool short_of_memory = false;
     struct planner_options turns = *options;

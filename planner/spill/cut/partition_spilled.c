@@ -453,10 +453,10 @@ static enum status try_balanced(struct cutter *cutter, struct search *search, st
     return adopt(cutter, &c, search, err);
 }
 
-enum status partition_streamed(const struct hardware *hardware, const struct job_set *jobs,
-                               struct footprints *footprints,
-                               const struct planner_options *options, bool interleaved,
-                               struct partition *out, struct error *err)
+enum status partition_spilled(const struct hardware *hardware, const struct job_set *jobs,
+                              struct footprints *footprints,
+                              const struct planner_options *options, bool interleaved,
+                              struct partition *out, struct error *err)
 {
     struct cutter cutter = cutter_make(hardware, jobs, footprints, options, interleaved);
     uint32_t of_host = (jobs->count + cutter.hosts - 1) / cutter.hosts;
