@@ -115,13 +115,13 @@ static enum status check_policy(const char *policy, struct error *err)
     for (uint32_t r = 0; r < SATURN_RULES; r++) others[r] = saturn_rule_names[r];
     others[SATURN_RULES] = "all";
     if (strcmp(policy, cli_resident_name) == 0)
-        return error_set(err, STATUS_BAD_INPUT, "jobs settle where that is better than streaming them: '%s' is no policy "
+        return error_set(err, STATUS_BAD_INPUT, "jobs settle where that is better than spilling them: '%s' is no policy "
                          "(expected no '--policy')", cli_resident_name);
     if (!policy_is_file(policy) && !policy_find(policy)) return policy_unknown(policy, others, err);
     return cli_try_apart(policy, open_and_close, &policy, err);
 }
 
-/* Writes the instance for the planner's own streaming cut, whatever the policy. */
+/* Writes the instance for the planner's own spilling cut, whatever the policy. */
 static enum status write_instance(const struct request *request, struct error *err)
 {
     struct instance instance = {0};
@@ -148,9 +148,9 @@ static void warn_missing_data(struct cli *cli, const struct plan *plan)
     }
 }
 
-/* Returns the name of an option that only streaming uses: it does not apply to jobs whose states stay on their
+/* Returns the name of an option that only spilling uses: it does not apply to jobs whose states stay on their
  * devices. */
-static const char *streaming_option(const struct request *request)
+static const char *spilling_option(const struct request *request)
 {
     const struct {
         bool given;
@@ -173,17 +173,17 @@ static const char *streaming_option(const struct request *request)
 
 static enum status check_for_parallel(const struct request *request, const struct plan *plan, struct error *err)
 {
-    const char *option = streaming_option(request);
+    const char *option = spilling_option(request);
     if (request->activations > 0) option = "activations (expected --recompute)";
-    bool streamed = false;
-    for (uint32_t j = 0; j < plan->jobs.count; j++) streamed |= !parallel_is_set(&plan->jobs.jobs[j].parallel);
-    if (streamed || !option) return STATUS_OK;
+    bool spilled = false;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) spilled |= !parallel_is_set(&plan->jobs.jobs[j].parallel);
+    if (spilled || !option) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "for parallel jobs there is no --%s", option);
 }
 
 static enum status check_for_swap(const struct request *request, struct error *err)
 {
-    const char *option = streaming_option(request);
+    const char *option = spilling_option(request);
     if (!swaps(request) && request->rule != CLI_SWAP_RULE_NONE)
         return error_set(err, STATUS_BAD_INPUT, "option '--rule' is for --activations swap");
     if (!swaps(request)) return STATUS_OK;
@@ -310,9 +310,9 @@ static enum status plan_saturn(struct cli *cli, const struct request *request, e
 {
     struct cli_candidate candidate = {0};
     struct planner_search search = {0};
-    struct planner_options streamed = planner_options_of(request, NULL);
-    streamed.search = &search;
-    const struct saturn_options options = {.streamed = &streamed, .rule = rule, .interval_s = request->interval_s,
+    struct planner_options spilled = planner_options_of(request, NULL);
+    spilled.search = &search;
+    const struct saturn_options options = {.spilled = &spilled, .rule = rule, .interval_s = request->interval_s,
                                            .threshold_s = request->threshold_s, .restart_s = request->restart_s};
     enum status status = cli_saturn(&request->source, &options, &candidate, &candidate.saturn, err);
     candidate.by_saturn = true;
@@ -376,7 +376,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                       "what happens to activations until the backward pass (default auto)"),
         CLI_SWAP_RULE(&request.rule),
         OPTION_CHOICE("optimizer", 0, "PLACE", optimizer_choices, &request.optimizer,
-                      "where the optimizer updates streamed shards (default auto)"),
+                      "where the optimizer updates spilled shards (default auto)"),
         OPTION_CHOICE("stored", 0, "STATES", stored_choices, &request.stored,
                       "states to keep on storage (default auto: those that do not fit)"),
         OPTION_FLAG("runnable", 0, &request.runnable, "consider only plans that 'spillway run' can carry out"),

@@ -146,7 +146,7 @@ static enum status search_cuts(struct portfolio *p, struct error *err)
     return vary_cuts(p, err);
 }
 
-/* Tries resident placement, or the policy that is better than streaming by the planner's clock. */
+/* Tries resident placement, or the policy that is better than spilling by the planner's clock. */
 static enum status try_resident_placement(struct portfolio *p, struct error *err)
 {
     struct cli_candidate candidate = {0};

@@ -36,14 +36,14 @@ static bool streams(const struct plan *plan)
     return false;
 }
 
-/* Returns by which ratio the simulated schedule is late, if streamed jobs may be the cause; else 1. */
+/* Returns by which ratio the simulated schedule is late, if spilled jobs may be the cause; else 1. */
 static double late(const struct cli_candidate *c)
 {
     double by = ratio(&c->plan, c->prediction.result.makespan_s);
     return by > kept_promise && streams(&c->plan) ? by : 1;
 }
 
-/* Makes a schedule with slower streaming, and replaces *out if it ends no later. */
+/* Makes a schedule with slower spilling, and replaces *out if it ends no later. */
 static enum status make_slowed(const struct cli_source *source, struct saturn_options *options,
                                struct cli_candidate *out, struct saturn_report *report, struct error *err)
 {
@@ -98,7 +98,7 @@ void cli_saturn_text(FILE *out, const struct saturn_report *report, const struct
     fprintf(out, "schedule     of %s, %u timed; bound by %s; simulated in %.3f of its time\n",
             CLI_COUNT(report->tried, "configuration"), report->timed, spase_proof_names[c->proved_by], ratio(plan, makespan_s));
     if (report->slowed > 0)
-        fprintf(out, "links        what is streamed is taken to be %.2f times as long as by itself\n",
+        fprintf(out, "links        copies of spilled states are taken to be %.2f times as long as by themselves\n",
                 report->slowed);
     if (report->intervals > 0) {
         char restart[QUANTITY_TEXT_BYTES];

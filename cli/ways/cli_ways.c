@@ -1,6 +1,6 @@
 /*
- * See cli_ways.h. The streamed plan comes first: its bound holds for the plans of all ways, and its number of
- * operations is the size of the input. An error of the streamed plan is an error of cli_ways(); other refused ways are
+ * See cli_ways.h. The spilled plan comes first: its bound holds for the plans of all ways, and its number of
+ * operations is the size of the input. An error of the spilled plan is an error of cli_ways(); other refused ways are
  * outcomes.
  */
 #include "cli/ways/cli_ways.h"
@@ -31,9 +31,9 @@
 enum { SATURN_JOBS_MOST = 64, SATURN_DEVICES_MOST = 16, PARALLEL_DEVICES_MOST = 64 };
 static const uint64_t operations_most = 800000, placed_most = 1000000, saturn_operations_most = 3000000;
 
-/* The cost of a plan of each kind, in eighths of the streamed plan's cost: repetitions of resident jobs and of gangs
+/* The cost of a plan of each kind, in eighths of the spilled plan's cost: repetitions of resident jobs and of gangs
  * are simulated once. */
-enum { COST_STREAMED = 8, COST_RESIDENT = 4, COST_PARALLEL = 1, COST_WHOLE = 8 };
+enum { COST_SPILLED = 8, COST_RESIDENT = 4, COST_PARALLEL = 1, COST_WHOLE = 8 };
 
 struct ways {
     const struct cli_source *source;
@@ -42,8 +42,8 @@ struct ways {
     struct hardware hardware;
     struct job_set jobs;
     struct planner_options fixed; /* without a policy */
-    uint64_t operations, units, fingerprint; /* of the streamed plan; 0: none */
-    uint64_t spent;               /* operations of plans so far, without the streamed one */
+    uint64_t operations, units, fingerprint; /* of the spilled plan; 0: none */
+    uint64_t spent;               /* operations of plans so far, without the spilled one */
     double until_s;               /* 0: no limit */
 };
 
@@ -72,10 +72,10 @@ static uint64_t count_units(const struct plan *plan)
     return units;
 }
 
-/* --- streamed, resident, settled -------------------------------------------------------------- */
+/* --- spilled, resident, settled -------------------------------------------------------------- */
 
-/* Makes the streamed plan. Errors: all but STATUS_INFEASIBLE, which is an outcome. */
-static enum status try_streamed(struct ways *w, struct error *err)
+/* Makes the spilled plan. Errors: all but STATUS_INFEASIBLE, which is an outcome. */
+static enum status try_spilled(struct ways *w, struct error *err)
 {
     struct cli_candidate candidate = {0};
     struct error why = {0};
@@ -94,14 +94,14 @@ static enum status try_streamed(struct ways *w, struct error *err)
     return err->status;
 }
 
-static bool any_streams(const struct job_set *jobs)
+static bool any_spilled(const struct job_set *jobs)
 {
     bool any = false;
     for (uint32_t j = 0; j < jobs->count; j++) any |= !parallel_is_set(&jobs->jobs[j].parallel);
     return any;
 }
 
-/* Tries the best of streaming, resident placement and the resident policies by the planner's clock; often an existing
+/* Tries the best of spilling, resident placement and the resident policies by the planner's clock; often an existing
  * outcome. */
 static enum status try_resident_placement(struct ways *w, struct error *err)
 {
@@ -109,7 +109,7 @@ static enum status try_resident_placement(struct ways *w, struct error *err)
     struct error why = {0};
     struct planner_options options = w->fixed;
     options.resident = true;
-    if (!resident_allowed(&options) || !any_streams(&w->jobs)) return STATUS_OK;
+    if (!resident_allowed(&options) || !any_spilled(&w->jobs)) return STATUS_OK;
     enum status status = cli_candidate_make(w->source, &options, &candidate, &why);
     const char *label = candidate.plan.reservation_count > 0 ? cli_resident_name : candidate.plan.policy;
     bool other = status == STATUS_OK && plan_fingerprint(&candidate.plan) != w->fingerprint;
@@ -130,7 +130,7 @@ static enum status try_policies(struct ways *w, bool resident, struct error *err
         options.policy = policy->name;
         bool stays = policy->resident || policy->one_device;
         if (policy_is_searched(policy) || stays != resident) continue;
-        if (may_try(w, policy->name, resident ? COST_RESIDENT : COST_STREAMED))
+        if (may_try(w, policy->name, resident ? COST_RESIDENT : COST_SPILLED))
             TRY(cli_field_try(w->field, w->source, &options, policy->name, err));
     }
     return STATUS_OK;
@@ -143,10 +143,10 @@ static enum status try_saturn(struct ways *w, bool single, struct error *err)
     const char *label = single ? "saturn, one device each" : saturn_rule_names[SATURN_RULE_SPASE];
     struct cli_candidate candidate = {0};
     struct error why = {0};
-    struct planner_options streamed = w->fixed;
-    const struct saturn_options options = {.streamed = &streamed, .rule = SATURN_RULE_SPASE, .single = single,
+    struct planner_options spilled = w->fixed;
+    const struct saturn_options options = {.spilled = &spilled, .rule = SATURN_RULE_SPASE, .single = single,
                                            .interval_s = -1, .threshold_s = -1, .restart_s = -1};
-    streamed.search = &w->field->search;
+    spilled.search = &w->field->search;
     bool many = w->jobs.count > SATURN_JOBS_MOST || w->hardware.device_count > SATURN_DEVICES_MOST;
     if (!w->how->thorough && (many || w->operations > saturn_operations_most)) {
         cli_field_note(w->field, label, STATUS_OK,
@@ -312,7 +312,7 @@ static enum status try_all(struct ways *w, struct error *err)
 {
     struct planner_options open = w->fixed;
     open.resident = true;
-    TRY(try_streamed(w, err));
+    TRY(try_spilled(w, err));
     if (w->fixed.live || w->fixed.swap) return STATUS_OK;
     TRY(try_resident_placement(w, err));
     if (!resident_all_free(&w->jobs)) return STATUS_OK;
@@ -324,8 +324,8 @@ static enum status try_all(struct ways *w, struct error *err)
     return try_policies(w, false, err);
 }
 
-/* If no way is possible, returns the reason of streaming. */
-static enum status check_streamed(const struct cli_field *field, struct error *err)
+/* If no way is possible, returns the reason of spilling. */
+static enum status check_spilled(const struct cli_field *field, struct error *err)
 {
     const struct cli_policy_outcome *first = &field->outcomes[0];
     return field->any ? STATUS_OK : error_set(err, STATUS_INFEASIBLE, "%s", first->reason);
@@ -364,7 +364,7 @@ enum status cli_ways(const struct cli_source *source, const struct cli_ways_opti
     if (!status) status = cli_parallel_apply(&source->parallel, &w.jobs, err);
     field->runnable_first = !status && (how->runnable || cli_runs_here(&w.hardware));
     if (!status) status = try_all(&w, err);
-    if (!status) status = how->every_policy ? cli_field_check(field, err) : check_streamed(field, err);
+    if (!status) status = how->every_policy ? cli_field_check(field, err) : check_spilled(field, err);
     if (!status) status = check_runnable(&w, err);
     if (!status) take_bound(&w);
     cli_field_sort(field);
