@@ -1,4 +1,4 @@
-/* See chain.h. What searches and bounds rely on is made sure of here, once. */
+/* See chain.h. chain_finish() checks here, once, the conditions that searches and bounds rely on. */
 #include "planner/chain/chain.h"
 
 #include <inttypes.h>
@@ -48,10 +48,10 @@ static enum status finish_layer(struct chain *chain, uint32_t l, struct error *e
 enum { FLUID_TICKS = 64 };
 
 /*
- * A copy takes whole ticks, so that in each of them it moves a little less than the link could. The fluid
- * program (chain_formulation.h) would lose what each of many copies is rounded up by. So bytes on a link
- * are counted at the rate of the slowest copy: with that each fills its ticks, and none counts for more
- * bytes than it has. Short copies, which would slow all others, count for all their bytes instead.
+ * A copy takes whole ticks, so in each of them it moves a little less than the link could. With the link's own rate,
+ * the fluid program (chain_formulation.h) would lose the rounding of every copy. So bytes on a link are counted at the
+ * rate of the slowest copy: then each copy fills its ticks, and none counts for more bytes than it has. Short copies,
+ * which would slow all others, count for all their bytes instead.
  */
 static void find_fluid_rates(struct chain *chain)
 {

@@ -1,32 +1,31 @@
 /*
- * A chain to be trained in too little memory: for every layer, keep what its forward pass saved,
- * swap it to the host, or compute it again.
+ * Training a chain of layers in too little memory: for every layer, keep the results of its forward pass, swap them to
+ * the host, or recompute them.
  *
- * Layer l saves `saved` bytes when it runs forward and needs all of them when it runs backward. From
- * the end of its forward pass to the beginning of its backward pass they may
+ * Layer l saves `saved` bytes when it runs forward and needs all of them when it runs backward. From the end of its
+ * forward pass to the beginning of its backward pass they may
  *
- *     keep        stay where they are
+ *     keep        stay on the device
  *     swap        leave over the link out and come back over the link in
- *     recompute   be dropped but for `boundary` bytes, from which a second forward pass makes them
+ *     recompute   be dropped except for `boundary` bytes, from which a second forward pass makes them
  *
- * The rules of time, in whole ticks and bytes. Layers run forward 0 .. L-1, then backward L-1 .. 0,
- * one at a time; a recomputed layer runs forward once more (`again`) directly before it runs backward.
+ * The rules of time, in whole ticks and bytes. Layers run forward 0 .. L-1, then backward L-1 .. 0, one at a time; a
+ * recomputed layer runs forward once more (`again`) directly before it runs backward.
  *
  *     memory    holds the saved bytes of a layer from the start of its forward pass on: to the end of
- *               its copy out (swap), to the end of its forward pass but for the boundary (recompute),
+ *               its copy out (swap), to the end of its forward pass, then only the boundary (recompute),
  *               or to the end of its backward pass (keep); and again from the start of its copy in,
  *               or of its second forward pass, to the end of its backward pass
- *     copies    whole, one at a time in each direction, beside computation, in the order of their
+ *     copies    whole, one at a time in each direction, during computation, in the order of their
  *               layers' passes; a copy out starts no earlier than its forward pass ends, a backward
  *               pass no earlier than its copy in ends
- *     the turn  copies out have ended and none in has begun when the first backward pass may start
+ *     the turn  copies out have ended and no copy in has begun when the first backward pass may start
  *
- * The turn makes the two passes mirror images: read from its end, a backward pass is a forward pass
- * with other durations, whose copies in are its copies out (chain_schedule.h). Nearly nothing is lost
- * by it: a copy out that ends behind the turn frees memory when no forward pass wants it any more.
+ * The turn makes the two passes mirror images: read from its end, a backward pass is a forward pass with other
+ * durations, whose copies in are its copies out (chain_schedule.h). It costs almost nothing: a copy out that ends after
+ * the turn frees memory when no forward pass needs it any more.
  *
- * Source of the problem: KARMA, arXiv 2008.11421, sec. III; Checkmate, arXiv 1910.02653; vDNN,
- * arXiv 1602.08124.
+ * Source of the problem: KARMA, arXiv 2008.11421, sec. III; Checkmate, arXiv 1910.02653; vDNN, arXiv 1602.08124.
  */
 #ifndef SPILLWAY_PLANNER_CHAIN_H
 #define SPILLWAY_PLANNER_CHAIN_H
@@ -37,7 +36,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-/* Sums of durations stay below CHAIN_HORIZON_MAX, those of bytes below 2^63. */
+/* Sums of durations stay below CHAIN_HORIZON_MAX, sums of bytes below 2^63. */
 enum { CHAIN_LAYERS_MAX = 1024 };
 #define CHAIN_TICKS_MAX INT64_C(1000000000000)
 #define CHAIN_BYTES_MAX (UINT64_C(1) << 50)
@@ -46,38 +45,39 @@ enum { CHAIN_LAYERS_MAX = 1024 };
 enum chain_choice { CHAIN_KEEP, CHAIN_SWAP, CHAIN_RECOMPUTE, CHAIN_CHOICES };
 extern const char *const chain_choice_names[CHAIN_CHOICES];
 
-/* Sets of choices: bit 1 << choice. Where (layer_count) of them are asked for, NULL is all everywhere. */
+/* Sets of choices: bit 1 << choice. Where an argument has one for each layer (layer_count), NULL allows all choices
+ * everywhere. */
 enum { CHAIN_EVERY_CHOICE = (1 << CHAIN_CHOICES) - 1 };
 
 struct chain_layer {
     int64_t forward, backward; /* ticks, at least 1 */
-    int64_t again;             /* of a second forward pass, which need not make its output; 0: derived,
-                                  as long as the first */
+    int64_t again;             /* ticks of a second forward pass, which does not have to make its output; 0 becomes
+                                  `forward` */
     int64_t out, in;           /* ticks of its copies, rounded up; derived */
     uint64_t saved, boundary;  /* bytes; boundary at most saved */
-    uint64_t fluid[2];         /* bytes that its copies out, in count for at fluid_rate; derived */
+    uint64_t fluid[2];         /* bytes of its copies out and in, as counted at fluid_rate; derived */
 };
 
-/* Open; zeroed it is empty. */
+/* Open structure; zeroed it is empty. */
 struct chain {
     const char *name;
     struct chain_layer *layers; /* (layer_count) */
     uint32_t layer_count;
     uint64_t memory;            /* bytes */
-    uint64_t out_bytes_per_tick, in_bytes_per_tick; /* one of them 0: nothing can be swapped */
-    int64_t compute;            /* ticks of all passes, nothing computed twice */
-    double fluid_rate[2];       /* bytes that a tick of copying out, in frees at least; derived */
+    uint64_t out_bytes_per_tick, in_bytes_per_tick; /* 0 in either: no layer can be swapped */
+    int64_t compute;            /* ticks of all passes without recomputation; derived */
+    double fluid_rate[2];       /* least bytes that a tick of copying frees, out and in; derived */
     struct arena arena;
 };
 
-/* Room for the layers, zeroed; the caller fills it and calls chain_finish(). Errors: STATUS_BAD_INPUT
- * for no layers, STATUS_LIMIT, STATUS_NO_MEMORY. Release it with chain_release(), also on failure. */
+/* Allocates a chain with zeroed layers. The caller fills it in and calls chain_finish(). Errors: STATUS_BAD_INPUT
+ * without layers, STATUS_LIMIT, STATUS_NO_MEMORY. Release it with chain_release(), also after an error. */
 MUST_CHECK enum status chain_init(struct chain *chain, uint32_t layer_count, struct error *err);
 
 /*
- * Derive the durations of copies, and refuse what cannot run.
- * Errors: STATUS_INFEASIBLE for a layer that cannot run whatever is swapped or recomputed before it;
- * STATUS_BAD_INPUT for a number out of range; STATUS_LIMIT for durations that add up to too much.
+ * Derives the durations of copies and checks the chain. Errors: STATUS_INFEASIBLE for a layer that cannot run even when
+ * all earlier layers are swapped or recomputed; STATUS_BAD_INPUT for a number out of range; STATUS_LIMIT for durations
+ * with too large a sum.
  */
 MUST_CHECK enum status chain_finish(struct chain *chain, struct error *err);
 void chain_release(struct chain *chain);
@@ -87,7 +87,7 @@ static inline bool chain_swaps(const struct chain *chain)
     return chain->out_bytes_per_tick > 0 && chain->in_bytes_per_tick > 0;
 }
 
-/* The choices worth looking at: the last layer runs backward at once, so that it is kept. */
+/* Returns the useful choices of a layer. The last layer runs backward at once, so it is kept. */
 static inline uint8_t chain_allowed(const struct chain *chain, const uint8_t *allowed, uint32_t layer)
 {
     uint8_t set = allowed ? allowed[layer] : CHAIN_EVERY_CHOICE;
@@ -96,7 +96,7 @@ static inline uint8_t chain_allowed(const struct chain *chain, const uint8_t *al
     return set;
 }
 
-/* What of a layer stays on the device once it ran forward and its copy out, if any, has ended. */
+/* Returns the bytes of a layer that stay on the device after its forward pass and its copy out, if any, have ended. */
 static inline uint64_t chain_left(const struct chain_layer *layer, enum chain_choice choice)
 {
     return choice == CHAIN_KEEP ? layer->saved : choice == CHAIN_RECOMPUTE ? layer->boundary : 0;

@@ -1,8 +1,7 @@
 /*
- * What a layer's choice changes lies behind it in both passes (the backward pass is mirrored, chain.h).
- * So the state before every layer is kept, and a move is judged from the first layer that it touches,
- * up to where waiting has cost more than the threshold allows. What it computes lies apart until the
- * move is taken.
+ * A layer's choice changes only later layers, in both passes (the backward pass is mirrored, chain.h). So the state
+ * before every layer is kept, and a move is judged from the first layer that it touches, up to the point where waiting
+ * has cost more than the threshold allows. The trial's states are separate until the move is accepted.
  */
 #include "planner/chain/chain_anneal.h"
 
@@ -35,7 +34,7 @@ struct annealing {
     const uint8_t *allowed;
     struct play now, trial;
     uint8_t *choices;
-    int64_t *rest; /* (layer_count + 1) ticks that computing a layer and all behind it takes */
+    int64_t *rest; /* (layer_count + 1) ticks that computing a layer and all later layers takes */
     uint64_t key, drawn;
 };
 
@@ -110,7 +109,7 @@ static bool play_from(const struct annealing *a, struct play *play, uint32_t fro
     return *makespan <= most;
 }
 
-/* The same for a move, that begins as what is now does. */
+/* Tries a move, starting from the states of the current choices. */
 static bool try_from(struct annealing *a, uint32_t from, int64_t most, int64_t *makespan)
 {
     const struct point *at = &a->now.points[from];
@@ -119,7 +118,7 @@ static bool try_from(struct annealing *a, uint32_t from, int64_t most, int64_t *
     return play_from(a, &a->trial, from, most, makespan);
 }
 
-/* What was tried is what is. */
+/* Makes the trial the current choices. */
 static void take(struct annealing *a, uint32_t from)
 {
     uint32_t layers = a->chain->layer_count;

@@ -2,14 +2,14 @@
  * With a memory price a_l >= 0 on row "memory" of layer l and f_l >= 0 on row "flow", in ticks a byte:
  *
  *     link_l = a_l + f_l <= 1 / B         waiting one tick frees B bytes
- *     f_l <= link_{l+1}                   rows "flow" and "entry" share what a byte costs behind l
+ *     f_l <= link_{l+1}                   rows "flow" and "entry" share the cost of a byte after l
  *     device_l = device_{l+1} + a_l       of both passes
  *     constant_l = constant_{l+1} + sum over passes (a_l (saved - M) - f_l B d)
  *                + min(keep:      device_{l+1} saved,
  *                      recompute: device_{l+1} boundary + forward (1 - f_l B of the backward pass),
  *                      swap:      link_{l+1} out, in, each for the bytes that the copy counts for)
  *
- * from link_L = 1 / B: what waits at the end is waited for.
+ * from link_L = 1 / B: the end waits for all waiting bytes.
  */
 #include "planner/chain/chain_bound.h"
 
@@ -75,8 +75,8 @@ static void price(const struct chain *chain, const uint8_t *allowed, const doubl
     }
 }
 
-/* The program, its relaxation and, from `fixings`, those that start at places. NULL: no memory, or no
- * answer. The caller frees it with free(). */
+/* Solves the program, its relaxation and, from `fixings`, the programs that start at places. Returns NULL without
+ * memory or answer. The caller frees the result with free(). */
 static double *solve(const struct chain *chain, const uint8_t *allowed, const struct milp_fixing *fixings, 
                      uint32_t place_count, double limit_s, uint32_t *row_count, uint32_t *dual_count)
 {
@@ -86,7 +86,7 @@ static double *solve(const struct chain *chain, const uint8_t *allowed, const st
     struct milp_options options = {.limit_s = limit_s, .relaxed = true, .fixings = fixings,
                                    .variant_count = place_count, .fixed_count = COLUMNS_OF_PLACE};
     struct error unsolved = {0};
-    if (milp_solve(milp, &options, &result, &unsolved)) {} /* what was told by then is good */
+    if (milp_solve(milp, &options, &result, &unsolved)) {} /* earlier reports are valid */
     *row_count = milp_row_count(milp);
     *dual_count = result.dual_count;
     free(result.x);

@@ -14,10 +14,10 @@
 #include "planner/chain/chain_formulation.h"
 #include "planner/chain/chain_search.h"
 
-/* Widths of searches; what is SHORT is worth the widest. */
+/* Widths of searches; a chain of up to SHORT layers gets the widest. */
 enum { NARROW = 64, WIDE = 1024, WIDEST = 16384, WIDTH_FACTOR = 4, SHORT = 24 };
 enum { STATES_WORTH_PRICES = 150000, PLACES_MAX = 64, SETS_MAX = 256 };
-/* Of the time that is left when GLPK is asked: for the program or its list, and for further prices. */
+/* Shares of the time left when GLPK is asked: for the program or its list, and for further prices. */
 static const double solver_share = 0.5, sharpen_share = 0.2;
 /* Annealing: how often, moves for every layer, first temperature in forward passes, the last in that. */
 enum { ANNEALS_OF_SET = 3, ANNEALS_OF_LASTS = 2, ANNEALS = 4, MOVES_OF_LAYER = 1000, MOVES_OF_LAST = 250 };
@@ -126,8 +126,8 @@ static enum status search_set(struct certifying *c, const uint8_t *set, uint32_t
 
 /* --- annealing -------------------------------------------------------------------------------- */
 
-/* From c->tried, within `allowed` (NULL: all), so many moves for every layer. The best is kept; so is what
- * c->tried comes to. */
+/* Anneals from c->tried, within `allowed` (NULL: all), with `moves` for every layer. Keeps the best schedule; c->tried
+ * gets the result. */
 static enum status anneal(struct certifying *c, const uint8_t *allowed, uint32_t moves, uint64_t seed,
                           int64_t enough, int64_t *made, struct error *err)
 {
@@ -149,9 +149,8 @@ static enum status anneal(struct certifying *c, const uint8_t *allowed, uint32_t
 }
 
 /*
- * Whole copies for what recomputes just `set` and swaps no layer behind `last`, but that one: from all
- * swapped that may be, which waits long enough where memory holds the others. `least` ticks are as few as
- * that can be.
+ * Finds whole copies for choices that recompute exactly `set`, swap layer `last` and no layer after it. Starts from all
+ * layers swapped that may be, which waits long enough where memory holds the others. `least`: lower bound on the ticks.
  */
 static enum status anneal_behind(struct certifying *c, const uint8_t *set, uint32_t last, uint32_t moves,
                                  uint64_t seed, int64_t least, bool *fits, struct error *err)
@@ -198,7 +197,7 @@ static enum status anneal_lasts(struct certifying *c, const uint8_t *set, uint64
     return STATUS_OK;
 }
 
-/* Of all choices, each time from the best known. */
+/* Anneals all choices, each time from the best known. */
 static enum status anneal_all(struct certifying *c, struct error *err)
 {
     for (uint64_t i = 0; i < ANNEALS && c->made.value > c->made.bound && clock_s() < c->until_s; i++) {
@@ -291,7 +290,7 @@ static enum status sets_list(struct certifying *c, double cutoff, struct sets *o
                                    .listed_count = layers,
                                    .list_max = SETS_MAX,
                                    .cutoff = cutoff};
-    if (milp_solve(milp, &options, told, &unsolved)) {} /* what was told by then is good */
+    if (milp_solve(milp, &options, told, &unsolved)) {} /* earlier reports are valid */
     c->made.nodes += told->nodes;
     out->complete = !unsolved.status && told->status == MILP_INFEASIBLE;
     out->sets = alloc_zeroed(told->setting_count + 1u, sizeof *out->sets);

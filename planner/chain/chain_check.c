@@ -1,7 +1,7 @@
 /*
- * Every pass and copy becomes an interval, every byte held a change at a time. Intervals of one lane
- * (computation, link out, link in) are sorted and must not overlap; changes are sorted by time, those
- * that free before those that take, and their running sum must stay within memory.
+ * Every pass and copy becomes an interval, and memory a list of changes. Intervals of one lane (computation, link out,
+ * link in) are sorted and must not overlap. Changes are sorted by time, releases before allocations, and their running
+ * sum must stay within memory.
  */
 #include "planner/chain/chain_check.h"
 
@@ -55,7 +55,7 @@ static int by_time(const void *left, const void *right)
     return (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
-/* The rules of one layer alone. */
+/* Checks the rules of one layer. */
 static enum status enter_layer(const struct chain *chain, const struct chain_schedule *s, uint32_t l,
                                struct books *b, struct error *err)
 {

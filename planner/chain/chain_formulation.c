@@ -1,15 +1,15 @@
 /*
- * For the forward pass, with d the duration of layer l, s its saved bytes, c those that its copy counts
- * for, B the link's rate so counted, g the ticks waited before it and o the bytes that wait for the link
- * when the layer before has ended:
+ * For the forward pass, with d the duration of layer l, s its saved bytes, c the bytes that its copy counts for, B the
+ * link's rate in these bytes, g the ticks waited before the layer and o the bytes that wait for the link when the
+ * previous layer has ended:
  *
  *     memory   m_l + s + o_l - B g_l <= M
  *     flow     o_{l+1} >= o_l - B g_l - B d + c w_l
  *     entry    o_{l+1} >= c w_l
  *     left     m_{l+1} >= m_l + s (1 - r_l - w_l) + boundary r_l
  *
- * and o_L / B ticks more at the end; the mirrored backward pass has d = backward + again r_l. All
- * bytes are divided by the memory, so that coefficients are near 1.
+ * and o_L / B ticks more at the end; the mirrored backward pass has d = backward + again r_l. All bytes are divided by
+ * the memory, so that coefficients are near 1.
  */
 #include "planner/chain/chain_formulation.h"
 

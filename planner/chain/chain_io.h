@@ -5,8 +5,8 @@
  *      "out_bytes_per_tick": 12, "in_bytes_per_tick": 12,
  *      "layers": [{"forward": 7, "backward": 14, "saved": 300, "boundary": 40, "count": 2}, ...]}
  *
- * Durations are ticks, sizes bytes: whole numbers. Absent are 0 (the boundary; a link: nothing is
- * swapped), 1 ("count": so many layers like this one) or "forward" ("again": a second forward pass).
+ * Durations are whole numbers of ticks, sizes of bytes. Defaults: 0 for the boundary and for a link (no layer is
+ * swapped), 1 for "count" (the number of equal layers), "forward" for "again" (a second forward pass).
  */
 #ifndef SPILLWAY_PLANNER_CHAIN_IO_H
 #define SPILLWAY_PLANNER_CHAIN_IO_H
@@ -18,22 +18,21 @@ struct chain_schedule;
 struct json_out;
 
 /*
- * Zeroed struct in; release with chain_release(), also after an error.
- * Errors: STATUS_BAD_INPUT with file, line and column; those of chain_finish(), the file's name in
- * front.
+ * Parses a chain. *out is zeroed before; release it with chain_release(), also after an error. Errors: STATUS_BAD_INPUT
+ * with file, line and column; errors of chain_finish(), with the file's name.
  */
 MUST_CHECK enum status chain_parse(const struct json_input *in, struct chain *out, struct error *err);
 
-/* What reads back as the same chain. */
+/* Writes a chain that chain_parse() reads as the same chain. */
 void chain_write_json(const struct chain *chain, struct json_out *out);
 
 /*
- * A schedule, atomically, with the bound that it has and the sentence that says who proved it:
+ * Writes a schedule atomically, with its bound and the sentence about the proof:
  *
  *     {"spillway_chain_schedule": 1, "chain": "vgg", "makespan": 34, "bound": 34, "proof": "...",
  *      "turn": 13, "layers": [{"choice": "swap", "forward": 0, "out": 3, "in": 22, "backward": 27}, ...]}
  *
- * Times are starts in ticks; "out" and "in" of swapped layers alone.
+ * Times are starts in ticks; only swapped layers have "out" and "in".
  */
 MUST_CHECK enum status chain_schedule_write(const struct chain *chain, const struct chain_schedule *schedule,
                                             int64_t bound, const char *proof, const char *path,

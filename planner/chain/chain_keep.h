@@ -1,7 +1,7 @@
 /*
- * The best choice between keep and recompute, where nothing is swapped: by dynamic programming over the
- * memory that layers leave taken. Exact where memory is counted in at most CHAIN_KEEP_CELLS units;
- * otherwise sizes are rounded up to units, and what it returns fits all the same.
+ * The best choice between keep and recompute, without swapping: dynamic programming over the memory that layers leave
+ * taken. Exact when memory is counted in at most CHAIN_KEEP_CELLS units; otherwise sizes are rounded up to units, and
+ * the result still fits.
  */
 #ifndef SPILLWAY_PLANNER_CHAIN_KEEP_H
 #define SPILLWAY_PLANNER_CHAIN_KEEP_H
@@ -14,15 +14,14 @@
 enum { CHAIN_KEEP_CELLS = 20000 };
 
 struct chain_need {
-    uint64_t kept, recomputed; /* bytes that stay behind the layer */
-    uint64_t runs;             /* bytes while it runs; 0 where that is no concern */
+    uint64_t kept, recomputed; /* bytes that stay after the layer */
+    uint64_t runs;             /* bytes while it runs; 0: not limited */
     int64_t again;             /* ticks to recompute it */
 };
 
 /*
- * choices: out, (count), CHAIN_KEEP or CHAIN_RECOMPUTE. *fits false: memory cannot hold the layers
- * whatever is recomputed, and choices are untouched. Errors: STATUS_NO_MEMORY.
- * Cost: O(count * cells).
+ * Finds the best choices: out, (count), CHAIN_KEEP or CHAIN_RECOMPUTE. *fits false: the layers do not fit even when all
+ * are recomputed, and choices are untouched. Errors: STATUS_NO_MEMORY. Cost: O(count * cells).
  */
 MUST_CHECK enum status chain_keep_best(const struct chain_need *needs, uint32_t count, uint64_t memory,
                                        uint8_t *choices, bool *fits, struct error *err);

@@ -1,5 +1,5 @@
-/* See chain_random.h. A backward pass takes 1.7 to 2.3 times the forward pass; a boundary is 5 to 15 %
- * of what is saved. */
+/* See chain_random.h. A backward pass takes 1.7 to 2.3 times the forward pass; a boundary is 5 to 15 % of the saved
+ * bytes. */
 #include "planner/chain/chain_random.h"
 
 #include "base/random.h"

@@ -1,7 +1,7 @@
 /*
- * One pass: a layer starts when the one before has ended and copies out have made room. Copies end in
- * the order in which they were queued, so the room that is missing is had by waiting for the oldest
- * ones; copies that nobody waits for need not be looked at again.
+ * One pass: a layer starts when the previous layer has ended and copies out have made room. Copies end in the order in
+ * which they were queued, so waiting for the oldest ones makes the missing room. Copies that no layer waited for are
+ * skipped from then on.
  */
 #include "planner/chain/chain_schedule.h"
 

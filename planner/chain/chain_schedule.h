@@ -1,21 +1,20 @@
 /*
- * When every pass and every copy of a chain starts, for given choices: as early as the rules of
- * chain.h allow.
+ * The starts of all passes and copies of a chain, for given choices: as early as the rules of chain.h allow.
  *
- * Nothing is lost by that: the order of passes and of copies is fixed, so every start is the latest
- * of some ends, and no later start of anything lets another be earlier. The backward pass is made
- * from its end, as the forward pass of the mirrored chain; its copies in are as late as they can be.
+ * This loses nothing: the order of passes and of copies is fixed, so every start is the latest of some ends, and no
+ * delay lets another start be earlier. The backward pass is made from its end, as the forward pass of the mirrored
+ * chain; its copies in are as late as possible.
  */
 #ifndef SPILLWAY_PLANNER_CHAIN_SCHEDULE_H
 #define SPILLWAY_PLANNER_CHAIN_SCHEDULE_H
 
 #include "planner/chain/chain.h"
 
-/* Open; zeroed it is empty. Times that a layer's choice has no use for are 0. */
+/* Open structure; zeroed it is empty. Times that a layer's choice does not use are 0. */
 struct chain_schedule {
     uint8_t *choices;      /* (layer_count) enum chain_choice */
-    int64_t *forward, *out, *in, *backward; /* (layer_count) starts; a backward pass with the second
-                                               forward pass in front of it */
+    int64_t *forward, *out, *in, *backward; /* (layer_count) starts; `backward`: start of the second forward pass, if
+                                               any */
     uint32_t layer_count;
     int64_t turn, makespan; /* as claimed; chain_check() recomputes them */
     struct arena arena;
@@ -30,13 +29,13 @@ struct chain_pass {
 MUST_CHECK enum status chain_pass_create(uint32_t layer_count, struct chain_pass *out, struct error *err);
 void chain_pass_destroy(struct chain_pass *pass);
 
-/* The makespan; false when memory cannot hold these choices (without swapping: with it, waiting
+/* Computes the makespan. Returns false when memory cannot hold these choices (without swapping; with swapping, waiting
  * always helps). Allocates nothing. */
 bool chain_makespan(const struct chain *chain, const uint8_t *choices, struct chain_pass *pass,
                     int64_t *makespan);
 
-/* *out zeroed before; release it with chain_schedule_release(). Errors: STATUS_INFEASIBLE as above,
- * STATUS_NO_MEMORY. */
+/* Makes a schedule. *out is zeroed before; release it with chain_schedule_release(). Errors: STATUS_INFEASIBLE when
+ * memory cannot hold the choices, STATUS_NO_MEMORY. */
 MUST_CHECK enum status chain_schedule_make(const struct chain *chain, const uint8_t *choices,
                                            struct chain_schedule *out, struct error *err);
 void chain_schedule_release(struct chain_schedule *schedule);

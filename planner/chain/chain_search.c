@@ -1,14 +1,14 @@
 /*
- * Breadth-first over the layers. States that survive a layer go to a pool and stay there, for the way
- * back to the choices and because a state names the copies that are still to end by the states that
- * began them: copies end in order, so they are the youngest `count` of its swapped ancestors.
+ * Breadth-first over the layers. States that survive a layer stay in a pool, for the way back to the choices and
+ * because a state names its unfinished copies by the states that began them: copies end in order, so they are the
+ * youngest `count` of its swapped ancestors.
  *
  *     expand    each state by each choice: wait for memory, run, queue the copy
- *     bound     cost and prices; those that cannot beat the best known go
- *     sort      by bound: whatever dominates a state comes before it
- *     select    from the front those that no selected one dominates, up to the width
+ *     bound     cost and prices; states that cannot beat the best known schedule are dropped
+ *     sort      by bound: a dominating state comes before the dominated one
+ *     select    from the start the states that no selected one dominates, up to the width
  *
- * A width that was too small gives a bound all the same: that of the first state left out.
+ * A width that was too small gives a bound all the same: the bound of the first dropped state.
  */
 #include "planner/chain/chain_search.h"
 
@@ -36,13 +36,14 @@ struct state {
     uint8_t choice;
 };
 
-/* A copy that is to end: in so many ticks. */
+/* A copy that is still to end, and the ticks until it ends. */
 struct copy {
     int64_t end;
     uint64_t bytes, fluid;
 };
 
-/* What decides most comparisons, of at most BLOCK states side by side; HUGE_VALF behind them. */
+/* The numbers that decide most comparisons, for up to BLOCK states next to each other; HUGE_VALF after the last
+ * state. */
 struct gist {
     float cost[BLOCK], left[BLOCK], out[BLOCK], in[BLOCK]; /* out, in: cost and link */
     uint32_t states[BLOCK];                                /* in the pool */
@@ -50,8 +51,8 @@ struct gist {
 };
 
 /*
- * The states selected in a layer, by what they left and when their link out is idle. The two work
- * against each other, so that few bins have no more of both than a candidate has.
+ * The states selected in a layer, by the bytes they left and the time when their link out is idle. The two work against
+ * each other, so few bins have no more of both than a candidate.
  */
 struct shelf {
     struct gist *gists;
@@ -105,8 +106,8 @@ static double fluid_bytes(const struct search *s, const struct state *state, uin
 }
 
 /*
- * The least wait after which pass `link` of `a` has nothing later and holds nothing more than that of
- * `b`; a->left <= b->left. What `b` holds falls where its copies end, so there `a` is to hold no more.
+ * Returns the least wait after which pass `link` of `a` ends nothing later and holds no more than that pass of `b`;
+ * a->left <= b->left. The bytes of `b` fall where its copies end, so `a` must hold no more at these times.
  */
 static int64_t wait_to_match(struct search *s, const struct state *a, const struct state *b, uint32_t link)
 {
@@ -204,9 +205,8 @@ static void shelve(struct shelf *shelf, uint32_t id, const struct state *state)
 }
 
 /*
- * Of most pairs it is plain from four numbers that none dominates, so these lie side by side, as floats:
- * rounding an integer keeps "no greater". A block is looked through without branches; what it lets pass
- * is compared in full.
+ * Four numbers show for most pairs that neither dominates, so these numbers are adjacent, as floats: rounding an
+ * integer keeps "no greater". A block is examined without branches; a pair that passes is compared in full.
  */
 static bool passes(const struct gist *block, const struct gist *one)
 {
@@ -245,7 +245,7 @@ static bool is_dominated(struct search *s, const struct state *candidate)
 
 /* --- expanding -------------------------------------------------------------------------------- */
 
-/* Of one pass: wait until memory holds `layer` too. False: it never will. */
+/* In one pass: waits until memory holds `layer` too. Returns false when it never will. */
 static bool wait_for_memory(const struct search *s, const struct state *from, uint32_t link,
                             const struct chain_layer *layer, struct state *to)
 {
@@ -263,8 +263,8 @@ static bool wait_for_memory(const struct search *s, const struct state *from, ui
     return true;
 }
 
-/* Of one pass: computing takes `ticks`; then the layer's copy is queued, if it is swapped. Leaves the
- * oldest copy that is still to end in *oldest. */
+/* In one pass: computes for `ticks`, then queues the layer's copy if it is swapped. Sets *oldest to the oldest
+ * unfinished copy. */
 static void run(const struct search *s, const struct state *from, uint32_t link, int64_t ticks,
                 const struct chain_layer *layer, struct state *to, struct copy *oldest)
 {
@@ -304,7 +304,7 @@ static void add_candidate(struct search *s, const struct state *from, const stru
     to->left += chain_left(at, choice);
     run(s, from, 0, at->forward, at, to, &oldest[0]);
     run(s, from, 1, at->backward + again, at, to, &oldest[1]);
-    if (layer + 1 == s->chain->layer_count) { /* what is on the links is waited for */
+    if (layer + 1 == s->chain->layer_count) { /* the end waits for all copies on the links */
         to->cost += to->link[0] + to->link[1];
         to->bound = (double)to->cost;
     } else {
