@@ -1,15 +1,15 @@
 /*
- * Of the plan order two things are left: which instances a job has, in which order, and nothing of when
- * and where. A job's *chain* is a cursor over its own instances in the segments of the plan:
+ * Of the plan order two things remain: a job's instances and their order. Time and device are open. A job's *chain* is
+ * a cursor over its own instances in the segments of the plan:
  *
  *     segments   [ a0 b0 a1 b1 ] x 3   [ b2 a2 ] x 1
  *     chain a      a0 a1 a0 a1 a0 a1 a2                  at: which entry of (a0, a1, a2), which repetition
  *
- * so that memory does not grow with repetitions.
+ * so memory does not grow with repetitions.
  *
- * Slots overlap where weight buffers do. With two weight buffers, a unit is offered both; the one that the last unit
- * on this device has not is taken, so that its copies in run beside that one's computation. Looking back
- * one unit at a time, the first difference decides:
+ * Slots overlap where weight buffers do. With two weight buffers, a unit is offered both. It takes the one that the
+ * last unit on this device does not have, so that its copies in run during that unit's computation. Looking back one
+ * unit at a time, the first difference decides:
  *
  *     took last   weight buffer 1, before that 0, of three
  *     choices     0: overlaps (nothing, 8 MiB)   1: (8 MiB, ...)   2: (nothing, nothing) *
@@ -25,7 +25,7 @@
 #include "base/size.h"
 #include "models/cost/cost.h"
 
-enum { HISTORY = 8 }; /* units of a device that are looked back at: as many as there may be weight buffers */
+enum { HISTORY = 8 }; /* units of a device to look back at: the most weight buffers that it may have */
 
 /* A policy takes a job without computation left for one that is done. */
 static const double COMPUTE_LEAST_S = 1e-9;
@@ -54,7 +54,7 @@ struct plan_dispatch {
     uint32_t device_count;          /* that it may use */
     uint32_t running;
     uint32_t following;             /* job whose unit was decided last; PLAN_NONE: nothing follows it */
-    struct policy_choice opening;   /* decided, behind the OPENs of its job; job PLAN_NONE: none is */
+    struct policy_choice opening;   /* decided, dispatched after the OPENs of its job; job PLAN_NONE: none */
     struct chain *chains;           /* (job count) */
     uint32_t *entries;              /* instances of jobs, job by job, in plan order */
     struct device *devices;
@@ -101,13 +101,13 @@ static void advance(const struct plan_dispatch *d, struct chain *chain)
     else enter_segment(d, chain);
 }
 
-/* Does it follow the unit in front of it, with no decision? */
+/* Returns true when the unit follows the previous unit without a decision. */
 static bool follows(const struct plan_unit *unit)
 {
     return unit->pass == PLAN_UPDATE || unit->pass == PLAN_KEEP || unit->pass == PLAN_CLOSE;
 }
 
-/* What is decided about next: the unit behind the OPENs of a job that has not begun. */
+/* Returns the next unit to decide about: for a job that has not begun, the unit after its OPENs. */
 static const struct plan_unit *unit_to_decide(const struct plan_dispatch *d, const struct chain *chain)
 {
     const struct plan_unit *unit = unit_at(d, chain);
@@ -125,7 +125,7 @@ static bool runs_on_device(const struct plan *plan, const struct plan_unit *unit
 
 /* --- places ---------------------------------------------------------------------------------- */
 
-/* Bytes that two instances on one device have in common, of its arena or of that of staged buffers. */
+/* Returns the bytes that two instances on one device share, of its arena or of the arena of staged buffers. */
 static uint64_t overlap_bytes(const struct plan_dispatch *d, const struct plan_instance *a,
                               const struct plan_instance *b)
 {
@@ -208,7 +208,7 @@ static void show_room(struct plan_dispatch *d)
     for (uint32_t j = 0; d->plan->host_ranges && j < d->view.job_count; j++) d->jobs[j].admitted = has_room(d, j);
 }
 
-/* Of several nodes: its devices and jobs alone. */
+/* With several nodes: shows only the node's devices and jobs. */
 static void show_node(struct plan_dispatch *d, uint32_t node)
 {
     const struct hardware *hardware = &d->plan->hardware;
@@ -322,7 +322,7 @@ static bool take_closing(struct plan_dispatch *d, struct plan_dispatched *out)
     return false;
 }
 
-/* What comes behind the last decision, if anything does. */
+/* Takes the instance that follows the last decision, if there is one. */
 static bool take_follower(struct plan_dispatch *d, struct plan_dispatched *out)
 {
     if (d->following == PLAN_NONE) return false;
@@ -463,7 +463,8 @@ static bool allocate(struct plan_dispatch *d)
            d->staged && d->compute_least_s && d->costs && d->jobs && d->shown && d->homes;
 }
 
-/* A unit on a device: what it computes there, or where it does not, on the host's processor; its copies. */
+/* Returns the cost of a unit on a device: its copies, and its computation there or, without one, on the host's
+ * processor. */
 static struct policy_cost cost_of(const struct plan *plan, const struct plan_unit *unit, uint32_t device)
 {
     const struct hardware *hw = &plan->hardware;
@@ -531,7 +532,7 @@ static void find_choices(struct plan_dispatch *d)
         uint32_t count = d->first_choice[row];
         if (row < rows && count > d->devices[row % devices].slots) d->devices[row % devices].slots = count;
         sum += count;
-        d->first_choice[row] = sum; /* its end; filling from behind makes it its beginning */
+        d->first_choice[row] = sum; /* the row's end; filling backwards turns it into the row's beginning */
     }
     for (uint32_t i = plan->instance_count; i-- > plan_first_choice(plan);)
         d->choices[--d->first_choice[plan->instances[i].unit * devices + plan->instances[i].device]] = i;

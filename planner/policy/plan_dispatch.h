@@ -1,17 +1,18 @@
 /*
- * Live dispatch: which instance of a plan with choices (plan.h) comes next, asked while they run.
+ * Live dispatch: chooses the next instance of a plan with choices (plan.h) while the instances run.
  *
- * What is asked is a policy (policy.h), as soon as a device has a free *slot*: so many units may be on a
- * device at a time as the most choices that any unit has there. A unit takes its slot when it is chosen and
- * gives it back when it is over, which its interpreter says; then its job is ready again. A unit that does
- * nothing on a device, such as an embedding of the host's processor, takes none. What no policy decides
- * about, updates and kept weights behind a unit, follows that unit at once.
+ * A policy (policy.h) is asked as soon as a device has a free *slot*. The number of units that may be on a device at a
+ * time is the largest number of choices that any unit has there. A unit takes its slot when it is chosen and gives it
+ * back when its interpreter reports its end; then its job is ready again. A unit that uses no device, such as an
+ * embedding on the host's processor, takes no slot. Updates and kept weights that follow a unit are no decisions: they
+ * are dispatched directly after it.
  *
- * Costs and times left are the plan's predictions; the time is the interpreter's, in seconds. A slot is as
- * much memory, to the policy, as its share of the device's arena.
+ * Costs and remaining times are the plan's predictions; the time is the interpreter's, in seconds. To the policy, a
+ * slot has its share of the device's arena as memory.
  *
- * Which choice an instance is given is decided here: that which overlaps least with what the device took
- * last. It matters for speed alone, since whoever takes memory waits for those who had it (rule 2).
+ * This module chooses between the choices of a unit: it takes the one that overlaps least with the last units of the
+ * device. That matters for speed only, because an operation that takes memory waits for the former users of the memory
+ * (rule 2).
  */
 #ifndef SPILLWAY_PLANNER_PLAN_DISPATCH_H
 #define SPILLWAY_PLANNER_PLAN_DISPATCH_H
@@ -23,40 +24,39 @@ struct plan_dispatch; /* opaque */
 
 struct plan_dispatch_options {
     const struct policy *policy;
-    void *state;   /* for its functions, in place of what create() makes, which is not called then */
+    void *state;   /* argument of its functions, in place of a state from create(), which is then not called */
     uint64_t seed;
 };
 
-/* Borrows `plan`, which has passed plan_check(). The caller frees it with plan_dispatch_destroy().
- * Errors: STATUS_BAD_INPUT for a plan without choices; STATUS_INFEASIBLE for a policy that cannot be asked,
- * or keeps states on devices; STATUS_NO_MEMORY. */
+/* Creates a dispatch. `plan` is borrowed and has passed plan_check(). The caller frees it with plan_dispatch_destroy().
+ * Errors: STATUS_BAD_INPUT for a plan without choices; STATUS_INFEASIBLE for a policy that cannot be asked, or keeps
+ * states on devices; STATUS_NO_MEMORY. */
 MUST_CHECK enum status plan_dispatch_create(const struct plan *plan, const struct plan_dispatch_options *options,
                                             struct plan_dispatch **out, struct error *err);
 void plan_dispatch_destroy(struct plan_dispatch *dispatch); /* NULL is fine */
 
 struct plan_dispatched {
-    const struct plan_instance *instance; /* a choice of the plan's */
-    bool decided;                         /* it is over when plan_dispatch_over() says so; else it follows
-                                             one that was */
+    const struct plan_instance *instance; /* one of the plan's choices */
+    bool decided;                         /* plan_dispatch_over() has to report its end; else it follows a decided unit */
 };
 
 /*
- * What comes next. *found false: nothing now, ask again when a unit is over (or, where all is over, never).
- * Errors: STATUS_BAD_INPUT when the policy breaks a rule, or waits though nothing runs (policy_ask.h).
+ * Returns the next instance. *found false: none now; ask again when a unit has ended. Errors: STATUS_BAD_INPUT when the
+ * policy breaks a rule, or waits though nothing runs (policy_ask.h).
  */
 MUST_CHECK enum status plan_dispatch_next(struct plan_dispatch *dispatch, double now_s,
                                           struct plan_dispatched *out, bool *found, struct error *err);
 
-/* The job's unit, the last that was decided, is over. */
+/* Reports the end of the job's unit that was decided last. */
 void plan_dispatch_over(struct plan_dispatch *dispatch, uint32_t job, double now_s);
 
-/* Nothing more of a job is begun. */
+/* Starts no further unit of a job. */
 void plan_dispatch_drop_job(struct plan_dispatch *dispatch, uint32_t job);
 
-/* From now on the policy is not asked: the lowest ready job goes to the lowest device with a slot. */
+/* Asks the policy no more: from now on the lowest ready job goes to the lowest device with a slot. */
 void plan_dispatch_end_policy(struct plan_dispatch *dispatch);
 
-/* Units that were decided and are not over; how often the policy was asked. */
+/* Return the number of units that were decided and have not ended; the number of questions to the policy. */
 uint32_t plan_dispatch_running(const struct plan_dispatch *dispatch);
 uint64_t plan_dispatch_decisions(const struct plan_dispatch *dispatch);
 

@@ -1,27 +1,25 @@
 /*
- * Scheduling policies: which ready job's next unit goes to which free device, or shall they wait?
+ * Scheduling policies: which ready job's next unit goes to which free device, or whether they wait.
  *
- * This header is all that a policy of one's own needs; it is installed as <spillway/policy.h> and
- * includes nothing else of ours. The built-in policies use the same interface. A policy is a shared
- * object that defines
+ * This header suffices for a policy of your own. It is installed as <spillway/policy.h> and includes no other header of
+ * Spillway. The built-in policies use the same interface. A policy is a shared object that defines
  *
  *     const struct policy spillway_policy = {.version = SPILLWAY_POLICY_VERSION, .name = "mine", ...};
  *
- * Many policies are a rank: the ready job of the highest one runs. Such a policy gives `rank` in place
- * of `choose`, and schedulers that keep jobs sorted need not look at all of them for each decision.
+ * Many policies are a rank: the ready job of the highest rank runs. Such a policy gives `rank` in place of `choose`,
+ * and schedulers that keep jobs sorted do not have to look at all of them for each decision.
  *
- * A job is a chain of units (a shard's forward, loss or backward pass); one of them runs at a time,
- * on any device whose memory holds it. The scheduler keeps the clock and asks whenever some device
- * is free and some job is ready; a policy looks at the view and chooses. It is asked until everything
- * has its place, once for each unit and once more for each time it prefers to wait.
+ * A job is a chain of units (a shard's forward, loss or backward pass). One of them runs at a time, on any device whose
+ * memory holds it. The scheduler keeps the clock and asks whenever some device is free and some job is ready; the
+ * policy looks at the view and chooses. It is asked once for each unit and once more for each time it prefers to wait.
  *
- * Times are seconds where jobs files are planned and ticks where instances are scheduled; a policy
- * need not care. What lies ahead (ends of what runs, remaining times, costs) is estimated; what has
- * happened has happened. Equal views and equal seeds must give equal choices: no clock, no addresses,
- * no random numbers but from the seed, nothing kept outside of the state.
+ * Times are seconds when jobs files are planned and ticks when instances are scheduled; a policy does not have to care.
+ * Values about the future (ends of running units, remaining times, costs) are estimates, values about the past are
+ * exact. Equal views and equal seeds must give equal choices: no clock, no addresses, no random numbers except from the
+ * seed, no data outside the state.
  *
- * A change of this file that old shared objects would not survive raises the version; they are then
- * refused instead of misread.
+ * A change of this file that old shared objects would not survive raises the version; they are then refused instead of
+ * misread.
  */
 #ifndef SPILLWAY_POLICY_H
 #define SPILLWAY_POLICY_H
@@ -33,34 +31,33 @@
 #define SPILLWAY_POLICY_VERSION 2
 #define POLICY_NONE UINT32_MAX
 
-/* What a unit takes on a device of some kind. */
+/* The times of a unit on a kind of device. */
 struct policy_cost {
     double compute;
-    double in;  /* copying its shard's parameters there; nothing where they are there already */
-    double out; /* copying back what it writes */
+    double in;  /* copy of its shard's parameters to the device; skipped when they are there already */
+    double out; /* copy back of the data that it writes */
 };
 
 struct policy_job {
-    double ready;          /* when its last unit ended or is estimated to end; 0: it has not begun */
-    double remaining;      /* computation of its units that have not started; 0: none is left */
+    double ready;          /* when its last unit ended, or is estimated to end; 0: no unit yet */
+    double remaining;      /* computation of its units that have not started; 0: none left */
     double deadline;       /* infinite: none */
-    uint32_t weight;       /* of its end, where ends are weighted; else 1 */
-    uint32_t shard;        /* that its next unit computes on; numbered within the job */
-    uint32_t last_device;  /* of its last unit; POLICY_NONE: none so far */
-    uint32_t next_device;  /* the only one allowed; POLICY_NONE: any */
-    uint64_t memory;       /* that its next unit takes on a device */
-    const struct policy_cost *next; /* (kind_count): its next unit by kind of device */
+    uint32_t weight;       /* weight of its end, for objectives with weights; else 1 */
+    uint32_t shard;        /* shard of its next unit; numbered within the job */
+    uint32_t last_device;  /* device of its last unit; POLICY_NONE: none so far */
+    uint32_t next_device;  /* the only allowed device; POLICY_NONE: any */
+    uint64_t memory;       /* memory of its next unit on a device */
+    const struct policy_cost *next; /* (kind_count): costs of its next unit by kind of device */
     bool admitted;         /* resident: it has a seat; else true */
     bool taken;            /* a unit of it runs, or a device has chosen it ahead */
 };
 
 struct policy_device {
-    double free;         /* when it has computed, or is estimated to have */
-    uint64_t memory;     /* for units: two are there at a time if it holds both; dispatched live: of
-                            that what is free now */
-    uint32_t slots;      /* how many units it can take now; 1 but where it is dispatched live */
-    uint32_t kind;       /* below kind_count; devices of a kind are alike */
-    uint32_t job, shard; /* of its last unit: these parameters lie there; POLICY_NONE: none do */
+    double free;         /* when its computation ends, or is estimated to end */
+    uint64_t memory;     /* for units: two fit at a time if it holds both; live dispatch: the memory that is free now */
+    uint32_t slots;      /* units that it can take now; 1 except in live dispatch */
+    uint32_t kind;       /* below kind_count; devices of a kind are equal */
+    uint32_t job, shard; /* job and shard of its last unit, whose parameters are on the device; POLICY_NONE: none */
     bool asks;           /* it can take a unit now */
 };
 
@@ -69,10 +66,10 @@ struct policy_view {
     const struct policy_job *jobs;
     const struct policy_device *devices;
     uint32_t job_count, device_count, kind_count;
-    uint32_t device;   /* the lowest one that asks */
-    bool ahead;        /* `device` has just begun a unit: what shall it run next? (commit_ahead) */
+    uint32_t device;   /* the lowest device that asks */
+    bool ahead;        /* `device` has just started a unit and asks for its next one (commit_ahead) */
     uint64_t seed;
-    uint64_t decision; /* how many were made before this one */
+    uint64_t decision; /* number of earlier decisions */
 };
 
 struct policy_choice {
@@ -80,23 +77,23 @@ struct policy_choice {
 };
 
 struct policy {
-    uint32_t version;    /* SPILLWAY_POLICY_VERSION; stays in front in every version */
+    uint32_t version;    /* SPILLWAY_POLICY_VERSION; the first field in every version */
     const char *name;    /* lower case letters, digits and dashes */
     const char *summary; /* one line */
 
-    /* The state of one schedule, from its first view; NULL when there is no memory. Both functions
-     * may be left out: then the state is NULL. */
+    /* Creates the state of one schedule, from its first view; returns NULL without memory. Both functions may be left
+     * out: then the state is NULL. */
     void *(*create)(const struct policy_view *first);
     void (*destroy)(void *state);
 
-    /* Fill *out with a job and a device for which policy_may_run() holds; or false: nothing now, ask
-     * again when a unit has ended. With view->ahead, false is: ask when the device is free. */
+    /* Fills *out with a job and a device for which policy_may_run() holds. Returns false to wait; it is asked again
+     * when a unit has ended, or with view->ahead, when the device is free. */
     bool (*choose)(void *state, const struct policy_view *view, struct policy_choice *out);
 
-    /* Instead: the ready job with the highest rank that any device may run goes to the place that
-     * policy_place() says, or policy_emptiest() with `emptiest`; ties to the lowest index. A rank is
-     * asked for when a job becomes ready and holds until it runs: it may depend on what the view says
-     * of this job, and on the seed, and is no NaN. */
+    /* Alternative to choose(): the ready job with the highest rank that any device may run goes to the device of
+     * policy_place(), or of policy_emptiest() with `emptiest`; ties to the lowest index. The rank of a job is asked for
+     * when the job becomes ready and holds until it runs. It may depend on the view's entry of this job, and on the
+     * seed, and must not be NaN. */
     double (*rank)(void *state, const struct policy_view *view, uint32_t job);
     bool emptiest;
 
@@ -109,14 +106,14 @@ struct policy {
 /* The one symbol of a shared object. */
 extern const struct policy spillway_policy;
 
-/* Has units left, and the next one may start now. */
+/* Returns true when the job has units left and the next one may start now. */
 static inline bool policy_is_ready(const struct policy_view *view, uint32_t job)
 {
     const struct policy_job *j = &view->jobs[job];
     return j->admitted && !j->taken && j->ready <= view->now && j->remaining > 0;
 }
 
-/* Is ready, and allowed on this device, which asks and holds it. */
+/* Returns true when the job is ready and allowed on this device, which asks and holds its unit. */
 static inline bool policy_may_run(const struct policy_view *view, uint32_t job, uint32_t device)
 {
     const struct policy_job *j = &view->jobs[job];
@@ -125,8 +122,8 @@ static inline bool policy_may_run(const struct policy_view *view, uint32_t job, 
            (j->next_device == POLICY_NONE || j->next_device == device);
 }
 
-/* Where a job had better go: to its last device, which spares moving what it hands on, if that one
- * asks as well; else to the lowest that may run it. POLICY_NONE: no device may. */
+/* Returns the preferred device of a job: its last device, which saves moving boundaries, when that one asks as well;
+ * else the lowest device that may run it. POLICY_NONE: no device may. */
 static inline uint32_t policy_place(const struct policy_view *view, uint32_t job)
 {
     uint32_t last = view->jobs[job].last_device;
@@ -137,7 +134,7 @@ static inline uint32_t policy_place(const struct policy_view *view, uint32_t job
     return POLICY_NONE;
 }
 
-/* Or: to the device that can take most units, the lowest of those. */
+/* Returns the device that can take the most units, the lowest of equal ones. */
 static inline uint32_t policy_emptiest(const struct policy_view *view, uint32_t job)
 {
     uint32_t best = POLICY_NONE;

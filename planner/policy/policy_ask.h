@@ -1,8 +1,8 @@
 /*
- * Asking a policy, and holding what it answers against the rules: shared by all that drive one.
+ * Asks a policy and checks its answer against the rules: shared by all callers of policies.
  *
- * An answer that breaks a rule is refused with what it was and in which decision, whatever the policy
- * is; the schedulers can then rely on what they get.
+ * An answer that breaks a rule is refused, with the answer and the number of the decision, for any policy. Schedulers
+ * can then rely on the answers.
  */
 #ifndef SPILLWAY_PLANNER_POLICY_ASK_H
 #define SPILLWAY_PLANNER_POLICY_ASK_H
@@ -10,44 +10,45 @@
 #include "base/error.h"
 #include "planner/policy/policy.h"
 
-/* What a policy may break; the words of `policy test` are in policy_rule_names. */
+/* Rules that a policy may break; policy_rule_names has the words of `policy test`. */
 enum policy_rule {
     POLICY_RULE_CHOICES,       /* jobs and devices that exist; devices that ask */
     POLICY_RULE_ORDER,         /* jobs that are ready */
-    POLICY_RULE_MEMORY,        /* devices that hold the unit, and may */
-    POLICY_RULE_TERMINATES,    /* no waiting for nothing, no crash, no loop */
-    POLICY_RULE_DETERMINISTIC, /* the same twice */
+    POLICY_RULE_MEMORY,        /* devices that hold the unit, and are allowed */
+    POLICY_RULE_TERMINATES,    /* no waiting for nothing, no crash, no endless loop */
+    POLICY_RULE_DETERMINISTIC, /* equal choices in two runs */
     POLICY_RULE_COUNT
 };
 extern const char *const policy_rule_names[POLICY_RULE_COUNT];
 
-/* One schedule's dealings with a policy. */
+/* The dealings of one schedule with a policy. */
 struct policy_session {
     const struct policy *policy;
     void *state;
     uint64_t decisions;
-    double seconds;         /* spent in the policy, when `timed` */
+    double seconds;         /* time spent in the policy, when `timed` */
     bool timed;
     enum policy_rule broken; /* after an error */
 };
 
-/* `first`: the view of the first decision. Errors: STATUS_NO_MEMORY when it has no state to give. */
+/* Begins a session. `first`: view of the first decision. Errors: STATUS_NO_MEMORY when the policy cannot create a
+ * state. */
 MUST_CHECK enum status policy_session_begin(struct policy_session *session, const struct policy *policy,
                                             const struct policy_view *first, struct error *err);
-void policy_session_end(struct policy_session *session); /* zeroed is fine */
+void policy_session_end(struct policy_session *session); /* zeroed is allowed */
 
 /*
- * Ask. *waits: it chose nothing; else *out is a choice for which policy_may_run() holds. view->decision
- * is set here. Errors: STATUS_BAD_INPUT, with the answer and the number of the decision.
+ * Asks for a decision. *waits: the policy chose to wait; else policy_may_run() holds for *out. Sets view->decision.
+ * Errors: STATUS_BAD_INPUT, with the answer and the number of the decision.
  */
 MUST_CHECK enum status policy_session_ask(struct policy_session *session, struct policy_view *view,
                                           struct policy_choice *out, bool *waits, struct error *err);
 
-/* What a policy says to a view: choose(), or what its rank() leads to. */
+/* Returns the decision of a policy on a view: by choose(), or by its rank(). */
 bool policy_decide(const struct policy *policy, void *state, const struct policy_view *view,
                    struct policy_choice *out);
 
-/* The error of a policy that waits although nothing is left to wait for. */
+/* Returns the error of a policy that waits although nothing runs. */
 enum status policy_session_stuck(struct policy_session *session, const struct policy_view *view,
                                  struct error *err);
 

@@ -41,7 +41,7 @@ enum status policy_unknown(const char *name, const char *const *others, struct e
                      suggest_ending_or(name, names, count, otherwise, ending));
 }
 
-/* What a shared object says of itself. */
+/* Checks the version, name and functions of a shared object. */
 static enum status check(const char *path, const struct policy *policy, struct error *err)
 {
     if (policy->version != SPILLWAY_POLICY_VERSION)

@@ -83,7 +83,7 @@ static bool receive_view(int socket, struct received *r)
     return true;
 }
 
-/* Until nobody asks any more. */
+/* Answers views until the other end closes. */
 static void answer_views(int socket, const struct policy *policy)
 {
     struct received r = {.jobs = NULL};

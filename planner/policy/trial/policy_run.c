@@ -1,10 +1,9 @@
 /*
- * Events are ends of tasks and, where policies commit ahead, starts. At each, devices are looked at in
- * order until none of them can do anything; then the clock goes on to the next event. So every
- * decision is made with what is known at its time, and the number of decisions is bounded: each gives a
- * task its place, or waits for the next event.
+ * Events are ends of tasks and, for policies that commit ahead, starts. At each event, devices are asked in order until
+ * none of them can do anything; then the clock advances to the next event. So every decision uses only the knowledge of
+ * its time, and the number of decisions is bounded: each places a task, or waits for the next event.
  *
- * A view shows estimates: what runs is shown to end when it was estimated to, or now if that is past.
+ * A view shows estimates: a running task is shown to end at its estimated end, or now if that is past.
  */
 #include "planner/policy/trial/policy_run.h"
 
@@ -96,7 +95,7 @@ static void show_all(struct driver *d)
                                    .seed = d->options->seed};
 }
 
-/* What depends on the time. */
+/* Updates the parts of the view that depend on the time. */
 static void refresh(struct driver *d)
 {
     d->view.now = (double)d->now;
@@ -158,7 +157,8 @@ static enum status consult(struct driver *d, struct policy_choice *choice, bool 
     return status;
 }
 
-/* The device's task starts now: what shall be behind it? Its own job is a candidate, as if it ended. */
+/* Asks for the task after the one that starts now on the device. The device's own job is a candidate, as if it had
+ * ended. */
 static enum status ask_ahead(struct driver *d, uint32_t device, struct error *err)
 {
     uint32_t own = d->devices[device].job;

@@ -110,7 +110,7 @@ static void attempt_and_tell(void *context, struct contain_sink *sink)
 
 /* --- listening ------------------------------------------------------------------------------- */
 
-/* What a child has said, into the attempt; false when it makes no sense. */
+/* Parses a child's report into the attempt. Returns false when it is invalid. */
 static bool understand(struct attempt *a, const char *result, size_t length)
 {
     uint32_t tasks = a->in->task_count;

@@ -1,7 +1,6 @@
 /*
- * Try a policy on an instance, at no risk: the user's code is loaded and run in a child process with
- * limits of time and memory, and what it leads to is judged here, by timetable_check(). Built-in
- * policies are run in this process.
+ * Tries a policy on an instance without risk. A user's code is loaded and run in a child process with limits of time
+ * and memory, and timetable_check() judges its schedule in this process. Built-in policies run in this process.
  */
 #ifndef SPILLWAY_PLANNER_POLICY_TRIAL_H
 #define SPILLWAY_PLANNER_POLICY_TRIAL_H
@@ -13,25 +12,24 @@
 struct policy_trial_options {
     struct policy_run_options run;
     const char *other;            /* a name or a file: opened as run.other; NULL: none */
-    bool twice;                   /* a second time in the same process: are all choices the same? */
-    struct contain_limits limits; /* for the user's code; of all runs of the trial together */
+    bool twice;                   /* run twice in the same process, to compare the choices */
+    struct contain_limits limits; /* for the user's code; for all runs of the trial together */
 };
 
 enum { POLICY_TRIAL_TEXT_BYTES = 1024 };
 
-/* Zeroed it is empty; release it with policy_trial_release(). */
+/* Zeroed: empty. Release it with policy_trial_release(). */
 struct policy_trial {
-    char name[POLICY_NAME_MAX + 1]; /* what the policy calls itself; "" when it was not loaded */
-    enum status status;       /* OK; INFEASIBLE: not for this instance; CHECK: `broken`; BAD_INPUT: it
-                                 could not be loaded */
+    char name[POLICY_NAME_MAX + 1]; /* the policy's own name; "" when it was not loaded */
+    enum status status;       /* OK; INFEASIBLE: not for this instance; CHECK: `broken`; BAD_INPUT: loading failed */
     enum policy_rule broken;
-    char text[POLICY_TRIAL_TEXT_BYTES]; /* why, unless OK */
+    char text[POLICY_TRIAL_TEXT_BYTES]; /* the reason, unless OK */
     struct policy_run run;    /* complete when OK */
 };
 
 /*
- * `policy` is a name or a file (policy_load.h). What the policy does wrong is a result (out->status),
- * not an error. Errors: STATUS_NO_MEMORY, STATUS_DEVICE when there can be no child.
+ * Tries a policy. `policy` is a name or a file (policy_load.h). A fault of the policy is a result (out->status), not an
+ * error. Errors: STATUS_NO_MEMORY, STATUS_DEVICE without a child process.
  */
 MUST_CHECK enum status policy_trial(const char *policy, const struct instance *in,
                                     const struct policy_trial_options *options,
