@@ -60,7 +60,7 @@ static void *block_take(struct arena_block *block, size_t bytes)
 }
 
 /* NULL when memory ends; `bytes` is a multiple of the alignment. */
-static void *take_from_new_block(struct arena *arena, size_t bytes)
+static void *allocate_block(struct arena *arena, size_t bytes)
 {
     struct arena_block *newest = arena->newest;
     size_t next_bytes = first_block_bytes;
@@ -98,7 +98,7 @@ enum status arena_array(struct arena *arena, size_t count, size_t size, void *po
     if (newest && bytes <= newest->capacity_bytes - newest->used_bytes)
         piece = block_take(newest, bytes);
     else
-        piece = take_from_new_block(arena, bytes);
+        piece = allocate_block(arena, bytes);
     if (!piece)
         return error_set(err, STATUS_NO_MEMORY, "no memory for %zu elements of %zu bytes", count,
                          size);

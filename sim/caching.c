@@ -204,7 +204,7 @@ static void split(struct sim_caching *c, uint32_t index, uint64_t bytes)
     row_add(c, rest);
 }
 
-bool sim_caching_take(struct sim_caching *c, uint64_t bytes, uint32_t *out)
+bool sim_caching_allocate(struct sim_caching *c, uint64_t bytes, uint32_t *out)
 {
     struct sim_reserved *r = &c->reserved;
     uint64_t size = round_up(bytes > 0 ? bytes : 1, UNIT);

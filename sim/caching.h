@@ -38,7 +38,7 @@ struct sim_caching *sim_caching_create(uint64_t capacity_bytes);
 void sim_caching_destroy(struct sim_caching *caching); /* NULL is fine */
 
 /* Allocates a block. Returns false when the host's memory ends. */
-bool sim_caching_take(struct sim_caching *caching, uint64_t bytes, uint32_t *block);
+bool sim_caching_allocate(struct sim_caching *caching, uint64_t bytes, uint32_t *block);
 void sim_caching_give(struct sim_caching *caching, uint32_t block);
 
 const struct sim_reserved *sim_caching_reserved(const struct sim_caching *caching);

@@ -97,7 +97,7 @@ static void forget_ended(struct runner *r)
 }
 
 /* Adds devices that returned while the run was working. */
-static void take_in(struct runner *r)
+static void add_returned(struct runner *r)
 {
     r->present += r->joining;
     r->joining = 0;
@@ -162,7 +162,7 @@ static bool end_phase(struct runner *r)
         return true;
     case WRITING:
         r->saved_s = r->done_s;
-        take_in(r);
+        add_returned(r);
         break;
     default: break;
     }
@@ -207,7 +207,7 @@ static void lose(struct runner *r, uint32_t place, double away_s)
     sim_queue_remove(r->queue, place);
     r->out->interruptions++;
     r->empty[place] = true;
-    take_in(r); /* the run stops here, and may include returned devices */
+    add_returned(r); /* the run stops here, and may include returned devices */
     r->present--;
     if (away_s < 0) away_s = r->f->repair_s > 0 ? exponential_s(r, place, r->f->repair_s) : 0;
     if (r->phase != WAITING) start_again(r); /* before a spare replaces it, which is then there at once */

@@ -207,7 +207,7 @@ static void start(struct sim_lifetimes *lifetimes, uint32_t index, double now_s)
     lifetimes->in_use[record->device] += record->bytes;
     if (lifetimes->caching && !lifetimes->caching_failed)
         lifetimes->caching_failed =
-            !sim_caching_take(lifetimes->caching[record->device], record->bytes, &lifetimes->blocks[index]);
+            !sim_caching_allocate(lifetimes->caching[record->device], record->bytes, &lifetimes->blocks[index]);
     note_use(lifetimes, record->device, now_s);
 }
 

@@ -115,13 +115,13 @@ static void wait_for(const struct replay *r, uint64_t number, struct ready *read
     ready->decisive = number;
 }
 
-static void take_waits(struct replay *r, const struct plan_walk_op *op, struct ready *ready)
+static void gather_waits(struct replay *r, const struct plan_walk_op *op, struct ready *ready)
 {
     for (uint32_t w = 0; w < op->wait_count; w++) wait_for(r, op->waits[w], ready);
     if (r->last[op->stream] != NOBODY) wait_for(r, r->last[op->stream], ready);
 }
 
-static double take_gap(struct replay *r, double start_s, const struct ready *ready)
+static double replay_gap(struct replay *r, double start_s, const struct ready *ready)
 {
     struct sim_replay *result = r->result;
     double gap_s = start_s - ready->recorded_s;
@@ -139,7 +139,7 @@ static double take_gap(struct replay *r, double start_s, const struct ready *rea
 static void run(struct replay *r, const struct plan_walk_op *last, const struct ready *ready)
 {
     const struct trace_span *recorded = &r->record->spans[last->number];
-    double gap_s = take_gap(r, recorded->start_s, ready), start_s = ready->replayed_s + gap_s;
+    double gap_s = replay_gap(r, recorded->start_s, ready), start_s = ready->replayed_s + gap_s;
     double end_s = start_s + seconds_of(r, last);
     for (uint64_t n = last->number + 1 - last->join_count; n <= last->number; n++) {
         struct trace_span *span = &r->out->spans[n];
@@ -165,7 +165,7 @@ static enum status run_all(struct replay *r, struct plan_walk *walk, struct erro
     struct ready ready = at_once;
     while (plan_walk_next(walk, &op)) {
         TRY(check_span(r, &op, err));
-        take_waits(r, &op, &ready);
+        gather_waits(r, &op, &ready);
         r->last[op.stream] = op.number;
         if (op.join_count > 1 && op.join_at + 1 < op.join_count) continue;
         run(r, &op, &ready);

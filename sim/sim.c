@@ -418,7 +418,7 @@ static void end_slowed(struct sim *sim, const struct sim_stream *stream)
     sim->slowing_changed = true;
 }
 
-static void take_event(struct sim *sim, const struct sim_event *event)
+static void handle_event(struct sim *sim, const struct sim_event *event)
 {
     uint32_t owner = sim->owner_events[event->owner];
     if (owner >= sim->stream_count) {
@@ -461,7 +461,7 @@ static enum status run_events(struct sim *sim, struct error *err)
         assert(event.time_s >= sim->now_s);
         sim->now_s = event.time_s;
         sim->events++;
-        take_event(sim, &event);
+        handle_event(sim, &event);
         if (sim->done >= next_report) {
             report_progress(sim);
             next_report += PROGRESS_OPERATIONS;

@@ -114,7 +114,7 @@ static enum status open_group(const struct json_input *in, const char *name, con
     return STATUS_OK;
 }
 
-static enum status take_groups(const struct json_input *in, struct chakra_trace *trace, struct error *err)
+static enum status parse_groups(const struct json_input *in, struct chakra_trace *trace, struct error *err)
 {
     const json_t *root = json_input_root(in);
     const char *name;
@@ -148,7 +148,7 @@ static enum status read_groups(struct chakra_trace *trace, struct error *err)
     if (access(path, F_OK) != 0) return STATUS_OK;
     enum status status = json_input_read(path, &in, err);
     if (status != STATUS_OK) return status;
-    status = take_groups(in, trace, err);
+    status = parse_groups(in, trace, err);
     json_input_destroy(in);
     return status;
 }

@@ -173,7 +173,7 @@ static enum status check_form(const struct protobuf_in *in, const struct protobu
 }
 
 /* Dependencies in a field: a number, or many in a row. To `ids` from *count on, if that is not NULL. */
-static enum status take_deps(struct protobuf_field *field, uint64_t *ids, uint64_t *count, struct error *err)
+static enum status read_deps(struct protobuf_field *field, uint64_t *ids, uint64_t *count, struct error *err)
 {
     if (field->form == PROTOBUF_VARINT) {
         if (ids) ids[*count] = field->value;
@@ -197,7 +197,7 @@ static enum status count_node(struct protobuf_in in, uint64_t counts[2], struct 
         if (!some) return STATUS_OK;
         if (check_form(&in, &field, err) != STATUS_OK) return err->status;
         if (field.number == NODE_CTRL_DEPS || field.number == NODE_DATA_DEPS)
-            if (take_deps(&field, NULL, &counts[field.number - NODE_CTRL_DEPS], err) != STATUS_OK)
+            if (read_deps(&field, NULL, &counts[field.number - NODE_CTRL_DEPS], err) != STATUS_OK)
                 return err->status;
     }
 }
@@ -242,7 +242,7 @@ static enum status read_node(struct arena *arena, struct protobuf_in in, struct 
         else if (field.number == NODE_NAME) status = copy_text(arena, &field.inside, &node->name, err);
         else if (field.number == NODE_ATTRIBUTE) status = read_attribute(arena, field.inside, node, err);
         else if (field.number == NODE_CTRL_DEPS || field.number == NODE_DATA_DEPS)
-            status = take_deps(&field, deps[field.number - NODE_CTRL_DEPS],
+            status = read_deps(&field, deps[field.number - NODE_CTRL_DEPS],
                                &counts[field.number - NODE_CTRL_DEPS], err);
         if (status != STATUS_OK) return status;
     }

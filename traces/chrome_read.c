@@ -91,7 +91,7 @@ static uint32_t kind_of(const char *name)
     return STREAM_COMPUTE;
 }
 
-static enum status take_time(const struct reading *r, const json_t *event, const char *key, double *out, struct error *err)
+static enum status read_time(const struct reading *r, const json_t *event, const char *key, double *out, struct error *err)
 {
     const json_t *value = json_object_get(event, key);
     *out = json_is_number(value) ? json_number_value(value) : NAN;
@@ -100,11 +100,11 @@ static enum status take_time(const struct reading *r, const json_t *event, const
                          value ? "no number" : "missing");
 }
 
-static enum status take_event(struct reading *r, const json_t *event, struct error *err)
+static enum status read_event(struct reading *r, const json_t *event, struct error *err)
 {
     double start_us, length_us;
-    TRY(take_time(r, event, "ts", &start_us, err));
-    TRY(take_time(r, event, "dur", &length_us, err));
+    TRY(read_time(r, event, "ts", &start_us, err));
+    TRY(read_time(r, event, "dur", &length_us, err));
     if (length_us < 0)
         return json_fail_key(r->input, event, "dur", err, "an event lasts %g microseconds (expected 0 or more)", length_us);
     struct event *e = &r->list[r->count];
@@ -116,7 +116,7 @@ static enum status take_event(struct reading *r, const json_t *event, struct err
     return STATUS_OK;
 }
 
-static void take_name(struct reading *r, const json_t *event)
+static void read_name(struct reading *r, const json_t *event)
 {
     const char *what = text_of(event, "name"), *name = text_of(json_object_get(event, "args"), "name");
     char process[40], thread[40];
@@ -132,7 +132,7 @@ static void take_name(struct reading *r, const json_t *event)
     }
 }
 
-static enum status take_events(struct reading *r, struct error *err)
+static enum status read_events(struct reading *r, struct error *err)
 {
     size_t count = json_array_size(r->events);
     if (count > EVENTS_MAX) return error_set(err, STATUS_LIMIT, "too many events (limit is %d)", EVENTS_MAX);
@@ -141,11 +141,11 @@ static enum status take_events(struct reading *r, struct error *err)
     for (size_t i = 0; i < count; i++) {
         const json_t *event = json_array_get(r->events, i);
         if (!json_is_object(event)) return json_fail_index(r->input, r->events, i, err, "no event (expected an object)");
-        if (strcmp(text_of(event, "ph"), "X") == 0) TRY(take_event(r, event, err));
+        if (strcmp(text_of(event, "ph"), "X") == 0) TRY(read_event(r, event, err));
     }
     for (size_t i = 0; i < count; i++) {
         const json_t *event = json_array_get(r->events, i);
-        if (strcmp(text_of(event, "ph"), "M") == 0) take_name(r, event);
+        if (strcmp(text_of(event, "ph"), "M") == 0) read_name(r, event);
     }
     return STATUS_OK;
 }
@@ -335,7 +335,7 @@ enum status chrome_read(const char *name, const char *text, size_t length, struc
     out->source = TRACE_MEASURED;
     out->hardware = out->policy = "not known";
     enum status status = find_events(&r, err);
-    if (!status) status = take_events(&r, err);
+    if (!status) status = read_events(&r, err);
     if (!status) thin(&r);
     if (!status && r.count == 0)
         status = error_set(err, STATUS_BAD_INPUT, "%s: no event that lasts is in it (expected some of phase 'X')", name);

@@ -127,7 +127,7 @@ enum status protobuf_in_varint(struct protobuf_in *in, uint64_t *out, struct err
     return STATUS_OK;
 }
 
-static enum status take_fixed(struct protobuf_in *in, size_t count, struct protobuf_field *field,
+static enum status read_fixed(struct protobuf_in *in, size_t count, struct protobuf_field *field,
                               struct error *err)
 {
     if (in->end - in->at < count)
@@ -154,7 +154,7 @@ enum status protobuf_in_next(struct protobuf_in *in, struct protobuf_field *out,
     if (field.form == PROTOBUF_VARINT) {
         status = protobuf_in_varint(in, &field.value, err);
     } else if (field.form == PROTOBUF_FIXED64 || field.form == PROTOBUF_FIXED32) {
-        status = take_fixed(in, field.form == PROTOBUF_FIXED64 ? 8 : 4, &field, err);
+        status = read_fixed(in, field.form == PROTOBUF_FIXED64 ? 8 : 4, &field, err);
     } else if (field.form == PROTOBUF_BYTES) {
         if (protobuf_in_varint(in, &field.value, err) != STATUS_OK) return err->status;
         if (field.value > in->end - in->at)

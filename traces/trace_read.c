@@ -39,7 +39,7 @@ struct trace_reader {
 /* --- the head ------------------------------------------------------------------------------- */
 
 /* A text that lives as long as the trace. */
-static enum status take_text(struct trace *trace, struct json_object *object, const char *key,
+static enum status read_text(struct trace *trace, struct json_object *object, const char *key,
                              const char **out, struct error *err)
 {
     const char *text = NULL;
@@ -48,7 +48,7 @@ static enum status take_text(struct trace *trace, struct json_object *object, co
     return arena_string(&trace->arena, text, out, err);
 }
 
-static enum status take_fingerprint(struct json_object *object, uint64_t *out, struct error *err)
+static enum status read_fingerprint(struct json_object *object, uint64_t *out, struct error *err)
 {
     const char *text = NULL;
     enum status status = json_take_string(object, "plan", JSON_REQUIRED, &text, err);
@@ -65,7 +65,7 @@ static enum status take_fingerprint(struct json_object *object, uint64_t *out, s
 
 /* An array of at most `limit` elements; *out_count entries of `size` bytes for them. `out` is the address of the pointer to
  * them (a struct x **, passed as void *). */
-static enum status take_list(struct arena *arena, struct json_object *object, const char *key,
+static enum status read_list(struct arena *arena, struct json_object *object, const char *key,
                              size_t limit, size_t size, const json_t **array, void *out,
                              size_t *out_count, struct error *err)
 {
@@ -83,7 +83,7 @@ static enum status take_list(struct arena *arena, struct json_object *object, co
     return status;
 }
 
-static enum status take_columns(struct json_object *object, const char *key,
+static enum status read_columns(struct json_object *object, const char *key,
                                 const char *const *names, size_t count, struct error *err)
 {
     const json_t *array = NULL;
@@ -119,10 +119,10 @@ static enum status read_head(struct trace *trace, struct json_object *object, st
     status = json_take_choice(object, "source", JSON_REQUIRED, trace_source_names,
                               ARRAY_COUNT(trace_source_names), &source, err);
     trace->source = (uint32_t)source;
-    if (status == STATUS_OK) status = take_text(trace, object, "hardware", &trace->hardware, err);
-    if (status == STATUS_OK) status = take_text(trace, object, "policy", &trace->policy, err);
+    if (status == STATUS_OK) status = read_text(trace, object, "hardware", &trace->hardware, err);
+    if (status == STATUS_OK) status = read_text(trace, object, "policy", &trace->policy, err);
     if (status == STATUS_OK) status = json_take_double(object, "load", JSON_OPTIONAL, 0, 1, &trace->load, err);
-    if (status == STATUS_OK) status = take_fingerprint(object, &trace->plan_fingerprint, err);
+    if (status == STATUS_OK) status = read_fingerprint(object, &trace->plan_fingerprint, err);
     if (status == STATUS_OK)
         status = json_take_bool(object, "complete", JSON_REQUIRED, &trace->complete, err);
     if (status == STATUS_OK)
@@ -135,7 +135,7 @@ static enum status read_stream(struct trace *trace, struct json_object *object,
                                struct trace_stream *stream, struct error *err)
 {
     size_t kind = 0;
-    enum status status = take_text(trace, object, "name", &stream->name, err);
+    enum status status = read_text(trace, object, "name", &stream->name, err);
     if (status == STATUS_OK)
         status = json_take_choice(object, "kind", JSON_REQUIRED, plan_stream_names,
                                   STREAM_KIND_COUNT, &kind, err);
@@ -153,7 +153,7 @@ static enum status read_streams(struct trace *trace, struct json_object *root, s
 {
     const json_t *array = NULL;
     size_t count = 0;
-    enum status status = take_list(&trace->arena, root, "streams", DEVICES_MAX * STREAM_KIND_COUNT,
+    enum status status = read_list(&trace->arena, root, "streams", DEVICES_MAX * STREAM_KIND_COUNT,
                                    sizeof *trace->streams, &array, &trace->streams, &count, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct json_object object;
@@ -173,12 +173,12 @@ static enum status read_places(struct trace *trace, struct json_object *root, st
     enum status status = json_take_u32(root, "hosts", JSON_OPTIONAL, 1, DEVICES_MAX, &hosts, err);
     if (status != STATUS_OK) return status;
     trace->more_hosts = hosts - 1;
-    status = take_list(&trace->arena, root, "places", 2 * DEVICES_MAX, sizeof *trace->places, &array, &trace->places, &count, err);
+    status = read_list(&trace->arena, root, "places", 2 * DEVICES_MAX, sizeof *trace->places, &array, &trace->places, &count, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct json_object object;
         struct trace_place *place = &trace->places[i];
         status = json_object_open_at(&object, root->input, array, i, "a place", err);
-        if (status == STATUS_OK) status = take_text(trace, &object, "name", &place->name, err);
+        if (status == STATUS_OK) status = read_text(trace, &object, "name", &place->name, err);
         if (status == STATUS_OK)
             status = json_take_u64(&object, "capacity_bytes", JSON_REQUIRED, 0, INT64_MAX,
                                    &place->capacity_bytes, err);
@@ -197,7 +197,7 @@ static enum status read_places(struct trace *trace, struct json_object *root, st
 static enum status read_job(struct trace *trace, struct json_object *object, struct trace_job *job,
                             struct error *err)
 {
-    enum status status = take_text(trace, object, "name", &job->name, err);
+    enum status status = read_text(trace, object, "name", &job->name, err);
     if (status == STATUS_OK)
         status = json_take_u64(object, "tokens", JSON_REQUIRED, 0, INT64_MAX, &job->tokens, err);
     if (status == STATUS_OK)
@@ -222,7 +222,7 @@ static enum status read_jobs(struct trace *trace, struct json_object *root, stru
 {
     const json_t *array = NULL;
     size_t count = 0;
-    enum status status = take_list(&trace->arena, root, "jobs", JOBS_MAX, sizeof *trace->jobs, &array,
+    enum status status = read_list(&trace->arena, root, "jobs", JOBS_MAX, sizeof *trace->jobs, &array,
                                    &trace->jobs, &count, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct json_object object;
@@ -293,10 +293,10 @@ static enum status read_operation(const struct trace *trace, const struct json_i
 static enum status read_operations(struct trace_reader *s, struct json_object *root, struct error *err)
 {
     const json_t *array = NULL, *row = NULL;
-    enum status status = take_columns(root, "operation_columns", trace_operation_columns,
+    enum status status = read_columns(root, "operation_columns", trace_operation_columns,
                                       TRACE_OPERATION_COLUMNS, err);
     if (status == STATUS_OK)
-        status = take_list(&s->arena, root, "operations", TRACE_SPANS_MAX, sizeof *s->operations, &array,
+        status = read_list(&s->arena, root, "operations", TRACE_SPANS_MAX, sizeof *s->operations, &array,
                            &s->operations, &s->operation_count, err);
     for (size_t i = 0; status == STATUS_OK && i < s->operation_count; i++) {
         status = json_item_array(root->input, array, i, TRACE_OPERATION_COLUMNS, &row, err);
@@ -307,7 +307,7 @@ static enum status read_operations(struct trace_reader *s, struct json_object *r
 }
 
 /* The head has long arrays without their elements. */
-static enum status take_long_array(struct json_object *root, const char *key, struct error *err)
+static enum status read_long_array(struct json_object *root, const char *key, struct error *err)
 {
     const json_t *array = NULL;
     enum status status = json_take_array(root, key, JSON_REQUIRED, &array, err);
@@ -327,11 +327,11 @@ static enum status read_whole_head(struct trace_reader *s, struct error *err)
     if (status == STATUS_OK) status = read_jobs(trace, &root, err);
     if (status == STATUS_OK) status = read_operations(s, &root, err);
     if (status == STATUS_OK)
-        status = take_columns(&root, "span_columns", trace_span_columns, TRACE_SPAN_COLUMNS, err);
-    if (status == STATUS_OK) status = take_long_array(&root, "spans", err);
+        status = read_columns(&root, "span_columns", trace_span_columns, TRACE_SPAN_COLUMNS, err);
+    if (status == STATUS_OK) status = read_long_array(&root, "spans", err);
     if (status == STATUS_OK)
-        status = take_columns(&root, "level_columns", trace_level_columns, TRACE_LEVEL_COLUMNS, err);
-    if (status == STATUS_OK) status = take_long_array(&root, "levels", err);
+        status = read_columns(&root, "level_columns", trace_level_columns, TRACE_LEVEL_COLUMNS, err);
+    if (status == STATUS_OK) status = read_long_array(&root, "levels", err);
     return status == STATUS_OK ? json_object_close(&root, err) : status;
 }
 

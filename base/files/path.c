@@ -33,7 +33,7 @@ enum status path_absolute(const char *folder, const char *path, struct arena *ar
 }
 
 /* Copies the folder part of `file`; "" without a folder. */
-static enum status take_folder(const char *file, char folder[PATH_MAX], struct error *err)
+static enum status copy_folder(const char *file, char folder[PATH_MAX], struct error *err)
 {
     const char *end = strrchr(file, '/');
     size_t length = end ? (size_t)(end - file) + (end == file) : 0;
@@ -48,14 +48,14 @@ enum status path_beside(const char *file, const char *path, struct arena *arena,
                         struct error *err)
 {
     char folder[PATH_MAX];
-    if (take_folder(file, folder, err) != STATUS_OK) return err->status;
+    if (copy_folder(file, folder, err) != STATUS_OK) return err->status;
     return path_absolute(folder, path, arena, out, err);
 }
 
 enum status path_folder(const char *file, struct arena *arena, const char **out, struct error *err)
 {
     char folder[PATH_MAX], here[PATH_MAX];
-    if (take_folder(file, folder, err) != STATUS_OK) return err->status;
+    if (copy_folder(file, folder, err) != STATUS_OK) return err->status;
     if (folder[0] != '\0') return path_absolute("", folder, arena, out, err);
     if (!getcwd(here, sizeof here)) return error_io(err, "cannot find the current folder");
     return arena_string(arena, here, out, err);

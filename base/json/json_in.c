@@ -712,8 +712,8 @@ static double least_number(double min, double max)
 
 /* Find the value under `key`; item->value is NULL when there is none to read: optional and absent or null, or required and
  * missing (item->missing), or after an error. */
-static enum status take(struct json_object *object, const char *key, enum json_need need,
-                        struct item *item, struct error *err)
+static enum status consume(struct json_object *object, const char *key, enum json_need need,
+                           struct item *item, struct error *err)
 {
     const json_t *value = ask(object, key);
     *item = (struct item){.input = object->input, .container = object->value, .key = key};
@@ -730,7 +730,7 @@ enum status json_take_u64(struct json_object *object, const char *key, enum json
                           uint64_t min, uint64_t max, uint64_t *out, struct error *err)
 {
     struct item item;
-    enum status status = take(object, key, need, &item, err);
+    enum status status = consume(object, key, need, &item, err);
     if (item.missing) *out = min;
     return item.value ? item_u64(&item, min, max, out, err) : status;
 }
@@ -739,7 +739,7 @@ enum status json_take_u32(struct json_object *object, const char *key, enum json
                           uint32_t min, uint32_t max, uint32_t *out, struct error *err)
 {
     struct item item;
-    enum status status = take(object, key, need, &item, err);
+    enum status status = consume(object, key, need, &item, err);
     if (item.missing) *out = min;
     if (!item.value) return status;
     uint64_t wide = 0;
@@ -752,7 +752,7 @@ enum status json_take_double(struct json_object *object, const char *key, enum j
                              double min, double max, double *out, struct error *err)
 {
     struct item item;
-    enum status status = take(object, key, need, &item, err);
+    enum status status = consume(object, key, need, &item, err);
     if (item.missing) *out = least_number(min, max);
     return item.value ? item_double(&item, min, max, out, err) : status;
 }
@@ -761,7 +761,7 @@ enum status json_take_bool(struct json_object *object, const char *key, enum jso
                            bool *out, struct error *err)
 {
     struct item item;
-    enum status status = take(object, key, need, &item, err);
+    enum status status = consume(object, key, need, &item, err);
     if (item.missing) *out = false;
     if (!item.value) return status;
     if (!json_is_boolean(item.value)) return fail_type(&item, "true or false", err);
@@ -773,7 +773,7 @@ enum status json_take_string(struct json_object *object, const char *key, enum j
                              const char **out, struct error *err)
 {
     struct item item;
-    enum status status = take(object, key, need, &item, err);
+    enum status status = consume(object, key, need, &item, err);
     if (item.missing) *out = "";
     return item.value ? item_string(&item, out, err) : status;
 }
@@ -784,7 +784,7 @@ enum status json_take_choice(struct json_object *object, const char *key, enum j
 {
     struct item item;
     const char *name = NULL;
-    enum status status = take(object, key, need, &item, err);
+    enum status status = consume(object, key, need, &item, err);
     if (item.missing) *out = 0;
     if (!item.value) return status;
     status = item_string(&item, &name, err);
@@ -808,7 +808,7 @@ enum status json_take_quantity(struct json_object *object, const char *key, enum
                                struct error *err)
 {
     struct item item;
-    enum status status = take(object, key, need, &item, err);
+    enum status status = consume(object, key, need, &item, err);
     if (item.missing) *out = least_number(min, max);
     return item.value ? item_quantity(&item, dimension, min, max, out, err) : status;
 }
@@ -817,7 +817,7 @@ enum status json_take_array(struct json_object *object, const char *key, enum js
                             const json_t **out, struct error *err)
 {
     struct item item;
-    enum status status = take(object, key, need, &item, err);
+    enum status status = consume(object, key, need, &item, err);
     if (status == STATUS_OK && item.value && !json_is_array(item.value))
         status = fail_type(&item, "an array", err);
     if (status == STATUS_OK) *out = item.missing ? object->input->lacking->empty_array : item.value;
@@ -828,7 +828,7 @@ enum status json_take_object(struct json_object *object, const char *key, enum j
                              const json_t **out, struct error *err)
 {
     struct item item;
-    enum status status = take(object, key, need, &item, err);
+    enum status status = consume(object, key, need, &item, err);
     if (status == STATUS_OK && item.value && !json_is_object(item.value))
         status = fail_type(&item, "an object", err);
     if (status == STATUS_OK) *out = item.missing ? object->input->lacking->empty_object : item.value;

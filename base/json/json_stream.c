@@ -194,7 +194,7 @@ static void note_anchor(struct json_stream *s, struct scan *scan)
         (struct json_anchor){.offset = scan->length, .line = s->at.line, .column = s->at.column};
 }
 
-static enum status take_char(struct json_stream *s, struct scan *scan, struct error *err)
+static enum status read_char(struct json_stream *s, struct scan *scan, struct error *err)
 {
     char c = s->buffer[s->first];
     enum status status = keep(scan, c, err);
@@ -228,7 +228,7 @@ static enum status read_head(struct json_stream *s, struct error *err)
     if (status == STATUS_OK && !s->of_element)
         status = json_refuse_format(file_in_name(s->file), s->buffer + s->first, s->last - s->first, err);
     while (status == STATUS_OK && s->first < s->last) {
-        status = take_char(s, &scan, err);
+        status = read_char(s, &scan, err);
         if (status == STATUS_OK) status = reach(s, 0, err);
     }
     if (status == STATUS_OK) status = keep(&scan, '\0', err);

@@ -205,7 +205,7 @@ struct cursor {
     const char *given[NAMES_MAX]; /* by option: its value so far */
 };
 
-static enum status take_value(const struct options *options, const struct option_spec *spec, const char *text,
+static enum status read_value(const struct options *options, const struct option_spec *spec, const char *text,
                               struct cursor *cursor, struct error *err)
 {
     const char **given = &cursor->given[spec - options->specs];
@@ -224,7 +224,7 @@ static enum status next_value(const struct options *options, const struct option
     const char *text = cursor->argv[cursor->at + 1];
     if (!*text || strncmp(text, "--", 2) == 0) return missing_value(spec, text, err);
     cursor->at++;
-    return take_value(options, spec, text, cursor, err);
+    return read_value(options, spec, text, cursor, err);
 }
 
 static enum status parse_long(const struct options *options, struct cursor *cursor,
@@ -243,7 +243,7 @@ static enum status parse_long(const struct options *options, struct cursor *curs
         return STATUS_OK;
     }
     if (!equals) return next_value(options, spec, cursor, err);
-    return equals[1] ? take_value(options, spec, equals + 1, cursor, err) : missing_value(spec, NULL, err);
+    return equals[1] ? read_value(options, spec, equals + 1, cursor, err) : missing_value(spec, NULL, err);
 }
 
 /* "-q", "-qv" (flags together), "-o FILE", "-oFILE". */
@@ -256,7 +256,7 @@ static enum status parse_letters(const struct options *options, struct cursor *c
             return error_set(err, STATUS_BAD_INPUT, "unknown option '-%c' (see '%s --help')", *c,
                              options->command);
         if (spec->type != OPTION_TYPE_FLAG)
-            return c[1] ? take_value(options, spec, c + 1, cursor, err) : next_value(options, spec, cursor, err);
+            return c[1] ? read_value(options, spec, c + 1, cursor, err) : next_value(options, spec, cursor, err);
         *(bool *)spec->out = true;
     }
     return STATUS_OK;

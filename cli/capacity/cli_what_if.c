@@ -66,7 +66,7 @@ static enum status search_jobs(const struct job_set *jobs, struct what_if_answer
 
 /* --- figures from plans -------------------------------------------------------------------------- */
 
-static void take_memory(const struct plan *plan, struct what_if_answer *a)
+static void note_memory(const struct plan *plan, struct what_if_answer *a)
 {
     uint32_t count = plan->gang_count > 0 ? plan->gang_count : plan->hardware.device_count;
     for (uint32_t i = 0; i < count; i++) {
@@ -79,7 +79,7 @@ static void take_memory(const struct plan *plan, struct what_if_answer *a)
 }
 
 /* Computes how many jobs like the largest one fit in host memory, for jobs that run in turn. */
-static void take_host_of_one(const struct plan *plan, struct what_if_answer *a)
+static void note_host_of_one(const struct plan *plan, struct what_if_answer *a)
 {
     const uint64_t bytes = plan_host_fullest(plan).memory_bytes;
     if (bytes <= a->host_bytes) return;
@@ -87,14 +87,14 @@ static void take_host_of_one(const struct plan *plan, struct what_if_answer *a)
     a->host_jobs = (uint32_t)min_u64(hardware_host_bytes(&plan->hardware) / bytes, UINT32_MAX);
 }
 
-static void take_peak(const struct plan *plan, struct what_if_answer *a)
+static void note_peak(const struct plan *plan, struct what_if_answer *a)
 {
     double peak = cli_peak_flops_per_s(plan, &a->hardware);
     if (peak > a->peak_flops_per_s) a->peak_flops_per_s = peak;
 }
 
 /* Takes memory, FLOPs and the bottleneck from a short plan of each job. */
-static enum status take_jobs(const struct job_set *jobs, struct what_if_answer *a, struct error *err)
+static enum status plan_each_job(const struct job_set *jobs, struct what_if_answer *a, struct error *err)
 {
     double longest_s = -1;
     for (uint32_t j = 0; j < jobs->count; j++) {
@@ -106,9 +106,9 @@ static enum status take_jobs(const struct job_set *jobs, struct what_if_answer *
         enum status status = what_if_plan(&a->hardware, job, best_way(a, jobs, j), minibatches, &plan, err);
         if (!status) status = cli_predict(&plan, NULL, NULL, &prediction, err);
         if (!status) {
-            take_memory(&plan, a);
-            take_host_of_one(&plan, a);
-            take_peak(&plan, a);
+            note_memory(&plan, a);
+            note_host_of_one(&plan, a);
+            note_peak(&plan, a);
             a->model_flops += prediction.model_flops / (double)minibatches * (double)job->minibatches;
             if (search->tries[search->best].run_s > longest_s)
                 snprintf(a->binds, sizeof a->binds, "%s", prediction.result.binds);
@@ -135,7 +135,7 @@ static void name_plan(const struct job_set *jobs, struct what_if_answer *a)
 
 /* --- jobs together -------------------------------------------------------------------------------- */
 
-static enum status take_together(struct what_if_answer *a, const struct cli_candidate *candidate, const char *name,
+static enum status keep_together(struct what_if_answer *a, const struct cli_candidate *candidate, const char *name,
                                  struct error *err)
 {
     struct plan const *plan = &candidate->plan;
@@ -145,8 +145,8 @@ static enum status take_together(struct what_if_answer *a, const struct cli_cand
     a->run_s = makespan_s;
     a->model_flops = candidate->prediction.model_flops;
     a->usable_bytes = a->device_bytes = 0;
-    take_memory(plan, a);
-    take_peak(plan, a);
+    note_memory(plan, a);
+    note_peak(plan, a);
     a->together = true;
     a->host_bytes = plan_host_fullest(plan).memory_bytes;
     if (plan_host_jobs(plan, &a->host_jobs, err) != STATUS_OK) return err->status;
@@ -176,7 +176,7 @@ static enum status try_together(const struct cli_source *from, const char *polic
     bool refused = status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT || status == STATUS_LIMIT;
     const char *name = how == TOGETHER_SATURN ? "saturn" : candidate.plan.reservation_count > 0 ? cli_resident_name
                                                                                           : candidate.plan.policy;
-    if (!status) status = take_together(a, &candidate, policy ? policy : name, err);
+    if (!status) status = keep_together(a, &candidate, policy ? policy : name, err);
     else if (refused) status = STATUS_OK;
     else status = error_set(err, status, "%s", why.text);
     cli_candidate_release(&candidate);
@@ -239,7 +239,7 @@ enum status what_if_answer(const struct cli_source *from, const struct job_set *
     }
     TRY(search_jobs(jobs, out, err));
     if (out->fits) {
-        TRY(take_jobs(jobs, out, err));
+        TRY(plan_each_job(jobs, out, err));
         TRY(find_effects(jobs, out, err));
         name_plan(jobs, out);
     }

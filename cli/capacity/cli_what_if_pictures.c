@@ -7,7 +7,7 @@
 #include "plots/plot.h"
 
 /* Takes the effects on the time, which a price does not change. */
-static uint32_t take_effects(const struct what_if_answer *a, struct plot_effect out[WHAT_IF_BARS_MAX])
+static uint32_t collect_effects(const struct what_if_answer *a, struct plot_effect out[WHAT_IF_BARS_MAX])
 {
     static const struct what_if_wanted wanted = {.all = true};
     struct what_if_bar bars[WHAT_IF_BARS_MAX];
@@ -24,7 +24,7 @@ static enum status draw(const void *context, const char *path, struct error *err
     const struct what_if_answer *a = context;
     struct plot_effect effects[WHAT_IF_BARS_MAX];
     char title[WHAT_IF_TEXT_BYTES];
-    uint32_t count = take_effects(a, effects);
+    uint32_t count = collect_effects(a, effects);
     snprintf(title, sizeof title, "What moves the time on %.200s", a->name);
     return plot_tornado(effects, count, path, &(struct plot_options){.title = title}, err);
 }
@@ -34,7 +34,7 @@ void what_if_pictures(struct cli *cli, const struct what_if_report *report)
     for (uint32_t i = 0; i < report->count && !report->search; i++) {
         struct plot_effect effects[WHAT_IF_BARS_MAX];
         const struct what_if_answer *a = &report->answers[i];
-        if (a->fits && take_effects(a, effects) > 0)
+        if (a->fits && collect_effects(a, effects) > 0)
             cli_document_draw(cli, "Each figure of the machine at 5 % and at 95 % of what it may be", draw, a);
     }
 }

@@ -76,7 +76,7 @@ static enum status unknown(const char *name, struct error *err)
                                        " (expected all, price, bw, mfu, or figures such as link or matmul_efficiency)", ending));
 }
 
-static enum status take_name(const char *name, struct what_if_wanted *out, struct error *err)
+static enum status parse_name(const char *name, struct what_if_wanted *out, struct error *err)
 {
     bool *found = NULL;
     if (strcmp(name, all_name) == 0) found = &out->all;
@@ -97,7 +97,7 @@ enum status what_if_wanted_read(const char *list, struct what_if_wanted *out, st
         char name[NAME_BYTES];
         size_t length = strcspn(list, ",");
         snprintf(name, sizeof name, "%.*s", (int)(length < INT32_MAX ? length : INT32_MAX), list);
-        TRY(take_name(name, out, err));
+        TRY(parse_name(name, out, err));
         list += length;
         if (!*list) return STATUS_OK;
     }
@@ -287,8 +287,8 @@ static int by_bar(const void *left, const void *right)
 }
 
 /* Takes the widest bars of all machines. */
-static uint32_t take_all(const struct what_if_wanted *wanted, const struct what_if_report *report, struct labelled *all,
-                         uint32_t room)
+static uint32_t collect_bars(const struct what_if_wanted *wanted, const struct what_if_report *report, struct labelled *all,
+                             uint32_t room)
 {
     uint32_t count = 0, machines = 0;
     for (uint32_t i = 0; i < report->count; i++) machines += report->answers[i].fits;
@@ -310,7 +310,7 @@ enum status what_if_bars_plot(const char *path, const struct what_if_wanted *wan
 {
     struct labelled all[8 * WHAT_IF_BARS_MAX];
     struct plot_effect effects[PLOT_EFFECTS_MAX];
-    uint32_t count = take_all(wanted, report, all, sizeof all / sizeof *all);
+    uint32_t count = collect_bars(wanted, report, all, sizeof all / sizeof *all);
     if (count == 0)
         return error_set(err, STATUS_INFEASIBLE, "nothing that moves time or cost has a known spread: '%s' is not drawn", path);
     for (uint32_t b = 0; b < count; b++)

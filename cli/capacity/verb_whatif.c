@@ -37,8 +37,8 @@ struct request {
 /* Larger numbers could have infinite products. */
 static const double NUMBER_MAX = 1e30;
 
-static enum status take_number(const char *text, const char *option, const char *example, double *out,
-                               struct error *err)
+static enum status parse_number(const char *text, const char *option, const char *example, double *out,
+                                struct error *err)
 {
     const char *end;
     double value;
@@ -52,7 +52,7 @@ static enum status take_number(const char *text, const char *option, const char 
     return STATUS_OK;
 }
 
-static enum status take_today(const char *given, char today[DATE_BYTES], struct error *err)
+static enum status parse_today(const char *given, char today[DATE_BYTES], struct error *err)
 {
     int64_t days;
     time_t now = time(NULL);
@@ -199,11 +199,11 @@ static enum status answer_all(struct cli *cli, const struct request *request, co
     char today[DATE_BYTES];
     if (request->sensitivity || request->plot) content.wanted = &wanted;
     TRY(what_if_wanted_read(request->sensitivity ? request->sensitivity : "all", &wanted, err));
-    TRY(take_number(request->tokens, "tokens", "2e9", &content.tokens, err));
-    TRY(take_number(request->cost_max, "max-cost", "600", &content.cost_max_usd, err));
-    TRY(take_number(request->usd_per_gpu_hour, "usd-per-gpu-hour", "1.20", &prices.usd_per_gpu_hour, err));
-    TRY(take_number(request->watt_price, "watt-price", "0.30", &prices.usd_per_kwh, err));
-    TRY(take_today(request->today, today, err));
+    TRY(parse_number(request->tokens, "tokens", "2e9", &content.tokens, err));
+    TRY(parse_number(request->cost_max, "max-cost", "600", &content.cost_max_usd, err));
+    TRY(parse_number(request->usd_per_gpu_hour, "usd-per-gpu-hour", "1.20", &prices.usd_per_gpu_hour, err));
+    TRY(parse_number(request->watt_price, "watt-price", "0.30", &prices.usd_per_kwh, err));
+    TRY(parse_today(request->today, today, err));
     TRY(read_prices(request, list, err));
     TRY(read_shipped_prices(cli, request, list, err));
     TRY(check_basis(request, list, err));

@@ -8,8 +8,8 @@
 
 static const double factor_max = 1e6;
 
-enum status cli_factor_take(const char **list, const char *option, const char *what, bool zero,
-                            struct cli_factor *out, struct error *err)
+enum status cli_factor_parse(const char **list, const char *option, const char *what, bool zero,
+                             struct cli_factor *out, struct error *err)
 {
     size_t length = strcspn(*list, ","), name = strcspn(*list, "=,");
     const char *element = *list, *end = element;
@@ -37,7 +37,7 @@ enum status cli_device_factors(const char *list, const char *option, uint32_t de
     while (list) {
         struct cli_factor one;
         uint64_t device;
-        if (cli_factor_take(&list, option, "DEVICE", false, &one, err)) return err->status;
+        if (cli_factor_parse(&list, option, "DEVICE", false, &one, err)) return err->status;
         if (!number_read_u64(one.name, &device) || device >= device_count)
             return error_set(err, STATUS_BAD_INPUT, "option '--%s' names device '%s' (expected 0 to %" PRIu32 ")",
                              option, one.name, device_count - 1);

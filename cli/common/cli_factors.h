@@ -15,8 +15,8 @@ struct cli_factor {
  * Reads the first element of *list (not NULL) and advances *list past it, to NULL at the end. `what` is the kind of the
  * names, for messages ("DEVICE"). `zero` allows the factor 0. Errors: STATUS_BAD_INPUT.
  */
-MUST_CHECK enum status cli_factor_take(const char **list, const char *option, const char *what, bool zero,
-                                       struct cli_factor *out, struct error *err);
+MUST_CHECK enum status cli_factor_parse(const char **list, const char *option, const char *what, bool zero,
+                                        struct cli_factor *out, struct error *err);
 
 /* Reads a list of devices and returns a factor for each of `device_count` devices, 1 where the list has none. *out is
  * NULL when `list` is; it lives as long as `arena`. Errors: STATUS_BAD_INPUT, STATUS_NO_MEMORY. */

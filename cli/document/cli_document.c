@@ -123,7 +123,7 @@ enum status cli_document_begin(struct cli *cli, struct error *err)
 /* --- pictures -------------------------------------------------------------------------------- */
 
 /* Reads the picture at `path` into memory. */
-static enum status take_picture(struct cli_document *document, const char *caption, const char *path, struct error *err)
+static enum status read_picture(struct cli_document *document, const char *caption, const char *path, struct error *err)
 {
     assert(document->picture_count < PICTURES_MAX);
     struct picture *picture = &document->pictures[document->picture_count];
@@ -140,7 +140,7 @@ void cli_document_draw(struct cli *cli, const char *caption, cli_draw draw, cons
     if (!cli->document) return;
     if (cli_child_file(name, &err) == STATUS_OK) {
         snprintf(path, sizeof path, "%s.svg", name);
-        if (draw(context, path, &err) == STATUS_OK) (void)!take_picture(cli->document, caption, path, &err);
+        if (draw(context, path, &err) == STATUS_OK) (void)!read_picture(cli->document, caption, path, &err);
         unlink(path);
         unlink(name);
     }

@@ -224,8 +224,8 @@ enum status explain_causes_find(const struct plan *plan, const struct trace *pre
     struct finder f = {.plan = plan, .measured = measured};
     struct explain_times promised, times;
     *out = (struct explain_causes){.predicted_s = predicted->makespan_s, .measured_s = measured->makespan_s};
-    enum status status = explain_times_take(plan, predicted, &f.arena, &promised, err);
-    if (status == STATUS_OK) status = explain_times_take(plan, measured, &f.arena, &times, err);
+    enum status status = explain_times_read(plan, predicted, &f.arena, &promised, err);
+    if (status == STATUS_OK) status = explain_times_read(plan, measured, &f.arena, &times, err);
     if (status == STATUS_OK) status = find_causes(&f, &promised, &times, out, err);
     if (status == STATUS_OK) status = split(&f, &promised, &times, out, err);
     arena_release(&f.arena);

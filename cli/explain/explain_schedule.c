@@ -78,8 +78,8 @@ static enum status check_trace(const struct plan *plan, const struct trace *trac
                      trace->span_count, plan_operations(plan));
 }
 
-static enum status take(const struct plan *plan, const struct trace *trace, struct arena *arena, struct plan_walk *walk,
-                        struct front *front, struct explain_times *out, struct error *err)
+static enum status read_seconds(const struct plan *plan, const struct trace *trace, struct arena *arena, struct plan_walk *walk,
+                                struct front *front, struct explain_times *out, struct error *err)
 {
     struct sim_durations *durations;
     struct plan_walk_op op;
@@ -104,7 +104,7 @@ static enum status take(const struct plan *plan, const struct trace *trace, stru
     return plan_walk_failed(walk) ? error_memory(err, "a walk over the plan", 0) : STATUS_OK;
 }
 
-enum status explain_times_take(const struct plan *plan, const struct trace *trace, struct arena *arena,
+enum status explain_times_read(const struct plan *plan, const struct trace *trace, struct arena *arena,
                                struct explain_times *out, struct error *err)
 {
     struct plan_walk *walk = NULL;
@@ -117,7 +117,7 @@ enum status explain_times_take(const struct plan *plan, const struct trace *trac
                                   .gap_s = sim_allocate(arena, count, sizeof(double), &status, err),
                                   .alone_s = sim_allocate(arena, count, sizeof(double), &status, err)};
     if (status == STATUS_OK) status = begin(plan, arena, &front, &walk, err);
-    if (status == STATUS_OK) status = take(plan, trace, arena, walk, &front, out, err);
+    if (status == STATUS_OK) status = read_seconds(plan, trace, arena, walk, &front, out, err);
     plan_walk_destroy(walk);
     return status;
 }

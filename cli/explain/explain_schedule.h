@@ -24,7 +24,7 @@ struct explain_times {
  * Takes the times of `trace`, which is of `plan`, complete and with spans. Arrays live as long as `arena`. Errors:
  * STATUS_BAD_INPUT if it is not; STATUS_NO_MEMORY.
  */
-MUST_CHECK enum status explain_times_take(const struct plan *plan, const struct trace *trace, struct arena *arena,
+MUST_CHECK enum status explain_times_read(const struct plan *plan, const struct trace *trace, struct arena *arena,
                                           struct explain_times *out, struct error *err);
 
 struct explain_schedule {

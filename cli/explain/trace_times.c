@@ -71,8 +71,8 @@ static uint64_t sort_by_end(const struct trace *trace, struct ended *ended, doub
     return count;
 }
 
-static enum status take_arrays(uint64_t count, struct arena *arena, struct explain_times *times,
-                               struct explain_schedule *schedule, struct error *err)
+static enum status allocate_arrays(uint64_t count, struct arena *arena, struct explain_times *times,
+                                   struct explain_schedule *schedule, struct error *err)
 {
     enum status status = STATUS_OK;
     *times = (struct explain_times){.count = count,
@@ -93,7 +93,7 @@ enum status explain_trace_times(const struct trace *trace, struct arena *arena, 
     if (status) return status;
     uint64_t count = sort_by_end(trace, ended, &begin_s);
     if (count == 0) return error_set(err, STATUS_BAD_INPUT, "the trace has no operations that last");
-    TRY(take_arrays(trace->span_count, arena, times, schedule, err));
+    TRY(allocate_arrays(trace->span_count, arena, times, schedule, err));
     for (uint64_t at = 0; at < count; at++) {
         uint64_t i = ended[at].span, awaited = awaited_by(trace, ended, at);
         const struct trace_span *span = &trace->spans[i];

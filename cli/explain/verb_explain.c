@@ -60,7 +60,7 @@ static enum status find_path(const struct plan *plan, const struct trace *trace,
 {
     struct explain_times times;
     struct explain_schedule schedule;
-    if (explain_times_take(plan, trace, arena, &times, err) != STATUS_OK ||
+    if (explain_times_read(plan, trace, arena, &times, err) != STATUS_OK ||
         explain_schedule_run(plan, &times, arena, &schedule, err) != STATUS_OK)
         return err->status;
     return explain_path_find(trace, &times, &schedule, arena, out, err);

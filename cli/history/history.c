@@ -225,7 +225,7 @@ static const char *text_mistake(const struct column *column, const char *text)
 }
 
 /* Reads the value of a column into the record. Returns NULL if it is right, else the expected value. */
-static const char *take_number(sqlite3_stmt *statement, int c, struct history_record *record)
+static const char *read_number(sqlite3_stmt *statement, int c, struct history_record *record)
 {
     const struct column *column = &columns[c];
     void *to = (char *)record + column->offset;
@@ -242,7 +242,7 @@ static const char *take_number(sqlite3_stmt *statement, int c, struct history_re
     return flag ? "0 or 1" : "a whole number, at least 0";
 }
 
-static enum status take_text(sqlite3_stmt *statement, int c, struct history_record *record, struct arena *arena,
+static enum status read_text(sqlite3_stmt *statement, int c, struct history_record *record, struct arena *arena,
                              const char **expected, struct error *err)
 {
     const struct column *column = &columns[c];
@@ -256,13 +256,13 @@ static enum status take_text(sqlite3_stmt *statement, int c, struct history_reco
 }
 
 /* Reads the statement's row; `record` is zeroed before. */
-static enum status take_row(sqlite3_stmt *statement, struct history_record *record, struct arena *arena, struct error *err)
+static enum status read_row(sqlite3_stmt *statement, struct history_record *record, struct arena *arena, struct error *err)
 {
     for (size_t c = 0; c < ARRAY_COUNT(columns); c++) {
         const char *expected = NULL;
         if (columns[c].kind != TEXT)
-            expected = take_number(statement, (int)c, record);
-        else if (take_text(statement, (int)c, record, arena, &expected, err) != STATUS_OK)
+            expected = read_number(statement, (int)c, record);
+        else if (read_text(statement, (int)c, record, arena, &expected, err) != STATUS_OK)
             return err->status;
         if (!expected) continue;
         const char *found = (const char *)sqlite3_column_text(statement, (int)c);
@@ -320,7 +320,7 @@ enum status history_read(struct history *history, const struct history_filter *f
         if (status != STATUS_OK) break;
         struct error why = {0};
         records[used] = (struct history_record){0};
-        status = take_row(statement, &records[used], arena, &why);
+        status = read_row(statement, &records[used], arena, &why);
         if (status == STATUS_OK) used++;
         else if (status == STATUS_BAD_INPUT && wrong) leave_out(wrong, &why);
         else status = break_off(history, &why, err);

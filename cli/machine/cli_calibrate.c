@@ -82,7 +82,7 @@ static struct figure *link_figure(struct hardware_link *link, uint32_t which)
     return which == FIT_NIC_BANDWIDTH || which == FIT_NVLINK_BANDWIDTH ? &link->bandwidth : &link->latency;
 }
 
-static void take(struct hardware *hardware, double out[FIT_FIGURES])
+static void read_figures(struct hardware *hardware, double out[FIT_FIGURES])
 {
     for (uint32_t f = 0; f < FIT_FIGURES; f++) {
         const struct figure *figure = type_figure(&hardware->types[0], f);
@@ -171,7 +171,7 @@ enum status calibration_start(const char *name, const struct measured_runs *sets
         for (uint32_t i = 0; i < sets[s].count; i++)
             if (sets[s].runs[i].of[RUN_DEVICES] > most) most = sets[s].runs[i].of[RUN_DEVICES];
     enum status status = calibration_machine(name, most, &hardware, err);
-    if (status == STATUS_OK) take(&hardware, out);
+    if (status == STATUS_OK) read_figures(&hardware, out);
     hardware_release(&hardware);
     return status;
 }

@@ -93,7 +93,7 @@ static struct figure figure_of(double value, double spread, enum figure_kind kin
     return (struct figure){.value = value, .spread = spread, .kind = kind, .source = source, .as_of = as_of};
 }
 
-static void take_host(const struct facts *facts, const char *as_of, struct hardware *machine, struct import_report *report)
+static void set_host(const struct facts *facts, const char *as_of, struct hardware *machine, struct import_report *report)
 {
     char text[QUANTITY_TEXT_BYTES];
     double bytes = facts->memory_bytes;
@@ -107,7 +107,7 @@ static void take_host(const struct facts *facts, const char *as_of, struct hardw
 }
 
 /* Sets the links' speeds. hwloc has GB/s of the whole link, as negotiated when the topology was written. */
-static void take_links(const struct facts *facts, const char *as_of, struct hardware *machine, struct import_report *report)
+static void set_links(const struct facts *facts, const char *as_of, struct hardware *machine, struct import_report *report)
 {
     for (uint32_t d = 0; d < facts->gpus; d++) {
         struct hardware_device *device = &machine->devices[d];
@@ -134,8 +134,8 @@ enum status cli_import_hwloc(const char *path, const char *as_of, struct hardwar
         status = error_set(err, STATUS_BAD_INPUT, "%s: the topology has %" PRIu32 " GPUs (expected %" PRIu32 ", as '%s')", path,
                            gpus, machine->device_count, machine->name);
     if (!status) {
-        take_host(facts, date, machine, report);
-        take_links(facts, date, machine, report);
+        set_host(facts, date, machine, report);
+        set_links(facts, date, machine, report);
         status = hardware_check(machine, err);
     }
     free(facts);

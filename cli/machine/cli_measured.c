@@ -31,7 +31,7 @@ static enum status read_job(const struct json_input *in, const json_t *array, si
         json_take_string(&object, "failure", JSON_OPTIONAL, &out->failure, err) != STATUS_OK ||
         json_take_string(&object, "checkpoint_failure", JSON_OPTIONAL, &out->checkpoint_failure,
                          err) != STATUS_OK ||
-        cli_take_evaluation(&object, &out->evaluation, err) != STATUS_OK)
+        cli_evaluation_read(&object, &out->evaluation, err) != STATUS_OK)
         return err->status;
     out->has_loss = json_has(&object, "first_loss") && json_has(&object, "final_loss");
     return STATUS_OK;

@@ -159,8 +159,8 @@ static enum status read_layout(struct place at, const struct field *fields, uint
 
 /* --- the other lines ---------------------------------------------------------------------------- */
 
-static enum status take_value(struct place at, const struct field *field, enum run_column column, uint32_t *out,
-                              struct error *err)
+static enum status parse_value(struct place at, const struct field *field, enum run_column column, uint32_t *out,
+                               struct error *err)
 {
     char expected[64];
     if (measured_runs_value(column, field->text, out)) return STATUS_OK;
@@ -169,7 +169,7 @@ static enum status take_value(struct place at, const struct field *field, enum r
     return fail(at, field, err, columns[column].name, expected);
 }
 
-static enum status take_time(struct place at, const struct field *field, double *out, struct error *err)
+static enum status parse_time(struct place at, const struct field *field, double *out, struct error *err)
 {
     char *end;
     double milliseconds = strtod(field->text, &end);
@@ -208,8 +208,8 @@ static enum status read_run(struct place at, const struct layout *layout, const 
     for (int c = 0; c < RUN_COLUMNS; c++) out->of[c] = columns[c].absent;
     for (uint32_t i = 0; i < count; i++) {
         int column = layout->of[i];
-        if (column == TIME_COLUMN) TRY(take_time(at, &fields[i], &out->seconds, err));
-        else if (column != NO_COLUMN) TRY(take_value(at, &fields[i], (enum run_column)column, &out->of[column], err));
+        if (column == TIME_COLUMN) TRY(parse_time(at, &fields[i], &out->seconds, err));
+        else if (column != NO_COLUMN) TRY(parse_value(at, &fields[i], (enum run_column)column, &out->of[column], err));
     }
     return check_run(at, out, err);
 }

@@ -47,8 +47,8 @@ static enum status keep_figure(const char *text, struct calibration_outcome *out
 }
 
 /* Reads "FILE=WEIGHT"; the file is named without folder and ending. */
-static enum status take_weight(const char *text, const struct calibration_outcome *outcome,
-                               double weights[CALIBRATION_SETS_MAX], struct error *err)
+static enum status parse_weight(const char *text, const struct calibration_outcome *outcome,
+                                double weights[CALIBRATION_SETS_MAX], struct error *err)
 {
     const char *sign = strrchr(text, '=');
     char *end = NULL;
@@ -66,7 +66,7 @@ static enum status take_weight(const char *text, const struct calibration_outcom
 }
 
 /* Reads a held-out value. A value that no run has is an error, because it would hold out nothing. */
-static enum status take_held(const char *text, struct calibration_outcome *outcome, struct error *err)
+static enum status parse_held(const char *text, struct calibration_outcome *outcome, struct error *err)
 {
     TRY(calibration_held_parse(text, &outcome->split, err));
     const struct calibration_group *held = &outcome->split.held[outcome->split.held_count - 1];
@@ -76,14 +76,14 @@ static enum status take_held(const char *text, struct calibration_outcome *outco
     return error_set(err, STATUS_BAD_INPUT, "option '--hold-out' is '%s' (expected a value that some runs have)", text);
 }
 
-static enum status take_options(const struct request *request, struct calibration_outcome *outcome,
-                                struct calibration_problem *problem, double weights[CALIBRATION_SETS_MAX], struct error *err)
+static enum status parse_options(const struct request *request, struct calibration_outcome *outcome,
+                                 struct calibration_problem *problem, double weights[CALIBRATION_SETS_MAX], struct error *err)
 {
     if (request->half) TRY(calibration_half_parse(request->half, &outcome->split, err));
-    for (size_t i = 0; i < request->held.count; i++) TRY(take_held(request->held.items[i], outcome, err));
+    for (size_t i = 0; i < request->held.count; i++) TRY(parse_held(request->held.items[i], outcome, err));
     if (request->folds)
         TRY(calibration_folds_parse(request->folds, outcome->sets, outcome->set_count, &outcome->folds, err));
-    for (size_t i = 0; i < request->weights.count; i++) TRY(take_weight(request->weights.items[i], outcome, weights, err));
+    for (size_t i = 0; i < request->weights.count; i++) TRY(parse_weight(request->weights.items[i], outcome, weights, err));
     for (size_t i = 0; i < request->keep.count; i++) TRY(keep_figure(request->keep.items[i], outcome, problem, err));
     if (request->folds && (request->half || request->held.count > 0))
         return error_set(err, STATUS_BAD_INPUT, "option '--folds' says which runs are held out, and so does '--%s'",
@@ -180,8 +180,8 @@ static enum status calibrate(const struct calibration_problem *problem, struct c
 }
 
 /* Returns the fitted figures; 0 for figures that were kept, which keep their kind in the file. */
-static enum status take_fitted(const struct calibration_problem *problem, const struct calibration_outcome *outcome,
-                               double out[FIT_FIGURES], struct error *err)
+static enum status fitted_figures(const struct calibration_problem *problem, const struct calibration_outcome *outcome,
+                                  double out[FIT_FIGURES], struct error *err)
 {
     double own[FIT_FIGURES];
     TRY(calibration_start(outcome->machine, outcome->sets, outcome->set_count, own, err));
@@ -203,7 +203,7 @@ static enum status write_machine(const struct calibration_problem *problem, cons
         error += outcome->of[s].fitted.mean_absolute * outcome->of[s].fitted.runs;
         runs += outcome->of[s].fitted.runs;
     }
-    enum status status = take_fitted(problem, outcome, values, err);
+    enum status status = fitted_figures(problem, outcome, values, err);
     if (status == STATUS_OK) status = hardware_find(outcome->machine, &hardware, err);
     if (status == STATUS_OK) {
         calibration_put(&hardware, values, runs > 0 ? error / runs : 0, "spillway calibrate, measured runs");
@@ -229,7 +229,7 @@ static enum status carry_out(struct cli *cli, const struct request *request, con
     struct calibration_problem problem = {.machine = outcome->machine, .sets = outcome->sets,
                                           .set_count = outcome->set_count, .weights = weights};
     TRY(calibration_start(outcome->machine, outcome->sets, outcome->set_count, outcome->start, err));
-    TRY(take_options(request, outcome, &problem, weights, err));
+    TRY(parse_options(request, outcome, &problem, weights, err));
     TRY(calibrate(&problem, outcome, err));
     if (outcome->output) TRY(write_machine(&problem, outcome, err));
     return cli->json ? calibration_report_json(cli, outcome, err) : calibration_report_text(cli, outcome, err);

@@ -15,7 +15,7 @@
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 
-enum status cli_take_evaluation(struct json_object *object, struct cli_evaluation *out,
+enum status cli_evaluation_read(struct json_object *object, struct cli_evaluation *out,
                                 struct error *err)
 {
     if (json_take_double(object, "best_evaluation", JSON_OPTIONAL, -1e300, 1e300, &out->best, err) !=

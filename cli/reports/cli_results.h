@@ -29,7 +29,7 @@ struct cli_evaluation {
 
 /* Reads the executor's keys of evaluations, if they are there; strings are borrowed from the
  * input. */
-MUST_CHECK enum status cli_take_evaluation(struct json_object *object, struct cli_evaluation *out,
+MUST_CHECK enum status cli_evaluation_read(struct json_object *object, struct cli_evaluation *out,
                                            struct error *err);
 
 struct cli_result {

@@ -54,7 +54,7 @@ static void skip_blanks(struct parser *p)
     while (*p->at == ' ' || *p->at == '\t' || *p->at == '\n') p->at++;
 }
 
-static bool takes(struct parser *p, const char *sign)
+static bool accepts(struct parser *p, const char *sign)
 {
     skip_blanks(p);
     size_t length = strlen(sign);
@@ -71,7 +71,7 @@ static size_t word_length(const char *at)
     return length;
 }
 
-static bool takes_word(struct parser *p, const char *word)
+static bool accepts_word(struct parser *p, const char *word)
 {
     skip_blanks(p);
     size_t length = word_length(p->at);
@@ -192,9 +192,9 @@ static const struct expression *parse_call(struct parser *p, const char *name, s
         const struct expression *part = parse_or(p);
         if (!part) return NULL;
         node->parts[node->part_count++] = part;
-    } while (takes(p, ","));
+    } while (accepts(p, ","));
     if (node->part_count < row->least) return fail_expected(p, "',' and more arguments");
-    return takes(p, ")") ? node : fail_expected(p, "',' or ')'");
+    return accepts(p, ")") ? node : fail_expected(p, "',' or ')'");
 }
 
 static const struct expression *parse_primary(struct parser *p)
@@ -203,13 +203,13 @@ static const struct expression *parse_primary(struct parser *p)
     size_t place = place_of(p);
     if (isdigit((unsigned char)*p->at)) return parse_number(p);
     if (*p->at == '\'') return parse_text(p);
-    if (takes(p, "(")) {
+    if (accepts(p, "(")) {
         const struct expression *inner = parse_or(p);
         if (!inner) return NULL;
-        return takes(p, ")") ? inner : fail_expected(p, "')'");
+        return accepts(p, ")") ? inner : fail_expected(p, "')'");
     }
-    bool truth = takes_word(p, "true");
-    if (truth || takes_word(p, "false")) {
+    bool truth = accepts_word(p, "true");
+    if (truth || accepts_word(p, "false")) {
         struct expression *node = make(p, EXPRESSION_TRUTH, place);
         if (node) node->number = truth;
         return node;
@@ -217,7 +217,7 @@ static const struct expression *parse_primary(struct parser *p)
     if (word_length(p->at) == 0) return fail_expected(p, "a number, a name or '('");
     const char *name = parse_word(p);
     if (!name) return NULL;
-    if (takes(p, "(")) return parse_call(p, name, place);
+    if (accepts(p, "(")) return parse_call(p, name, place);
     struct expression *node = make(p, EXPRESSION_NAME, place);
     if (node) node->text = name;
     return node;
@@ -230,18 +230,18 @@ static const struct expression *parse_index(struct parser *p, const struct expre
     skip_blanks(p);
     size_t length = word_length(p->at);
     size_t behind = length + strspn(p->at + length, " ");
-    if (takes(p, "*"))
+    if (accepts(p, "*"))
         node = make_one(p, EXPRESSION_EACH, place, of);
     else if (length > 0 && p->at[behind] == '=' && p->at[behind + 1] != '=') {
         const char *member = parse_word(p);
-        if (!member || !takes(p, "=")) return NULL;
+        if (!member || !accepts(p, "=")) return NULL;
         struct expression *where = (struct expression *)make_pair(p, EXPRESSION_WHERE, place, of, parse_or(p));
         if (where) where->text = member;
         node = where;
     } else
         node = make_pair(p, EXPRESSION_ITEM, place, of, parse_or(p));
     if (!node) return NULL;
-    return takes(p, "]") ? node : fail_expected(p, "']'");
+    return accepts(p, "]") ? node : fail_expected(p, "']'");
 }
 
 static const struct expression *parse_suffixes(struct parser *p)
@@ -253,7 +253,7 @@ static const struct expression *parse_suffixes(struct parser *p)
         size_t place = place_of(p);
         if (*p->at != '.' && *p->at != '[') return node;
         if (++count > EXPRESSION_DEPTH_MAX) return fail_expected(p, "fewer members of members");
-        if (takes(p, "[")) {
+        if (accepts(p, "[")) {
             node = parse_index(p, node, place);
             continue;
         }
@@ -273,11 +273,11 @@ static const struct expression *parse_minus(struct parser *p)
     skip_blanks(p);
     size_t place = place_of(p);
     const struct expression *node;
-    if (takes(p, "-"))
+    if (accepts(p, "-"))
         node = make_one(p, EXPRESSION_MINUS, place, parse_minus(p));
     else {
         node = parse_suffixes(p);
-        if (node && takes(p, "^")) node = make_pair(p, EXPRESSION_POWER, place, node, parse_minus(p));
+        if (node && accepts(p, "^")) node = make_pair(p, EXPRESSION_POWER, place, node, parse_minus(p));
     }
     p->depth--;
     return node;
@@ -296,8 +296,8 @@ static const struct expression *parse_chain(struct parser *p, parse below, const
         const struct operator *found = operators;
         skip_blanks(p);
         size_t place = place_of(p);
-        while (found->sign && !(isalpha((unsigned char)*found->sign) ? takes_word(p, found->sign)
-                                                                      : takes(p, found->sign)))
+        while (found->sign && !(isalpha((unsigned char)*found->sign) ? accepts_word(p, found->sign)
+                                                                      : accepts(p, found->sign)))
             found++;
         if (!found->sign) return node;
         node = make_pair(p, found->kind, place, node, below(p));
@@ -326,7 +326,7 @@ static const struct expression *parse_comparison(struct parser *p)
     skip_blanks(p);
     size_t place = place_of(p);
     for (const struct operator *o = operators; node && o->sign; o++)
-        if (takes(p, o->sign)) return make_pair(p, o->kind, place, node, parse_sum(p));
+        if (accepts(p, o->sign)) return make_pair(p, o->kind, place, node, parse_sum(p));
     return node;
 }
 
@@ -336,7 +336,7 @@ static const struct expression *parse_not(struct parser *p)
     skip_blanks(p);
     size_t place = place_of(p);
     const struct expression *node =
-        takes_word(p, "not") ? make_one(p, EXPRESSION_NOT, place, parse_not(p)) : parse_comparison(p);
+        accepts_word(p, "not") ? make_one(p, EXPRESSION_NOT, place, parse_not(p)) : parse_comparison(p);
     p->depth--;
     return node;
 }

@@ -98,8 +98,8 @@ static void mark_named(const struct row_work *work, const char *text, bool neede
 }
 
 /* Expands arguments. Empty arguments are left out, for options that only some rows have. */
-static enum status take_arguments(struct row_work *work, const json_t *array, struct run_command *command,
-                                  bool needed[FIGURE_FILES_MAX])
+static enum status expand_arguments(struct row_work *work, const json_t *array, struct run_command *command,
+                                    bool needed[FIGURE_FILES_MAX])
 {
     size_t count = 0;
     const char **arguments;
@@ -144,7 +144,7 @@ static enum status add_commands(struct row_work *work, const struct figure_run *
     if (count > COMMANDS_MAX)
         return error_set(work->err, STATUS_LIMIT, "run '%s' has too many commands (limit is %d)", run->name, COMMANDS_MAX);
     for (uint32_t c = 0; c < count; c++)
-        if (take_arguments(work, run->chained ? json_array_get(expanded, c) : expanded, &commands[c], needed) != STATUS_OK)
+        if (expand_arguments(work, run->chained ? json_array_get(expanded, c) : expanded, &commands[c], needed) != STATUS_OK)
             return work->err->status;
     for (uint32_t f = 0; f < work->figure->file_count; f++)
         if (needed[f]) files[file_count++] = work->files[f];

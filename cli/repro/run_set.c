@@ -321,7 +321,7 @@ static bool has_failed(const struct pool *pool)
     return pool->failed < SIZE_MAX && !before;
 }
 
-static enum status take_end(void *context, const struct children_end *end, struct error *err)
+static enum status handle_end(void *context, const struct children_end *end, struct error *err)
 {
     struct pool *pool = context;
     struct run *run = &pool->set->runs[end->id];
@@ -366,7 +366,7 @@ enum status run_set_execute(struct run_set *set, const struct run_set_options *o
 {
     char self[PATH_BYTES] = "";
     struct pool pool = {.set = set, .options = options, .program = options->program, .failed = SIZE_MAX};
-    const struct children_client client = {&pool, next_command, take_end, look};
+    const struct children_client client = {&pool, next_command, handle_end, look};
     uint32_t workers = options->workers > 0 ? min_u32(options->workers, CHILDREN_MAX) : children_cores();
     if (!pool.program && path_from_program("", self, sizeof self, err) != STATUS_OK) return err->status;
     if (!pool.program) pool.program = self;

@@ -63,7 +63,7 @@ static enum status read_job(struct cli *cli, const struct json_input *in, const 
                          err) != STATUS_OK ||
         json_take_string(&object, "weights_path", JSON_OPTIONAL, &out->weights_path, err) !=
             STATUS_OK ||
-        cli_take_evaluation(&object, &out->evaluation, err) != STATUS_OK ||
+        cli_evaluation_read(&object, &out->evaluation, err) != STATUS_OK ||
         json_take_string(&object, "passed_over", JSON_OPTIONAL, &passed_over, err) != STATUS_OK)
         return err->status;
     out->has_loss = json_has(&object, "first_loss") && json_has(&object, "final_loss");

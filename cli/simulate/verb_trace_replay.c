@@ -40,7 +40,7 @@ static enum status read_scale(const char *list, struct sim_replay_change *change
     while (list) {
         struct cli_factor one;
         uint32_t k = 0;
-        if (cli_factor_take(&list, "scale", "KIND", true, &one, err)) return err->status;
+        if (cli_factor_parse(&list, "scale", "KIND", true, &one, err)) return err->status;
         while (k < STREAM_KIND_COUNT && strcmp(plan_stream_names[k], one.name) != 0) k++;
         bool gaps = strcmp(one.name, "gaps") == 0;
         if (k == STREAM_KIND_COUNT && !gaps)

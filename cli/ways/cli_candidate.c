@@ -185,7 +185,7 @@ enum status cli_field_try(struct cli_field *field, const struct cli_source *sour
     struct planner_options own = *options;
     own.search = &field->search;
     enum status status = cli_candidate_make(source, &own, &candidate, &why);
-    if (status == STATUS_OK) cli_field_take(field, &candidate, label);
+    if (status == STATUS_OK) cli_field_add(field, &candidate, label);
     else (void)!cli_field_fail(field, label, &why, err);
     cli_candidate_release(&candidate);
     return err->status;
@@ -200,7 +200,7 @@ static bool is_better(const struct cli_field *field, const struct cli_policy_out
     return outcome->makespan_s < best->makespan_s;
 }
 
-void cli_field_take(struct cli_field *field, struct cli_candidate *candidate, const char *label)
+void cli_field_add(struct cli_field *field, struct cli_candidate *candidate, const char *label)
 {
     if (field->count == CLI_POLICIES_MAX) return;
     struct cli_policy_outcome *outcome = add_outcome(field, label);
@@ -221,7 +221,7 @@ void cli_field_adopt(struct cli_field *field, struct cli_field *other, const cha
 {
     planner_search_add(&field->search, &other->search);
     if (other->any) {
-        cli_field_take(field, &other->kept, label);
+        cli_field_add(field, &other->kept, label);
     } else if (other->count > 0) {
         const struct cli_policy_outcome *first = &other->outcomes[0];
         cli_field_note(field, label, first->kind == CLI_OUTCOME_NO_ROOM ? STATUS_INFEASIBLE : STATUS_BAD_INPUT,

@@ -62,7 +62,7 @@ MUST_CHECK enum status cli_field_try(struct cli_field *field, const struct cli_s
                                      struct error *err);
 
 /* Adds a candidate that is already made; takes it over. */
-void cli_field_take(struct cli_field *field, struct cli_candidate *candidate, const char *label);
+void cli_field_add(struct cli_field *field, struct cli_candidate *candidate, const char *label);
 
 /* Adds an outcome without a plan if `why` concerns only this way (STATUS_INFEASIBLE, STATUS_BAD_INPUT, STATUS_LIMIT).
  * Errors: all other statuses of `why`. */

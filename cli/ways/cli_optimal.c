@@ -158,7 +158,7 @@ static enum status try_resident_placement(struct portfolio *p, struct error *err
     if (!resident_allowed(&options) || over(p)) return STATUS_OK;
     enum status status = cli_candidate_make(p->source, &options, &candidate, &why);
     const char *label = candidate.plan.reservation_count > 0 ? cli_resident_name : candidate.plan.policy;
-    if (status == STATUS_OK && cli_field_lacks(p->field, label)) cli_field_take(p->field, &candidate, label);
+    if (status == STATUS_OK && cli_field_lacks(p->field, label)) cli_field_add(p->field, &candidate, label);
     cli_candidate_release(&candidate);
     return status == STATUS_OK || status == STATUS_INFEASIBLE ? STATUS_OK : error_set(err, status, "%s", why.text);
 }

@@ -11,7 +11,7 @@
 /* Relative difference between simulations of one way. */
 static const double equal = 1e-3;
 
-static void take(const struct cli_field *field, const char *other, struct cli_planned *out)
+static void note_best(const struct cli_field *field, const char *other, struct cli_planned *out)
 {
     const struct cli_policy_outcome *best = &field->outcomes[field->best];
     *out = (struct cli_planned){.any = true, .run_s = best->makespan_s, .runnable = best->runnable};
@@ -34,7 +34,7 @@ enum status cli_planned_find(const struct cli_source *source, const char *other,
     if (!field) return error_memory(err, "plans", sizeof *field);
     enum status status = cli_ways(source, &(struct cli_ways_options){.fixed = &options}, field, &why);
     bool none = status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT || status == STATUS_LIMIT;
-    if (status == STATUS_OK) take(field, other, out);
+    if (status == STATUS_OK) note_best(field, other, out);
     else if (!none) error_set(err, status, "%s", why.text);
     cli_field_release(field);
     free(field);

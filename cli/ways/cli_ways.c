@@ -84,7 +84,7 @@ static enum status try_spilled(struct ways *w, struct error *err)
         w->operations = plan_operations(&candidate.plan);
         w->units = count_units(&candidate.plan);
         w->fingerprint = plan_fingerprint(&candidate.plan);
-        cli_field_take(w->field, &candidate, candidate.plan.policy);
+        cli_field_add(w->field, &candidate, candidate.plan.policy);
     } else if (status == STATUS_INFEASIBLE) {
         cli_field_note(w->field, policy_sharded_lrtf.name, status, why.text);
     } else {
@@ -114,7 +114,7 @@ static enum status try_resident_placement(struct ways *w, struct error *err)
     const char *label = candidate.plan.reservation_count > 0 ? cli_resident_name : candidate.plan.policy;
     bool other = status == STATUS_OK && plan_fingerprint(&candidate.plan) != w->fingerprint;
     if (other && cli_field_lacks(w->field, label))
-        cli_field_take(w->field, &candidate, label);
+        cli_field_add(w->field, &candidate, label);
     else if (status == STATUS_INFEASIBLE)
         cli_field_note(w->field, cli_resident_name, status, why.text);
     cli_candidate_release(&candidate);
@@ -157,7 +157,7 @@ static enum status try_saturn(struct ways *w, bool single, struct error *err)
     if (!may_try(w, label, 0)) return STATUS_OK;
     enum status status = cli_saturn(w->source, &options, &candidate, &candidate.saturn, &why);
     candidate.by_saturn = true;
-    if (status == STATUS_OK) cli_field_take(w->field, &candidate, label);
+    if (status == STATUS_OK) cli_field_add(w->field, &candidate, label);
     else (void)!cli_field_fail(w->field, label, &why, err);
     cli_candidate_release(&candidate);
     return err->status;
@@ -343,7 +343,7 @@ static enum status check_runnable(const struct ways *w, struct error *err)
 }
 
 /* Sets the bound that holds for every way in all plans. */
-static void take_bound(const struct ways *w)
+static void set_bound(const struct ways *w)
 {
     struct bound bound;
     if (!resident_all_free(&w->jobs)) return;
@@ -366,7 +366,7 @@ enum status cli_ways(const struct cli_source *source, const struct cli_ways_opti
     if (!status) status = try_all(&w, err);
     if (!status) status = how->every_policy ? cli_field_check(field, err) : check_spilled(field, err);
     if (!status) status = check_runnable(&w, err);
-    if (!status) take_bound(&w);
+    if (!status) set_bound(&w);
     cli_field_sort(field);
     hardware_release(&w.hardware);
     job_set_release(&w.jobs);

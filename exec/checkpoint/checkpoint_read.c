@@ -262,7 +262,7 @@ static enum status measured_init(struct measured *measured, const struct checkpo
 }
 
 /* Takes evaluations, whose steps ascend up to the checkpoint's step. */
-static enum status take_evaluations(const struct reader *reader, const struct checkpoint_contents *contents,
+static enum status read_evaluations(const struct reader *reader, const struct checkpoint_contents *contents,
                                     struct measured *measured, struct error *err)
 {
     uint64_t before = 0;
@@ -371,7 +371,7 @@ static enum status read_one(struct disk *disk, const char *folder,
     if (status == STATUS_OK) status = read_data(&reader, &contents, &measured, err);
     if (status == STATUS_OK && subject->states)
         weights_round(subject->job, subject->tables, subject->shard_count, subject->states);
-    if (status == STATUS_OK) status = take_evaluations(&reader, &contents, &measured, err);
+    if (status == STATUS_OK) status = read_evaluations(&reader, &contents, &measured, err);
     if (status == STATUS_OK && !same_evaluation(&reader, subject)) measured.evaluation_count = 0;
     if (status == STATUS_OK && history)
         status = keep_history(&reader, &contents, &measured, history, err);

@@ -143,7 +143,7 @@ static void transfer_begin(struct transfer *t, const struct storage *storage)
 }
 
 /* The next piece; false when there is none, or one has failed. `room` is for one piece. */
-static bool take_piece(struct transfer *t, const struct storage *storage, struct piece *piece)
+static bool next_piece(struct transfer *t, const struct storage *storage, struct piece *piece)
 {
     const uint64_t block = storage->block;
     if (t->next >= t->end || t->failure) return false;
@@ -263,7 +263,7 @@ static void run_ring(struct lane *lane, struct transfer *t)
     uint32_t idle_count = 0;
     for (uint32_t i = 0; i < DEPTH; i++) idle[idle_count++] = &lane->pieces[i];
     for (;;) {
-        while (idle_count > 0 && take_piece(t, lane->storage, idle[idle_count - 1])) {
+        while (idle_count > 0 && next_piece(t, lane->storage, idle[idle_count - 1])) {
             struct piece *const piece = idle[--idle_count];
             if (piece->ours) piece->memory = lane->room + (size_t)(piece - lane->pieces) * PIECE;
             fill_piece(lane->storage, t, piece);
@@ -291,7 +291,7 @@ static void *worker_main(void *pointer)
     while (!lane->quit) {
         struct transfer *const t = lane->current;
         struct piece piece;
-        if (!t || !take_piece(t, lane->storage, &piece)) {
+        if (!t || !next_piece(t, lane->storage, &piece)) {
             pthread_cond_wait(&lane->changed, &lane->lock);
             continue;
         }

@@ -224,7 +224,7 @@ static bool shares_file(const struct job *job)
 }
 
 /* Keep the part of a shared file that this source is for. */
-static enum status take_part(struct data_source *source, const char *name, struct error *err)
+static enum status select_part(struct data_source *source, const char *name, struct error *err)
 {
     uint64_t held_out = data_held_out(source->token_count);
     uint64_t training = source->token_count - held_out;
@@ -253,7 +253,7 @@ static enum status open_text_data(struct data_source *source, const struct job *
     enum status status = open_functions[job->data_format](source, name, file, err);
     if (status == STATUS_OK) source->first_byte = (uint64_t)(source->tokens - file->data);
     if (status == STATUS_OK) status = check_tokens(source, name, err);
-    return status == STATUS_OK && shares_file(job) ? take_part(source, name, err) : status;
+    return status == STATUS_OK && shares_file(job) ? select_part(source, name, err) : status;
 }
 
 /* Takes `mapped` over, also on failure: `file` itself, or empty when the bytes are borrowed. */

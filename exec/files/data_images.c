@@ -52,7 +52,7 @@ static enum status check_records(const struct data_images *images, const struct 
 }
 
 /* Keep the part of a shared file that this source is for. */
-static enum status take_part(struct data_images *images, const char *name, struct error *err)
+static enum status select_part(struct data_images *images, const char *name, struct error *err)
 {
     uint64_t held_out = data_held_out(images->count), training = images->count - held_out;
     if (held_out == 0)
@@ -82,7 +82,7 @@ enum status data_images_open(const struct job *job, const char *name,
         images.records = file->data;
         images.count = file->bytes / (images.label_bytes + images.pixels);
         enum status status = check_records(&images, n, name, file->bytes, err);
-        if (status == STATUS_OK && shared) status = take_part(&images, name, err);
+        if (status == STATUS_OK && shared) status = select_part(&images, name, err);
         if (status != STATUS_OK) return status;
     }
     *out = images;

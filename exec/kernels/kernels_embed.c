@@ -154,7 +154,7 @@ struct sweep {
 };
 
 /* `count` numbers of the gradient, for the parameters from `at` on. */
-static void take_gradient(const struct sweep *s, int64_t at, const float *g, int64_t count)
+static void apply_gradient(const struct sweep *s, int64_t at, const float *g, int64_t count)
 {
     if (s->gradient)
         memcpy(s->gradient + at, g, (size_t)count * sizeof *g);
@@ -171,11 +171,11 @@ static void update_idle(const struct sweep *s, int64_t from, int64_t to)
     int64_t with_head = s->head ? host_min(to, s->vocabulary - s->first_row) * s->c : 0;
     int64_t i = from * s->c;
     if (i < with_head) {
-        take_gradient(s, i, s->head + i, with_head - i);
+        apply_gradient(s, i, s->head + i, with_head - i);
         i = with_head;
     }
     if (s->skip_idle) return;
-    for (; i < end; i += PIECE) take_gradient(s, i, zeros, host_min(PIECE, end - i));
+    for (; i < end; i += PIECE) apply_gradient(s, i, zeros, host_min(PIECE, end - i));
 }
 
 /* One row with the terms dx[place(k)], k in [0, count). */
@@ -192,7 +192,7 @@ static void update_row(const struct sweep *s, int64_t row, const uint64_t *pairs
                                      : pair_place(pairs[k]);
             add_to_row(g, s->dx + place * s->c + first, n);
         }
-        take_gradient(s, at, g, n);
+        apply_gradient(s, at, g, n);
     }
 }
 

@@ -81,7 +81,7 @@ static double time_calls(struct probe *probe, const struct kernels *kernels, mea
     return (clock_s() - start_s) / (double)count;
 }
 
-static void take_sample(const struct kernels *kernels, void *argument)
+static void measure_sample(const struct kernels *kernels, void *argument)
 {
     struct probe *const probe = argument;
     const long preemptions = count_preemptions();
@@ -194,7 +194,7 @@ enum status measure_kernel_visits_visit(struct measure_kernel_visits *visits, bo
     measure_watch_judge(&visits->measure->watch);
     for (uint32_t i = 0; i < visits->probe_count; i++)
         if (!lacking || is_lacking(&visits->probes[i]))
-            device_compute(stream, take_sample, &visits->probes[i], 0, NULL);
+            device_compute(stream, measure_sample, &visits->probes[i], 0, NULL);
     while (!device_synchronize(stream, device_record(stream), 0.1)) {
         measure_progress(visits->measure, what);
         if (measure_stopped(visits->measure)) {

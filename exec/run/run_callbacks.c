@@ -83,8 +83,8 @@ static void diverge(struct run *run, uint32_t job, uint64_t minibatch, const cha
 }
 
 /* The first step of a minibatch was made or left out: the norm of its gradients is known. */
-static void take_norm(struct run *run, uint32_t job, uint64_t minibatch, const double *norms,
-                      bool skipped)
+static void handle_norm(struct run *run, uint32_t job, uint64_t minibatch, const double *norms,
+                        bool skipped)
 {
     const struct job *const about = &run->plan->jobs.jobs[job];
     const double norm = unit_norm(about, norms);
@@ -132,7 +132,7 @@ static void call_compute(const struct kernels *kernels, void *argument)
         if (!skips) unit_compute(kernels, &call->arguments);
         look_at_guard(call);
         if (norms && call->unit->shard == 0)
-            take_norm(call->run, job, call->minibatch, norms, skips);
+            handle_norm(call->run, job, call->minibatch, norms, skips);
     } else {
         *call->omitted = true;
     }

@@ -109,7 +109,7 @@ static struct collective_level *level_of(struct collective_group *group, enum st
 }
 
 /* Inside of a node of one type the measured steps of its rings, if there are some: at large messages their last rate. */
-static void take_ring(const struct hardware *hardware, const uint32_t *order, struct collective_level *inner)
+static void use_measured_ring(const struct hardware *hardware, const uint32_t *order, struct collective_level *inner)
 {
     if (inner->members < 2) return;
     const struct device_type *type = &hardware->types[hardware->devices[order[0]].type];
@@ -165,7 +165,7 @@ struct collecting {
 };
 
 /* Turns the count on a link direction into messages, once. */
-static void take_count(struct collecting *c, uint32_t link, uint32_t lane, double share)
+static void flush_count(struct collecting *c, uint32_t link, uint32_t lane, double share)
 {
     uint32_t *flows = &c->finder->flows[lane];
     double *messages = &c->finder->messages[lane], more = *flows * share;
@@ -186,7 +186,7 @@ static void collect(struct collecting *c, enum step step, uint32_t senders, doub
         if (!message(c->group, step, i, &from, &to)) continue;
         const struct p2p_route route = hardware_p2p_route(f->hardware, f->order[from], f->order[to]);
         for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
-            take_count(c, route.links[h], hardware_route_lane(f->hardware, &route, h), share);
+            flush_count(c, route.links[h], hardware_route_lane(f->hardware, &route, h), share);
     }
 }
 
@@ -215,7 +215,7 @@ bool collective_groups_find(const struct collective_finder *f, const uint32_t *d
     }
     for (enum step step = STEP_INNER; step <= STEP_ALONE; step++)
         find_level(f, members, count, groups, step);
-    for (uint32_t g = 0; g < count; g++) take_ring(f->hardware, f->order + (size_t)g * members, &groups[g].inner);
+    for (uint32_t g = 0; g < count; g++) use_measured_ring(f->hardware, f->order + (size_t)g * members, &groups[g].inner);
     return true;
 }
 

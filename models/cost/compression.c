@@ -74,7 +74,7 @@ enum { WORD_BYTES = 64 };
 
 /* Copies the part of `*text` up to one of `ends` and moves *text after that. Returns false when there is none or the
  * part is too long. */
-static bool take_part(const char **text, const char *ends, char part[WORD_BYTES])
+static bool parse_part(const char **text, const char *ends, char part[WORD_BYTES])
 {
     size_t length = strcspn(*text, ends);
     if (length == 0 || length >= WORD_BYTES) return false;
@@ -97,16 +97,16 @@ static enum status parse_values(const char **text, struct compression *out, stru
     char part[WORD_BYTES];
     const char *end;
     struct compression one = {0};
-    if (!take_part(text, ":,", part)) return error_set(err, STATUS_BAD_INPUT, "a ratio is missing (expected such as 10)");
+    if (!parse_part(text, ":,", part)) return error_set(err, STATUS_BAD_INPUT, "a ratio is missing (expected such as 10)");
     if (!number_read(part, &end, &one.ratio) || *end != '\0' || !(one.ratio >= 1 && one.ratio <= ratio_max))
         return error_set(err, STATUS_BAD_INPUT, "ratio '%s' (expected a number from 1 to 1000000)", part);
-    if (*(*text)++ != ':' || !take_part(text, ":,", part))
+    if (*(*text)++ != ':' || !parse_part(text, ":,", part))
         return error_set(err, STATUS_BAD_INPUT, "the rate of encoding is missing (expected such as 10:400GB/s)");
     TRY(parse_rate(part, &one.encode_bytes_per_s, err));
     one.decode_bytes_per_s = one.encode_bytes_per_s;
     if (**text == ':') {
         ++*text;
-        if (!take_part(text, ",", part))
+        if (!parse_part(text, ",", part))
             return error_set(err, STATUS_BAD_INPUT, "the rate of decoding is missing (expected such as 10:400GB/s:300GB/s)");
         TRY(parse_rate(part, &one.decode_bytes_per_s, err));
     }
@@ -120,7 +120,7 @@ enum status compression_parse_text(const char *text, struct compression out[COMP
     for (;;) {
         char name[WORD_BYTES] = "";
         uint32_t i = 0;
-        (void)take_part(&text, "=,", name);
+        (void)parse_part(&text, "=,", name);
         while (i < COMPRESSED_COUNT && strcmp(name, compressed_names[i]) != 0) i++;
         if (i == COMPRESSED_COUNT || *text++ != '=')
             return error_set(err, STATUS_BAD_INPUT, "'%s' (expected boundaries=, gradients= or activations=, and behind it "

@@ -59,18 +59,18 @@ struct figure figure_measured(double value, double spread, const char *source)
 
 /* --- parts ---------------------------------------------------------------------------------- */
 
-static void take(struct figure *figure, struct figure fitted)
+static void set_fitted(struct figure *figure, struct figure fitted)
 {
     if (fitted.value > 0) *figure = fitted;
 }
 
-static void take_fit(struct device_type *type, const struct gpu_fit *fit)
+static void apply_fit(struct device_type *type, const struct gpu_fit *fit)
 {
-    take(&type->fp32_efficiency, fit->fp32_efficiency);
-    take(&type->matmul_efficiency, fit->matmul_efficiency);
-    take(&type->memory_efficiency, fit->memory_efficiency);
-    take(&type->launch_latency, fit->launch_latency);
-    take(&type->collective_latency, fit->collective_latency);
+    set_fitted(&type->fp32_efficiency, fit->fp32_efficiency);
+    set_fitted(&type->matmul_efficiency, fit->matmul_efficiency);
+    set_fitted(&type->memory_efficiency, fit->memory_efficiency);
+    set_fitted(&type->launch_latency, fit->launch_latency);
+    set_fitted(&type->collective_latency, fit->collective_latency);
     if (fit->kernel_model.multiprocessors.value > 0) type->kernel_model = fit->kernel_model;
 }
 
@@ -92,8 +92,8 @@ static enum status build_type(const struct gpu *gpu, const struct node *node, st
     type->matmul_efficiency = hardware_default_matmul_efficiency;
     type->memory_efficiency = hardware_default_memory_efficiency;
     type->launch_latency = figure_assumed(5e-6, 0.5, "a kernel launch takes 3 to 8 us");
-    if (gpu->fit) take_fit(type, gpu->fit);
-    if (node->fit) take_fit(type, node->fit); /* the machine's fit takes precedence over its GPU's */
+    if (gpu->fit) apply_fit(type, gpu->fit);
+    if (node->fit) apply_fit(type, node->fit); /* the machine's fit takes precedence over its GPU's */
     return STATUS_OK;
 }
 
@@ -284,8 +284,8 @@ enum status hardware_build(const struct gpu *gpu, const struct node *node, uint3
     add_storage(node, count, &out->storage);
     TRY(build_type(gpu, node, out, err));
     struct figure start = figure_assumed(5e-6, 0.5, "a copy starts in 5 to 15 us"); /* two of them */
-    if (gpu->fit) take(&start, gpu->fit->nvlink_latency);
-    if (node->fit) take(&start, node->fit->nvlink_latency);
+    if (gpu->fit) set_fitted(&start, gpu->fit->nvlink_latency);
+    if (node->fit) set_fitted(&start, node->fit->nvlink_latency);
     struct build b = {.node = node, .nodes = count, .each = each, .switches = switches,
                       .pcie = pcie_rates[pcie], .nvlink = node->nvlink.value > 0 ? node->nvlink : gpu->nvlink,
                       .nvlink_latency = start, .peers = gpu->peers,

@@ -45,7 +45,7 @@ static enum status fail_unit(const struct json_input *in, const json_t *figure, 
                          dimension_example(dimension));
 }
 
-enum status figures_take_text(struct json_object *object, const char *key, struct arena *arena,
+enum status figures_read_text(struct json_object *object, const char *key, struct arena *arena,
                               const char **out, struct error *err)
 {
     const char *text;
@@ -54,7 +54,7 @@ enum status figures_take_text(struct json_object *object, const char *key, struc
 }
 
 /* A bare number is the commonest mistake, so it has a message of its own. */
-static enum status take_figure_object(struct json_object *object, const struct figure_spec *spec,
+static enum status read_figure_object(struct json_object *object, const struct figure_spec *spec,
                                       const json_t **out, struct error *err)
 {
     const json_t *value = json_object_get(object->value, spec->key);
@@ -67,11 +67,11 @@ static enum status take_figure_object(struct json_object *object, const struct f
     return json_take_object(object, spec->key, spec->need, out, err);
 }
 
-static enum status take_figure(struct json_object *parent, const struct figure_spec *spec,
+static enum status read_figure(struct json_object *parent, const struct figure_spec *spec,
                                struct arena *arena, struct figure *out, struct error *err)
 {
     const json_t *value;
-    TRY(take_figure_object(parent, spec, &value, err));
+    TRY(read_figure_object(parent, spec, &value, err));
     if (!value || json_is_stand_in(parent->input, value)) return STATUS_OK;
     struct json_object object;
     struct figure figure = {0};
@@ -85,8 +85,8 @@ static enum status take_figure(struct json_object *parent, const struct figure_s
     TRY(json_take_choice(&object, "kind", JSON_REQUIRED, figure_kind_names, FIGURE_KIND_COUNT,
                          &kind, err));
     figure.kind = (uint32_t)kind;
-    TRY(figures_take_text(&object, "source", arena, &figure.source, err));
-    TRY(figures_take_text(&object, "as_of", arena, &figure.as_of, err));
+    TRY(figures_read_text(&object, "source", arena, &figure.source, err));
+    TRY(figures_read_text(&object, "as_of", arena, &figure.as_of, err));
     TRY(json_object_close(&object, err));
     if (!unit_factor(unit, spec->dimension, &factor))
         return fail_unit(parent->input, value, spec->key, spec->dimension, unit, err);
@@ -99,11 +99,11 @@ static enum status take_figure(struct json_object *parent, const struct figure_s
     return STATUS_OK;
 }
 
-enum status figures_take(struct json_object *object, const struct figure_spec *specs, size_t count,
+enum status figures_read(struct json_object *object, const struct figure_spec *specs, size_t count,
                          struct arena *arena, void *base, struct error *err)
 {
     for (size_t i = 0; i < count; i++)
-        TRY(take_figure(object, &specs[i], arena,
+        TRY(read_figure(object, &specs[i], arena,
                         (struct figure *)(void *)((char *)base + specs[i].offset), err));
     return STATUS_OK;
 }
@@ -157,7 +157,7 @@ void figures_write(struct json_out *out, const struct figure_spec *specs, size_t
                      (const struct figure *)(const void *)((const char *)base + specs[i].offset));
 }
 
-enum status figures_take_table(struct json_object *object, const char *key, size_t limit,
+enum status figures_read_table(struct json_object *object, const char *key, size_t limit,
                                size_t size, struct arena *arena, const json_t **array,
                                uint32_t *count, void *out, struct error *err)
 {

@@ -25,7 +25,7 @@ struct figure_spec {
 
 /* Takes the figures specs[0 .. count) from `object` into the struct at `base`. Absent optional
  * figures are untouched. */
-MUST_CHECK enum status figures_take(struct json_object *object, const struct figure_spec *specs,
+MUST_CHECK enum status figures_read(struct json_object *object, const struct figure_spec *specs,
                                     size_t count, struct arena *arena, void *base,
                                     struct error *err);
 
@@ -34,13 +34,13 @@ void figures_write(struct json_out *out, const struct figure_spec *specs, size_t
                    const void *base);
 
 /* Takes a required string and copies it to the arena. */
-MUST_CHECK enum status figures_take_text(struct json_object *object, const char *key,
+MUST_CHECK enum status figures_read_text(struct json_object *object, const char *key,
                                          struct arena *arena, const char **out,
                                          struct error *err);
 
 /* Takes a required array of 1 to `limit` elements, returns their number in *count, and allocates
  * zeroed room for them. `out` is the address of the pointer to them (a struct x **, passed as void *). */
-MUST_CHECK enum status figures_take_table(struct json_object *object, const char *key, size_t limit,
+MUST_CHECK enum status figures_read_table(struct json_object *object, const char *key, size_t limit,
                                           size_t size, struct arena *arena, const json_t **array,
                                           uint32_t *count, void *out, struct error *err);
 

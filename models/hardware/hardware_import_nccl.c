@@ -81,7 +81,7 @@ static enum status import_ring(struct import *import, const struct nccl_row *row
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-static enum status take_result(const struct json_input *in, const json_t *array, size_t index, struct nccl_row *out,
+static enum status read_result(const struct json_input *in, const json_t *array, size_t index, struct nccl_row *out,
                                struct error *err)
 {
     struct json_object object, inner;
@@ -110,7 +110,7 @@ enum status import_nccl_json(struct import *import, const struct json_input *in,
     size_t count = json_array_size(results), ranks = json_array_size(devices);
     if (count == 0 || count > most)
         return json_fail_key(in, json_input_root(in), "results", err, "%zu results (expected 1 to %zu)", count, most);
-    for (size_t i = 0; i < count; i++) TRY(take_result(in, results, i, &rows[i], err));
+    for (size_t i = 0; i < count; i++) TRY(read_result(in, results, i, &rows[i], err));
     return import_ring(import, rows, (uint32_t)count, ranks > DEVICES_MAX ? DEVICES_MAX + 1 : (uint32_t)ranks, 1, err);
 }
 
@@ -140,8 +140,8 @@ static uint32_t split(const char *line, size_t length, const char *words[TABLE_C
     return count;
 }
 
-static enum status take_column(const struct table *t, const char *const *words, const size_t *lengths, uint32_t column,
-                               double *out, struct error *err)
+static enum status parse_column(const struct table *t, const char *const *words, const size_t *lengths, uint32_t column,
+                                double *out, struct error *err)
 {
     static const char *const names[TABLE_COLUMNS] = {[COLUMN_SIZE] = "size", [COLUMN_TIME] = "time",
                                                      [COLUMN_ALG_BW] = "algbw", [COLUMN_BUS_BW] = "busbw"};
@@ -154,7 +154,7 @@ static enum status take_column(const struct table *t, const char *const *words, 
                      (size_t)(words[column] - t->at) + 1, names[column], text);
 }
 
-static enum status take_line(struct table *t, size_t length, struct error *err)
+static enum status parse_line(struct table *t, size_t length, struct error *err)
 {
     const char *words[TABLE_COLUMNS];
     size_t lengths[TABLE_COLUMNS];
@@ -172,10 +172,10 @@ static enum status take_line(struct table *t, size_t length, struct error *err)
                          COPY_POINTS_MAX);
     struct nccl_row *row = &t->rows[t->count];
     double bytes;
-    TRY(take_column(t, words, lengths, COLUMN_SIZE, &bytes, err));
-    TRY(take_column(t, words, lengths, COLUMN_TIME, &row->time_us, err));
-    TRY(take_column(t, words, lengths, COLUMN_ALG_BW, &row->alg_bw, err));
-    TRY(take_column(t, words, lengths, COLUMN_BUS_BW, &row->bus_bw, err));
+    TRY(parse_column(t, words, lengths, COLUMN_SIZE, &bytes, err));
+    TRY(parse_column(t, words, lengths, COLUMN_TIME, &row->time_us, err));
+    TRY(parse_column(t, words, lengths, COLUMN_ALG_BW, &row->alg_bw, err));
+    TRY(parse_column(t, words, lengths, COLUMN_BUS_BW, &row->bus_bw, err));
     if (bytes > 0x1p50)
         return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: size is %g (expected at most 2^50)", t->import->name, t->line, bytes);
     row->bytes = (uint64_t)bytes;
@@ -189,7 +189,7 @@ enum status import_nccl_table(struct import *import, const char *text, size_t le
     for (const char *end = text + length, *next; t.at < end; t.at = next, t.line++) {
         const char *newline = memchr(t.at, '\n', (size_t)(end - t.at));
         next = newline ? newline + 1 : end;
-        TRY(take_line(&t, (size_t)((newline ? newline : end) - t.at), err));
+        TRY(parse_line(&t, (size_t)((newline ? newline : end) - t.at), err));
     }
     if (t.count == 0)
         return error_set(err, STATUS_BAD_INPUT, "%s:1:1: neither JSON nor a table of nccl-tests with results", import->name);

@@ -33,7 +33,7 @@ struct matrix {
 
 /* --- cells ------------------------------------------------------------------------------------ */
 
-static enum status take_cell(const struct json_input *in, const json_t *row, size_t index, double *out, struct error *err)
+static enum status read_cell(const struct json_input *in, const json_t *row, size_t index, double *out, struct error *err)
 {
     const char *text, *end;
     TRY(json_item_string(in, row, index, &text, err));
@@ -44,7 +44,7 @@ static enum status take_cell(const struct json_input *in, const json_t *row, siz
 }
 
 /* One row for the host, one for each device else; a column for each device. */
-static enum status take_matrix(const struct json_input *in, struct matrix *m, struct error *err)
+static enum status read_matrix(const struct json_input *in, struct matrix *m, struct error *err)
 {
     uint32_t rows = m->what == WHAT_P2P ? m->devices : 1;
     if (json_array_size(m->rows) != rows)
@@ -53,7 +53,7 @@ static enum status take_matrix(const struct json_input *in, struct matrix *m, st
     for (uint32_t r = 0; r < rows; r++) {
         const json_t *row;
         TRY(json_item_array(in, m->rows, r, m->devices, &row, err));
-        for (uint32_t c = 0; c < m->devices; c++) TRY(take_cell(in, row, c, &m->cells[(size_t)r * m->devices + c], err));
+        for (uint32_t c = 0; c < m->devices; c++) TRY(read_cell(in, row, c, &m->cells[(size_t)r * m->devices + c], err));
     }
     return STATUS_OK;
 }
@@ -148,7 +148,7 @@ enum status import_bandwidths(struct import *import, const char *name, double *c
     return apply(import, &m, cells + (size_t)m.devices * m.devices, err);
 }
 
-static enum status take_testcase(struct import *import, const struct json_input *in, const json_t *cases, size_t index,
+static enum status read_testcase(struct import *import, const struct json_input *in, const json_t *cases, size_t index,
                                  double *cells, bool *used, struct error *err)
 {
     struct json_object object;
@@ -161,7 +161,7 @@ static enum status take_testcase(struct import *import, const struct json_input 
         import_say(import, "%s: not used", m.name);
         return STATUS_OK;
     }
-    TRY(take_matrix(in, &m, err));
+    TRY(read_matrix(in, &m, err));
     *used = true;
     return import_bandwidths(import, m.name, cells, err);
 }
@@ -184,7 +184,7 @@ enum status import_nvbandwidth(struct import *import, const struct json_input *i
     if (!cells) return error_memory(err, "bandwidths", 2 * devices * devices * sizeof *cells);
     enum status status = STATUS_OK;
     for (size_t i = 0; !status && i < json_array_size(cases); i++)
-        status = take_testcase(import, in, cases, i, cells, &used, err);
+        status = read_testcase(import, in, cases, i, cells, &used, err);
     free(cells);
     if (!status && !used)
         return json_fail_key(in, value, "testcases", err, "no test case can be used (expected one of "

@@ -35,7 +35,7 @@ struct cursor {
 };
 
 /* The next word; false at the end of the line. One that is too long is cut, which no number is. */
-static bool take_word(struct cursor *cursor, char word[WORD_BYTES])
+static bool parse_word(struct cursor *cursor, char word[WORD_BYTES])
 {
     while (cursor->at < cursor->end && strchr(" \t\r", *cursor->at)) cursor->at++;
     size_t length = 0;
@@ -52,13 +52,13 @@ static enum status fail_cells(const struct reading *r, uint32_t found, struct er
 }
 
 /* Reads the cells after the row's number: one per device. */
-static enum status take_row(struct reading *r, struct cursor cursor, struct error *err)
+static enum status parse_row(struct reading *r, struct cursor cursor, struct error *err)
 {
     const uint32_t devices = r->import->machine->device_count;
     char word[WORD_BYTES];
     const char *end;
     uint32_t count = 0;
-    while (take_word(&cursor, word)) {
+    while (parse_word(&cursor, word)) {
         if (count == devices) return fail_cells(r, count + 1, err);
         double *cell = &r->cells[(size_t)r->row * devices + count++];
         *cell = 0;
@@ -91,16 +91,16 @@ static enum status begin_test(struct reading *r, const char *name, struct error 
     return STATUS_OK;
 }
 
-static enum status take_line(struct reading *r, const char *at, const char *end, struct error *err)
+static enum status parse_line(struct reading *r, const char *at, const char *end, struct error *err)
 {
     struct cursor cursor = {at, end};
     char word[WORD_BYTES];
     uint64_t number;
-    if (!take_word(&cursor, word)) return STATUS_OK;
-    if (strcmp(word, "Running") == 0) return take_word(&cursor, word) ? begin_test(r, word, err) : STATUS_OK;
+    if (!parse_word(&cursor, word)) return STATUS_OK;
+    if (strcmp(word, "Running") == 0) return parse_word(&cursor, word) ? begin_test(r, word, err) : STATUS_OK;
     if (r->rows == 0) return STATUS_OK;
     if (!number_read_u64(word, &number)) return r->headed ? fail_ended(r, err) : STATUS_OK; /* its title */
-    if (r->headed) return take_row(r, cursor, err);
+    if (r->headed) return parse_row(r, cursor, err);
     r->headed = true;
     return STATUS_OK;
 }
@@ -117,7 +117,7 @@ enum status import_nvbandwidth_text(struct import *import, const char *text, siz
     for (const char *at = text, *end = text + length, *next; at < end && !status; at = next, r.line++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         next = newline ? newline + 1 : end;
-        status = take_line(&r, at, newline ? newline : end, err);
+        status = parse_line(&r, at, newline ? newline : end, err);
     }
     if (!status && r.rows > 0) status = fail_ended(&r, err);
     if (!status && !r.used)

@@ -255,7 +255,7 @@ static enum status parse_profile(const struct json_input *in, const json_t *arra
     TRY(json_object_close(&inner, err));
     if (!interference) return STATUS_OK;
     TRY(json_object_open(&inner, in, interference, "an interference object", err));
-    TRY(figures_take(&inner, interference_figures, ARRAY_COUNT(interference_figures), arena,
+    TRY(figures_read(&inner, interference_figures, ARRAY_COUNT(interference_figures), arena,
                      &out->interference, err));
     return json_object_close(&inner, err);
 }
@@ -322,7 +322,7 @@ static enum status parse_kernel_model(struct json_object *object, struct arena *
     TRY(json_take_object(object, "kernel_model", JSON_OPTIONAL, &value, err));
     if (!value) return STATUS_OK;
     TRY(json_object_open(&model, object->input, value, "a kernel model object", err));
-    TRY(figures_take(&model, kernel_model_figures, ARRAY_COUNT(kernel_model_figures), arena, out, err));
+    TRY(figures_read(&model, kernel_model_figures, ARRAY_COUNT(kernel_model_figures), arena, out, err));
     return json_object_close(&model, err);
 }
 
@@ -339,10 +339,10 @@ static enum status parse_type(const struct json_input *in, const json_t *array, 
 {
     struct json_object object;
     TRY(json_object_open_at(&object, in, array, index, "a device type object", err));
-    TRY(figures_take_text(&object, "name", arena, &out->name, err));
+    TRY(figures_read_text(&object, "name", arena, &out->name, err));
     out->matmul_efficiency = hardware_default_matmul_efficiency;
     out->memory_efficiency = hardware_default_memory_efficiency;
-    TRY(figures_take(&object, type_figures, ARRAY_COUNT(type_figures), arena, out, err));
+    TRY(figures_read(&object, type_figures, ARRAY_COUNT(type_figures), arena, out, err));
     if (!out->usable_bytes.source) out->usable_bytes = out->memory_bytes;
     TRY(parse_kernel_model(&object, arena, &out->kernel_model, err));
     TRY(parse_profiles(&object, arena, out, err));
@@ -376,7 +376,7 @@ static void write_type(struct json_out *out, const struct device_type *type)
 static enum status parse_types(struct json_object *object, struct hardware *out, struct error *err)
 {
     const json_t *array;
-    TRY(figures_take_table(object, "device_types", DEVICE_TYPES_MAX, sizeof *out->types, &out->arena,
+    TRY(figures_read_table(object, "device_types", DEVICE_TYPES_MAX, sizeof *out->types, &out->arena,
                    &array, &out->type_count, &out->types, err));
     for (uint32_t i = 0; i < out->type_count; i++) {
         TRY(parse_type(object->input, array, i, &out->arena, &out->types[i], err));
@@ -394,7 +394,7 @@ static enum status parse_host(struct json_object *object, struct hardware *out, 
     const json_t *value;
     TRY(json_take_object(object, "host", JSON_REQUIRED, &value, err));
     TRY(json_object_open(&host, object->input, value, "a host object", err));
-    TRY(figures_take(&host, host_figures, ARRAY_COUNT(host_figures), &out->arena, out, err));
+    TRY(figures_read(&host, host_figures, ARRAY_COUNT(host_figures), &out->arena, out, err));
     TRY(json_take_u32(&host, "cores", JSON_REQUIRED, 1, HOST_CORES_MAX, &out->host_cores, err));
     TRY(json_take_u32(&host, "threads", JSON_OPTIONAL, 0, HOST_CORES_MAX, &out->threads, err));
     TRY(json_take_u32(&host, "nodes", JSON_OPTIONAL, 1, DEVICES_MAX, &out->host_nodes, err));
@@ -411,7 +411,7 @@ static enum status parse_storage(struct json_object *object, struct hardware *ou
     TRY(json_take_object(object, "storage", JSON_OPTIONAL, &value, err));
     if (!value) return STATUS_OK;
     TRY(json_object_open(&storage, object->input, value, "a storage object", err));
-    TRY(figures_take(&storage, storage_figures, ARRAY_COUNT(storage_figures), &out->arena,
+    TRY(figures_read(&storage, storage_figures, ARRAY_COUNT(storage_figures), &out->arena,
                      &out->storage, err));
     return json_object_close(&storage, err);
 }
@@ -423,14 +423,14 @@ static enum status parse_load(struct json_object *object, struct hardware *out, 
     TRY(json_take_object(object, "load", JSON_OPTIONAL, &value, err));
     if (!value) return STATUS_OK;
     TRY(json_object_open(&load, object->input, value, "a load object", err));
-    TRY(figures_take(&load, load_figures, ARRAY_COUNT(load_figures), &out->arena, &out->load, err));
+    TRY(figures_read(&load, load_figures, ARRAY_COUNT(load_figures), &out->arena, &out->load, err));
     return json_object_close(&load, err);
 }
 
-static enum status take_optional_text(struct json_object *object, const char *key,
+static enum status read_optional_text(struct json_object *object, const char *key,
                                       struct arena *arena, const char **out, struct error *err)
 {
-    return json_has(object, key) ? figures_take_text(object, key, arena, out, err) : STATUS_OK;
+    return json_has(object, key) ? figures_read_text(object, key, arena, out, err) : STATUS_OK;
 }
 
 static const char *const backends[] = {"host", "cuda"};
@@ -446,19 +446,19 @@ static enum status parse_machine(const struct json_input *in, const json_t *valu
     size_t backend, stack = STACK_SPILLWAY;
     TRY(json_object_open(&object, in, value, "a hardware object", err));
     TRY(json_take_u64(&object, "spillway_hardware", JSON_REQUIRED, 1, 1, &version, err));
-    TRY(figures_take_text(&object, "name", &out->arena, &out->name, err));
+    TRY(figures_read_text(&object, "name", &out->arena, &out->name, err));
     TRY(json_take_choice(&object, "backend", JSON_REQUIRED, backends, ARRAY_COUNT(backends),
                          &backend, err));
     out->backend = backends[backend];
-    TRY(take_optional_text(&object, "note", &out->arena, &out->note, err));
-    TRY(take_optional_text(&object, "measured_on", &out->arena, &out->measured_on, err));
+    TRY(read_optional_text(&object, "note", &out->arena, &out->note, err));
+    TRY(read_optional_text(&object, "measured_on", &out->arena, &out->measured_on, err));
     TRY(json_take_choice(&object, "stack", JSON_OPTIONAL, hardware_stack_names, STACK_COUNT, &stack, err));
     out->stack = (uint32_t)stack;
     TRY(parse_load(&object, out, err));
     TRY(parse_host(&object, out, err));
     TRY(parse_storage(&object, out, err));
     TRY(parse_types(&object, out, err));
-    TRY(topology_take(&object, out, err));
+    TRY(topology_read(&object, out, err));
     return json_object_close(&object, err);
 }
 

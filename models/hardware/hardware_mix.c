@@ -31,7 +31,7 @@ static uint32_t groups_of(const struct hardware *part)
     return most;
 }
 
-static enum status take_room(struct mix *m, struct error *err)
+static enum status allocate(struct mix *m, struct error *err)
 {
     uint64_t devices = 0, links = 0, types = 0, groups = 0;
     for (uint32_t p = 0; p < m->count; p++) {
@@ -116,7 +116,7 @@ enum status hardware_mix(const struct hardware *parts, uint32_t count, const cha
     struct mix m = {.parts = parts, .count = count, .outermost = joined, .out = out};
     uint32_t first_group = 0;
     TRY(arena_string(&out->arena, name, &out->name, err));
-    TRY(take_room(&m, err));
+    TRY(allocate(&m, err));
     out->backend = parts[0].backend;
     out->note = parts[0].note;
     for (uint32_t p = 0; p < count; p++) {

@@ -337,7 +337,7 @@ static enum status find_part(const char *text, enum part_kind kind, struct hardw
 }
 
 /* Copies the text up to the next '+', without blanks around it. Returns the position of that '+', or of the end. */
-static const char *take_part(const char *text, char part[NAME_BYTES], bool *fits)
+static const char *parse_part(const char *text, char part[NAME_BYTES], bool *fits)
 {
     size_t blanks = strspn(text, " "), length = strcspn(text, "+");
     size_t begin = blanks < length ? blanks : length, end = length;
@@ -365,7 +365,7 @@ static enum status find_mix(const char *text, struct hardware *parts, struct har
     for (const char *rest = text;; rest++, count++) {
         char part[NAME_BYTES];
         bool fits;
-        rest = take_part(rest, part, &fits);
+        rest = parse_part(rest, part, &fits);
         if (!fits) return fail_unknown(part, err);
         if (count == HARDWARE_PARTS_MAX)
             return error_set(err, STATUS_LIMIT, "machine '%.100s' has too many parts (limit is %d)", text,
@@ -401,7 +401,7 @@ bool hardware_name_completed(const char *text, char said[HARDWARE_SAID_BYTES])
         char part[NAME_BYTES], given[NAME_BYTES], name[NAME_BYTES];
         bool fits;
         uint64_t count;
-        rest = take_part(rest, part, &fits);
+        rest = parse_part(rest, part, &fits);
         snprintf(name, sizeof name, "%s", split_count(part, &count));
         bool completed = complete_name(name);
         snprintf(given, sizeof given, "%s", split_count(part, &count));

@@ -24,8 +24,8 @@ static enum status parse_link(const struct json_input *in, const json_t *array, 
 {
     struct json_object object;
     TRY(json_object_open_at(&object, in, array, index, "a link object", err));
-    TRY(figures_take_text(&object, "name", arena, &out->name, err));
-    TRY(figures_take(&object, link_figures, ARRAY_COUNT(link_figures), arena, out, err));
+    TRY(figures_read_text(&object, "name", arena, &out->name, err));
+    TRY(figures_read(&object, link_figures, ARRAY_COUNT(link_figures), arena, out, err));
     TRY(json_take_bool(&object, "duplex", JSON_REQUIRED, &out->duplex, err));
     TRY(json_take_bool(&object, "paced", JSON_OPTIONAL, &out->paced, err));
     return json_object_close(&object, err);
@@ -64,7 +64,7 @@ static enum status parse_links(struct json_object *object, struct hardware *out,
 {
     const json_t *array;
     uint32_t twice = UINT32_MAX;
-    TRY(figures_take_table(object, "links", LINKS_MAX, sizeof *out->links, &out->arena, &array,
+    TRY(figures_read_table(object, "links", LINKS_MAX, sizeof *out->links, &out->arena, &array,
                    &out->link_count, &out->links, err));
     *names = (struct link_names){.count = out->link_count};
     TRY(ARENA_NEW(&out->arena, out->link_count, names->of, err));
@@ -183,7 +183,7 @@ static enum status parse_devices(struct json_object *object, const struct link_n
                                  struct hardware *out, struct error *err)
 {
     const json_t *array;
-    TRY(figures_take_table(object, "devices", DEVICES_MAX, sizeof *out->devices, &out->arena, &array,
+    TRY(figures_read_table(object, "devices", DEVICES_MAX, sizeof *out->devices, &out->arena, &array,
                    &out->device_count, &out->devices, err));
     for (uint32_t i = 0; i < out->device_count; i++)
         TRY(parse_device(object->input, array, i, out, names, &out->devices[i], err));
@@ -233,7 +233,7 @@ static void write_device(struct json_out *out, const struct hardware *hardware,
 
 /* --- public -------------------------------------------------------------------------------- */
 
-enum status topology_take(struct json_object *object, struct hardware *out, struct error *err)
+enum status topology_read(struct json_object *object, struct hardware *out, struct error *err)
 {
     struct link_names names;
     TRY(parse_links(object, out, &names, err));

@@ -6,7 +6,7 @@
 #include "models/hardware/hardware.h"
 
 /* Takes the keys "links" and "devices"; out->types is already filled. */
-MUST_CHECK enum status topology_take(struct json_object *object, struct hardware *out, struct error *err);
+MUST_CHECK enum status topology_read(struct json_object *object, struct hardware *out, struct error *err);
 
 void topology_write(const struct hardware *hardware, struct json_out *out);
 

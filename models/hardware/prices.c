@@ -41,7 +41,7 @@ static enum status fail_at(const struct table *t, unsigned long line, unsigned l
     return error_set(err, STATUS_BAD_INPUT, "%s:%lu:%lu: %s", t->name, line, column, what);
 }
 
-static int take(struct table *t)
+static int next_char(struct table *t)
 {
     int c = (unsigned char)*t->at++;
     if (c == '\n') {
@@ -68,12 +68,12 @@ static enum status put(struct table *t, struct field *f, size_t *length, int c, 
 
 static enum status read_quoted(struct table *t, struct field *f, size_t *length, struct error *err)
 {
-    take(t);
+    next_char(t);
     for (;;) {
         if (t->at == t->end) return fail_at(t, f->line, f->column, err, "the quote is not closed (expected '\"')");
-        int c = take(t);
+        int c = next_char(t);
         if (c == '"' && (t->at == t->end || *t->at != '"')) break;
-        if (c == '"') take(t);
+        if (c == '"') next_char(t);
         TRY(put(t, f, length, c, err));
     }
     if (at_end_of_field(t)) return STATUS_OK;
@@ -87,7 +87,7 @@ static enum status read_field(struct table *t, struct field *f, struct error *er
     f->column = t->column;
     if (t->at < t->end && *t->at == '"') TRY(read_quoted(t, f, &length, err));
     else
-        while (!at_end_of_field(t)) TRY(put(t, f, &length, take(t), err));
+        while (!at_end_of_field(t)) TRY(put(t, f, &length, next_char(t), err));
     f->text[length] = '\0';
     return STATUS_OK;
 }
@@ -101,13 +101,13 @@ static enum status read_record(struct table *t, struct error *err)
             return fail_at(t, t->line, t->column, err, "too many columns (limit is 64)");
         TRY(read_field(t, &t->fields[t->field_count++], err));
         if (t->at < t->end && *t->at == ',') {
-            take(t);
+            next_char(t);
             continue;
         }
-        if (t->at < t->end && *t->at == '\r') take(t);
+        if (t->at < t->end && *t->at == '\r') next_char(t);
         if (t->at == t->end) return STATUS_OK;
         if (*t->at != '\n') return fail_at(t, t->line, t->column, err, "a carriage return within a line");
-        take(t);
+        next_char(t);
         return STATUS_OK;
     }
 }
@@ -145,7 +145,7 @@ static const char *text_of(const struct table *t, enum column column)
 }
 
 /* Empty: *found is false. */
-static enum status take_number(const struct table *t, enum column column, bool *found, double *out, struct error *err)
+static enum status parse_number(const struct table *t, enum column column, bool *found, double *out, struct error *err)
 {
     const char *text = text_of(t, column), *end;
     *found = text[0] != '\0';
@@ -182,9 +182,9 @@ static enum status add_row(const struct table *t, struct price_list *out, struct
     bool has_price, has_spot, has_count;
     struct price row = {.machine = text_of(t, MACHINE), .as_of = text_of(t, AS_OF), .region = text_of(t, REGION),
                         .source = text_of(t, SOURCE)};
-    TRY(take_number(t, PRICE, &has_price, &price, err));
-    TRY(take_number(t, SPOT, &has_spot, &spot, err));
-    TRY(take_number(t, GPU_COUNT, &has_count, &count, err));
+    TRY(parse_number(t, PRICE, &has_price, &price, err));
+    TRY(parse_number(t, SPOT, &has_spot, &spot, err));
+    TRY(parse_number(t, GPU_COUNT, &has_count, &count, err));
     TRY(check_date(t, err));
     if (row.machine[0] != '\0' || !has_count) count = 1;
     if (row.machine[0] == '\0') row.machine = text_of(t, GPU);

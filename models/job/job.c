@@ -166,7 +166,7 @@ static void set_kind(struct optimizer *out, size_t named)
     out->nesterov = false;
 }
 
-static enum status take_schedule(struct json_object *o, struct rate_schedule *out,
+static enum status read_schedule(struct json_object *o, struct rate_schedule *out,
                                  struct error *err)
 {
     size_t kind = out->kind;
@@ -191,7 +191,7 @@ static enum status take_schedule(struct json_object *o, struct rate_schedule *ou
     return json_object_close(&inner, err);
 }
 
-static enum status take_optimizer(struct json_object *o, struct optimizer *out, struct error *err)
+static enum status read_optimizer(struct json_object *o, struct optimizer *out, struct error *err)
 {
     size_t kind = optimizer_file_kind(out), decay = out->decay;
     uint32_t moments = out->moments;
@@ -218,9 +218,9 @@ static enum status take_optimizer(struct json_object *o, struct optimizer *out, 
                          err));
     TRY(json_take_double(&inner, "momentum", JSON_OPTIONAL, 0, below_one, &out->momentum, err));
     TRY(json_take_bool(&inner, "nesterov", JSON_OPTIONAL, &out->nesterov, err));
-    TRY(precision_take(&inner, "moments", PRECISION_NUMBERS, &moments, err));
+    TRY(precision_read(&inner, "moments", PRECISION_NUMBERS, &moments, err));
     TRY(json_take_double(&inner, "clip", JSON_OPTIONAL, 0, 1e30, &out->clip, err));
-    TRY(take_schedule(&inner, &out->schedule, err));
+    TRY(read_schedule(&inner, &out->schedule, err));
     TRY(json_object_close(&inner, err));
     out->decay = (uint32_t)decay;
     if (json_has(&inner, "momentum") && out->momentum > 0 && kind != OPTIMIZER_SGD)
@@ -239,7 +239,7 @@ static enum status take_optimizer(struct json_object *o, struct optimizer *out, 
     return json_fail_key(o->input, value, "lr", err, "'lr' is 0 (expected more than 0)");
 }
 
-static enum status take_evaluation(struct json_object *o, struct draft *draft, struct error *err)
+static enum status read_evaluation(struct json_object *o, struct draft *draft, struct error *err)
 {
     struct evaluation *out = &draft->job.evaluation;
     const json_t *value = NULL;
@@ -262,14 +262,14 @@ static enum status take_evaluation(struct json_object *o, struct draft *draft, s
     return json_fail_key(o->input, value, NULL, err, "missing key 'every'");
 }
 
-static enum status take_parallel(struct json_object *o, struct draft *draft, struct error *err)
+static enum status read_parallel(struct json_object *o, struct draft *draft, struct error *err)
 {
     const json_t *value = NULL;
     TRY(json_take_object(o, "parallel", JSON_OPTIONAL, &value, err));
     return value ? parallel_parse(o->input, value, &draft->job.parallel, err) : STATUS_OK;
 }
 
-static enum status take_compression(struct json_object *o, struct draft *draft, struct error *err)
+static enum status read_compression(struct json_object *o, struct draft *draft, struct error *err)
 {
     const json_t *value = NULL;
     TRY(json_take_object(o, "compression", JSON_OPTIONAL, &value, err));
@@ -277,7 +277,7 @@ static enum status take_compression(struct json_object *o, struct draft *draft, 
 }
 
 /* The keys that a job and "defaults" share. */
-static enum status take_shared(struct json_object *o, struct draft *draft, struct error *err)
+static enum status read_shared(struct json_object *o, struct draft *draft, struct error *err)
 {
     struct job *job = &draft->job;
     size_t format = job->data_format, keep = job->keep_best, tokens = 0;
@@ -291,14 +291,14 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
                       err));
     TRY(json_take_u64(o, "microbatches", JSON_OPTIONAL, 1, JOB_MICROBATCH_MAX,
                       &job->microbatches, err));
-    TRY(job_batch_take(o, &job->batch, err));
+    TRY(job_batch_read(o, &job->batch, err));
     TRY(json_take_u64(o, "minibatches", JSON_OPTIONAL, 1, JOB_MINIBATCHES_MAX, &job->minibatches,
                       err));
     TRY(json_take_u64(o, "first_minibatch", JSON_OPTIONAL, 0, JOB_MINIBATCHES_MAX,
                       &job->first_minibatch, err));
-    TRY(precision_take(o, "precision", PRECISION_COUNT, &job->precision, err));
-    TRY(precision_take(o, "gradients", PRECISION_NUMBERS, &job->gradients, err));
-    TRY(take_optimizer(o, &job->optimizer, err));
+    TRY(precision_read(o, "precision", PRECISION_COUNT, &job->precision, err));
+    TRY(precision_read(o, "gradients", PRECISION_NUMBERS, &job->gradients, err));
+    TRY(read_optimizer(o, &job->optimizer, err));
     TRY(json_take_u64(o, "seed", JSON_OPTIONAL, 0, JOB_SEED_MAX, &job->seed, err));
     TRY(json_take_string(o, "data", JSON_OPTIONAL, &draft->data, err));
     draft->has_format = json_has(o, "data_format") || draft->has_format;
@@ -309,10 +309,10 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
     job->byte_tokens = json_has(o, "tokens") || job->byte_tokens;
     TRY(json_take_string(o, "weights_in", JSON_OPTIONAL, &draft->weights_in, err));
     TRY(json_take_string(o, "weights_out", JSON_OPTIONAL, &draft->weights_out, err));
-    TRY(take_evaluation(o, draft, err));
-    TRY(take_parallel(o, draft, err));
+    TRY(read_evaluation(o, draft, err));
+    TRY(read_parallel(o, draft, err));
     TRY(json_take_array(o, "devices", JSON_OPTIONAL, &draft->devices, err));
-    TRY(take_compression(o, draft, err));
+    TRY(read_compression(o, draft, err));
     TRY(json_take_choice(o, "keep", JSON_OPTIONAL, keeps, ARRAY_COUNT(keeps), &keep, err));
     job->keep_best = keep == 1;
     return json_take_u64(o, "count", JSON_OPTIONAL, 1, JOBS_MAX, &draft->count, err);
@@ -550,7 +550,7 @@ static enum status find_network(struct draft *draft, const char *folder, struct 
         return json_fail_key(draft->in, from, "network", err,
                              "'network' is neither a name or path nor an object");
     TRY(path_absolute(folder, text, arena, &path, err));
-    return network_take_text(draft->in, from, text, path, arena, out, err);
+    return network_read_text(draft->in, from, text, path, arena, out, err);
 }
 
 static enum status resize_image(struct draft *draft, struct arena *arena, struct error *err)
@@ -566,7 +566,7 @@ static enum status resize_image(struct draft *draft, struct arena *arena, struct
 }
 
 /* Takes "decoder_sequence". A value in "defaults" applies only to networks with an encoder. */
-static enum status take_decoder(struct draft *draft, struct error *err)
+static enum status set_decoder(struct draft *draft, struct error *err)
 {
     struct error own = {0};
     bool shared = !json_object_get(draft->object, "decoder_sequence");
@@ -594,7 +594,7 @@ static enum status resolve(struct draft *draft, const char *folder, struct arena
         job->sequence = network_tokens(&job->network, 0);
     else if (job->sequence == 0 || job->network.family == NETWORK_CNN)
         job->sequence = network_is_listed(&job->network) ? 1 : job->network.positions;
-    TRY(take_decoder(draft, err));
+    TRY(set_decoder(draft, err));
     if (draft->data) {
         TRY(path_absolute(folder, draft->data, arena, &job->data, err));
         if (!draft->has_format) job->data_format = guess_format(job, job->data);
@@ -777,7 +777,7 @@ static enum status parse_job(struct parsing *p, struct json_object *object, size
     snprintf(name, sizeof name, "job-%zu", index + 1);
     draft.name = name;
     TRY(json_take_string(object, "name", JSON_OPTIONAL, &draft.name, err));
-    TRY(take_shared(object, &draft, err));
+    TRY(read_shared(object, &draft, err));
     TRY(close_job(object, &draft, err));
     TRY(check_name(&draft, err));
     TRY(resolve(&draft, p->folder, p->arena, err));
@@ -802,7 +802,7 @@ static enum status parse_head(struct parsing *p, const struct json_input *in, co
     p->defaults.defaults = p->defaults.object = defaults_value;
     TRY(json_object_open(&shared, in, defaults_value, "an object", err));
     TRY(json_rename_keys(in, defaults_value, synonyms, ARRAY_COUNT(synonyms), err));
-    TRY(take_shared(&shared, &p->defaults, err));
+    TRY(read_shared(&shared, &p->defaults, err));
     return json_object_close(&shared, err);
 }
 

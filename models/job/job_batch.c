@@ -10,7 +10,7 @@
 
 static const char steps_key[] = "gradient_accumulation_steps", samples_key[] = "train_batch_size";
 
-enum status job_batch_take(struct json_object *o, struct job_batch *out, struct error *err)
+enum status job_batch_read(struct json_object *o, struct job_batch *out, struct error *err)
 {
     bool steps = json_has(o, steps_key), samples = json_has(o, samples_key);
     if (json_has(o, "microbatch")) out->microbatch = true;

@@ -33,7 +33,7 @@ struct job_batch {
 
 /* Takes the keys of the minibatch, except the numbers "microbatch" and "microbatches", which the caller takes. Values
  * in `o` replace values from "defaults". */
-MUST_CHECK enum status job_batch_take(struct json_object *o, struct job_batch *out, struct error *err);
+MUST_CHECK enum status job_batch_read(struct json_object *o, struct job_batch *out, struct error *err);
 
 /* Computes `microbatch` and `microbatches` from the given values and the job's present number of replicas. Call it
  * again after a change of the job's degrees. Does nothing if no other program's terms were used.

@@ -489,7 +489,7 @@ static enum status parse_lengths(struct json_object *o, const char *key, uint32_
 }
 
 /* A letter for each run. */
-static bool take_choices(const char *letters, size_t length, struct parallel *out)
+static bool read_letters(const char *letters, size_t length, struct parallel *out)
 {
     if (length == 0 || length > PARALLEL_CUTS_MAX) return false;
     for (size_t i = 0; i < length; i++)
@@ -503,7 +503,7 @@ static enum status parse_choices(struct json_object *o, struct parallel *out, st
 {
     const char *letters = NULL;
     TRY(json_take_string(o, "choices", JSON_OPTIONAL, &letters, err));
-    if (!letters || take_choices(letters, strlen(letters), out)) return STATUS_OK;
+    if (!letters || read_letters(letters, strlen(letters), out)) return STATUS_OK;
     return json_fail_key(o->input, o->value, "choices", err,
                          "'choices' is '%.64s' (expected a letter for each of at most %d runs: s, swapped, or r, "
                          "computed again)", letters, PARALLEL_CUTS_MAX);
@@ -628,7 +628,7 @@ static const char *offload_word(const struct parallel *p)
 }
 
 /* Words that are there or not. */
-static bool take_flag(const char *word, struct parallel *out)
+static bool parse_flag(const char *word, struct parallel *out)
 {
     const struct {
         const char *name;
@@ -727,7 +727,7 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
                          (int)length, begin);
     memcpy(word, begin, length);
     word[length] = '\0';
-    if (take_flag(word, out)) return STATUS_OK;
+    if (parse_flag(word, out)) return STATUS_OK;
     char *equals = strchr(word, '='), *end;
     if (equals) *equals = '\0';
     for (size_t i = 0; i < ARRAY_COUNT(of); i++) {

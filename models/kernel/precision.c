@@ -39,7 +39,7 @@ const char *precision_spelled(const char *text)
     return NULL;
 }
 
-enum status precision_take(struct json_object *o, const char *key, uint32_t count, uint32_t *out, struct error *err)
+enum status precision_read(struct json_object *o, const char *key, uint32_t count, uint32_t *out, struct error *err)
 {
     const char *text = json_string_value(json_object_get(o->value, key));
     const char *spelled = text ? precision_spelled(text) : NULL;

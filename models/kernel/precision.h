@@ -60,7 +60,7 @@ bool precision_is_fp16(const char *text);
 
 /* Takes a key whose value is one of the first `count` precisions; if absent, *out is untouched. Errors list our
  * names. */
-MUST_CHECK enum status precision_take(struct json_object *object, const char *key, uint32_t count, uint32_t *out,
+MUST_CHECK enum status precision_read(struct json_object *object, const char *key, uint32_t count, uint32_t *out,
                                       struct error *err);
 
 /* Returns the bytes of a number in activations, their gradients and boundaries, or of a number stored in this

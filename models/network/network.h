@@ -235,13 +235,13 @@ bool network_is_path(const char *name_or_path);
  * relative to the file of `owner` and may be a folder with a config.json.
  * Errors: as network_find(), with the position of the name.
  */
-MUST_CHECK enum status network_take_text(const struct json_input *in, const json_t *owner, const char *text, const char *path,
+MUST_CHECK enum status network_read_text(const struct json_input *in, const json_t *owner, const char *text, const char *path,
                                          struct arena *arena, struct network *out, struct error *err);
 
 /* Takes the network under "network" of an object: a preset name, a path relative to the file, or an object in the
  * form of config.json. Errors: as network_find(), with the position. */
-MUST_CHECK enum status network_take(struct json_object *object, struct arena *arena, struct network *out,
-                                    struct error *err);
+MUST_CHECK enum status network_read_key(struct json_object *object, struct arena *arena, struct network *out,
+                                        struct error *err);
 
 /* Return the presets in the order of the table; NULL past the end. */
 const char *network_preset_name(uint32_t index);

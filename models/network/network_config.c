@@ -95,7 +95,7 @@ static const json_t *text_model(const json_t *value)
     return json_is_object(text) ? text : NULL;
 }
 
-static enum status take_family(struct json_object *object, uint32_t *out, struct error *err)
+static enum status read_family(struct json_object *object, uint32_t *out, struct error *err)
 {
     const char *name = NULL;
     char ending[NETWORK_FOREIGN_BYTES];
@@ -123,7 +123,7 @@ enum status network_parse(const struct json_input *in, const json_t *value, cons
     TRY(json_object_open(&object, in, value, "a network object, as config.json has it", err));
     json_object_ignore_others(&object); /* keys of other programs; a family that knows all of its keys closes the object */
     struct network n = {0};
-    TRY(take_family(&object, &n.family, err));
+    TRY(read_family(&object, &n.family, err));
     TRY(json_take_string(&object, "name", JSON_OPTIONAL, &name, err));
     if (strlen(name) >= sizeof n.name) { /* the end of a path says more than its beginning */
         name += strlen(name) - (sizeof n.name - 1);

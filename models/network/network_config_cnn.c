@@ -28,7 +28,7 @@ static bool has_kernel(uint32_t kind)
 static bool has_stride(uint32_t kind) { return kind == GRAPH_CONVOLUTION || kind == GRAPH_MAX_POOL; }
 
 /* Takes "from", with the number of indices that the kind reads; default: the previous operation. */
-static enum status take_from(struct json_object *o, uint32_t newest, struct graph_op *op, struct error *err)
+static enum status read_from(struct json_object *o, uint32_t newest, struct graph_op *op, struct error *err)
 {
     const json_t *from = NULL;
     uint32_t reads = graph_op_reads(op->kind);
@@ -46,7 +46,7 @@ static enum status take_from(struct json_object *o, uint32_t newest, struct grap
     return STATUS_OK;
 }
 
-static enum status take_operation(const struct json_input *in, const json_t *array, size_t index,
+static enum status read_operation(const struct json_input *in, const json_t *array, size_t index,
                                   struct graph_builder *b, struct error *err)
 {
     struct json_object o;
@@ -57,7 +57,7 @@ static enum status take_operation(const struct json_input *in, const json_t *arr
     TRY(json_take_string(&o, "layer", index == 0 ? JSON_REQUIRED : JSON_OPTIONAL, &layer, err));
     TRY(json_take_choice(&o, "kind", JSON_DECIDES, graph_kind_names + 1, GRAPH_KINDS - 1, &kind, err));
     op.kind = (uint32_t)kind + 1;
-    TRY(take_from(&o, graph_newest(b), &op, err));
+    TRY(read_from(&o, graph_newest(b), &op, err));
     if (has_channels(op.kind)) {
         TRY(json_take_u64(&o, "channels", JSON_REQUIRED, 1, NETWORK_VOCABULARY_MAX, &op.channels, err));
         TRY(json_take_bool(&o, "bias", JSON_OPTIONAL, &op.bias, err));
@@ -80,7 +80,7 @@ static enum status take_operation(const struct json_input *in, const json_t *arr
     return b->err->status;
 }
 
-static enum status take_operations(struct json_object *o, struct arena *arena, struct network *n, struct error *err)
+static enum status read_operations(struct json_object *o, struct arena *arena, struct network *n, struct error *err)
 {
     const json_t *array;
     uint64_t channels = 3, image = IMAGE_DEFAULT;
@@ -92,7 +92,7 @@ static enum status take_operations(struct json_object *o, struct arena *arena, s
     TRY(json_object_close(o, err));
     graph_begin(&b, arena, channels, image, &own);
     for (size_t i = 0; i < json_array_size(array) && !err->status && !own.status; i++)
-        if (take_operation(o->input, array, i, &b, err)) own.status = err->status;
+        if (read_operation(o->input, array, i, &b, err)) own.status = err->status;
     enum status status = graph_end(&b, n);
     if (err->status) return err->status;
     if (status == STATUS_BAD_INPUT) return json_fail_key(o->input, o->value, "operations", err, "%s", own.text);
@@ -100,7 +100,7 @@ static enum status take_operations(struct json_object *o, struct arena *arena, s
     return status;
 }
 
-static enum status take_preset(struct json_object *o, const char *name, struct arena *arena, struct network *n,
+static enum status read_preset(struct json_object *o, const char *name, struct arena *arena, struct network *n,
                                struct error *err)
 {
     struct network made;
@@ -131,7 +131,7 @@ enum status config_parse_cnn(struct json_object *o, struct arena *arena, struct 
     const char *preset = NULL;
     json_take_any(o, "name");
     TRY(json_take_string(o, "preset", JSON_OPTIONAL, &preset, err));
-    return preset ? take_preset(o, preset, arena, n, err) : take_operations(o, arena, n, err);
+    return preset ? read_preset(o, preset, arena, n, err) : read_operations(o, arena, n, err);
 }
 
 static void write_operation(const struct network_graph *graph, uint32_t index, struct json_out *out)
@@ -171,7 +171,7 @@ void config_write_cnn(const struct network *n, struct json_out *out)
 /* --- resnet ----------------------------------------------------------------------------------- */
 
 /* Takes an array and its length *count, which is untouched if the key is absent. */
-static enum status take_stages(struct json_object *o, const char *key, uint64_t max, uint32_t *count,
+static enum status read_stages(struct json_object *o, const char *key, uint64_t max, uint32_t *count,
                                uint64_t out[RESNET_STAGES_MAX], struct error *err)
 {
     const json_t *array = NULL;
@@ -186,14 +186,14 @@ static enum status take_stages(struct json_object *o, const char *key, uint64_t 
     return STATUS_OK;
 }
 
-static enum status take_shape(struct json_object *o, struct resnet_shape *shape, struct error *err)
+static enum status read_shape(struct json_object *o, struct resnet_shape *shape, struct error *err)
 {
     static const char *const types[] = {"basic", "bottleneck"}, *const relu[] = {"relu"};
     uint32_t depths = shape->stages;
     size_t type = 1, activation;
     TRY(json_take_u64(o, "embedding_size", JSON_OPTIONAL, 1, NETWORK_WIDTH_MAX, &shape->embedding, err));
-    TRY(take_stages(o, "hidden_sizes", NETWORK_WIDTH_MAX, &shape->stages, shape->widths, err));
-    TRY(take_stages(o, "depths", LAYERS_MAX, &depths, shape->depths, err));
+    TRY(read_stages(o, "hidden_sizes", NETWORK_WIDTH_MAX, &shape->stages, shape->widths, err));
+    TRY(read_stages(o, "depths", LAYERS_MAX, &depths, shape->depths, err));
     if (depths != shape->stages)
         return json_fail_key(o->input, o->value, json_has(o, "depths") ? "depths" : "hidden_sizes", err,
                              "%" PRIu32 " 'depths' and %" PRIu32 " 'hidden_sizes' (expected as many)", depths,
@@ -220,7 +220,7 @@ enum status config_parse_resnet(struct json_object *o, struct arena *arena, stru
     struct graph_builder b;
     struct error own = {0};
     TRY(config_architecture(o, architectures, ARRAY_COUNT(architectures), &architecture, err));
-    TRY(take_shape(o, &shape, err));
+    TRY(read_shape(o, &shape, err));
     TRY(json_take_u64(o, "num_channels", JSON_OPTIONAL, 1, NETWORK_CHANNELS_MAX, &channels, err));
     TRY(json_take_u64(o, "image_size", JSON_OPTIONAL, 1, NETWORK_IMAGE_MAX, &image, err));
     TRY(config_classes(o, &shape.classes, err));

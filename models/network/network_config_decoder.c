@@ -51,7 +51,7 @@ static enum status parse_shape(struct json_object *o, struct network *n, struct 
 }
 
 /* Takes the rotated share of a head; transformers 5 writes it into "rope_parameters". */
-static enum status take_rotated_share(struct json_object *o, const char *key, double share, struct network *n,
+static enum status read_rotated_share(struct json_object *o, const char *key, double share, struct network *n,
                                       struct error *err)
 {
     const json_t *rope = NULL;
@@ -105,7 +105,7 @@ enum status config_parse_gpt_neox(struct json_object *o, struct network *n, stru
     n->biases = true;
     TRY(config_architecture(o, architectures, ARRAY_COUNT(architectures), &architecture, err));
     TRY(parse_shape(o, n, err));
-    TRY(take_rotated_share(o, "rotary_pct", 0.25, n, err));
+    TRY(read_rotated_share(o, "rotary_pct", 0.25, n, err));
     TRY(config_fixed(o, "use_parallel_residual", true, err));
     return config_fixed(o, "attention_bias", true, err);
 }
@@ -147,7 +147,7 @@ enum status config_parse_phi(struct json_object *o, struct network *n, struct er
         return json_fail_key(o->input, o->value, "num_key_value_heads", err,
                              "'num_attention_heads' %" PRIu64 " is not a multiple of 'num_key_value_heads' %" PRIu64,
                              n->heads, n->kv_heads);
-    TRY(take_rotated_share(o, "partial_rotary_factor", 0.5, n, err));
+    TRY(read_rotated_share(o, "partial_rotary_factor", 0.5, n, err));
     return config_fixed(o, "qk_layernorm", false, err);
 }
 

@@ -53,7 +53,7 @@ static enum status parse_rope(const struct json_input *in, const json_t *value, 
                          rope->high_factor, rope->low_factor);
 }
 
-static enum status take_rope(struct json_object *o, double theta, struct rope *rope, struct error *err)
+static enum status read_rope(struct json_object *o, double theta, struct rope *rope, struct error *err)
 {
     static const char *const keys[] = {"rope_scaling", "rope_parameters"};
     double rotated = 1;
@@ -115,7 +115,7 @@ static const char *experts_key(struct json_object *o, const struct network *n)
 }
 
 /* Takes the experts. Blocks of qwen networks could be of both kinds; published networks use only one. */
-static enum status take_experts(struct json_object *o, struct network *n, struct error *err)
+static enum status read_experts(struct json_object *o, struct network *n, struct error *err)
 {
     const struct defaults *d = &defaults[n->family];
     const json_t *dense = NULL;
@@ -146,7 +146,7 @@ static enum status take_experts(struct json_object *o, struct network *n, struct
     return STATUS_OK;
 }
 
-static enum status take_llama_head_width(struct json_object *o, struct network *n, struct error *err)
+static enum status read_llama_head_width(struct json_object *o, struct network *n, struct error *err)
 {
     n->head_width = defaults[n->family].head_width;
     if (n->head_width == 0 || json_has(o, "head_dim"))
@@ -182,7 +182,7 @@ enum status config_parse_llama(struct json_object *o, struct network *n, struct 
     TRY(json_take_u64(o, "num_hidden_layers", JSON_OPTIONAL, 1, CONFIG_BLOCKS_MAX, &n->blocks, err));
     TRY(json_take_u64(o, "num_attention_heads", JSON_OPTIONAL, 1, NETWORK_HEADS_MAX, &n->heads,
                       err));
-    TRY(take_llama_head_width(o, n, err));
+    TRY(read_llama_head_width(o, n, err));
     /* null in a file does not mean the class's default but the number of heads */
     bool null = json_is_null(json_object_get(o->value, "num_key_value_heads"));
     n->kv_heads = !null && d->kv_heads > 0 && n->heads % d->kv_heads == 0 ? d->kv_heads : n->heads;
@@ -206,10 +206,10 @@ enum status config_parse_llama(struct json_object *o, struct network *n, struct 
     TRY(json_take_choice(o, activation_key(n), JSON_OPTIONAL, d->activations, d->activations[1] ? 2 : 1, &activation,
                          err));
     if (n->family == NETWORK_LLAMA) TRY(config_padding(o, n, err));
-    TRY(take_experts(o, n, err));
+    TRY(read_experts(o, n, err));
     TRY(config_fixed(o, "attention_bias", false, err));
     TRY(config_fixed(o, "mlp_bias", false, err));
-    return take_rope(o, d->theta, &n->rope, err);
+    return read_rope(o, d->theta, &n->rope, err);
 }
 
 void config_write_llama(const struct network *n, struct json_out *out)

@@ -10,7 +10,7 @@
 #include "models/network/profile_text.h"
 
 /* "forward_ns": 1500000 or "forward": "1.5ms": two keys, so that units are never guessed. */
-static enum status take_time(struct json_object *o, const char *ns_key, const char *key,
+static enum status read_time(struct json_object *o, const char *ns_key, const char *key,
                              uint64_t *out, struct error *err)
 {
     if (!json_has(o, key))
@@ -39,8 +39,8 @@ static enum status parse_layer(const struct json_input *in, const json_t *layers
                       err));
     TRY(json_take_u64(&o, "boundary_bytes", JSON_REQUIRED, 0, bytes_max, &out->boundary_bytes,
                       err));
-    TRY(take_time(&o, "forward_ns", "forward", &out->forward_ns, err));
-    TRY(take_time(&o, "backward_ns", "backward", &out->backward_ns, err));
+    TRY(read_time(&o, "forward_ns", "forward", &out->forward_ns, err));
+    TRY(read_time(&o, "backward_ns", "backward", &out->backward_ns, err));
     TRY(json_take_u64(&o, "repeat", JSON_OPTIONAL, 1, LAYERS_MAX, repeat, err));
     TRY(json_object_close(&o, err));
     if (out->parameter_bytes % sizeof(float) != 0)
@@ -51,7 +51,7 @@ static enum status parse_layer(const struct json_input *in, const json_t *layers
     return STATUS_OK;
 }
 
-static enum status take_text(struct json_object *o, const char *text, struct arena *arena, struct network *n,
+static enum status read_text(struct json_object *o, const char *text, struct arena *arena, struct network *n,
                              struct error *err)
 {
     const char *path;
@@ -73,7 +73,7 @@ enum status config_parse_profile(struct json_object *o, struct arena *arena, str
     TRY(json_take_u64(o, "samples", JSON_OPTIONAL, 1, NETWORK_PROFILE_SAMPLES_MAX, &n->profile_samples, err));
     TRY(json_take_string(o, "measured_on", JSON_OPTIONAL, &device, err)); /* for those who read the file */
     TRY(json_take_string(o, "text", JSON_OPTIONAL, &text, err));
-    if (text) return take_text(o, text, arena, n, err);
+    if (text) return read_text(o, text, arena, n, err);
     TRY(json_take_array(o, "layers", JSON_REQUIRED, &layers, err));
     TRY(json_object_close(o, err));
     for (size_t i = 0; i < json_array_size(layers); i++) {

@@ -29,7 +29,7 @@ static const struct {
                     {"UMT5ForConditionalGeneration", "T5ForConditionalGeneration", "UMT5Model"}},
 };
 
-static enum status take_blocks(struct json_object *o, struct network *n, struct error *err)
+static enum status read_blocks(struct json_object *o, struct network *n, struct error *err)
 {
     n->encoder_blocks = defaults[n->family].blocks;
     TRY(json_take_u64(o, "num_layers", JSON_OPTIONAL, 1, CONFIG_BLOCKS_MAX - 1, &n->encoder_blocks, err));
@@ -41,7 +41,7 @@ static enum status take_blocks(struct json_object *o, struct network *n, struct 
                          "%" PRIu64 " layers of encoder and decoder (limit is %d)", n->blocks, CONFIG_BLOCKS_MAX);
 }
 
-static enum status take_heads(struct json_object *o, struct network *n, struct error *err)
+static enum status read_heads(struct json_object *o, struct network *n, struct error *err)
 {
     n->heads = defaults[n->family].heads;
     n->head_width = 64;
@@ -67,8 +67,8 @@ enum status config_parse_t5(struct json_object *o, struct network *n, struct err
     n->causal = true;
     n->tied_head = defaults[n->family].tied_head;
     TRY(json_take_u64(o, "d_model", JSON_OPTIONAL, 1, NETWORK_WIDTH_MAX, &n->width, err));
-    TRY(take_blocks(o, n, err));
-    TRY(take_heads(o, n, err));
+    TRY(read_blocks(o, n, err));
+    TRY(read_heads(o, n, err));
     TRY(json_take_u64(o, "d_ff", JSON_OPTIONAL, 1, NETWORK_FF_MAX, &n->ff_width, err));
     TRY(json_take_u64(o, "vocab_size", JSON_OPTIONAL, 1, NETWORK_VOCABULARY_MAX, &n->vocabulary, err));
     TRY(json_take_u64(o, "n_positions", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &n->positions, err));

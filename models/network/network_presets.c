@@ -520,7 +520,7 @@ enum status network_find(const char *name_or_path, struct arena *arena, struct n
     return STATUS_OK;
 }
 
-enum status network_take_text(const struct json_input *in, const json_t *owner, const char *text, const char *path,
+enum status network_read_text(const struct json_input *in, const json_t *owner, const char *text, const char *path,
                               struct arena *arena, struct network *out, struct error *err)
 {
     struct error reason = {0};
@@ -531,7 +531,7 @@ enum status network_take_text(const struct json_input *in, const json_t *owner, 
     return json_fail_key(in, owner, "network", err, "%s", reason.text);
 }
 
-enum status network_take(struct json_object *object, struct arena *arena, struct network *out, struct error *err)
+enum status network_read_key(struct json_object *object, struct arena *arena, struct network *out, struct error *err)
 {
     const struct json_input *in = object->input;
     const char *path;
@@ -542,5 +542,5 @@ enum status network_take(struct json_object *object, struct arena *arena, struct
     if (!text)
         return json_fail_key(in, object->value, "network", err, "'network' is neither a name or path nor an object");
     if (path_beside(json_input_name(in), text, arena, &path, err)) return err->status;
-    return network_take_text(in, object->value, text, path, arena, out, err);
+    return network_read_text(in, object->value, text, path, arena, out, err);
 }

@@ -66,7 +66,7 @@ static enum status expect(struct reader *r, const char *word)
 }
 
 /* "node12" */
-static enum status take_node(struct reader *r, uint64_t *number)
+static enum status parse_node(struct reader *r, uint64_t *number)
 {
     const char *begin = r->at;
     char digits[24] = "";
@@ -79,7 +79,7 @@ static enum status take_node(struct reader *r, uint64_t *number)
     return STATUS_OK;
 }
 
-static enum status take_number(struct reader *r, double *out)
+static enum status parse_number(struct reader *r, double *out)
 {
     const char *begin = r->at;
     if (*begin == '-' || !number_read(begin, &r->at, out) || *out > 1e15)
@@ -88,16 +88,16 @@ static enum status take_number(struct reader *r, double *out)
 }
 
 /* A number or the sum of a list. */
-static enum status take_sum(struct reader *r, uint64_t *out)
+static enum status parse_sum(struct reader *r, uint64_t *out)
 {
     double sum = 0, one;
     if (*r->at != '[') {
-        TRY(take_number(r, &sum));
+        TRY(parse_number(r, &sum));
     } else {
         do {
             r->at++;
             r->at += strspn(r->at, " ");
-            TRY(take_number(r, &one));
+            TRY(parse_number(r, &one));
             sum += one;
         } while (*r->at == ';');
         TRY(expect(r, "]"));
@@ -113,14 +113,14 @@ static uint32_t find(const struct reader *r, uint64_t number)
     return i;
 }
 
-static enum status take_edge(struct reader *r)
+static enum status parse_edge(struct reader *r)
 {
     uint64_t numbers[2];
     const char *places[2];
     r->at++; /* the tab */
     for (uint32_t i = 0; i < 2; i++) {
         places[i] = r->at;
-        TRY(take_node(r, &numbers[i]));
+        TRY(parse_node(r, &numbers[i]));
         if (i == 0) TRY(expect(r, " -- "));
     }
     for (uint32_t i = 0; i < 2; i++)
@@ -132,11 +132,11 @@ static enum status take_edge(struct reader *r)
     return STATUS_OK;
 }
 
-static enum status take_layer(struct reader *r)
+static enum status parse_layer(struct reader *r)
 {
     struct node node = {.place = UINT32_MAX};
     const char *begin = r->at, *values = strstr(r->at, " -- forward_compute_time="), *end = strchr(r->at, '\n');
-    TRY(take_node(r, &node.number));
+    TRY(parse_node(r, &node.number));
     if (find(r, node.number) < r->node_count)
         return fail(r, begin, "a second node%" PRIu64, node.number);
     TRY(expect(r, " -- "));
@@ -147,13 +147,13 @@ static enum status take_layer(struct reader *r)
     TRY(arena_string(r->arena, name, &node.layer.name, r->err));
     r->at = values;
     TRY(expect(r, " -- forward_compute_time="));
-    TRY(take_number(r, &node.layer.forward_s));
+    TRY(parse_number(r, &node.layer.forward_s));
     TRY(expect(r, ", backward_compute_time="));
-    TRY(take_number(r, &node.layer.backward_s));
+    TRY(parse_number(r, &node.layer.backward_s));
     TRY(expect(r, ", activation_size="));
-    TRY(take_sum(r, &node.layer.output_bytes));
+    TRY(parse_sum(r, &node.layer.output_bytes));
     TRY(expect(r, ", parameter_size="));
-    TRY(take_sum(r, &node.layer.weight_bytes));
+    TRY(parse_sum(r, &node.layer.weight_bytes));
     bool input = strncmp(name, "Input", strlen("Input")) == 0;
     node.layer.forward_s *= input ? 0 : 1e-3;
     node.layer.backward_s *= input ? 0 : 1e-3;
@@ -163,12 +163,12 @@ static enum status take_layer(struct reader *r)
     return STATUS_OK;
 }
 
-static enum status take_lines(struct reader *r)
+static enum status parse_lines(struct reader *r)
 {
     for (r->line = 1; *r->at; r->line++) {
         r->line_begin = r->at;
-        if (*r->at == '\t') TRY(take_edge(r));
-        else if (*r->at != '\n' && *r->at != '\r') TRY(take_layer(r));
+        if (*r->at == '\t') TRY(parse_edge(r));
+        else if (*r->at != '\n' && *r->at != '\r') TRY(parse_layer(r));
         if (*r->at == '\r') r->at++;
         if (*r->at && *r->at != '\n')
             return fail(r, r->at, "found '%.*s' (expected the end of the line)", found_length(r->at), r->at);
@@ -228,7 +228,7 @@ enum status profile_text_parse(struct arena *arena, const char *name, const char
     r.nodes = alloc_zeroed(PROFILE_TEXT_LAYERS_MAX, sizeof *r.nodes);
     r.edges = alloc_zeroed(EDGES_MAX, sizeof *r.edges);
     if (!r.nodes || !r.edges) error_memory(err, "a profile", PROFILE_TEXT_LAYERS_MAX * sizeof *r.nodes);
-    if (!err->status && !take_lines(&r) && !order_nodes(&r) && !arena_string(arena, name, &profile.name, err) &&
+    if (!err->status && !parse_lines(&r) && !order_nodes(&r) && !arena_string(arena, name, &profile.name, err) &&
         !ARENA_NEW(arena, r.node_count, profile.layers, err)) {
         profile.count = r.node_count;
         find_cuts(&r, profile.layers);

@@ -110,7 +110,7 @@ static enum status fullest_device(const struct plan *plan, struct fit *out, stru
     return plan_parts_of_device(plan, fullest, &out->device, err);
 }
 
-static enum status take_figures(const struct plan *plan, struct fit *out, struct error *err)
+static enum status measure_plan(const struct plan *plan, struct fit *out, struct error *err)
 {
     char text[PLAN_MOMENT_BYTES];
     TRY(fullest_device(plan, out, err));
@@ -131,7 +131,7 @@ static enum status try_plan(const struct hardware *hardware, const struct job *j
     struct error why = {0};
     enum status status = fit_plan(hardware, job, way, memory, missing_bytes, &plan, &why);
     *made = status == STATUS_OK;
-    if (*made) status = take_figures(&plan, out, err);
+    if (*made) status = measure_plan(&plan, out, err);
     else snprintf(out->reason, sizeof out->reason, "%.*s", (int)sizeof out->reason - 1, why.text);
     plan_release(&plan);
     if (status == STATUS_BAD_INPUT) out->verdict = FIT_IMPOSSIBLE;

@@ -141,7 +141,7 @@ uint32_t fit_ways(const struct hardware *hardware, const struct job *job, struct
 /* --- by degrees ------------------------------------------------------------------------------- */
 
 /* What is behind the '+', and where that is or the text ends. */
-static enum status take_recompute(const char *text, size_t *length, uint32_t *out, struct error *err)
+static enum status parse_recompute(const char *text, size_t *length, uint32_t *out, struct error *err)
 {
     const char *plus = strchr(text, '+');
     *length = plus ? (size_t)(plus - text) : strlen(text);
@@ -161,7 +161,7 @@ enum status fit_way_parse(const struct hardware *hardware, const struct job *job
     size_t length;
     struct job own = *job;
     own.parallel = degrees(1, 1, 1);
-    TRY(take_recompute(text, &length, &own.parallel.recompute, err));
+    TRY(parse_recompute(text, &length, &own.parallel.recompute, err));
     if (strlen(text) >= FIT_NAME_BYTES)
         return error_set(err, STATUS_BAD_INPUT, "way '%.64s...' is too long (limit is %d characters)", text,
                          FIT_NAME_BYTES - 1);

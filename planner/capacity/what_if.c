@@ -175,7 +175,7 @@ static bool may_be_faster(const struct what_if *found, double run_s)
 }
 
 /* Of those that take equally long. */
-static void take_first(struct what_if *found)
+static void prefer_first(struct what_if *found)
 {
     for (uint32_t i = 0; i < found->best; i++)
         if (found->tries[i].fits && may_be_faster(found, found->tries[i].run_s)) found->best = i;
@@ -189,7 +189,7 @@ static enum status search_ways(const struct search *s, bool all, struct error *e
         if (!all && !may_be_faster(out, s->candidates[i].floor.run_s)) break;
         TRY(try_way(s, i, err));
     }
-    if (out->best < out->count) take_first(out);
+    if (out->best < out->count) prefer_first(out);
     for (uint32_t i = 0; i < out->count; i++) {
         struct what_if_try *t = &out->tries[i];
         t->slower = s->candidates[i].open;

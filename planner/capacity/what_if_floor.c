@@ -339,7 +339,7 @@ static bool is_known(const struct parallel *p)
            parallel_buckets(p) == 1 && p->first_device == 0 && !p->scatter && !p->swap;
 }
 
-static enum status take_scratch(struct view *v, struct arena *scratch, struct error *err)
+static enum status allocate(struct view *v, struct arena *scratch, struct error *err)
 {
     uint64_t devices = parallel_devices(v->parallel);
     TRY(ARENA_NEW(scratch, parallel_runs(v->parallel), v->runs, err));
@@ -359,7 +359,7 @@ static enum status parallel_floor(const struct hardware *hardware, const struct 
     if (offloads && !hardware_has_cpu(hardware)) return STATUS_OK;
     find_memory(&v, out);
     if (out->device_bytes > out->have_bytes) return STATUS_OK;
-    enum status status = take_scratch(&v, &scratch, err);
+    enum status status = allocate(&v, &scratch, err);
     for (uint32_t stage = 0; !status && linked && stage < v.parallel->pipeline; stage++) linked = find_runs(&v, stage);
     if (!status && linked) out->run_s = (double)job->minibatches * (offloads ? offloaded_minibatch_s : minibatch_s)(&v);
     arena_release(&scratch);

@@ -408,7 +408,7 @@ static void sweep(struct search *s)
     s->best_state = first; /* the least bound: its makespan */
 }
 
-static void take(const struct search *s, uint8_t *choices, int64_t *makespan)
+static void trace_back(const struct search *s, uint8_t *choices, int64_t *makespan)
 {
     const struct state *state = &s->pool[s->best_state];
     *makespan = s->chain->compute + state->cost;
@@ -452,7 +452,7 @@ enum status chain_search(const struct chain *chain, const struct chain_bound *bo
         sweep(&s);
         if (s.late) break;
         bool better = s.best_state != NO_STATE;
-        if (better) take(&s, choices, makespan);
+        if (better) trace_back(&s, choices, makespan);
         made.width = s.width;
         made.proven = s.dropped == HUGE_VAL;
         int64_t floor = made.proven ? *makespan : chain_bound_round(chain, s.dropped);

@@ -36,7 +36,7 @@ static bool overlap(const struct plan_slot *a, const struct plan_slot *b)
            b->offset_bytes < a->offset_bytes + a->bytes;
 }
 
-static enum status take(struct checker *c, struct held *held, uint32_t buffer, uint32_t slot_index, uint32_t device)
+static enum status acquire(struct checker *c, struct held *held, uint32_t buffer, uint32_t slot_index, uint32_t device)
 {
     const struct plan *plan = c->plan;
     const struct plan_slot *slot = &plan->slots[slot_index];
@@ -79,7 +79,7 @@ static enum status check_choice(struct checker *c, const struct plan_instance *c
             uint32_t buffer = accesses[a].buffer;
             if (!plan_buffer_lives(&plan->buffers[buffer])) continue;
             if (accesses[a].flags & ACCESS_ACQUIRE)
-                TRY(take(c, held, buffer, *layout++, choice->device));
+                TRY(acquire(c, held, buffer, *layout++, choice->device));
             else if (find(held, buffer) == held->count)
                 return check_fail(c, RULE_LIFETIMES, "uses the %s from another instance, and has choices",
                                   plan_buffer_text(plan, buffer, text));

@@ -54,7 +54,7 @@ static size_t range_place(const struct range_list *list, uint64_t first)
     return low;
 }
 
-static void take_out(struct range_list *list, size_t at)
+static void erase_range(struct range_list *list, size_t at)
 {
     list->count--;
     memmove(list->ranges + at, list->ranges + at + 1, (list->count - at) * sizeof *list->ranges);
@@ -64,8 +64,8 @@ static void take_out(struct range_list *list, size_t at)
 static size_t make_way(struct range_list *list, uint64_t first, uint64_t end)
 {
     size_t at = range_place(list, first);
-    if (at > 0 && list->ranges[at - 1].end > first && list->ranges[at - 1].live == PLAN_NONE) take_out(list, --at);
-    while (at < list->count && list->ranges[at].first < end && list->ranges[at].live == PLAN_NONE) take_out(list, at);
+    if (at > 0 && list->ranges[at - 1].end > first && list->ranges[at - 1].live == PLAN_NONE) erase_range(list, --at);
+    while (at < list->count && list->ranges[at].first < end && list->ranges[at].live == PLAN_NONE) erase_range(list, at);
     return at;
 }
 
@@ -127,7 +127,7 @@ static void remove_range(struct check_walk *r, uint32_t index, uint64_t first, u
 
 /* --- lives ---------------------------------------------------------------------------------- */
 
-static enum status take_live(struct check_walk *r, uint32_t *out)
+static enum status allocate_live(struct check_walk *r, uint32_t *out)
 {
     if (r->live_free != PLAN_NONE) {
         *out = r->live_free;
@@ -164,7 +164,7 @@ enum status check_acquire(struct check_walk *r, const struct plan_access *access
                               "slot %u ends at byte %" PRIu64 ", device %u at %" PRIu64, slot_index,
                               end, device, plan->hardware.devices[device].memory_bytes);
     }
-    TRY(take_live(r, &index));
+    TRY(allocate_live(r, &index));
     struct live *live = &r->lives[index];
     live->buffer = buffer;
     live->device = place;

@@ -95,7 +95,7 @@ enum status check_reservation_place(struct checker *c, const struct plan_instanc
 
 /* --- turns ---------------------------------------------------------------------------------- */
 
-static enum status take_device(struct check_walk *r, uint32_t reservation, uint32_t device)
+static enum status hand_over_device(struct check_walk *r, uint32_t reservation, uint32_t device)
 {
     char text[PLAN_TEXT_BYTES];
     uint32_t holder = r->holders[device], left = check_live_on(r, device);
@@ -119,7 +119,7 @@ static enum status begin_reservation(struct check_walk *r, uint32_t reservation)
                           reservation, about->follows);
     if (about->follows != PLAN_NONE) r->reservation_states[about->follows] = RESERVATION_OVER;
     for (uint32_t i = 0; i < about->device_count; i++)
-        TRY(take_device(r, reservation, plan_reservation_devices(r->plan, reservation)[i]));
+        TRY(hand_over_device(r, reservation, plan_reservation_devices(r->plan, reservation)[i]));
     r->reservation_states[reservation] = RESERVATION_RUNS;
     return STATUS_OK;
 }

@@ -368,7 +368,7 @@ static enum status read_instance_row(struct plan_reader *r, const json_t *row, v
 }
 
 /* Takes the row of an instance on one device, as most are. False, and nothing is changed, when it is anything else. */
-static bool take_plain_instance(struct plan *plan, const struct json_element *element, struct plan_instance *instance)
+static bool read_plain_instance(struct plan *plan, const struct json_element *element, struct plan_instance *instance)
 {
     enum { ROW_MAX = 64 };
     uint32_t row[ROW_MAX];
@@ -394,7 +394,7 @@ static enum status read_instances(struct plan_reader *r, struct json_stream *str
         TRY(json_stream_next(stream, &element, &more, r->err));
         if (!more) return STATUS_OK;
         struct plan_instance *instance = &plan->instances[plan->instance_count];
-        if (!take_plain_instance(plan, &element, instance))
+        if (!read_plain_instance(plan, &element, instance))
             TRY(plan_reader_parse(r, stream, &element, read_instance_row, instance));
         plan->instance_count++;
     }

@@ -173,7 +173,7 @@ static enum status find_levels(struct arena *arena, const struct hardware *hardw
 
 /* --- both ------------------------------------------------------------------------------------- */
 
-static enum status take_stages(struct job *job, const struct stage_partition *found, struct error *err)
+static enum status apply_stages(struct job *job, const struct stage_partition *found, struct error *err)
 {
     struct parallel *p = &job->parallel;
     char text[STAGE_TEXT_BYTES];
@@ -230,7 +230,7 @@ static enum status choose(struct arena *arena, const struct hardware *hardware, 
         TRY(choose_cuts(arena, &chain, job, &request, &found, err));
     else
         TRY(stage_partition_find(arena, &chain, &request, &found, err));
-    return take_stages(job, &found, err);
+    return apply_stages(job, &found, err);
 }
 
 enum status parallel_job_cut_choose(const struct hardware *hardware, struct job *job, struct error *err)

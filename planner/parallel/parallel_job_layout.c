@@ -124,7 +124,7 @@ enum status parallel_job_size(struct parallel_job *s, struct arena *arena, struc
 
 enum { WORD_BITS = 32 };
 
-static void take_variant(struct parallel_job_pool *pool, uint32_t microbatch)
+static void acquire_variant(struct parallel_job_pool *pool, uint32_t microbatch)
 {
     uint32_t word = 0;
     if (pool->free_count == 0) {
@@ -144,7 +144,7 @@ static void give_variant_back(struct parallel_job_pool *pool, uint32_t microbatc
     pool->free_count++;
 }
 
-void parallel_job_take_turn(struct parallel_job *s, uint32_t r, enum parallel_job_thing thing, uint32_t in_table)
+void parallel_job_assign_place(struct parallel_job *s, uint32_t r, enum parallel_job_thing thing, uint32_t in_table)
 {
     struct parallel_job_pool *pool = &s->of[r].pools[thing];
     if (pool->made == 0) return;
@@ -154,10 +154,10 @@ void parallel_job_take_turn(struct parallel_job *s, uint32_t r, enum parallel_jo
     pool->variant_of[in_table] = pool->variant_of[in_table] * pool->front + place_in_front;
 }
 
-static void take(struct parallel_job *s, uint32_t r, enum parallel_job_thing thing, uint32_t microbatch)
+static void acquire(struct parallel_job *s, uint32_t r, enum parallel_job_thing thing, uint32_t microbatch)
 {
-    if (s->parallel->replicated > 0) parallel_job_take_turn(s, r, thing, microbatch);
-    else take_variant(&s->of[r].pools[thing], microbatch);
+    if (s->parallel->replicated > 0) parallel_job_assign_place(s, r, thing, microbatch);
+    else acquire_variant(&s->of[r].pools[thing], microbatch);
 }
 
 void parallel_job_acquire(struct parallel_job *s, const struct pipeline_step *step)
@@ -165,10 +165,10 @@ void parallel_job_acquire(struct parallel_job *s, const struct pipeline_step *st
     uint32_t r = step->run, n = step->microbatch;
     s->turn = n;
     if (step->pass == PIPELINE_FORWARD) {
-        take(s, r, PARALLEL_JOB_ACTIVATIONS, n);
-        if (r + 1 < s->runs) take(s, r + 1, PARALLEL_JOB_BOUNDARY, n);
+        acquire(s, r, PARALLEL_JOB_ACTIVATIONS, n);
+        if (r + 1 < s->runs) acquire(s, r + 1, PARALLEL_JOB_BOUNDARY, n);
     } else if (step->pass != PIPELINE_WEIGHT && r > 0) {
-        take(s, r, PARALLEL_JOB_GRADIENT, n);
+        acquire(s, r, PARALLEL_JOB_GRADIENT, n);
     }
 }
 

@@ -181,7 +181,7 @@ uint64_t parallel_job_range_bytes(uint64_t bytes);
 MUST_CHECK enum status parallel_job_size(struct parallel_job *s, struct arena *arena, struct error *err);
 
 /* The places of a thing of run r of the microbatch whose turn it is, into its table. */
-void parallel_job_take_turn(struct parallel_job *s, uint32_t r, enum parallel_job_thing thing, uint32_t in_table);
+void parallel_job_assign_place(struct parallel_job *s, uint32_t r, enum parallel_job_thing thing, uint32_t in_table);
 
 /* A step takes what it makes, and gives back what it uses for the last time. */
 void parallel_job_acquire(struct parallel_job *s, const struct pipeline_step *step);

@@ -142,7 +142,7 @@ static enum status find_schedule(struct saturn *s)
 }
 
 /* In place of the best one; what is proven of any schedule holds of this one. */
-static enum status take_schedule(struct saturn *s, const struct spase_step *steps)
+static enum status adopt_schedule(struct saturn *s, const struct spase_step *steps)
 {
     spase_schedule_release(&s->schedule);
     TRY(spase_schedule_make(&s->instance, steps, NULL, &s->schedule, s->err));
@@ -158,7 +158,7 @@ static enum status find_baselines(struct saturn *s, struct spase_step *steps)
         int64_t value = 0;
         TRY(spase_baseline_run(&s->instance, b, s->options->spilled->seed, NULL, steps, &value, s->err));
         s->report->baselines_s[b] = (double)value * s->report->tick_s;
-        if (b == baseline_of[s->options->rule]) TRY(take_schedule(s, steps));
+        if (b == baseline_of[s->options->rule]) TRY(adopt_schedule(s, steps));
     }
     return STATUS_OK;
 }
@@ -342,7 +342,7 @@ static enum status check_times(const struct saturn *s)
     return STATUS_OK;
 }
 
-static enum status take_times(struct saturn *s)
+static enum status find_times(struct saturn *s)
 {
     const struct saturn_options *o = s->options;
     struct saturn_times *timed = o->kept_times ? o->kept_times : &s->times;
@@ -358,7 +358,7 @@ static enum status prepare(struct saturn *s)
 {
     TRY(check_jobs(s->jobs, saturn_rule_names[s->options->rule], s->err));
     TRY(saturn_machine_find(s->hardware, &s->machine, s->err));
-    TRY(take_times(s));
+    TRY(find_times(s));
     enum status status = plan_runs(s);
     if (status != STATUS_INFEASIBLE || !leave_out_spilled(&s->times)) return status;
     /* States of all that is spilled are on the host at one time, which the instance does not know. */

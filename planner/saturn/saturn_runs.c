@@ -18,7 +18,7 @@ static int compare_devices(const void *a, const void *b)
 }
 
 /* Ascending, so that tensor groups lie closest together. */
-static enum status take_devices(struct saturn_runs *r, const uint32_t *devices, uint32_t count,
+static enum status sort_devices(struct saturn_runs *r, const uint32_t *devices, uint32_t count,
                                 const uint32_t **out, struct error *err)
 {
     uint32_t *own;
@@ -45,7 +45,7 @@ enum status saturn_runs_of_schedule(struct saturn_runs *r, const struct spase_sc
         *run = (struct saturn_run){.time = &r->times->times[task->config], .start = task->start,
                                    .end = task->start + task->ticks, .minibatches = r->jobs->jobs[j].minibatches,
                                    .follows = PLAN_NONE, .of = 1};
-        TRY(take_devices(r, schedule->devices + schedule->device_first[j], run->time->config.devices, &run->devices,
+        TRY(sort_devices(r, schedule->devices + schedule->device_first[j], run->time->config.devices, &run->devices,
                          err));
     }
     qsort(r->runs, r->count, sizeof *r->runs, compare_starts);
@@ -95,7 +95,7 @@ enum status saturn_runs_of_course(struct saturn_runs *r, const struct spase_cour
         struct saturn_run *run = &r->runs[r->count++];
         *run = (struct saturn_run){.time = &r->times->times[piece->config], .start = piece->start, .end = piece->end,
                                    .restart = piece->restart};
-        TRY(take_devices(r, course->devices + piece->first_device, piece->device_count, &run->devices, err));
+        TRY(sort_devices(r, course->devices + piece->first_device, piece->device_count, &run->devices, err));
     }
     qsort(r->runs, r->count, sizeof *r->runs, compare_starts);
     share_minibatches(r, done, last, given);
@@ -115,7 +115,7 @@ static enum status check_name(const struct saturn_runs *r, const char *name, uin
 
 /* Makes a piece of a job. Its learning rate follows the schedule of the whole job. A piece that is not the last
  * writes no weights. */
-static enum status take_piece(const struct saturn_runs *r, const struct saturn_run *run, struct job_set *out,
+static enum status make_piece(const struct saturn_runs *r, const struct saturn_run *run, struct job_set *out,
                               struct job *job, struct error *err)
 {
     char name[JOB_NAME_MAX + 32];
@@ -144,7 +144,7 @@ enum status saturn_runs_jobs(struct saturn_runs *r, struct job_set *out, struct 
     TRY(ARENA_NEW(&out->arena, r->count, out->jobs, err));
     out->count = r->count;
     for (uint32_t i = 0; i < r->count; i++)
-        TRY(take_piece(r, &r->runs[i], out, &out->jobs[several ? i : r->runs[i].time->job], err));
+        TRY(make_piece(r, &r->runs[i], out, &out->jobs[several ? i : r->runs[i].time->job], err));
     return STATUS_OK;
 }
 

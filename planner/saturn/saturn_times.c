@@ -107,7 +107,7 @@ static uint32_t earlier_like(const struct timing *g, uint32_t j)
     return j;
 }
 
-static enum status take_over(struct timing *g, uint32_t from, uint32_t j)
+static enum status copy_times(struct timing *g, uint32_t from, uint32_t j)
 {
     for (size_t i = 0, count = g->out->count; i < count; i++) {
         struct saturn_time t = g->out->times[i];
@@ -148,7 +148,7 @@ enum status saturn_times_find(const struct saturn_machine *machine, const struct
         struct error why = {0};
         size_t before = out->count;
         uint32_t like = earlier_like(&g, j);
-        TRY(like < j ? take_over(&g, like, j) : time_job(&g, j, &why));
+        TRY(like < j ? copy_times(&g, like, j) : time_job(&g, j, &why));
         if (out->count > before) continue;
         return error_set(err, STATUS_INFEASIBLE, "job '%s' fits on no node of the machine in any way: %s",
                          jobs->jobs[j].name, why.text[0] ? why.text : "no node has as many devices as it needs");

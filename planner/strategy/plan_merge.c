@@ -58,7 +58,7 @@ struct merge {
 
 /* --- numbers -------------------------------------------------------------------------------- */
 
-static enum status take_table(struct merge *c, size_t count, uint32_t **out)
+static enum status allocate_table(struct merge *c, size_t count, uint32_t **out)
 {
     TRY(ARENA_NEW(&c->scratch, count, *out, c->err));
     return STATUS_OK;
@@ -67,9 +67,9 @@ static enum status take_table(struct merge *c, size_t count, uint32_t **out)
 static enum status number_tables(struct merge *c, struct piece *p)
 {
     const struct plan *plan = p->plan;
-    TRY(take_table(c, plan->buffer_count, &p->buffers));
-    TRY(take_table(c, plan->work_count, &p->works));
-    TRY(take_table(c, plan->unit_count, &p->units));
+    TRY(allocate_table(c, plan->buffer_count, &p->buffers));
+    TRY(allocate_table(c, plan->work_count, &p->works));
+    TRY(allocate_table(c, plan->unit_count, &p->units));
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         struct plan_buffer buffer = plan->buffers[b];
         buffer.job = p->subplan->jobs[buffer.job];
@@ -84,11 +84,11 @@ static enum status number_tables(struct merge *c, struct piece *p)
 
 static enum status number_gangs(struct merge *c, struct piece *p)
 {
-    TRY(take_table(c, p->plan->gang_count, &p->gangs));
+    TRY(allocate_table(c, p->plan->gang_count, &p->gangs));
     for (uint32_t g = 0; g < p->plan->gang_count; g++) {
         const struct plan_gang *gang = &p->plan->gangs[g];
         uint32_t *devices;
-        TRY(take_table(c, plan_gang_size(gang), &devices));
+        TRY(allocate_table(c, plan_gang_size(gang), &devices));
         for (uint32_t i = 0; i < plan_gang_size(gang); i++)
             devices[i] = p->subplan->devices[p->plan->gang_devices[gang->first + i]];
         p->gangs[g] = plan_builder_gang(c->builder, gang->extents, devices);
@@ -132,12 +132,12 @@ static enum status number_units(struct merge *c, struct piece *p)
 /* --- jobs and reservations ------------------------------------------------------------------------ */
 
 /* Shards are numbered job by job, whichever subplan has them. */
-static enum status take_jobs(struct merge *c)
+static enum status copy_jobs(struct merge *c)
 {
     struct plan *whole = c->whole;
     uint32_t *piece_of, *job_in;
-    TRY(take_table(c, whole->jobs.count, &piece_of));
-    TRY(take_table(c, whole->jobs.count, &job_in));
+    TRY(allocate_table(c, whole->jobs.count, &piece_of));
+    TRY(allocate_table(c, whole->jobs.count, &job_in));
     for (uint32_t i = 0; i < c->count; i++)
         for (uint32_t k = 0; k < c->pieces[i].plan->jobs.count; k++) {
             uint32_t j = c->pieces[i].subplan->jobs[k];
@@ -158,7 +158,7 @@ static enum status take_jobs(struct merge *c)
 }
 
 /* Where some subplan's jobs take turns in host memory. */
-static enum status take_ranges(struct merge *c)
+static enum status copy_ranges(struct merge *c)
 {
     struct plan *whole = c->whole;
     bool any = false;
@@ -175,7 +175,7 @@ static enum status take_ranges(struct merge *c)
     return STATUS_OK;
 }
 
-static enum status take_reservations(struct merge *c)
+static enum status make_reservations(struct merge *c)
 {
     struct plan *whole = c->whole;
     size_t entries = 0;
@@ -379,13 +379,13 @@ static void offer(struct merge *c, uint32_t index)
 static enum status line_up(struct merge *c)
 {
     uint32_t *last_on;
-    TRY(take_table(c, c->whole->hardware.device_count, &last_on)); /* 1 + a subplan */
+    TRY(allocate_table(c, c->whole->hardware.device_count, &last_on)); /* 1 + a subplan */
     TRY(tournament_create(&c->scratch, c->count, HUGE_VAL, &c->next_s, c->err));
     for (uint32_t i = 0; i < c->count; i++) c->pieces[i].follower = c->pieces[i].next_follower = PLAN_NONE;
     for (uint32_t i = c->count; i-- > 0;) {
         struct piece *p = &c->pieces[i];
         uint32_t devices = p->plan->hardware.device_count;
-        TRY(take_table(c, devices, &p->next_on));
+        TRY(allocate_table(c, devices, &p->next_on));
         for (uint32_t d = 0; d < devices; d++) {
             uint32_t *last = &last_on[p->subplan->devices[d]];
             p->next_on[d] = *last > 0 ? *last - 1 : PLAN_NONE;
@@ -408,7 +408,7 @@ static enum status write_order(struct merge *c)
     for (uint32_t i = 0; i < c->count; i++)
         for (uint32_t u = 0; u < c->pieces[i].plan->unit_count; u++)
             if (c->pieces[i].plan->units[u].acquire_count > most) most = c->pieces[i].plan->units[u].acquire_count;
-    TRY(take_table(c, most, &slots));
+    TRY(allocate_table(c, most, &slots));
     TRY(line_up(c));
     while (tournament_least(&c->next_s) < HUGE_VAL) {
         uint32_t index = tournament_first(&c->next_s, tournament_least(&c->next_s));
@@ -502,9 +502,9 @@ static enum status merge(struct merge *c, const struct merge_subplan *subplans,
         bytes = size_align(plan_ranges_bytes(subplans[i].plan), PLAN_HOST_ALIGNMENT);
         c->pieces[i].range_base = base_of(c, &subplans[i], bytes, ranges);
     }
-    TRY(take_reservations(c));
-    TRY(take_jobs(c));
-    TRY(take_ranges(c));
+    TRY(make_reservations(c));
+    TRY(copy_jobs(c));
+    TRY(copy_ranges(c));
     for (uint32_t i = 0; i < c->count; i++) TRY(number_gangs(c, &c->pieces[i]));
     for (uint32_t i = 0; i < c->count; i++) {
         TRY(number_tables(c, &c->pieces[i]));

@@ -173,7 +173,7 @@ static enum status find_alike(struct resident_search *s)
 }
 
 /* What is remembered of devices and of subproblems: each job alone on each kind; each device of all divisions. */
-static enum status take_tables(struct resident_search *s)
+static enum status allocate_tables(struct resident_search *s)
 {
     uint32_t devices = s->hardware->device_count, kinds = s->hardware->type_count;
     size_t subproblems = (size_t)s->jobs->count * kinds + (size_t)(DIVISIONS_MAX + 1) * devices;
@@ -196,7 +196,7 @@ static enum status time_jobs(struct resident_search *s, bool *fits)
     TRY(ARENA_NEW(&s->arena, devices, kind, s->err));
     TRY(ARENA_NEW(&s->arena, jobs, longest, s->err));
     TRY(find_alike(s));
-    TRY(take_tables(s));
+    TRY(allocate_tables(s));
     *fits = true;
     for (uint32_t j = 0; j < jobs; j++) {
         bool somewhere = false;

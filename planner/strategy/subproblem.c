@@ -34,7 +34,7 @@ enum status subproblem_hosts_reserve(struct subproblem_hosts *hosts, const struc
     return STATUS_OK;
 }
 
-static enum status take_devices(const struct hardware *all, const struct subproblem *subproblem, double host_bytes,
+static enum status copy_devices(const struct hardware *all, const struct subproblem *subproblem, double host_bytes,
                                 struct hardware *out, struct error *err)
 {
     *out = *all;
@@ -47,7 +47,7 @@ static enum status take_devices(const struct hardware *all, const struct subprob
     return STATUS_OK;
 }
 
-static enum status take_jobs(const struct job *from, const struct subproblem *subproblem, const struct parallel *how,
+static enum status copy_jobs(const struct job *from, const struct subproblem *subproblem, const struct parallel *how,
                              struct job_set *out, struct error *err)
 {
     TRY(ARENA_NEW(&out->arena, subproblem->job_count, out->jobs, err));
@@ -80,8 +80,8 @@ enum status subproblem_plan(const struct hardware *all, const struct job *from, 
     struct hardware hardware = {0};
     struct job_set jobs = {0};
     char text[128];
-    enum status status = take_devices(all, subproblem, host_bytes, &hardware, err);
-    if (!status) status = take_jobs(from, subproblem, how, &jobs, err);
+    enum status status = copy_devices(all, subproblem, host_bytes, &hardware, err);
+    if (!status) status = copy_jobs(from, subproblem, how, &jobs, err);
     if (status) {
         hardware_release(&hardware);
         job_set_release(&jobs);

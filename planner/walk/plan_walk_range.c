@@ -67,7 +67,7 @@ void range_users_clear(struct range_users *users)
     }
 }
 
-static bool take_row(struct range_users *users, uint32_t job)
+static bool allocate_row(struct range_users *users, uint32_t job)
 {
     if (users->spare_count > 0) {
         users->rows[job] = users->spare[--users->spare_count];
@@ -87,7 +87,7 @@ uint32_t range_users_note(struct range_users *users, const struct plan_unit *uni
         if (users->opened[job] > 0) return 0;
         users->opened[job] = time;
         users->file_stream[job] = stream;
-        return take_row(users, job) ? 0 : UINT32_MAX;
+        return allocate_row(users, job) ? 0 : UINT32_MAX;
     }
     uint64_t *row = users->rows[job];
     if (!row) return 0; /* later CLOSEs of the job, on the stream of the first */

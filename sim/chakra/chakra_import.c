@@ -27,7 +27,7 @@ enum { OWN_QUEUES = 4, SHARED_QUEUES = 4, EDGES_MAX = INT32_MAX };
 /* --- process groups ------------------------------------------------------------------------- */
 
 /* Takes the trace's groups, then the group of all ranks. */
-static enum status take_groups(struct chakra_import *import, struct error *err)
+static enum status resolve_groups(struct chakra_import *import, struct error *err)
 {
     const struct chakra_trace *trace = import->trace;
     enum status status = STATUS_OK;
@@ -471,7 +471,7 @@ enum status sim_chakra_run(const struct chakra_trace *trace, const struct hardwa
         return error_set(err, STATUS_BAD_INPUT, "%s has %" PRIu32 " ranks, and machine '%s' %" PRIu32 " devices",
                          trace->prefix, trace->rank_count, hardware->name, hardware->device_count);
     enum status status = number_nodes(&import, err);
-    if (status == STATUS_OK) status = take_groups(&import, err);
+    if (status == STATUS_OK) status = resolve_groups(&import, err);
     if (status == STATUS_OK) status = chakra_match(&import, err);
     if (status == STATUS_OK) status = fill_nodes(&import, err);
     if (status == STATUS_OK) status = find_pairs(&import, err);

@@ -194,7 +194,7 @@ static void end_node(struct run *run, uint32_t owner)
     go_on(run);
 }
 
-static void take_event(struct run *run, const struct sim_event *event)
+static void handle_event(struct run *run, const struct sim_event *event)
 {
     uint32_t owner = event->owner;
     if (owner >= run->graph->queue_count) {
@@ -237,7 +237,7 @@ static void run_events(struct run *run)
         if (!sim_queue_pop(run->queue, &event)) break;
         run->now_s = event.time_s;
         run->events++;
-        take_event(run, &event);
+        handle_event(run, &event);
         if (run->done < next_report) continue;
         report_progress(run);
         next_report += PROGRESS_NODES;

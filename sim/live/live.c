@@ -163,7 +163,7 @@ static HOT void choose(struct live *live, struct policy_choice choice)
     const struct live_unit *unit =
         &live->units[(size_t)device->kind * live->in->unit_count + job->first_unit + job->unit];
     bool there = shown->job == choice.job && shown->shard == unit->shard;
-    uint32_t number = live_take_slot(live, choice.job, choice.device, unit);
+    uint32_t number = live_acquire_slot(live, choice.job, choice.device, unit);
     struct live_slot *slot = &live->slots[number];
     slot->number = live->chosen++;
     slot->unit = unit;
@@ -246,7 +246,7 @@ static HOT enum status copied(struct live *live, uint32_t flow, struct error *er
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
-static HOT enum status take_event(struct live *live, const struct sim_event *event, struct error *err)
+static HOT enum status handle_event(struct live *live, const struct sim_event *event, struct error *err)
 {
     uint32_t what = live->owner_events[event->owner];
     uint32_t number = what & ((UINT32_C(1) << LIVE_EVENT_SHIFT) - 1);
@@ -295,7 +295,7 @@ static enum status run_events(struct live *live, struct error *err)
         if (!sim_queue_pop(live->queue, &event)) break;
         live->now_s = event.time_s;
         live->events++;
-        if (take_event(live, &event, err)) return err->status;
+        if (handle_event(live, &event, err)) return err->status;
         if (live->done < next_report) continue;
         report_progress(live);
         next_report += PROGRESS_UNITS;

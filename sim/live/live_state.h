@@ -148,7 +148,7 @@ MUST_CHECK enum status live_ask(struct live *live, struct policy_choice *out, bo
 void live_expect(struct live *live);
 
 /* The job's unit takes a slot, whose number is returned; has been given back. */
-uint32_t live_take_slot(struct live *live, uint32_t job, uint32_t device, const struct live_unit *unit);
+uint32_t live_acquire_slot(struct live *live, uint32_t job, uint32_t device, const struct live_unit *unit);
 void live_give_slot(struct live *live, uint32_t slot);
 
 #endif

@@ -63,7 +63,7 @@ static void show_slots(struct live *live, uint32_t device, uint32_t before, uint
     live->open_slots += after - before;
 }
 
-uint32_t live_take_slot(struct live *live, uint32_t job, uint32_t device, const struct live_unit *unit)
+uint32_t live_acquire_slot(struct live *live, uint32_t job, uint32_t device, const struct live_unit *unit)
 {
     struct live_device *d = &live->devices[device];
     struct policy_device *shown = &live->devices_shown[device];

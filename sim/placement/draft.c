@@ -135,7 +135,7 @@ void placement_draft_put(struct placement_draft *draft, uint32_t group, uint32_t
         draft->used_bytes[draft->first_stage[group] + s] += cut->stage_bytes[s];
 }
 
-uint32_t placement_draft_take(struct placement_draft *draft, uint32_t group, uint32_t at)
+uint32_t placement_draft_remove(struct placement_draft *draft, uint32_t group, uint32_t at)
 {
     struct serving_group *one = &draft->placement.groups[group];
     uint32_t model = one->models[at];

@@ -45,6 +45,6 @@ bool placement_draft_fits(const struct placement_draft *draft, uint32_t group, u
 void placement_draft_put(struct placement_draft *draft, uint32_t group, uint32_t model);
 
 /* Removes model number `at` of the group, and returns its index. */
-uint32_t placement_draft_take(struct placement_draft *draft, uint32_t group, uint32_t at);
+uint32_t placement_draft_remove(struct placement_draft *draft, uint32_t group, uint32_t at);
 
 #endif

@@ -156,11 +156,11 @@ static void change_models(struct searcher *s, struct placement_draft *draft)
 {
     uint32_t from, at, other, other_at;
     if (!draw_replica(s, draft, &from, &at)) return;
-    uint32_t model = placement_draft_take(draft, from, at);
+    uint32_t model = placement_draft_remove(draft, from, at);
     switch (draw(s, 3)) {
     case 0: /* exchange */
         if (!draw_replica(s, draft, &other, &other_at) || other == from) break;
-        uint32_t second = placement_draft_take(draft, other, other_at);
+        uint32_t second = placement_draft_remove(draft, other, other_at);
         if (placement_draft_fits(draft, other, model) && placement_draft_fits(draft, from, second)) {
             placement_draft_put(draft, other, model);
             placement_draft_put(draft, from, second);

@@ -75,7 +75,7 @@ static void fill(const struct points *points, double *growth)
     }
 }
 
-enum status batch_growth_take(struct json_object *entry, struct arena *arena, double latency_s, uint32_t *most,
+enum status batch_growth_read(struct json_object *entry, struct arena *arena, double latency_s, uint32_t *most,
                               const double **growth, struct error *err)
 {
     const json_t *object, *table = NULL;
@@ -99,7 +99,7 @@ enum status batch_growth_take(struct json_object *entry, struct arena *arena, do
     return STATUS_OK;
 }
 
-enum status batch_most_take(struct json_object *entry, uint32_t *most, struct error *err)
+enum status batch_most_read(struct json_object *entry, uint32_t *most, struct error *err)
 {
     const json_t *object;
     struct json_object batch;

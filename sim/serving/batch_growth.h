@@ -10,10 +10,10 @@
  * (struct serving_degree) and lives as long as `arena`. Errors: STATUS_BAD_INPUT with the place, also if a batch takes
  * less time than a smaller one; STATUS_NO_MEMORY.
  */
-MUST_CHECK enum status batch_growth_take(struct json_object *entry, struct arena *arena, double latency_s,
+MUST_CHECK enum status batch_growth_read(struct json_object *entry, struct arena *arena, double latency_s,
                                          uint32_t *most, const double **growth, struct error *err);
 
 /* Reads "batch" of a network: only its "most". */
-MUST_CHECK enum status batch_most_take(struct json_object *entry, uint32_t *most, struct error *err);
+MUST_CHECK enum status batch_most_read(struct json_object *entry, uint32_t *most, struct error *err);
 
 #endif

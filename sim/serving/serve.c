@@ -193,7 +193,7 @@ static enum status answer(struct server *server, uint32_t request, struct serve_
     return server_answered(server, group, request, end_s, err);
 }
 
-static enum status take(struct server *server, uint32_t request, struct error *err)
+static enum status admit(struct server *server, uint32_t request, struct error *err)
 {
     const struct traffic_request *one = &server->traffic->requests[request];
     struct serve_group *group;
@@ -214,7 +214,7 @@ enum status server_run(struct server *server, const struct serving_placement *pl
     if (begin(server, placement, err)) return err->status;
     *out = (struct serve_result){.models = server->shares, .groups = server->loads};
     for (uint32_t r = 0; r < traffic->count; r++)
-        if (take(server, r, err)) return err->status;
+        if (admit(server, r, err)) return err->status;
     for (uint32_t g = 0; g < placement->group_count; g++)
         if (server->groups[g].batches && serve_batches_begin(server, &server->groups[g], HUGE_VAL, err))
             return err->status;

@@ -113,7 +113,7 @@ static enum status read_stated(const struct reader *r, struct json_object *entry
     kind->degrees[kind->degree_count++].tensor = 1;
     TRY(make_alike(r, stated.layers, stated.latency_s, stated.bytes, stated.hop_s, &kind->degrees[0]));
     TRY(read_degrees(r, entry, &stated, kind));
-    TRY(batch_growth_take(entry, &r->out->arena, stated.latency_s, &kind->batch_max, &growth, r->err));
+    TRY(batch_growth_read(entry, &r->out->arena, stated.latency_s, &kind->batch_max, &growth, r->err));
     for (uint32_t d = 0; d < kind->degree_count; d++) kind->degrees[d].growth = growth;
     return STATUS_OK;
 }
@@ -125,13 +125,13 @@ static enum status read_network(const struct reader *r, struct json_object *entr
     if (!r->hardware)
         return json_fail_key(r->in, entry->value, "network", r->err,
                              "how long a network takes depends on the machine, and none is named (--hw)");
-    TRY(network_take(entry, &r->out->arena, &network, r->err));
+    TRY(network_read_key(entry, &r->out->arena, &network, r->err));
     struct served_network served = {.network = &network,
                                     .sequence = network.positions > 0 ? network.positions : 1,
                                     .precision = PRECISION_BF16};
     TRY(json_take_u64(entry, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &served.sequence, r->err));
-    TRY(precision_take(entry, "precision", PRECISION_NUMBERS, &served.precision, r->err));
-    TRY(batch_most_take(entry, &served.batch_max, r->err));
+    TRY(precision_read(entry, "precision", PRECISION_NUMBERS, &served.precision, r->err));
+    TRY(batch_most_read(entry, &served.batch_max, r->err));
     if (served_network_kind(&r->out->arena, &served, r->hardware, kind, &reason))
         return json_fail_key(r->in, entry->value, "network", r->err, "%s", reason.text);
     return STATUS_OK;

@@ -72,14 +72,14 @@ static enum status read_network(struct reader *r, struct json_object *object)
     size_t recompute = RECOMPUTE_FULL;
     struct error reason = {0};
     r->is_network = true;
-    TRY(network_take(object, &r->out->arena, &of->network, r->err));
+    TRY(network_read_key(object, &r->out->arena, &of->network, r->err));
     of->sequence = of->network.family == NETWORK_VIT     ? network_tokens(&of->network, 0)
                    : of->network.positions > 0 ? of->network.positions
                                                : 1;
     TRY(json_take_u32(object, "cut", JSON_REQUIRED, 1, SWARM_STAGES_MAX, &of->stages, r->err));
     TRY(json_take_u64(object, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &of->sequence, r->err));
     of->precision = PRECISION_FP32;
-    TRY(precision_take(object, "precision", PRECISION_NUMBERS, &of->precision, r->err));
+    TRY(precision_read(object, "precision", PRECISION_NUMBERS, &of->precision, r->err));
     TRY(json_take_choice(object, "recompute", JSON_OPTIONAL, recompute_names, RECOMPUTE_COUNT, &recompute, r->err));
     TRY(json_take_u32(object, "boundary_bits", JSON_OPTIONAL, 1, 32, &of->boundary_bits, r->err));
     TRY(json_take_u32(object, "gradient_bits", JSON_OPTIONAL, 1, 32, &of->gradient_bits, r->err));

@@ -15,7 +15,7 @@ void swarm_line_add(struct swarm_state *r, struct swarm_line *line, uint32_t par
     line->tail = parcel;
 }
 
-uint32_t swarm_line_take(struct swarm_state *r, struct swarm_line *line)
+uint32_t swarm_line_pop(struct swarm_state *r, struct swarm_line *line)
 {
     uint32_t head = line->head;
     assert(head != SWARM_NONE);
@@ -51,7 +51,7 @@ static void send_next(struct swarm_state *r, uint32_t p)
 {
     struct swarm_peer *peer = &r->peer[p];
     if (peer->sending || peer->parcels.head == SWARM_NONE) return;
-    uint32_t parcel = swarm_line_take(r, &peer->parcels);
+    uint32_t parcel = swarm_line_pop(r, &peer->parcels);
     double up_s = r->now_s + r->parcels[parcel].bytes / swarm_group_at(r, p)->up_bytes_per_s;
     peer->sending = true;
     sim_queue_set(r->queue, swarm_owner_link(r, p), up_s, sim_order(ORDER_LINK, p));

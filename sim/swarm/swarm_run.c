@@ -174,7 +174,7 @@ static void end_backward(struct swarm_state *r, uint32_t m, uint32_t p, double s
 
 static void end_pass(struct swarm_state *r, uint32_t p)
 {
-    uint32_t m = swarm_line_take(r, &r->peer[p].passes);
+    uint32_t m = swarm_line_pop(r, &r->peer[p].passes);
     double span_s = count_pass(r, p, m, false);
     r->peer[p].under_way--;
     r->out->peers[p].passes++;

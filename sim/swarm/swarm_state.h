@@ -153,7 +153,7 @@ static inline bool swarm_rebalances(const struct swarm_state *r)
 /* --- swarm_links.c ---------------------------------------------------------------------------- */
 
 void swarm_line_add(struct swarm_state *r, struct swarm_line *line, uint32_t parcel);
-uint32_t swarm_line_take(struct swarm_state *r, struct swarm_line *line); /* the head; there is one */
+uint32_t swarm_line_pop(struct swarm_state *r, struct swarm_line *line); /* the head; there is one */
 void swarm_line_remove(struct swarm_state *r, struct swarm_line *line, uint32_t parcel);
 
 /* Sends the parcel; with `from` SWARM_NONE it uses no link up. */

@@ -366,7 +366,7 @@ static void unknown_keys_are_refused(void **state)
 static const char *const two[] = {"left", "right"};
 
 /* Of each kind one, none of which is there. */
-static void take_each_kind(struct json_object *object)
+static void read_each_kind(struct json_object *object)
 {
     struct error err = {0};
     uint64_t u = 55;
@@ -409,13 +409,13 @@ static void missing_keys_are_told_together(void **state)
     struct json_object object = opened(input);
     assert_false(json_is_stand_in(input, json_input_root(input)));
     json_take_any(&object, "given");
-    take_each_kind(&object);
+    read_each_kind(&object);
     snprintf(message, sizeof message, "%s; unknown key 'narow' (did you mean 'narrow'?)", all_missing);
     assert_refused(json_object_close(&object, &err), &err, message);
 
     err = (struct error){0};
     object = opened(input);
-    take_each_kind(&object);
+    read_each_kind(&object);
     assert_refused(json_fail_key(input, object.value, "given", &err, "follows from a stand-in"), &err,
                    "t.json:1:1: missing keys 'u', 'narrow' (is 'narow' meant to be it?), 'd', 'q', 'b', 's', 'choice', 'a' "
                    "and 'o'");

@@ -42,7 +42,7 @@ static void check(enum status status, const struct error *err)
     exit(error_exit_code(status));
 }
 
-static void *take(struct arena *arena, size_t count, size_t size)
+static void *allocate(struct arena *arena, size_t count, size_t size)
 {
     struct error err = {0};
     void *memory = NULL;
@@ -55,8 +55,8 @@ static void *take(struct arena *arena, size_t count, size_t size)
 static void make_jobs(const struct dealing *w, struct job_set *out)
 {
     *out = (struct job_set){.count = w->models};
-    out->jobs = take(&out->arena, w->models, sizeof *out->jobs);
-    struct layer_profile *profile = take(&out->arena, w->shards, sizeof *profile);
+    out->jobs = allocate(&out->arena, w->models, sizeof *out->jobs);
+    struct layer_profile *profile = allocate(&out->arena, w->shards, sizeof *profile);
     for (uint32_t m = 0; m < w->models; m++) {
         out->jobs[m] = (struct job){.name = "model", .sequence = 1, .microbatch = 1, .microbatches = 1,
                                     .minibatches = w->minibatches, .data_format = DATA_NONE};
@@ -189,9 +189,9 @@ static bool end_first(struct dealer *d)
 static void prepare(struct dealer *d, struct arena *scratch)
 {
     const struct dealing *w = d->workload;
-    d->models = take(scratch, w->models, sizeof *d->models);
-    d->gpus = take(scratch, w->gpus, sizeof *d->gpus);
-    d->units = take(scratch, (size_t)w->models * 2 * w->shards, sizeof *d->units);
+    d->models = allocate(scratch, w->models, sizeof *d->models);
+    d->gpus = allocate(scratch, w->gpus, sizeof *d->gpus);
+    d->units = allocate(scratch, (size_t)w->models * 2 * w->shards, sizeof *d->units);
     for (uint32_t i = 0; i < w->slots; i++)
         d->slots[i] = plan_builder_slot(d->builder, i * UINT64_C(400000000), 400000000);
     for (uint32_t g = 0; g < w->gpus; g++) d->gpus[g].free_slots = w->slots;

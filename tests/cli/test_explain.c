@@ -51,7 +51,7 @@ static void find_path(const struct plan *plan, const struct trace *trace, struct
     struct explain_times times;
     struct explain_schedule schedule;
     struct error err = {0};
-    if (explain_times_take(plan, trace, arena, &times, &err) || explain_schedule_run(plan, &times, arena, &schedule, &err) ||
+    if (explain_times_read(plan, trace, arena, &times, &err) || explain_schedule_run(plan, &times, arena, &schedule, &err) ||
         explain_path_find(trace, &times, &schedule, arena, out, &err))
         fail_msg("%s", err.text);
 }
@@ -322,12 +322,12 @@ static void refused(void **state)
     uint64_t count = outcome.trace.span_count;
     outcome.trace.span_count--;
     struct error err = {0};
-    assert_int_equal(explain_times_take(&plan, &outcome.trace, &arena, &times, &err), STATUS_BAD_INPUT);
+    assert_int_equal(explain_times_read(&plan, &outcome.trace, &arena, &times, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "the trace ends before the plan does: it has 5 of 6 operations");
     outcome.trace.span_count = count;
     outcome.trace.plan_fingerprint ^= 1;
     err = (struct error){0};
-    assert_int_equal(explain_times_take(&plan, &outcome.trace, &arena, &times, &err), STATUS_BAD_INPUT);
+    assert_int_equal(explain_times_read(&plan, &outcome.trace, &arena, &times, &err), STATUS_BAD_INPUT);
     assert_non_null(strstr(err.text, "the trace is of another plan"));
     arena_release(&arena);
     sim_test_release(&outcome);

@@ -14,7 +14,7 @@
 
 #include "exec/files/data.h"
 
-static void take_batch(const struct data_source *source, uint64_t minibatch, int32_t *out)
+static void read_batch(const struct data_source *source, uint64_t minibatch, int32_t *out)
 {
     struct error err = {0};
     if (data_batch(source, minibatch, out, &err) != STATUS_OK) fail_msg("%s", err.text);
@@ -76,7 +76,7 @@ static void check_batches(const struct data_source *source, const struct job *jo
     int different = 0;
     assert_true(data_tokens(source) == tokens);
     for (uint64_t minibatch = 0; minibatch < 40; minibatch++) {
-        take_batch(source, minibatch, batch);
+        read_batch(source, minibatch, batch);
         for (uint64_t b = 0; b < job->microbatch; b++) {
             const int32_t *sample = batch + b * 6;
             /* 7 * 36 = 252 = 1 mod 251: the inverse of 7 is 36 */
@@ -238,7 +238,7 @@ static void test_one_sample(void **state)
     struct job job = job_of(DATA_TEXT, 256);
     struct data_source *source = open_good(&job);
     int32_t batch[18];
-    take_batch(source, 123456789, batch);
+    read_batch(source, 123456789, batch);
     for (int i = 0; i < 18; i++) assert_int_equal(batch[i], "spills"[i % 6]);
     data_close(source);
 }
@@ -255,8 +255,8 @@ static void test_none(void **state)
     int32_t first[18], again[18], changed[18];
     int counts[97] = {0}, equal = 0;
     for (uint64_t minibatch = 0; minibatch < 2000; minibatch++) {
-        take_batch(source, minibatch, first);
-        take_batch(other, minibatch, changed);
+        read_batch(source, minibatch, first);
+        read_batch(other, minibatch, changed);
         for (int i = 0; i < 18; i++) {
             assert_true(first[i] >= 0 && first[i] < 97);
             counts[first[i]]++;
@@ -266,10 +266,10 @@ static void test_none(void **state)
     /* 36000 draws of 97: 371 each, standard deviation 19 */
     for (int i = 0; i < 97; i++) assert_in_range(counts[i], 371 - 6 * 19, 371 + 6 * 19);
     assert_in_range(equal, 371 - 6 * 19, 371 + 6 * 19);
-    take_batch(source, 7, first);
-    take_batch(source, 8, again);
+    read_batch(source, 7, first);
+    read_batch(source, 8, again);
     assert_memory_not_equal(first, again, sizeof first);
-    take_batch(source, 7, again);
+    read_batch(source, 7, again);
     assert_memory_equal(first, again, sizeof first);
     data_close(source);
     data_close(other);
@@ -321,9 +321,9 @@ static void test_masks(void **state)
     assert_true(job_batch_bytes(&job) == sizeof batch);
     uint64_t chosen = 0, masked = 0, kept = 0, random = 0;
     for (uint64_t minibatch = 0; minibatch < MINIBATCHES; minibatch++) {
-        take_batch(source, minibatch, batch);
-        take_batch(again, MINIBATCHES - 1 - minibatch, other); /* in any order ... */
-        take_batch(again, minibatch, other);                   /* ... the same bits */
+        read_batch(source, minibatch, batch);
+        read_batch(again, MINIBATCHES - 1 - minibatch, other); /* in any order ... */
+        read_batch(again, minibatch, other);                   /* ... the same bits */
         assert_memory_equal(batch, other, sizeof batch);
         uint64_t chosen_before = chosen;
         for (uint64_t i = 0; i < 6 * 70; i++) {
@@ -361,7 +361,7 @@ static void test_masks_of_numbers(void **state)
     struct job job = masked_job(DATA_NANOGPT, 400);
     static int32_t batch[6 * 3 * 70], other[6 * 3 * 70];
     struct data_source *source = open_good(&job);
-    take_batch(source, 5, batch);
+    read_batch(source, 5, batch);
     bool mask_seen = false;
     for (uint64_t i = 0; i < 6 * 70; i++) {
         const int32_t *word = batch + i / 70 * 210 + i % 70;
@@ -372,7 +372,7 @@ static void test_masks_of_numbers(void **state)
     data_close(source);
     job.seed++;
     source = open_good(&job);
-    take_batch(source, 5, other);
+    read_batch(source, 5, other);
     assert_memory_not_equal(batch, other, sizeof batch);
     data_close(source);
     job.sequence = 71;
@@ -390,7 +390,7 @@ static void test_masks_are_never_missing(void **state)
     uint64_t both = 0;
     for (uint64_t minibatch = 0; minibatch < 400; minibatch++) {
         int32_t batch[6];
-        take_batch(source, minibatch, batch);
+        read_batch(source, minibatch, batch);
         assert_true(batch[2] >= 0 || batch[3] >= 0);
         both += batch[2] >= 0 && batch[3] >= 0;
     }
@@ -433,7 +433,7 @@ static void test_cifar10(void **state)
     struct data_source *source = open_good(&job);
     int seen[IMAGES] = {0}, different = 0;
     for (uint64_t minibatch = 0; minibatch < 60; minibatch++) {
-        take_batch(source, minibatch, batch);
+        read_batch(source, minibatch, batch);
         for (int b = 0; b < 3; b++) {
             const float *pixels = pixels_of(&job, batch) + b * PIXELS;
             int i = (int)lrintf((pixels[0] + 1) * 127.5f);
@@ -445,7 +445,7 @@ static void test_cifar10(void **state)
         }
     }
     assert_true(different > 20);
-    take_batch(source, 59, again);
+    read_batch(source, 59, again);
     assert_memory_equal(batch, again, sizeof batch);
     data_close(source);
 
@@ -470,7 +470,7 @@ static void test_images(void **state)
     int32_t batch[3 + 3 * 4];
     bool seen[2] = {false, false};
     for (uint64_t minibatch = 0; minibatch < 20; minibatch++) {
-        take_batch(source, minibatch, batch);
+        read_batch(source, minibatch, batch);
         for (int b = 0; b < 3; b++) {
             const float *pixels = pixels_of(&job, batch) + 4 * b;
             assert_true(batch[b] == 300 || batch[b] == 7);
@@ -496,7 +496,7 @@ static void test_drawn_images(void **state)
     int labels[5] = {0};
     double sum = 0, squares = 0;
     for (uint64_t minibatch = 0; minibatch < 1000; minibatch++) {
-        take_batch(source, minibatch, batch);
+        read_batch(source, minibatch, batch);
         for (int b = 0; b < 3; b++) {
             assert_in_range(batch[b], 0, 4);
             labels[batch[b]]++;
@@ -511,8 +511,8 @@ static void test_drawn_images(void **state)
     /* 3000 of 5: 600 each, deviation 22; 54000 of mean 0 and variance 1/3: deviation 0.0025 */
     for (int i = 0; i < 5; i++) assert_in_range(labels[i], 600 - 6 * 22, 600 + 6 * 22);
     assert_true(fabs(sum / 54000) < 0.015 && fabs(squares / 54000 - 0.3359) < 0.01);
-    take_batch(source, 3, other);
-    take_batch(source, 999, batch);
+    read_batch(source, 3, other);
+    read_batch(source, 999, batch);
     assert_memory_not_equal(batch, other, sizeof batch);
     data_close(source);
 }
@@ -529,7 +529,7 @@ static void test_a_file_that_changes(void **state)
     struct error err = {0};
     int32_t batch[3 * 6];
     if (data_open(&job, &source, &err) != STATUS_OK) fail_msg("%s", err.text);
-    take_batch(source, 1, batch);
+    read_batch(source, 1, batch);
     memset(text, 'z', sizeof text); /* 122 is no word of 100 */
     write_file(text, sizeof text);
     assert_int_equal(data_batch(source, 1, batch, &err), STATUS_BAD_INPUT);
@@ -558,12 +558,12 @@ static void test_held_out(void **state)
     assert_int_equal(data_tokens(held_out), 40);
     int32_t batch[3 * 6], again[3 * 6];
     for (uint64_t minibatch = 0; minibatch < 100; minibatch++) {
-        take_batch(training, minibatch, batch);
+        read_batch(training, minibatch, batch);
         for (int i = 0; i < 18; i++) assert_true(batch[i] < 100);
     }
     /* 12 samples of 5 + 1 tokens begin at i * 35 / 12 of 40 tokens */
     for (uint64_t minibatch = 0; minibatch < 4; minibatch++) {
-        take_batch(held_out, minibatch, batch);
+        read_batch(held_out, minibatch, batch);
         for (uint64_t b = 0; b < 3; b++)
             for (uint64_t i = 0; i < 6; i++)
                 assert_int_equal(batch[b * 6 + i], 100 + (minibatch * 3 + b) * 35 / 12 + i);
@@ -571,7 +571,7 @@ static void test_held_out(void **state)
     /* whatever the seed */
     job.seed = 99;
     assert_int_equal(data_open_held_out(&job, &other, &err), STATUS_OK);
-    take_batch(other, 3, again);
+    read_batch(other, 3, again);
     assert_memory_equal(batch, again, sizeof batch);
     data_close(training);
     data_close(held_out);
@@ -608,9 +608,9 @@ static void test_held_out_none(void **state)
     assert_int_equal(data_open_held_out(&job, &held_out, &err), STATUS_OK);
     job.seed = 5;
     assert_int_equal(data_open_held_out(&job, &again, &err), STATUS_OK);
-    take_batch(training, 1, trained);
-    take_batch(held_out, 1, held);
-    take_batch(again, 1, other);
+    read_batch(training, 1, trained);
+    read_batch(held_out, 1, held);
+    read_batch(again, 1, other);
     assert_memory_not_equal(trained, held, sizeof held);
     assert_memory_equal(other, held, sizeof held);
     data_close(training);
@@ -633,11 +633,11 @@ static void test_held_out_images(void **state)
     int32_t batch[3 + 3 * 4];
     assert_int_equal(data_open_held_out(&job, &held_out, &err), STATUS_OK);
     for (uint64_t minibatch = 0; minibatch < 40; minibatch++) {
-        take_batch(training, minibatch, batch);
+        read_batch(training, minibatch, batch);
         for (int b = 0; b < 3; b++) assert_in_range(batch[b], 0, 8);
     }
     for (uint64_t minibatch = 0; minibatch < 2; minibatch++) {
-        take_batch(held_out, minibatch, batch);
+        read_batch(held_out, minibatch, batch);
         for (int b = 0; b < 3; b++) {
             assert_int_equal(batch[b], 9);
             /* 40 * 9 mod 200 = 160 */
@@ -652,7 +652,7 @@ static void test_held_out_images(void **state)
     job.evaluation.data_format = DATA_IMAGES;
     assert_int_equal(data_open_held_out(&job, &held_out, &err), STATUS_OK);
     for (uint64_t minibatch = 0; minibatch < 2; minibatch++) {
-        take_batch(held_out, minibatch, batch);
+        read_batch(held_out, minibatch, batch);
         for (uint64_t b = 0; b < 3; b++)
             assert_int_equal(batch[b], (minibatch * 3 + b) * 10 / 6);
     }
@@ -681,7 +681,7 @@ static void test_held_out_masks(void **state)
         assert_int_equal(data_open_held_out(&job, &sources[i], &err), STATUS_OK);
         batches[i] = calloc(1, job_batch_bytes(&job));
         assert_non_null(batches[i]);
-        take_batch(sources[i], 1, batches[i]);
+        read_batch(sources[i], 1, batches[i]);
         data_close(sources[i]);
     }
     assert_memory_equal(batches[0], batches[1], job_batch_bytes(&job));

@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void take_batch(const struct data_source *source, uint64_t minibatch, int32_t *out)
+static void read_batch(const struct data_source *source, uint64_t minibatch, int32_t *out)
 {
     struct error err = {0};
     enum status status = data_batch(source, minibatch, out, &err);
@@ -92,10 +92,10 @@ static void check_batches(const struct data_source *source, const struct tokens 
     int32_t *batch = malloc(bytes), *again = malloc(bytes); /* exact, for the address sanitizer */
     assert(batch && again);
     for (size_t i = 0; i < sizeof minibatches / sizeof *minibatches; i++) {
-        take_batch(source, minibatches[i], batch);
+        read_batch(source, minibatches[i], batch);
         for (uint64_t b = 0; b < job->microbatch; b++)
             assert(is_run(tokens, batch + b * length, length));
-        take_batch(source, minibatches[i], again);
+        read_batch(source, minibatches[i], again);
         assert(memcmp(batch, again, bytes) == 0);
     }
     free(batch);
@@ -162,7 +162,7 @@ static void try_images(uint32_t format, uint64_t image, uint64_t classes, const 
     if (good) {
         int32_t *batch = malloc(job_batch_bytes(&job));
         assert(batch);
-        take_batch(source, 3, batch);
+        read_batch(source, 3, batch);
         const float *pixels = (const float *)(const void *)(batch + job.microbatch);
         for (uint64_t b = 0; b < job.microbatch; b++)
             assert(is_record(&job, data, size, batch[b], pixels + b * count));

@@ -14,10 +14,10 @@
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)
 
-static uint32_t take(struct sim_caching *c, uint64_t bytes)
+static uint32_t allocate(struct sim_caching *c, uint64_t bytes)
 {
     uint32_t block;
-    assert_true(sim_caching_take(c, bytes, &block));
+    assert_true(sim_caching_allocate(c, bytes, &block));
     return block;
 }
 
@@ -33,21 +33,21 @@ static void sizes(void **state)
 {
     (void)state;
     struct sim_caching *c = sim_caching_create(1024 * MIB);
-    take(c, 1);
+    allocate(c, 1);
     assert_holds(c, 512, 2 * MIB);
-    take(c, 513);
+    allocate(c, 513);
     assert_holds(c, 1536, 2 * MIB);
-    take(c, MIB);
+    allocate(c, MIB);
     assert_holds(c, 1536 + MIB, 2 * MIB); /* the rest of 2 MiB less 1536 B has room for it */
-    take(c, MIB - 1536 + 1); /* 512 B too many for what is left */
+    allocate(c, MIB - 1536 + 1); /* 512 B too many for what is left */
     assert_holds(c, 2 * MIB + 512, 4 * MIB);
-    take(c, MIB + 1);
+    allocate(c, MIB + 1);
     assert_holds(c, 3 * MIB + 1024, 24 * MIB);
-    take(c, 10 * MIB);
+    allocate(c, 10 * MIB);
     assert_holds(c, 13 * MIB + 1024, 24 * MIB); /* in what is left of the 20 MiB */
-    take(c, 10 * MIB);
+    allocate(c, 10 * MIB);
     assert_holds(c, 23 * MIB + 1024, 34 * MIB);
-    take(c, 10 * MIB + 1);
+    allocate(c, 10 * MIB + 1);
     assert_holds(c, 33 * MIB + 1536, 46 * MIB);
     assert_true(sim_caching_reserved(c)->segments == 5);
     sim_caching_destroy(c);
@@ -58,13 +58,13 @@ static void splitting(void **state)
 {
     (void)state;
     struct sim_caching *c = sim_caching_create(1024 * MIB);
-    sim_caching_give(c, take(c, 12 * MIB));
-    uint32_t whole = take(c, 11 * MIB);
+    sim_caching_give(c, allocate(c, 12 * MIB));
+    uint32_t whole = allocate(c, 11 * MIB);
     assert_holds(c, 12 * MIB, 12 * MIB);
     sim_caching_give(c, whole);
-    take(c, 11 * MIB - 512);
+    allocate(c, 11 * MIB - 512);
     assert_holds(c, 11 * MIB - 512, 12 * MIB);
-    take(c, MIB + 512);
+    allocate(c, MIB + 512);
     assert_holds(c, 12 * MIB, 12 * MIB);
     sim_caching_destroy(c);
 }
@@ -75,13 +75,13 @@ static void best_fit_and_fragments(void **state)
 {
     (void)state;
     struct sim_caching *c = sim_caching_create(1024 * MIB);
-    uint32_t blocks[] = {take(c, 40 * MIB), take(c, 20 * MIB), take(c, 30 * MIB)};
+    uint32_t blocks[] = {allocate(c, 40 * MIB), allocate(c, 20 * MIB), allocate(c, 30 * MIB)};
     for (int i = 0; i < 3; i++) sim_caching_give(c, blocks[i]);
     assert_holds(c, 0, 90 * MIB);
-    take(c, 25 * MIB);
-    take(c, 35 * MIB);
+    allocate(c, 25 * MIB);
+    allocate(c, 35 * MIB);
     assert_holds(c, 60 * MIB, 90 * MIB);
-    take(c, 21 * MIB);
+    allocate(c, 21 * MIB);
     assert_holds(c, 82 * MIB, 112 * MIB);
     assert_true(sim_caching_reserved(c)->reserved_peak_bytes == 112 * MIB);
     assert_true(sim_caching_reserved(c)->allocated_peak_bytes == 90 * MIB);
@@ -95,11 +95,11 @@ static void neighbours_are_joined(void **state)
     for (int order = 0; order < 6; order++) {
         static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
         struct sim_caching *c = sim_caching_create(1024 * MIB);
-        sim_caching_give(c, take(c, 30 * MIB));
-        uint32_t blocks[] = {take(c, 10 * MIB), take(c, 10 * MIB), take(c, 10 * MIB)};
+        sim_caching_give(c, allocate(c, 30 * MIB));
+        uint32_t blocks[] = {allocate(c, 10 * MIB), allocate(c, 10 * MIB), allocate(c, 10 * MIB)};
         assert_holds(c, 30 * MIB, 30 * MIB);
         for (int i = 0; i < 3; i++) sim_caching_give(c, blocks[orders[order][i]]);
-        take(c, 30 * MIB);
+        allocate(c, 30 * MIB);
         assert_holds(c, 30 * MIB, 30 * MIB);
         sim_caching_destroy(c);
     }
@@ -111,14 +111,14 @@ static void at_the_capacity(void **state)
 {
     (void)state;
     struct sim_caching *c = sim_caching_create(50 * MIB);
-    take(c, 20 * MIB);
-    sim_caching_give(c, take(c, 24 * MIB));
+    allocate(c, 20 * MIB);
+    sim_caching_give(c, allocate(c, 24 * MIB));
     assert_true(sim_caching_reserved(c)->given_back == 0);
-    take(c, 26 * MIB);
+    allocate(c, 26 * MIB);
     assert_holds(c, 46 * MIB, 46 * MIB);
     assert_true(sim_caching_reserved(c)->given_back == 1 && sim_caching_reserved(c)->short_bytes == 0);
-    take(c, 1);
-    take(c, 8 * MIB); /* in a segment of 20 */
+    allocate(c, 1);
+    allocate(c, 8 * MIB); /* in a segment of 20 */
     assert_holds(c, 54 * MIB + 512, 68 * MIB);
     assert_true(sim_caching_reserved(c)->short_bytes == 18 * MIB);
     sim_caching_destroy(c);
@@ -224,7 +224,7 @@ static void agrees_with_the_plain_one(void **state)
                 uint64_t most = random_below(seed, drawn++, 3) == 0 ? 2 * MIB : 30 * MIB;
                 most = random_below(seed, drawn++, most) + 1; /* small ones are more likely */
                 uint64_t bytes = 1 + random_below(seed, drawn++, most);
-                blocks[i] = take(c, bytes);
+                blocks[i] = allocate(c, bytes);
                 plain_take(&plain, bytes, i);
             }
             there[i] = !there[i];

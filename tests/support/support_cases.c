@@ -35,7 +35,7 @@ float *test_kernels_pool(uint64_t *bytes)
     return pool;
 }
 
-float *take(int64_t n)
+float *support_floats(int64_t n)
 {
     int64_t begin = (pool_used + 15) / 16 * 16;
     pool_used = begin + n + 32;
@@ -43,14 +43,14 @@ float *take(int64_t n)
     return pool + begin + pool_shift;
 }
 
-float *take_aligned(int64_t n)
+float *support_floats_aligned(int64_t n)
 {
-    return take(n + pool_shift) - pool_shift;
+    return support_floats(n + pool_shift) - pool_shift;
 }
 
 float *random_array(int64_t n, uint64_t key, double scale)
 {
-    float *x = take(n);
+    float *x = support_floats(n);
     for (int64_t i = 0; i < n; i++)
         x[i] = (float)(scale * (2 * random_unit(seed ^ key, (uint64_t)i) - 1));
     return x;
@@ -58,27 +58,27 @@ float *random_array(int64_t n, uint64_t key, double scale)
 
 float *empty_array(int64_t n)
 {
-    float *x = take(n);
+    float *x = support_floats(n);
     for (int64_t i = 0; i < n; i++) x[i] = NAN;
     return x;
 }
 
-int32_t *take_tokens(int64_t n)
+int32_t *support_tokens(int64_t n)
 {
-    return (int32_t *)(void *)take(n);
+    return (int32_t *)(void *)support_floats(n);
 }
 
 int32_t *random_tokens(int64_t n, uint64_t key, int64_t words)
 {
-    int32_t *tokens = take_tokens(n);
+    int32_t *tokens = support_tokens(n);
     for (int64_t i = 0; i < n; i++)
         tokens[i] = (int32_t)random_below(seed ^ key, (uint64_t)i, (uint64_t)words);
     return tokens;
 }
 
-double *take_loss(void)
+double *support_loss(void)
 {
-    double *loss = (double *)(void *)take_aligned(2);
+    double *loss = (double *)(void *)support_floats_aligned(2);
     *loss = NAN;
     return loss;
 }

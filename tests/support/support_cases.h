@@ -29,15 +29,15 @@ double test_kernels_slack(void);
 float *test_kernels_pool(uint64_t *bytes);
 
 /* `n` floats; in the third run shifted off their alignment. */
-float *take(int64_t n);
+float *support_floats(int64_t n);
 /* Not shifted: for numbers of 8 bytes. */
-float *take_aligned(int64_t n);
+float *support_floats_aligned(int64_t n);
 /* In [-scale, scale), a function of the seed and `key`. */
 float *random_array(int64_t n, uint64_t key, double scale);
 float *empty_array(int64_t n); /* NaN */
-int32_t *take_tokens(int64_t n);
+int32_t *support_tokens(int64_t n);
 int32_t *random_tokens(int64_t n, uint64_t key, int64_t words);
-double *take_loss(void);
+double *support_loss(void);
 
 /* |x - expected| <= slack tolerance (1 + |expected|) for all elements. */
 void assert_near(const float *x, const double *expected, int64_t n, double tolerance);

@@ -13,7 +13,7 @@ static void check(enum status status, const struct error *err)
     abort();
 }
 
-static void *take(struct arena *arena, size_t count, size_t size)
+static void *allocate(struct arena *arena, size_t count, size_t size)
 {
     struct error err = {0};
     void *memory = NULL;
@@ -41,13 +41,13 @@ void workload_machine(uint32_t devices, struct hardware *out)
     uint32_t groups = (devices + WORKLOAD_GROUP - 1) / WORKLOAD_GROUP;
     *out = (struct hardware){.name = "groups of four", .backend = "cuda", .host_cores = 16};
     out->host_bytes = figure_of(1e15);
-    out->types = take(&out->arena, 1, sizeof *out->types);
+    out->types = allocate(&out->arena, 1, sizeof *out->types);
     out->types[0] = (struct device_type){.name = "gpu", .memory_bytes = figure_of(4e9),
                                          .usable_bytes = figure_of(4e9), .peak_fp32 = figure_of(1e13),
                                          .memory_bandwidth = figure_of(6e11)};
     out->type_count = 1;
-    out->devices = take(&out->arena, devices, sizeof *out->devices);
-    out->links = take(&out->arena, groups + devices, sizeof *out->links);
+    out->devices = allocate(&out->arena, devices, sizeof *out->devices);
+    out->links = allocate(&out->arena, groups + devices, sizeof *out->links);
     out->device_count = devices;
     out->link_count = groups + devices;
     for (uint32_t g = 0; g < groups; g++)

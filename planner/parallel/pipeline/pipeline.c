@@ -272,7 +272,7 @@ static void next_ready(const struct clock *c, uint32_t stage, struct choice *out
 
 /* --- the clock ------------------------------------------------------------------------------ */
 
-static void take(struct clock *c, uint32_t stage, const struct choice *choice, struct pipeline_step *out)
+static void run_pass(struct clock *c, uint32_t stage, const struct choice *choice, struct pipeline_step *out)
 {
     struct stage *s = &c->stages[stage];
     uint32_t run = choice->run, n = c->passed[run][choice->pass]++;
@@ -327,7 +327,7 @@ static void run_clock(struct clock *c, struct pipeline_order *out)
         uint32_t best = c->first[1];
         const struct choice choice = c->next[best];
         assert(choice.pass_s < INFINITY);
-        take(c, best, &choice, &out->steps[i]);
+        run_pass(c, best, &choice, &out->steps[i]);
         if (out->steps[i].end_s > out->end_s) out->end_s = out->steps[i].end_s;
         choose(c, best);
         if (choice.run > 0) choose_again(c, choice.run - 1);

@@ -92,7 +92,7 @@ static struct replica *replica_of(const struct clock *c, uint32_t stage, uint32_
     return &c->replicas[c->first_of[stage] + microbatch % parallel_turns(c->parallel, stage)];
 }
 
-static void take(struct clock *c, struct replica *r, struct pipeline_step *out)
+static void run_pass(struct clock *c, struct replica *r, struct pipeline_step *out)
 {
     struct turn turn = next_turn(c, r);
     double end_s = r->next_s + c->times[r->stage].pass_s[turn.pass];
@@ -113,7 +113,7 @@ static void run_clock(struct clock *c, struct pipeline_order *out)
         for (struct replica *r = c->replicas + 1; r < c->replicas + c->count; r++)
             if (r->next_s < best->next_s) best = r;
         assert(best->next_s < INFINITY);
-        take(c, best, &out->steps[i]);
+        run_pass(c, best, &out->steps[i]);
         out->end_s = max_s(out->end_s, out->steps[i].end_s);
     }
 }

@@ -12,8 +12,8 @@
 
 /* --- a text --------------------------------------------------------------------------------- */
 
-static enum status take_text(struct arena *arena, const struct profile_text *text, struct stage_chain *out,
-                             struct error *err)
+static enum status chain_of_text(struct arena *arena, const struct profile_text *text, struct stage_chain *out,
+                                 struct error *err)
 {
     struct stage_layer *layers;
     TRY(ARENA_NEW(arena, text->count, layers, err));
@@ -36,14 +36,14 @@ enum status stage_chain_parse(struct arena *arena, const char *name, const char 
 {
     struct profile_text profile;
     TRY(profile_text_parse(arena, name, text, &profile, err));
-    return take_text(arena, &profile, out, err);
+    return chain_of_text(arena, &profile, out, err);
 }
 
 enum status stage_chain_read(struct arena *arena, const char *path, struct stage_chain *out, struct error *err)
 {
     struct profile_text profile;
     TRY(profile_text_read(arena, path, &profile, err));
-    return take_text(arena, &profile, out, err);
+    return chain_of_text(arena, &profile, out, err);
 }
 
 /* --- a network ------------------------------------------------------------------------------ */

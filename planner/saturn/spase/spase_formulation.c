@@ -445,8 +445,8 @@ out:
 /* --- solving --------------------------------------------------------------------------------- */
 
 /* Take what the solver found for what it is, when that is better. */
-static enum status take(const struct spase_formulation *f, const double *x, struct spase_step *steps,
-                        int64_t *value, struct error *err)
+static enum status adopt_solution(const struct spase_formulation *f, const double *x, struct spase_step *steps,
+                                  int64_t *value, struct error *err)
 {
     const struct spase *in = f->in;
     struct spase_schedule schedule = {0};
@@ -490,7 +490,7 @@ enum status spase_formulation_solve(const struct spase *in, enum spase_formulati
         result->claims = true;
         result->claimed = solved.value;
     }
-    if (solved.found && kind != SPASE_ALLOTMENT && !err->status && !take(f, solved.x, steps, value, err))
+    if (solved.found && kind != SPASE_ALLOTMENT && !err->status && !adopt_solution(f, solved.x, steps, value, err))
         result->proven |= kind == SPASE_FLOW && solved.status == MILP_OPTIMAL && *value <= result->bound;
     free(solved.x);
     spase_formulation_destroy(f);

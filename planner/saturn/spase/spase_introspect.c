@@ -127,8 +127,8 @@ static enum status make_rest(const struct course *c, int64_t now, struct spase *
 }
 
 /* Turn a schedule of the rest into pieces of c->trial. */
-static void take_rest(struct course *c, const struct spase *rest, const struct spase_schedule *schedule,
-                      int64_t now)
+static void replan_rest(struct course *c, const struct spase *rest, const struct spase_schedule *schedule,
+                        int64_t now)
 {
     for (uint32_t i = 0; i < rest->job_count; i++) {
         uint32_t j = c->jobs[i];
@@ -182,7 +182,7 @@ static enum status try_holding(struct course *c, uint64_t iterations, int64_t no
     if (!any) return STATUS_OK;
     if (!make_rest(c, now, &rest, err) && !plan_rest(c, &rest, iterations, now, &schedule, err)) {
         copy_plan(c, c->trial, c->plan);
-        take_rest(c, &rest, &schedule, now);
+        replan_rest(c, &rest, &schedule, now);
         int64_t ends = end_of_plan(c, c->trial);
         if (ends < *end) {
             *end = ends;
@@ -276,7 +276,7 @@ static enum status begin(struct course *c, const struct spase_step *steps, struc
     }
     if (spase_schedule_make(in, steps, NULL, &schedule, err)) return err->status;
     copy_plan(c, c->trial, c->plan);
-    take_rest(c, in, &schedule, 0);
+    replan_rest(c, in, &schedule, 0);
     copy_plan(c, c->plan, c->trial);
     spase_schedule_release(&schedule);
     return STATUS_OK;

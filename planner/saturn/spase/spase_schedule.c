@@ -52,8 +52,8 @@ void spase_list_clear(struct spase_list *list, const int64_t *free_at)
 /* --- gangs on one node ----------------------------------------------------------------------- */
 
 /* Slots [0, free_count) of `slots` are free by the start: the last k of them run until `end`. */
-static void take(struct spase_slot *slots, uint32_t count, uint32_t free_count, uint32_t k, int64_t end,
-                 uint32_t *devices)
+static void assign(struct spase_slot *slots, uint32_t count, uint32_t free_count, uint32_t k, int64_t end,
+                   uint32_t *devices)
 {
     uint32_t gang[SPASE_DEVICES_MAX], at = free_count - k;
     for (uint32_t i = 0; i < k; i++) gang[i] = slots[at + i].device;
@@ -134,7 +134,7 @@ static int64_t put_spanning(struct spase_list *list, const struct spase_mode *mo
         const struct spase_node *node = &in->nodes[most];
         uint32_t free_count = list->taken[most], k = free_count < left ? free_count : left;
         assert(k > 0);
-        take(list->slots + node->first_device, node->device_count, free_count, k, start + mode->ticks, devices);
+        assign(list->slots + node->first_device, node->device_count, free_count, k, start + mode->ticks, devices);
         if (devices) devices += k;
         left -= k;
         list->taken[most] = 0;
@@ -158,8 +158,8 @@ int64_t spase_list_put(struct spase_list *list, const struct spase_mode *mode, u
     struct spase_slot *slots = list->slots + where->first_device;
     assert(where->class == mode->class && where->device_count >= mode->devices);
     int64_t start = slots[mode->devices - 1].free;
-    take(slots, where->device_count, free_by(slots, where->device_count, start), mode->devices,
-         start + mode->ticks, devices);
+    assign(slots, where->device_count, free_by(slots, where->device_count, start), mode->devices,
+           start + mode->ticks, devices);
     return start;
 }
 

@@ -24,8 +24,8 @@ enum formulation_kind formulation_suitable(const struct instance *in, int64_t li
 
 /* --- creation -------------------------------------------------------------------------------- */
 
-static enum status takes(const struct instance *in, enum formulation_kind kind, int64_t limit,
-                         struct error *err)
+static enum status check_instance(const struct instance *in, enum formulation_kind kind, int64_t limit,
+                                  struct error *err)
 {
     if (in->class_count > 1 || in->objective != OBJECTIVE_MAKESPAN || in->bridge_bytes_per_tick > 0)
         return error_set(err, STATUS_LIMIT,
@@ -51,7 +51,7 @@ enum status formulation_create(const struct instance *in, const struct instance_
                                enum formulation_kind kind, int64_t limit, struct formulation **out,
                                struct error *err)
 {
-    if (takes(in, kind, limit, err)) return err->status;
+    if (check_instance(in, kind, limit, err)) return err->status;
     if (limit < instance_bounds_best(bounds))
         return error_set(err, STATUS_INFEASIBLE, "no schedule ends by %lld: the %s bound is %lld",
                          (long long)limit, instance_bound_names[bounds->best],
@@ -97,8 +97,8 @@ const struct milp *formulation_milp(const struct formulation *f)
 /* --- solving --------------------------------------------------------------------------------- */
 
 /* Take what the solver found, when it is as good as it says. */
-static enum status take(const struct formulation *f, const double *x, struct dispatch_step *steps,
-                        int64_t *value, struct error *err)
+static enum status read_solution(const struct formulation *f, const double *x, struct dispatch_step *steps,
+                                 int64_t *value, struct error *err)
 {
     struct timetable table = {0};
     struct dispatch_step *found = alloc_zeroed(f->n, sizeof *found);
@@ -145,7 +145,7 @@ enum status formulation_solve(const struct instance *in, const struct instance_b
                 result->bound = (int64_t)fmin(ceil(solved.bound - 1e-6), (double)limit + 1);
         }
         result->seconds += solved.seconds;
-        if (solved.found && !take(f, solved.x, steps, value, err)) {
+        if (solved.found && !read_solution(f, solved.x, steps, value, err)) {
             bool optimal = solved.status == MILP_OPTIMAL && kind != FORMULATION_TIME_INDEXED;
             result->proven |= optimal && *value <= result->bound;
             again = !err->status && kind == FORMULATION_TIME_INDEXED && clock_s() < until_s;

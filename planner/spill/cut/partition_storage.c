@@ -140,7 +140,7 @@ static int compare(const void *left, const void *right)
 
 /* --- choosing --------------------------------------------------------------------------------- */
 
-static void take(struct chooser *c, const struct candidate *candidate, uint64_t *stored)
+static void store(struct chooser *c, const struct candidate *candidate, uint64_t *stored)
 {
     struct partition_storage *storage = &c->p->storage;
     storage->stored[candidate->shard] = true;
@@ -164,7 +164,7 @@ static void choose(struct chooser *c, uint64_t missing, uint32_t turns, bool all
     storage->transient_bytes = storage->held_bytes = 0;
     storage->turns = turns;
     while (taken < c->count && (all || stored < missing + arena_bytes(c)))
-        take(c, &c->candidates[taken++], &stored);
+        store(c, &c->candidates[taken++], &stored);
     uint64_t wanted = missing + arena_bytes(c);
     *lacking = stored < wanted ? wanted - stored : 0;
     for (uint32_t i = taken; i-- > 0 && !all && *lacking == 0;) {

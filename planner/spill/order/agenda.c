@@ -135,7 +135,7 @@ void agenda_rank(struct agenda *agenda, uint32_t job, uint32_t group, double ran
     g->ranked = push(agenda, g->ranked, job, -rank);
 }
 
-uint32_t agenda_take(struct agenda *agenda, uint32_t group)
+uint32_t agenda_pop(struct agenda *agenda, uint32_t group)
 {
     struct agenda_group *g = &agenda->groups[group];
     uint32_t job = g->ranked;

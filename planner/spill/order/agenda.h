@@ -63,6 +63,6 @@ uint32_t agenda_wake(struct agenda *agenda, uint32_t group, double at);
 void agenda_rank(struct agenda *agenda, uint32_t job, uint32_t group, double rank);
 
 /* The job of highest rank leaves the agenda; the lowest one among equals. There is one. */
-uint32_t agenda_take(struct agenda *agenda, uint32_t group);
+uint32_t agenda_pop(struct agenda *agenda, uint32_t group);
 
 #endif

@@ -48,7 +48,7 @@ bool host_ranges_find(const struct host_ranges *ranges, uint32_t host, uint64_t 
     return first < ranges->count;
 }
 
-uint64_t host_ranges_take(struct host_ranges *ranges, uint32_t host, uint64_t bytes, uint32_t job, double *ready_s)
+uint64_t host_ranges_allocate(struct host_ranges *ranges, uint32_t host, uint64_t bytes, uint32_t job, double *ready_s)
 {
     uint32_t first, behind;
     find(ranges, host, bytes, &first, &behind, ready_s);

@@ -31,7 +31,7 @@ void host_ranges_begin(struct host_ranges *ranges, uint32_t hosts, uint64_t room
 bool host_ranges_find(const struct host_ranges *ranges, uint32_t host, uint64_t bytes, double *ready_s);
 
 /* Takes them, which host_ranges_find() has found. Returns the offset in the host's memory; *ready_s as there. */
-uint64_t host_ranges_take(struct host_ranges *ranges, uint32_t host, uint64_t bytes, uint32_t job, double *ready_s);
+uint64_t host_ranges_allocate(struct host_ranges *ranges, uint32_t host, uint64_t bytes, uint32_t job, double *ready_s);
 
 /* The job's range is free from free_s on. Nothing will be asked for before horizon_s, so that free segments older than that
  * are one with their neighbours. */

@@ -68,7 +68,7 @@ static enum status replay(const struct unit_times *times, const struct instance 
             status = error_set(err, STATUS_BAD_INPUT,
                                "the order has more jobs under way at a time than host memory has room for");
         else
-            status = schedule_take_ranges(out, r.placing, err);
+            status = schedule_copy_ranges(out, r.placing, err);
     } else {
         status = err->status;
     }

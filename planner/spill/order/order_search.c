@@ -178,7 +178,7 @@ static bool place_order(struct search *s, const struct scheduled_unit *order, ui
     return s->now->makespan_s <= s->best->makespan_s;
 }
 
-static void take_snapshots(struct search *s)
+static void make_snapshots(struct search *s)
 {
     placing_copy(s->now, s->snapshots[0]);
     for (uint32_t i = 0; i < s->best->count; i++) {
@@ -196,7 +196,7 @@ static void keep_trial(struct search *s)
     s->best->units = s->trial;
     s->trial = units;
     s->best->makespan_s = s->now->makespan_s;
-    take_snapshots(s);
+    make_snapshots(s);
 }
 
 static void try_rule(struct search *s, const struct rule *rule)
@@ -368,17 +368,17 @@ static enum status search_create(struct search *s, struct error *err)
     s->stride = s->best->count / SNAPSHOTS + 1;
     s->rule = (struct rule){.weight = 1};
     measure_jobs(s);
-    take_snapshots(s);
+    make_snapshots(s);
     return STATUS_OK;
 }
 
 /* As the best order gives them out. */
-static enum status take_ranges(struct search *s, struct error *err)
+static enum status assign_ranges(struct search *s, struct error *err)
 {
     placing_copy(s->now, s->snapshots[0]);
     for (uint32_t i = 0; i < s->best->count; i++)
         placing_put(s->now, s->best->units[i].job, s->best->units[i].device, &s->trial[i]);
-    return schedule_take_ranges(s->best, s->now, err);
+    return schedule_copy_ranges(s->best, s->now, err);
 }
 
 /* True where the limit of time kept the search from its last iteration, and from the bound. */
@@ -403,7 +403,7 @@ enum status order_search(const struct unit_times *times, const struct order_sear
         while (more(&s)) try_near(&s);
         effort->iterations += s.iterations;
         effort->cut_short = was_cut_short(&s);
-        status = take_ranges(&s, err);
+        status = assign_ranges(&s, err);
         if (!status) status = schedule_link(out, times->jobs->count, s.now->device_count, err);
     }
     search_release(&s);

@@ -68,22 +68,22 @@ static void look_for_ranges(struct placing *p)
 }
 
 /* Returns when the job is in host memory. */
-static double take_range(struct placing *p, uint32_t job)
+static double allocate_range(struct placing *p, uint32_t job)
 {
     struct placing_host *host = &p->hosts[home_of(p, job)];
     double ready;
     p->jobs[job].has_range = true;
     p->jobs[job].range_offset =
-        host_ranges_take(&p->ranges, home_of(p, job), p->times->partition->host.need[job], job, &ready);
+        host_ranges_allocate(&p->ranges, home_of(p, job), p->times->partition->host.need[job], job, &ready);
     return host->file_free_s = opened_s(p, job, ready);
 }
 
-void placing_take_range(struct placing *p, uint32_t job)
+void placing_allocate_range(struct placing *p, uint32_t job)
 {
     const struct partition *cut = p->times->partition;
     if (!takes_turns(p) || p->jobs[job].has_range) return;
     assert(p->view_jobs[job].admitted);
-    double ready = p->view_jobs[job].ready_s = take_range(p, job);
+    double ready = p->view_jobs[job].ready_s = allocate_range(p, job);
     for (uint32_t i = cut->job_first_shard[job]; i < cut->job_first_shard[job + 1]; i++) p->state_ready_s[i] = ready;
     look_for_ranges(p);
 }
@@ -115,7 +115,7 @@ static void admit(struct placing *p, double at)
         double ready = 0;
         if (takes_turns(p)) {
             if (!host_ranges_find(&p->ranges, 0, p->times->partition->host.need[job], &ready)) return;
-            ready = take_range(p, job);
+            ready = allocate_range(p, job);
         }
         p->next_admitted++;
         p->jobs[job].seat = p->seats_free[--p->seats_free_count];
@@ -359,7 +359,7 @@ double placing_put(struct placing *p, uint32_t job, uint32_t device, struct sche
     uint32_t position = own->position;
     const struct unit_time *time = unit_time_at(t, device, job, position);
     bool first = own->minibatch == 0 && position == 0;
-    if (first) placing_take_range(p, job);
+    if (first) placing_allocate_range(p, job);
     if (first && !resident) load_states(p, job, device);
     bool fetches = false;
     double start = time->cpu_alone ? place_on_cpu(p, job, device, time)

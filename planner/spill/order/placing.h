@@ -78,7 +78,7 @@ void placing_copy(struct placing *to, const struct placing *from);
 
 /* Give the job its range of host memory, if jobs take turns and it has none: nobody else is promised that any more.
  * placing_put() does so for a job's first unit. The job must be admitted. */
-void placing_take_range(struct placing *placing, uint32_t job);
+void placing_allocate_range(struct placing *placing, uint32_t job);
 
 /* The jobs' homes are these; before anything is placed. */
 void placing_set_homes(struct placing *placing, const uint32_t *homes);

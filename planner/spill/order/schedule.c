@@ -235,7 +235,7 @@ static void show_all(struct scheduler *s)
 static void reserve(struct scheduler *s, uint32_t job, bool reserved)
 {
     s->placing->view_jobs[job].reserved = s->jobs[job].taken = reserved;
-    if (reserved) placing_take_range(s->placing, job);
+    if (reserved) placing_allocate_range(s->placing, job);
     note_ready(s, job);
     if (reserved) show_all(s);
 }
@@ -351,7 +351,7 @@ static uint32_t highest(struct scheduler *s, struct agenda *agenda, uint32_t dev
         s->jobs[j].admitted = true; /* at home where the device asks */
         agenda_rank(agenda, j, group, s->policy->rank(s->session.state, &s->view, j));
     }
-    return agenda_take(agenda, group);
+    return agenda_pop(agenda, group);
 }
 
 /* As policy_place() and policy_emptiest() say, where each device takes one unit at a time. */
@@ -422,7 +422,7 @@ enum status schedule_init(struct schedule *schedule, const struct unit_times *ti
     return STATUS_OK;
 }
 
-enum status schedule_take_ranges(struct schedule *schedule, const struct placing *placing, struct error *err)
+enum status schedule_copy_ranges(struct schedule *schedule, const struct placing *placing, struct error *err)
 {
     uint32_t jobs = placing->times->jobs->count;
     if (!placing->times->partition->host.need) return STATUS_OK;
@@ -485,7 +485,7 @@ enum status schedule_make(const struct unit_times *times, const struct policy *p
     policy_session_end(&s.session);
     if (status) goto out;
     out->makespan_s = s.placing->makespan_s;
-    status = schedule_take_ranges(out, s.placing, err);
+    status = schedule_copy_ranges(out, s.placing, err);
     if (!status) status = schedule_link(out, times->jobs->count, devices, err);
 out:
     free(s.turns);

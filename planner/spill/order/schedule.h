@@ -65,7 +65,7 @@ MUST_CHECK enum status schedule_init(struct schedule *schedule, const struct uni
 struct placing;
 
 /* When all is placed: the jobs' ranges of host memory, where they take turns there. Errors: STATUS_NO_MEMORY. */
-MUST_CHECK enum status schedule_take_ranges(struct schedule *schedule, const struct placing *placing, struct error *err);
+MUST_CHECK enum status schedule_copy_ranges(struct schedule *schedule, const struct placing *placing, struct error *err);
 
 /* Fill in next_here and fetched. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status schedule_link(struct schedule *schedule, uint32_t jobs, uint32_t devices,

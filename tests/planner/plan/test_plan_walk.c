@@ -62,7 +62,7 @@ struct writer {
     uint32_t acquired[UNIT_OPS_MAX * DEVICE_BUFFERS + 2], acquired_count; /* slots of this unit */
 };
 
-static void take_names(struct writer *w)
+static void write_names(struct writer *w)
 {
     for (uint32_t i = 0; i < HOST_BUFFERS; i++)
         w->hosts[i] = plan_builder_buffer(
@@ -273,7 +273,7 @@ static void write_program(uint64_t key, struct plan *out)
     hardware_note_p2p(&hardware);
     test_profile_jobs(&jobs, JOBS, 1, 3, some_layer, NULL);
     assert_int_equal(plan_builder_create(&hardware, &jobs, &w.builder, &err), STATUS_OK);
-    take_names(&w);
+    write_names(&w);
     for (uint32_t block = 0; block < 2; block++) {
         uint32_t count = 1 + below(&w.draw, BLOCK_INSTANCES_MAX - 1);
         for (uint32_t i = 0; i < count; i++) add_instance(&w, below(&w.draw, w.devices), false);

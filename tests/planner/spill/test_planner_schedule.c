@@ -197,12 +197,12 @@ static void agenda_decides_in_order(void **state)
     assert_int_equal(agenda_wake(&agenda, 0, at), 3);
     agenda_rank(&agenda, 3, 0, -4);
     assert_int_equal(agenda_wake(&agenda, 0, at), AGENDA_NONE);
-    assert_int_equal(agenda_take(&agenda, 0), 1); /* the lower one of equal rank */
+    assert_int_equal(agenda_pop(&agenda, 0), 1); /* the lower one of equal rank */
     agenda_set_free(&agenda, 0, 9);
     assert_int_equal(agenda_next(&agenda, &at), 1);
     assert_int_equal(agenda_wake(&agenda, 1, at), 4);
     agenda_rank(&agenda, 4, 1, 0.5);
-    assert_int_equal(agenda_take(&agenda, 1), 4);
+    assert_int_equal(agenda_pop(&agenda, 1), 4);
     assert_int_equal(agenda_next(&agenda, &at), 2); /* job 3 is still there, and device 2 of its group is free */
     assert_true(at >= 2.5 && at <= 2.5);
     agenda_set_free(&agenda, 2, 8.5);
@@ -210,8 +210,8 @@ static void agenda_decides_in_order(void **state)
     assert_true(at >= 8.5 && at <= 8.5);
     assert_int_equal(agenda_wake(&agenda, 0, at), 0);
     agenda_rank(&agenda, 0, 0, 1.5);
-    assert_int_equal(agenda_take(&agenda, 0), 0); /* the higher rank */
-    assert_int_equal(agenda_take(&agenda, 0), 3);
+    assert_int_equal(agenda_pop(&agenda, 0), 0); /* the higher rank */
+    assert_int_equal(agenda_pop(&agenda, 0), 3);
     assert_int_equal(agenda_next(&agenda, &at), AGENDA_NONE);
     arena_release(&arena);
 }

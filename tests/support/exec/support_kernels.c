@@ -39,10 +39,10 @@ static void linear_case(const struct kernels *kernels, const int64_t *shape, str
     float *x = random_array(m * k, 1, 1), *w = random_array(n * k, 2, 1);
     float *bias = random_array(n, 3, 1), *dy = random_array(m * n, 4, 1);
     bool add_weight = add & LINEAR_ADD_WEIGHT, add_bias = add & LINEAR_ADD_BIAS;
-    float *y = empty_array(m * n), *dx = random_array(m * k, 5, 1), *before = take(m * k);
+    float *y = empty_array(m * n), *dx = random_array(m * k, 5, 1), *before = support_floats(m * k);
     float *dw = add_weight ? random_array(n * k, 6, 1) : empty_array(n * k);
     float *dbias = add_bias ? random_array(n, 7, 1) : empty_array(n);
-    float *dw_before = take(n * k), *dbias_before = take(n);
+    float *dw_before = support_floats(n * k), *dbias_before = support_floats(n);
     memcpy(before, dx, (size_t)(m * k) * sizeof *dx);
     memcpy(dw_before, dw, (size_t)(n * k) * sizeof *dw);
     memcpy(dbias_before, dbias, (size_t)n * sizeof *dbias);
@@ -121,7 +121,7 @@ static void elementwise_case(const struct kernels *kernels, const int64_t *shape
     int64_t n = shape[0];
     bool tanh_form = shape[1];
     float *x = random_array(n, 6, 12), *dy = random_array(n, 7, 2), *y = empty_array(n);
-    float *dx = take(n), *z = empty_array(n), *z_in_place = take(n);
+    float *dx = support_floats(n), *z = empty_array(n), *z_in_place = support_floats(n);
     memcpy(dx, dy, (size_t)n * sizeof *dx);
     memcpy(z_in_place, dy, (size_t)n * sizeof *z);
     kernels->gelu_forward(kernels, y, x, n, tanh_form);
@@ -160,7 +160,7 @@ void test_kernel_gelu_extremes(void **state)
     enum { N = sizeof in / sizeof *in };
     for (int form = 0; form < 2; form++) {
         test_kernels();
-        float *y = take(N), *dx = take(N), *ones = take(N), *x = take(N);
+        float *y = support_floats(N), *dx = support_floats(N), *ones = support_floats(N), *x = support_floats(N);
         memcpy(x, in, sizeof in);
         for (int i = 0; i < N; i++) ones[i] = 1.0f;
         k->gelu_forward(k, y, x, N, form);
@@ -245,7 +245,7 @@ static void norm_case(const struct kernels *kernels, const int64_t *shape, struc
 
     /* in place: sum over y, dx over what is added */
     if (residual && add) {
-        float *again = take(r * c);
+        float *again = support_floats(r * c);
         memcpy(again, y, (size_t)(r * c) * sizeof *again);
         kernels->norm_forward(kernels, result, again, stats, x, again, w, b, r, c, epsilon);
         assert_memory_equal(again, sum, (size_t)(r * c) * sizeof *sum);
@@ -272,10 +272,10 @@ static void loss_case(const struct kernels *kernels, const int64_t *shape, struc
                       bool check)
 {
     int64_t b = shape[0], t = shape[1], v = shape[2], piece = shape[3], rows = b * t;
-    float *logits = random_array(rows * v, 16, 8), *before = take(rows * v);
+    float *logits = random_array(rows * v, 16, 8), *before = support_floats(rows * v);
     memcpy(before, logits, (size_t)(rows * v) * sizeof *before);
     int32_t *tokens = random_tokens(b * (t + 1), 17, v);
-    double *loss = take_loss();
+    double *loss = support_loss();
     struct kernel_loss_rows part = {.parts = 1};
     for (; part.first < rows; part.first += piece) {
         part.count = rows - part.first < piece ? rows - part.first : piece;
@@ -364,7 +364,7 @@ static void update_case(const struct kernels *kernels, const int64_t *shape, str
     bool decays = shape[2] == 1;
     if (shape[2] == 2) optimizer.decay = DECAY_ALL;
     float *p = random_array(n, 18, 1), *m = random_array(n, 19, 0.1), *v = random_array(n, 20, 0.1);
-    float *g = random_array(n, 21, 1), *before = take(3 * n);
+    float *g = random_array(n, 21, 1), *before = support_floats(3 * n);
     for (int64_t i = 0; i < n; i++) v[i] = fabsf(v[i]);
     memcpy(before, p, (size_t)n * sizeof *p);
     memcpy(before + n, m, (size_t)n * sizeof *p);
@@ -418,16 +418,16 @@ static void embed_case(const struct kernels *kernels, const int64_t *shape, stru
     if (shape[7] == 3) optimizer = nesterov;
     uint32_t parts = 1 + optimizer_moments(optimizer.kind);
 
-    float *state = take(PARTS * rows * c), *x = empty_array(b * t * c);
+    float *state = support_floats(PARTS * rows * c), *x = empty_array(b * t * c);
     for (int64_t i = 0; i < PARTS * rows * c; i++)
         state[i] = (float)(random_unit(test_kernels_seed() ^ 22, (uint64_t)i) - (i < rows * c ? 0.5 : 0));
     float *head = random_array(v * c, 23, 1), *dx = random_array(b * t * c, 24, 1);
-    float *before = take(PARTS * rows * c), *piece = take(PARTS * rows * c);
+    float *before = support_floats(PARTS * rows * c), *piece = support_floats(PARTS * rows * c);
     memcpy(before, state, (size_t)(PARTS * rows * c) * sizeof *state);
     int32_t *tokens = random_tokens(b * (t + 1), 25, v);
     for (int64_t i = 0; i < b * (t + 1); i++) /* few different ones, so that rows repeat */
         tokens[i] = tokens[i] / 3 * 2;
-    float *scratch = take_aligned(MEMORY_EMBEDDING_WORDS * b * t);
+    float *scratch = support_floats_aligned(MEMORY_EMBEDDING_WORDS * b * t);
     int64_t padded = with_head ? tokens[0] + 1 : 0; /* a token that is there, in some of the cases */
 
     for (int64_t k = 0; k < slices; k++) {

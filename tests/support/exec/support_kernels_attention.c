@@ -104,7 +104,7 @@ struct reference {
     double *lse, *p, *dp;
 };
 
-static double *take_doubles(double **at, int64_t count)
+static double *next_doubles(double **at, int64_t count)
 {
     double *const taken = *at;
     *at += count;
@@ -115,7 +115,7 @@ static double *operand(double **at, const struct kernel_attention *a, const floa
                        int64_t row)
 {
     const int64_t width = heads * a->d;
-    double *const copy = take_doubles(at, a->b * a->t * width);
+    double *const copy = next_doubles(at, a->b * a->t * width);
     for (int64_t i = 0; i < a->b * a->t; i++)
         for (int64_t e = 0; e < width; e++) {
             const float number = x[i * row + e];
@@ -127,7 +127,7 @@ static double *operand(double **at, const struct kernel_attention *a, const floa
 
 static struct wanted wanted_of(double **at, int64_t count)
 {
-    return (struct wanted){take_doubles(at, count), take_doubles(at, count)};
+    return (struct wanted){next_doubles(at, count), next_doubles(at, count)};
 }
 
 /* One query of one head; gradients of keys and values are added to. */
@@ -215,9 +215,9 @@ static void check_attention(const struct kernel_attention *a)
     r.dq = wanted_of(&at, queries);
     r.dk = wanted_of(&at, keys);
     r.dv = wanted_of(&at, keys);
-    r.lse = take_doubles(&at, a->b * a->h * a->t);
-    r.p = take_doubles(&at, a->t);
-    r.dp = take_doubles(&at, a->t);
+    r.lse = next_doubles(&at, a->b * a->h * a->t);
+    r.p = next_doubles(&at, a->t);
+    r.dp = next_doubles(&at, a->t);
     for (int64_t sample = 0; sample < a->b; sample++)
         for (int64_t head = 0; head < a->h; head++)
             for (int64_t i = 0; i < a->t; i++) attend(&r, sample, head, i);
@@ -284,7 +284,7 @@ void test_kernel_attention_as_one(void **state)
         const struct kernel_attention apart = random_attention(shape);
         const int64_t rows = apart.b * apart.t, c = apart.h * apart.d;
         struct kernel_attention one = apart;
-        float *const qkv = take(rows * 3 * c);
+        float *const qkv = support_floats(rows * 3 * c);
         for (int64_t row = 0; row < rows; row++) {
             memcpy(qkv + row * 3 * c, apart.q + row * c, (size_t)c * sizeof *qkv);
             memcpy(qkv + row * 3 * c + c, apart.k + row * c, (size_t)c * sizeof *qkv);
@@ -293,11 +293,11 @@ void test_kernel_attention_as_one(void **state)
         one.q = qkv;
         one.k = qkv + c;
         one.v = qkv + 2 * c;
-        one.dq = take(rows * 3 * c);
+        one.dq = support_floats(rows * 3 * c);
         one.dk = one.dq + c;
         one.dv = one.dq + 2 * c;
         one.row_q = one.row_kv = 3 * c;
-        one.out = take(rows * c);
+        one.out = support_floats(rows * c);
         run_attention(kernels, &apart);
         run_attention(kernels, &one);
         assert_memory_equal(apart.out, one.out, (size_t)(rows * c) * sizeof *one.out);

@@ -19,9 +19,9 @@
 /* --- rounding --------------------------------------------------------------------------------- */
 
 /* An array of bf16; in words that are compared whole. */
-static bf16 *take_halves(int64_t count)
+static bf16 *allocate_halves(int64_t count)
 {
-    float *const words = take(count / 2 + 1);
+    float *const words = support_floats(count / 2 + 1);
     memset(words, 0, (size_t)(count / 2 + 1) * sizeof *words);
     return (bf16 *)(void *)words;
 }
@@ -49,7 +49,7 @@ static void round_case(const struct kernels *kernels, const int64_t *shape, stru
 {
     const int64_t n = shape[0];
     float *const x = random_array(n, 70, 3);
-    bf16 *const y = take_halves(n);
+    bf16 *const y = allocate_halves(n);
     kernels->round(kernels, y, x, n);
     output_halves(out, y, n);
     for (int64_t i = 0; i < n && check; i++) assert_true((double)bf16_widen(y[i]) == rounded(x[i]));
@@ -68,7 +68,7 @@ void test_kernel_bf16_round(void **state)
 static bf16 *random_halves(int64_t count, uint64_t stream)
 {
     const float *const x = random_array(count, stream, 1);
-    bf16 *const y = take_halves(count);
+    bf16 *const y = allocate_halves(count);
     for (int64_t i = 0; i < count; i++) y[i] = bf16_nearest(x[i]);
     return y;
 }
@@ -86,10 +86,10 @@ static void linear_case(const struct kernels *kernels, const int64_t *shape, str
     const bool in_out = shape[3], with_bias = shape[4], accumulate = shape[5];
     bf16 *const x = random_halves(m * k, 71), *const w = random_halves(n * k, 72);
     float *const bias = random_array(n, 73, 1), *const dy = random_array(m * n, 74, 1);
-    bf16 *const dy16 = take_halves(m * n);
+    bf16 *const dy16 = allocate_halves(m * n);
     float *const y = empty_array(m * n), *const dx = random_array(m * k, 75, 1);
     float *const dw = random_array(n * k, 76, 1), *const dbias = empty_array(n);
-    float *const before = take(m * k), *const dw_before = take(n * k);
+    float *const before = support_floats(m * k), *const dw_before = support_floats(n * k);
     memcpy(before, dx, (size_t)(m * k) * sizeof *dx);
     memcpy(dw_before, dw, (size_t)(n * k) * sizeof *dw);
     for (int64_t i = 0; i < m * n; i++) dy16[i] = bf16_nearest(dy[i]);
@@ -173,7 +173,7 @@ static const uint64_t KEY = UINT64_C(0x123456789abcdef), PLACE = (UINT64_C(1) <<
 static void *moments_of(int64_t n, uint64_t stream, bool halves)
 {
     float *const wide = random_array(n, stream, 0.1);
-    bf16 *const narrow = take_halves(n);
+    bf16 *const narrow = allocate_halves(n);
     for (int64_t i = 0; i < n; i++) {
         narrow[i] = bf16_nearest(fabsf(wide[i]));
         wide[i] = bf16_widen(narrow[i]);
@@ -210,12 +210,12 @@ static void update_case(const struct kernels *kernels, const int64_t *shape, str
     const uint32_t count = optimizer_moments(o.kind);
     const bool halves = shape[2] && count > 0;
     o.moments = halves ? PRECISION_BF16 : PRECISION_FP32;
-    float *const p = random_array(n, 80, 1), *const g = random_array(n, 81, 1), *const old = take(n);
+    float *const p = random_array(n, 80, 1), *const g = random_array(n, 81, 1), *const old = support_floats(n);
     void *const m = count > 0 ? moments_of(n, 82, halves) : NULL;
     void *const v = count > 1 ? moments_of(n, 83, halves) : NULL;
     const float *const old_m = random_array(n, 82, 0.1), *const old_v = random_array(n, 83, 0.1);
     const struct kernel_parameters parameters = {.p = p,
-                                                 .rounded = shape[3] ? take_halves(n) : NULL,
+                                                 .rounded = shape[3] ? allocate_halves(n) : NULL,
                                                  .m = m,
                                                  .v = v,
                                                  .key = KEY,
@@ -262,7 +262,7 @@ static void check_cut(const struct kernels *kernels, int64_t n)
         p[i] = random_array(n, 80, 1);
         m[i] = moments_of(n, 82, true);
         v[i] = moments_of(n, 83, true);
-        weights[i] = take_halves(n);
+        weights[i] = allocate_halves(n);
         const struct kernel_parameters whole = {
             .p = p[i], .rounded = weights[i], .m = m[i], .v = v[i], .key = KEY, .place = PLACE};
         const int64_t first = i == 0 ? n : n / 3;
@@ -299,9 +299,9 @@ static void embed_case(const struct kernels *kernels, const int64_t *shape, stru
     o.moments = halves ? PRECISION_BF16 : PRECISION_FP32;
     float *const p = random_array(n, 90, 1), *const x = empty_array(b * t * c);
     float *const dx = random_array(b * t * c, 91, 1), *const head = random_array(v * c, 92, 1);
-    bf16 *const weights = take_halves(n);
+    bf16 *const weights = allocate_halves(n);
     int32_t *const tokens = random_tokens(b * (t + 1), 93, v);
-    float *const scratch = take_aligned(MEMORY_EMBEDDING_WORDS * b * t);
+    float *const scratch = support_floats_aligned(MEMORY_EMBEDDING_WORDS * b * t);
     const struct kernel_parameters parameters = {.p = p,
                                                  .rounded = weights,
                                                  .m = moments_of(n, 94, halves),
@@ -323,9 +323,9 @@ static void embed_case(const struct kernels *kernels, const int64_t *shape, stru
     output_moments(out, parameters.v, n, halves);
     output_halves(out, weights, n);
     if (!check || !kernels->embed_gradient) return;
-    float *const gradient = take(n), *const again = random_array(n, 90, 1);
+    float *const gradient = support_floats(n), *const again = random_array(n, 90, 1);
     const struct kernel_parameters apart = {.p = again,
-                                            .rounded = take_halves(n),
+                                            .rounded = allocate_halves(n),
                                             .m = moments_of(n, 94, halves),
                                             .v = moments_of(n, 95, halves),
                                             .key = KEY,

@@ -267,7 +267,7 @@ static void shuffle(uint64_t key, uint32_t count, uint32_t *numbers)
     }
 }
 
-static void *take(struct plan *plan, size_t count, size_t size)
+static void *allocate(struct plan *plan, size_t count, size_t size)
 {
     struct error err = {0};
     void *memory = NULL;
@@ -278,7 +278,7 @@ static void *take(struct plan *plan, size_t count, size_t size)
 /* `array` of count elements, element i at numbers[i] of what is returned. */
 static void *permuted(struct plan *plan, const void *array, uint32_t count, size_t size, const uint32_t *numbers)
 {
-    char *out = take(plan, count, size);
+    char *out = allocate(plan, count, size);
     for (uint32_t i = 0; i < count; i++) memcpy(out + numbers[i] * size, (const char *)array + i * size, size);
     return out;
 }
@@ -297,11 +297,11 @@ static void renumber_devices(struct plan *plan, const uint32_t *numbers)
 
 static void renumber_jobs(struct plan *plan, const uint32_t *numbers)
 {
-    uint32_t count = plan->jobs.count, *first = take(plan, count + 1u, sizeof *first);
+    uint32_t count = plan->jobs.count, *first = allocate(plan, count + 1u, sizeof *first);
     for (uint32_t j = 0; j < count; j++)
         first[numbers[j] + 1] = plan->job_first_shard[j + 1] - plan->job_first_shard[j];
     for (uint32_t j = 0; j < count; j++) first[j + 1] += first[j];
-    struct plan_shard *shards = take(plan, plan->shard_count, sizeof *shards);
+    struct plan_shard *shards = allocate(plan, plan->shard_count, sizeof *shards);
     for (uint32_t s = 0; s < plan->shard_count; s++) {
         uint32_t job = plan->shards[s].job;
         struct plan_shard *to = &shards[first[numbers[job]] + s - plan->job_first_shard[job]];
@@ -319,7 +319,7 @@ static void renumber_jobs(struct plan *plan, const uint32_t *numbers)
 void plan_judge_renumber(struct plan *plan, uint64_t key)
 {
     uint32_t most = plan->hardware.device_count > plan->jobs.count ? plan->hardware.device_count : plan->jobs.count;
-    uint32_t *numbers = take(plan, most, sizeof *numbers);
+    uint32_t *numbers = allocate(plan, most, sizeof *numbers);
     shuffle(key, plan->hardware.device_count, numbers);
     renumber_devices(plan, numbers);
     shuffle(key + 1, plan->jobs.count, numbers);

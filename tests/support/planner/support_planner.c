@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "base/size.h"
 
-static void *take(struct arena *arena, size_t count, size_t size)
+static void *allocate(struct arena *arena, size_t count, size_t size)
 {
     struct error err = {0};
     void *out = NULL;
@@ -17,7 +17,7 @@ static void *take(struct arena *arena, size_t count, size_t size)
 
 static const char *name_of(struct arena *arena, const char *prefix, uint32_t number)
 {
-    char *name = take(arena, 32, 1);
+    char *name = allocate(arena, 32, 1);
     snprintf(name, 32, "%s-%u", prefix, number);
     return name;
 }
@@ -32,7 +32,7 @@ void test_hardware(struct hardware *out, uint32_t devices, uint64_t memory_bytes
 {
     *out = (struct hardware){.name = "made-up", .backend = "cuda", .host_cores = 8};
     out->host_bytes = figure_of(1e12);
-    out->types = take(&out->arena, 1, sizeof *out->types);
+    out->types = allocate(&out->arena, 1, sizeof *out->types);
     out->type_count = 1;
     out->types[0] = (struct device_type){.name = "made-up-device",
                                          .memory_bytes = figure_of((double)memory_bytes),
@@ -42,8 +42,8 @@ void test_hardware(struct hardware *out, uint32_t devices, uint64_t memory_bytes
                                          .matmul_efficiency = figure_of(0.5),
                                          .memory_efficiency = figure_of(0.8),
                                          .launch_latency = figure_of(0)};
-    out->devices = take(&out->arena, devices, sizeof *out->devices);
-    out->links = take(&out->arena, devices, sizeof *out->links);
+    out->devices = allocate(&out->arena, devices, sizeof *out->devices);
+    out->links = allocate(&out->arena, devices, sizeof *out->links);
     out->device_count = out->link_count = devices;
     for (uint32_t d = 0; d < devices; d++) {
         out->devices[d] = (struct hardware_device){
@@ -71,10 +71,10 @@ void test_profile_jobs(struct job_set *out, uint32_t count, uint32_t layers, uin
                        test_layer_function layer, void *context)
 {
     *out = (struct job_set){0};
-    out->jobs = take(&out->arena, count, sizeof *out->jobs);
+    out->jobs = allocate(&out->arena, count, sizeof *out->jobs);
     out->count = count;
     for (uint32_t j = 0; j < count; j++) {
-        struct layer_profile *profile = take(&out->arena, layers, sizeof *profile);
+        struct layer_profile *profile = allocate(&out->arena, layers, sizeof *profile);
         for (uint32_t l = 0; l < layers; l++) {
             struct test_layer t = layer(context, j, l);
             profile[l] = (struct layer_profile){.parameter_bytes = t.parameter_bytes,
@@ -94,7 +94,7 @@ void test_network_jobs(struct job_set *out, uint32_t count, const char *config,
                        uint64_t minibatches)
 {
     *out = (struct job_set){0};
-    out->jobs = take(&out->arena, count, sizeof *out->jobs);
+    out->jobs = allocate(&out->arena, count, sizeof *out->jobs);
     out->count = count;
     for (uint32_t j = 0; j < count; j++) {
         struct error err = {0};

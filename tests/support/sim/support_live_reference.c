@@ -251,7 +251,7 @@ static void end_unit(struct run *r, struct unit *u)
     *u = r->units[--r->count];
 }
 
-static void take_event(struct run *r, struct unit *u)
+static void handle_event(struct run *r, struct unit *u)
 {
     const struct instance_unit *unit = unit_of(r, u);
     if (u->latency_s > 0) {
@@ -315,7 +315,7 @@ void live_reference_run(const struct instance *in, const struct hardware *hardwa
             else u->left = fmax(u->left - u->rate * elapsed_s, 0);
         }
         r->now_s += elapsed_s;
-        take_event(r, first);
+        handle_event(r, first);
     }
     assert_int_equal(r->count, 0);
     out->makespan_s = r->now_s;

@@ -60,7 +60,7 @@ struct run {
     double now_s;
 };
 
-static void *take(size_t count, size_t size)
+static void *allocate(size_t count, size_t size)
 {
     void *memory = calloc(count, size);
     assert_non_null(memory);
@@ -225,16 +225,16 @@ static void prepare(struct run *r)
 {
     const struct workload *w = r->w;
     uint32_t tasks = w->devices * WORKLOAD_SLOTS;
-    r->groups = take((w->devices + WORKLOAD_GROUP - 1) / WORKLOAD_GROUP, sizeof *r->groups);
-    r->tasks = take(tasks, sizeof *r->tasks);
-    r->unused = take(tasks, sizeof(struct task *));
-    r->loaded = take(tasks, sizeof(struct task *));
-    r->free_slots = take(w->devices, sizeof *r->free_slots);
-    r->load_count = take(w->devices, sizeof *r->load_count);
-    r->computes = take(w->devices, sizeof *r->computes);
-    r->done = take(w->models, sizeof *r->done);
-    r->left = take(w->models, sizeof *r->left);
-    r->idle = take(w->models, sizeof *r->idle);
+    r->groups = allocate((w->devices + WORKLOAD_GROUP - 1) / WORKLOAD_GROUP, sizeof *r->groups);
+    r->tasks = allocate(tasks, sizeof *r->tasks);
+    r->unused = allocate(tasks, sizeof(struct task *));
+    r->loaded = allocate(tasks, sizeof(struct task *));
+    r->free_slots = allocate(w->devices, sizeof *r->free_slots);
+    r->load_count = allocate(w->devices, sizeof *r->load_count);
+    r->computes = allocate(w->devices, sizeof *r->computes);
+    r->done = allocate(w->models, sizeof *r->done);
+    r->left = allocate(w->models, sizeof *r->left);
+    r->idle = allocate(w->models, sizeof *r->idle);
     for (uint32_t t = 0; t < tasks; t++) r->unused[r->unused_count++] = &r->tasks[t];
     for (uint32_t g = 0; g < w->devices; g++) r->free_slots[g] = WORKLOAD_SLOTS;
     for (uint32_t m = 0; m < w->models; m++) {
@@ -290,16 +290,16 @@ struct sums {
 double *live_reference_compute_s(const struct workload *w)
 {
     uint32_t passes = 2 * w->shards;
-    double *seconds = take((size_t)w->models * passes, sizeof *seconds);
+    double *seconds = allocate((size_t)w->models * passes, sizeof *seconds);
     for (uint32_t u = 0; u < w->models * passes; u++) seconds[u] = pass_s(w, u / passes, u % passes, true);
     return seconds;
 }
 
 static void *create_sums(const struct policy_view *first)
 {
-    struct sums *sums = take(1, sizeof *sums);
-    sums->left = take(first->job_count, sizeof *sums->left);
-    sums->asked = take(first->job_count, sizeof *sums->asked);
+    struct sums *sums = allocate(1, sizeof *sums);
+    sums->left = allocate(first->job_count, sizeof *sums->left);
+    sums->asked = allocate(first->job_count, sizeof *sums->asked);
     for (uint32_t m = 0; m < first->job_count; m++)
         for (uint32_t s = 0; s < ranked->shards; s++)
             sums->left[m] += 3 * forward_s(m, s, true) * ranked->minibatches;

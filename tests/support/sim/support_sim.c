@@ -113,7 +113,7 @@ void sim_test_slow_share(const struct sim_link *links, uint32_t link_count,
 
 /* --- machines ------------------------------------------------------------------------------- */
 
-static void *take(struct arena *arena, size_t count, size_t size)
+static void *allocate(struct arena *arena, size_t count, size_t size)
 {
     struct error err = {0};
     void *out = NULL;
@@ -123,7 +123,7 @@ static void *take(struct arena *arena, size_t count, size_t size)
 
 static const char *name_of(struct arena *arena, const char *prefix, uint32_t number)
 {
-    char *name = take(arena, 32, 1);
+    char *name = allocate(arena, 32, 1);
     snprintf(name, 32, "%s%u", prefix, number);
     return name;
 }
@@ -139,7 +139,7 @@ void sim_test_machine(struct hardware *out, const char *backend, uint32_t device
     *out = (struct hardware){.name = "made-up", .backend = backend, .host_cores = 8};
     out->threads = backend[0] == 'h' ? 2 : 0;
     out->host_bytes = figure_of(1e15);
-    out->types = take(&out->arena, SIM_TEST_TYPES_MAX, sizeof *out->types);
+    out->types = allocate(&out->arena, SIM_TEST_TYPES_MAX, sizeof *out->types);
     out->type_count = SIM_TEST_TYPES_MAX;
     for (uint32_t t = 0; t < SIM_TEST_TYPES_MAX; t++)
         out->types[t] = (struct device_type){.name = name_of(&out->arena, "type-", t),
@@ -150,10 +150,10 @@ void sim_test_machine(struct hardware *out, const char *backend, uint32_t device
                                              .matmul_efficiency = figure_of(0.5),
                                              .memory_efficiency = figure_of(0.8),
                                              .launch_latency = figure_of(0)};
-    out->devices = take(&out->arena, devices, sizeof *out->devices);
+    out->devices = allocate(&out->arena, devices, sizeof *out->devices);
     out->device_count = devices;
     for (uint32_t d = 0; d < devices; d++) out->devices[d].memory_bytes = 1000000000000;
-    out->links = take(&out->arena, SIM_TEST_LINKS_MAX, sizeof *out->links);
+    out->links = allocate(&out->arena, SIM_TEST_LINKS_MAX, sizeof *out->links);
 }
 
 uint32_t sim_test_link(struct hardware *hardware, double bytes_per_s, double latency_s, bool duplex)
@@ -176,7 +176,7 @@ void sim_test_connect(struct hardware *hardware, uint32_t device, uint32_t link)
 
 void sim_test_interfere(struct hardware *hardware, uint32_t type, struct sim_test_law law)
 {
-    struct compute_profile *profile = take(&hardware->arena, 1, sizeof *profile);
+    struct compute_profile *profile = allocate(&hardware->arena, 1, sizeof *profile);
     profile->threads = hardware->threads;
     profile->interference = (struct interference){
         .compute_by_compute = figure_of(law.compute_by_compute),
@@ -197,9 +197,9 @@ struct plan_builder *sim_test_builder(struct hardware *hardware, uint32_t jobs)
     struct job_set set = {0};
     struct plan_builder *builder;
     set.count = jobs;
-    set.jobs = take(&set.arena, jobs, sizeof *set.jobs);
+    set.jobs = allocate(&set.arena, jobs, sizeof *set.jobs);
     for (uint32_t j = 0; j < jobs; j++) {
-        struct layer_profile *profile = take(&set.arena, 1, sizeof *profile);
+        struct layer_profile *profile = allocate(&set.arena, 1, sizeof *profile);
         *profile = (struct layer_profile){.parameter_bytes = 4000, .forward_ns = 1000};
         set.jobs[j] = (struct job){.name = name_of(&set.arena, "job-", j),
                                    .sequence = 3,
