@@ -119,7 +119,7 @@ static bool try_from(struct annealing *a, uint32_t from, int64_t most, int64_t *
 }
 
 /* Makes the trial the current choices. */
-static void take(struct annealing *a, uint32_t from)
+static void accept_trial(struct annealing *a, uint32_t from)
 {
     uint32_t layers = a->chain->layer_count;
     copy_queue(&a->now, &a->trial, a->now.points[from].count, a->trial.points[layers].count);
@@ -153,7 +153,7 @@ static bool move(struct annealing *a, double temperature, int64_t *makespan)
     int64_t next, most = *makespan + (int64_t)fmin(dearer, (double)CHAIN_TICKS_MAX);
     uint32_t from = x < y ? x : y;
     if (try_from(a, from, most, &next)) {
-        take(a, from);
+        accept_trial(a, from);
         *makespan = next;
         return true;
     }

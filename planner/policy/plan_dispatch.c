@@ -255,7 +255,7 @@ static struct policy_choice lowest(const struct plan_dispatch *d)
     return choice;
 }
 
-static void take(struct plan_dispatch *d, struct policy_choice choice, struct plan_dispatched *out)
+static void dispatch_choice(struct plan_dispatch *d, struct policy_choice choice, struct plan_dispatched *out)
 {
     struct chain *chain = &d->chains[choice.job];
     struct device *on = &d->devices[choice.device];
@@ -283,7 +283,7 @@ static void take(struct plan_dispatch *d, struct policy_choice choice, struct pl
 }
 
 /* An operation of files, on whatever device of the job's node. */
-static void take_files(struct plan_dispatch *d, uint32_t job, uint32_t device, struct plan_dispatched *out)
+static void dispatch_files(struct plan_dispatch *d, uint32_t job, uint32_t device, struct plan_dispatched *out)
 {
     struct chain *chain = &d->chains[job];
     uint32_t unit = (uint32_t)(unit_at(d, chain) - d->plan->units);
@@ -292,28 +292,28 @@ static void take_files(struct plan_dispatch *d, uint32_t job, uint32_t device, s
 }
 
 /* The OPENs of a job whose first unit was decided, then that unit. */
-static bool take_opening(struct plan_dispatch *d, struct plan_dispatched *out)
+static bool dispatch_opening(struct plan_dispatch *d, struct plan_dispatched *out)
 {
     uint32_t job = d->opening.job;
     if (job == PLAN_NONE) return false;
     if (unit_at(d, &d->chains[job])->pass == PLAN_OPEN) {
-        take_files(d, job, d->opening.device, out);
+        dispatch_files(d, job, d->opening.device, out);
     } else {
         const struct policy_choice choice = d->opening;
         d->opening.job = PLAN_NONE;
-        take(d, choice, out);
+        dispatch_choice(d, choice, out);
     }
     return true;
 }
 
 /* The CLOSEs of a job that was dropped. */
-static bool take_closing(struct plan_dispatch *d, struct plan_dispatched *out)
+static bool dispatch_closing(struct plan_dispatch *d, struct plan_dispatched *out)
 {
     for (uint32_t j = 0; d->plan->host_ranges && j < d->view.job_count; j++) {
         struct chain *chain = &d->chains[j];
         if (!chain->closes) continue;
         if (!is_done(chain)) {
-            take_files(d, j, chain->device, out);
+            dispatch_files(d, j, chain->device, out);
             return true;
         }
         chain->closes = chain->under_way = false;
@@ -323,7 +323,7 @@ static bool take_closing(struct plan_dispatch *d, struct plan_dispatched *out)
 }
 
 /* Takes the instance that follows the last decision, if there is one. */
-static bool take_follower(struct plan_dispatch *d, struct plan_dispatched *out)
+static bool dispatch_follower(struct plan_dispatch *d, struct plan_dispatched *out)
 {
     if (d->following == PLAN_NONE) return false;
     struct chain *chain = &d->chains[d->following];
@@ -344,14 +344,14 @@ static void begin(struct plan_dispatch *d, struct policy_choice choice, struct p
 {
     struct chain *chain = &d->chains[choice.job];
     if (unit_at(d, chain)->pass != PLAN_OPEN) {
-        take(d, choice, out);
+        dispatch_choice(d, choice, out);
         return;
     }
     d->opening = choice;
     chain->device = choice.device;
     chain->under_way = true;
     show_room(d);
-    (void)take_opening(d, out);
+    (void)dispatch_opening(d, out);
 }
 
 enum status plan_dispatch_next(struct plan_dispatch *dispatch, double now_s, struct plan_dispatched *out,
@@ -360,7 +360,7 @@ enum status plan_dispatch_next(struct plan_dispatch *dispatch, double now_s, str
     struct plan_dispatch *d = dispatch;
     struct policy_choice choice;
     bool waited = false;
-    *found = take_opening(d, out) || take_follower(d, out) || take_closing(d, out);
+    *found = dispatch_opening(d, out) || dispatch_follower(d, out) || dispatch_closing(d, out);
     if (*found) return STATUS_OK;
     d->view.now = fmax(d->view.now, now_s);
     for (uint32_t node = 0; node < hardware_host_count(&d->plan->hardware); node++) {
