@@ -1,30 +1,27 @@
 /*
  * The judge of plans.
  *
- * Planner, walk, simulator and executor all believe plan.h; this file and its companions ask
- * whether a plan may be believed. Nothing here was taken over from them: where they keep tables of
- * who waits for whom, the judge follows what each byte of each buffer *holds*.
+ * Planner, walk, simulator and executor all rely on plan.h; this file and its companions decide whether a plan may be
+ * relied on. No code is shared with them: they keep tables of operations to wait for, and the judge follows the
+ * *contents* of each byte of each buffer.
  *
- *   1. Tables (here): indexes, sizes, names, the partition into shards; host memory (plan_check_hosts.c).
- *   2. Units (plan_check_unit.c): each operation by itself: streams, ends of copies, access flags;
- *      and for each computation (plan_check_claims.c) the list of *claims*: what it must find and
- *      what it leaves, derived from the job. Its work, asked of models/ again.
- *   3. Choices (plan_check_choices.c): room for each in any order of the instances.
- *   4. Order (plan_check_run.c): all instances, repetitions included, once. Device buffers come to
- *      life and end; copies carry contents from buffer to buffer; computations find their claims or
- *      the plan is wrong.
+ *     1. Tables (here): indexes, sizes, names, the partition into shards; host memory (plan_check_hosts.c).
+ *     2. Units (plan_check_unit.c): each operation by itself: streams, ends of copies, access flags; and for each
+ *        computation (plan_check_claims.c) the list of *claims*: the contents that it must find and those that it
+ *        leaves, derived from the job. Its work, computed again by models/.
+ *     3. Choices (plan_check_choices.c): memory for each in any order of the instances.
+ *     4. Order (plan_check_run.c): all instances, repetitions included, once. Device buffers begin and end; copies
+ *        carry contents from buffer to buffer; computations find their claims or the plan is wrong.
  *
- * An example of what step 4 follows, one shard, two minibatches, with the copy out of the state
- * lost in the second unit:
+ * An example of step 4: one shard, two minibatches, without the copy out of the state in the second unit:
  *
  *     h2d state -> device      device holds state version 0
  *     backward                 finds version 0, leaves version 1
  *     h2d state -> device      host still holds version 0
  *     backward of minibatch 1  "finds state of job-a shard 1, version 0 (expected version 1)"
  *
- * Since rule 2 of plan.h makes every timing respect the order in which buffers are written and read
- * in plan order, what holds in plan order holds in every legal timing. Deadlock is impossible as
- * long as "after" points backward.
+ * Rule 2 of plan.h makes every timing respect the order in which buffers are written and read in plan order, so a
+ * property of the plan order holds in every legal timing. Deadlock is impossible as long as "after" points backward.
  *
  * Cost: about 0.2 us per operation in plan order; memory in the size of the tables.
  */
@@ -214,7 +211,7 @@ static void fill_job_facts(struct checker *c, uint32_t index)
         f->table_bytes = network->vocabulary * network_word_width(network) * precision_weight_bytes(job->precision);
         f->table_gradient_bytes = network->vocabulary * network_word_width(network) * sizeof(float);
     }
-    /* tables alone can be cut by rows; bert's are followed by a norm of whole rows */
+    /* only tables can be cut by rows; in bert, a norm of whole rows follows them */
     if (network_has_plain_tables(network)) f->rows = network_layer_parameters(network, 0) / network->width;
 }
 

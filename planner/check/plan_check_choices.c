@@ -1,12 +1,11 @@
 /*
- * Choices: is every order of the jobs' instances within memory, on whatever devices?
+ * Choices: checks that every order of the jobs' instances is within memory, on any devices.
  *
- * Two things are enough. A unit that gives back all that it takes leaves nothing on a device for others
- * to run into: in any plan order what lives is what the current instance has taken. And each choice
- * gives what lives in it disjoint ranges, within the device. By rule 3 of plan.h what holds in plan
- * order holds in every legal timing. Since such units meet in host memory alone, where buffers are a
- * job's own, what a computation finds depends on the order within its job and on nothing else; that is
- * looked at in the order that the plan has (plan_check_run.c).
+ * Two conditions are enough. A unit that gives back all that it acquires leaves nothing on a device: in any plan order
+ * the live buffers are those that the current instance has acquired. And each choice gives its live buffers disjoint
+ * ranges, within the device. By rule 3 of plan.h a property of the plan order holds in every legal timing. Such units
+ * meet only in host memory, where buffers belong to one job, so the contents that a computation finds depend on the
+ * order within its job and on nothing else; plan_check_run.c checks that order as the plan has it.
  */
 #include <inttypes.h>
 #include <stdlib.h>

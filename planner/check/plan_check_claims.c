@@ -1,9 +1,9 @@
 /*
- * What does a computation claim to find and to leave?
+ * The claims of a computation: the contents that it finds and leaves.
  *
- * The operands of a computation are known by what its buffers are: of the accesses of a backward
- * pass of shard 2, "boundary of shard 2" is its input, "boundary gradient of shard 3" the gradient
- * of its output. One table says how each pass uses each operand:
+ * The kinds of its buffers identify the operands of a computation: of the accesses of a backward pass of shard 2,
+ * "boundary of shard 2" is its input, "boundary gradient of shard 3" the gradient of its output. One table says how
+ * each pass uses each operand:
  *
  *                        FORWARD   LOSS   BACKWARD   UPDATE  NORM
  *     state                 r       rw       rw        rw           (or parameters, but for an update)
@@ -21,20 +21,19 @@
  *     activations           w        w      r or w            (r: kept; else scratch)
  *     workspace             w        w        w
  *
- * An EVALUATE reads and writes what a FORWARD does, that of the last shard also table, batch and loss;
- * all it finds but the state is of a held-out minibatch. A function says which operands are needed
- * here and how many bytes of them. Where a job clips, the backward pass of its embedding leaves a gradient
- * as well, of which it needs no parameters. From both follow the
+ * An EVALUATE has the operands of a FORWARD; on the last shard also table, batch and loss. All that it finds, except
+ * the state, is of a held-out minibatch. A function returns the necessary operands and their bytes. Where a job clips,
+ * the backward pass of its embedding leaves a gradient as well, for which it needs no parameters. From both follow the
  * claims (plan_checker.h). A slice of an embedding claims its rows in each part of the state:
  *
  *     variant 1 + slice     [ p rows | m rows | v rows ]                 memory_state_rows()
  *                              |         |        |
  *     state of shard 0      [ .p rows. . | .m rows. . | .v rows. . ]     memory_state()
  *
- * In a forward pass the slices build up the boundary one after the other: an unfinished boundary is
- * a thing of its own, which knows the next row.
+ * In a forward pass the slices build up the boundary one after the other: an unfinished boundary is a thing of its own,
+ * which knows the next row.
  *
- * Cost: each unit once, a few claims per computation; the work of each is asked of models/.
+ * Cost: each unit once, a few claims per computation; models/ computes the work of each.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -150,8 +149,8 @@ static enum status claim_whole(struct checker *c, const struct view *v, enum ope
                                           .bytes = bytes});
 }
 
-/* What passes read, or the whole state; of a slice its rows: as PARAMETERS they begin the buffer.
- * Padding behind an embedding's rows belongs to nobody. */
+/* Claims the data that passes read, or the whole state; for a slice its rows, which as PARAMETERS begin the buffer.
+ * Padding after an embedding's rows belongs to no claim. */
 static enum status claim_state(struct checker *c, const struct view *v,
                                const struct plan_access *access, bool whole, bool makes)
 {
@@ -195,7 +194,7 @@ static enum status claim_output(struct checker *c, const struct view *v)
     return check_add_claim(c, access, partial);
 }
 
-/* Of a slice: those of the rows in front of it. */
+/* Returns the bytes of the rows before the slice. */
 static uint64_t gradient_bytes_before(const struct view *v)
 {
     return v->first_row * v->job_facts->gradient_row_bytes;
@@ -220,7 +219,7 @@ static enum status claim_table(struct checker *c, const struct view *v)
     return check_add_claim(c, v->operands[OPERAND_TABLE], claim);
 }
 
-/* A NORM makes its shard's of this minibatch; an UPDATE finds those of all. */
+/* Claims norms: a NORM makes its shard's of this minibatch; an UPDATE finds all of them. */
 static enum status claim_norms(struct checker *c, const struct view *v)
 {
     bool makes = v->op->pass == PLAN_NORM;
@@ -284,7 +283,7 @@ static bool with_loss(const struct view *v)
 
 /* --- operands ------------------------------------------------------------------------------- */
 
-/* What this buffer is to this computation; OPERAND_COUNT: nothing. */
+/* Returns the operand that this buffer is for this computation; OPERAND_COUNT: none. */
 static enum operand operand_of(const struct view *v, const struct plan_buffer *b)
 {
     bool own = b->shard == v->shard, next = b->shard == v->shard + 1;
@@ -323,7 +322,7 @@ static uint64_t workspace_bytes(const struct checker *c, const struct view *v)
                                             [PLAN_BACKWARD] = UNIT_BACKWARD,
                                             [PLAN_EVALUATE] = UNIT_FORWARD};
     const struct plan_shard *shard = &c->plan->shards[v->global];
-    bool held_out_loss = v->op->pass == PLAN_EVALUATE && v->last; /* that of a LOSS, less gradients */
+    bool held_out_loss = v->op->pass == PLAN_EVALUATE && v->last; /* like the loss of a LOSS, without gradients */
     return memory_workspace_bytes(&v->job->network, shard->first_layer, shard->layer_count,
                                   held_out_loss ? UNIT_LOSS : passes[v->op->pass],
                                   way_of(v) | (held_out_loss ? UNIT_GRADIENTS_OUT : 0) |

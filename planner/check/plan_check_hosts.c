@@ -1,15 +1,15 @@
 /*
- * Memory of hosts, and jobs that have a range of it: parts of plan_check(). Shares nothing with planner/plan_hosts.h, by
- * which the planner counts.
+ * Memory of hosts, and jobs that have a range of it: parts of plan_check(). Shares no code with planner/plan_hosts.h,
+ * the planner's own count.
  *
- * What a host has is added up from the tables where there is one host; where there are several, each buffer is on the
- * hosts of the devices whose instances access it:
+ * With one host, its memory is added up from the tables. With several, each buffer is on the hosts of the devices whose
+ * instances access it:
  *
  *     host memory  =  buffers of jobs without a range  +  end of the highest range  +  arenas of staged buffers
  *
- * A range belongs to its job from the first OPEN to the last CLOSE. All OPENs and CLOSEs of a host are on one stream, and
- * by rule 2 of plan.h all else that a job does comes after its first OPEN and before its CLOSEs in every timing. So it is
- * enough that in plan order no two jobs are under way whose ranges overlap.
+ * A range belongs to its job from the first OPEN to the last CLOSE. All OPENs and CLOSEs of a host are on one stream,
+ * and by rule 2 of plan.h all other operations of a job come after its first OPEN and before its CLOSEs in every
+ * timing. So it is enough that in plan order jobs with overlapping ranges are never under way together.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -111,7 +111,7 @@ static void add_buffer(struct summing *s, const struct plan_buffer *buffer, uint
     }
 }
 
-/* What hosts read for themselves, and what stages of a resident job hand on. */
+/* Returns true for data that each host reads itself, and for data that stages of a resident job hand on. */
 static bool each_host_has_its_own(const struct summing *s, const struct plan_buffer *buffer)
 {
     static const bool own[BUFFER_KIND_COUNT] = {[BUFFER_BATCH] = true, [BUFFER_LOSS] = true, [BUFFER_BOUNDARY] = true,
@@ -219,7 +219,7 @@ static enum status note_instances(struct summing *s, uint32_t *last)
     return STATUS_OK;
 }
 
-/* One host has all buffers, whoever uses them. */
+/* Adds up all buffers for the only host. */
 static void sum_tables(struct summing *s)
 {
     const struct plan *plan = s->c->plan;
@@ -251,7 +251,7 @@ static enum status compare_sums(struct summing *s)
     return s->too_much ? error_set(s->c->err, STATUS_LIMIT, "host buffers of more than 2^64 bytes") : STATUS_OK;
 }
 
-/* Hosts that sums are made for: those of the machine, and any other that a device names. */
+/* Returns the number of hosts: the machine's, and any other that a device names. */
 static uint32_t count_hosts(const struct hardware *hardware)
 {
     uint32_t count = hardware_host_count(hardware);
@@ -292,8 +292,8 @@ enum status check_host_memory(struct checker *c)
 
 /* --- operations ----------------------------------------------------------------------------- */
 
-/* An OPEN leaves the state as it is in front of the first minibatch; a CLOSE finds what the last one left, and the weights
- * that were kept. */
+/* Checks file operations: an OPEN leaves the state before the first minibatch; a CLOSE finds the state after the last
+ * one, and the kept weights. */
 enum status check_file_op(struct checker *c)
 {
     const struct plan_op *op = c->op;

@@ -1,8 +1,8 @@
 /*
- * Memory and lifetimes: which device buffers live where. Those of a device are kept in a list sorted by
- * offset, and two neighbours show whether a new one fits between them. A buffer that is released leaves its
- * range behind, as the next one mostly has the same, and a pipeline's first device has hundreds, which would have
- * to move up and down; what is in the way of another is taken out then.
+ * Memory and lifetimes: the live device buffers and their places. The buffers of a device are in a list sorted by
+ * offset, and two neighbours show whether a new one fits between them. A released buffer leaves its range in the list,
+ * because the next buffer mostly has the same range; a pipeline's first device has hundreds of entries, which would
+ * have to move up and down. A released range is taken out when a buffer needs its bytes.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -16,8 +16,8 @@ enum { NOT_LIVE = 0 };
 
 /* --- places and ranges ---------------------------------------------------------------------- */
 
-/* Where the accessed buffer would live: on the instance's device, where a copy between devices starts
- * on its peer, or behind all devices on the host, a rank's behind that. */
+/* Returns the place of the accessed buffer: the instance's device, the peer for the start of a copy between devices, or
+ * for a host buffer a place after all devices, with a rank's place after that. */
 static uint32_t place_of(const struct check_walk *r, const struct plan_access *access)
 {
     uint32_t devices = r->plan->hardware.device_count;
@@ -40,7 +40,7 @@ static struct live_cell *live_cell(struct check_walk *r, const struct plan_acces
     return &r->live_at[row + r->index_of[access->buffer]];
 }
 
-/* Where a range that begins at `first` belongs: behind all that begin before it. */
+/* Returns the index of a range that begins at `first`: after all ranges that begin before it. */
 static size_t range_place(const struct range_list *list, uint64_t first)
 {
     size_t low = 0, high = list->count;
@@ -60,7 +60,7 @@ static void erase_range(struct range_list *list, size_t at)
     memmove(list->ranges + at, list->ranges + at + 1, (list->count - at) * sizeof *list->ranges);
 }
 
-/* Takes out what was released and lies within [first, end); where a range belongs that begins at `first`. */
+/* Takes released ranges within [first, end) out of the list. Returns the index of a range that begins at `first`. */
 static size_t make_way(struct range_list *list, uint64_t first, uint64_t end)
 {
     size_t at = range_place(list, first);

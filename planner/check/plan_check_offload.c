@@ -1,21 +1,21 @@
 /*
- * Parallel jobs that offload (models/job/parallel_offload.h), the rest of planner/check/plan_check_parallel.c: what ranks
- * have in host memory and on storage, and the operations that change shares there.
+ * Parallel jobs that offload (models/job/parallel_offload.h), the rest of planner/check/plan_check_parallel.c: the data
+ * of ranks in host memory and on storage, and the operations that change shares there.
  *
- * Copies are followed byte by byte like all others, so what these claim is enough: a step that finds a share of the
- * wrong version, a gradient that has not come down, weights that are a version too old or too new.
+ * Copies are followed byte by byte like all others, so the claims of these operations are enough to find a step with a
+ * share of the wrong version, a gradient that has not come down, or weights of a wrong version.
  *
  *     REDUCE     pass makes n   [reduce-scatter: share of n]   copy down   [add: sum of n leaves one of n + 1]
- *                UPDATE finds n, or the sum of m where minibatches have so many
+ *                UPDATE finds n, or the sum of m for minibatches of m microbatches
  *     whole      REDUCE: pass makes n   copy down    UPDATE [hosts' all-reduce: sum of all ranks' n]
  *     states     UPDATE finds version v of the share, leaves v + 1   copy up   [all-gather: all of v + 1]  = REFRESH
  *     weights    GATHER: copy up v [all-gather: weights v], for one pass
  *
- * Activations that are swapped are copied out behind a FORWARD and in within a GATHER; which ones is the planner's to say,
- * for a pass finds those of its microbatch or is refused.
+ * Swapped activations are copied out after a FORWARD and in within a GATHER. The planner chooses which ones: a pass
+ * finds those of its microbatch or is refused.
  *
  * With delayed updates a pass claims the version of one update less (parallel_staleness()), which is on the device
- * as long as the REFRESH of the next has not come; a REFRESH that comes too early or too late is found by the passes.
+ * until the REFRESH of the next. A REFRESH that comes too early or too late breaks the claims of passes.
  */
 #include <inttypes.h>
 
@@ -79,7 +79,7 @@ static enum status claim(struct checker *c, const struct shares *s, const struct
                                           .bytes = bytes});
 }
 
-/* What has arrived of a microbatch. */
+/* Returns the thing that has arrived of a microbatch. */
 static enum shard_thing arrived(const struct shares *s)
 {
     return parallel_splits(s->parallel, ZERO_GRADIENTS) ? THING_REDUCED_GRADIENT : THING_PARAMETER_GRADIENT;
@@ -140,7 +140,8 @@ static enum status check_step(struct checker *c, const struct shares *s)
 
 /* --- sums ----------------------------------------------------------------------------------- */
 
-/* What arrived of a microbatch (variant 1) added to the sum (0): it holds one more. */
+/* Checks an addition: the data that arrived of a microbatch (variant 1) is added to the sum (0), which then holds one
+ * more. */
 static enum status check_sum(struct checker *c, const struct shares *s)
 {
     const struct plan_op *op = c->op;

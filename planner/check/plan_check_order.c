@@ -1,12 +1,11 @@
 /*
- * The order of units: is each what its job needs next?
+ * The order of units: each must be the next one of its job.
  *
- * A job is at a position of a minibatch: forward 0 .. S-2, loss, backward S-2 .. 0, update 0 .. S-1 if
- * it clips, where an evaluation follows so many times evaluate 0 .. S-1, where weights are kept keep
- * 0 .. S-1; then the next minibatch. LOAD comes before its first unit and STORE behind its last, each
- * once per shard, a BATCH unit before the first unit of a minibatch; so the walk ends however often
- * segments repeat. Passes of parallel jobs are only counted: their claims say what must have been
- * done (plan_check_parallel.c).
+ * A job is at a position of a minibatch: forward 0 .. S-2, loss, backward S-2 .. 0, update 0 .. S-1 if it clips,
+ * evaluate 0 .. S-1 repeatedly when an evaluation follows, keep 0 .. S-1 when weights are kept; then the next
+ * minibatch. LOAD comes before its first unit and STORE after its last, each once per shard, a BATCH unit before the
+ * first unit of a minibatch; so the walk ends for any number of repetitions. Passes of parallel jobs are only counted:
+ * their claims say which passes must come before (plan_check_parallel.c).
  */
 #include <inttypes.h>
 
@@ -33,7 +32,7 @@ static uint64_t positions_of(const struct check_walk *r, uint32_t job)
     return trained_positions(r, job) + behind * shards;
 }
 
-/* What the job needs next. */
+/* Finds the next unit of the job. */
 static void expected_unit(const struct check_walk *r, uint32_t job, uint32_t *shard, uint32_t *pass)
 {
     uint64_t shards = r->c->jobs[job].shard_count, position = r->jobs[job].position;
@@ -145,8 +144,8 @@ static enum status check_loss(struct check_walk *r, uint32_t job, bool held_out)
                       held_out ? "held-out " : "", version);
 }
 
-/* Whose end is a minibatch's: the last update of a run; where stages update at a pace of their own, the backward pass
- * over the first run. */
+/* Returns true for units whose end is the end of a minibatch: the last update of a run; where stages update at a pace
+ * of their own, the backward pass over the first run. */
 static bool ends_parallel_minibatch(const struct check_walk *r)
 {
     const struct plan_unit *unit = r->c->unit;

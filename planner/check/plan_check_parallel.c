@@ -1,56 +1,56 @@
 /*
- * Parallel jobs (planner/parallel/parallel_job.h): what each operation of their units finds and leaves, claims and computes.
+ * Parallel jobs (planner/parallel/parallel_job.h): the claims and the work of each operation of their units.
  *
- * What a pass must find and leave is a row of a table; versions are those of plan_checker.h's clocks: the n-th
- * pass over a run is about microbatch n of the whole training, and finds weights that were updated n / m
- * times, m microbatches to a minibatch on each replica. So a schedule that uses weights too early or too
- * late is found, and one that leaves a microbatch out of a gradient.
+ * A row of a table has the contents that a pass must find and leave. Versions are by plan_checker.h's clocks: the n-th
+ * pass over a run is about microbatch n of the whole training, and finds weights that were updated n / m times, with m
+ * microbatches to a minibatch on each replica. So the checker finds a schedule that uses weights too early or too late,
+ * and one that leaves a microbatch out of a gradient.
  *
  *     gradient, m = 4       passes add   1 2 3 4     reduced 4     update finds 4, leaves 4
  *                                        5 6 7 8     reduced 8     ...
  *
- * What tensor groups have computed is a sum of parts until a collective has joined them: an *unfinished*
- * boundary, or gradient of one. The last such collective of a unit finishes it.
+ * The result of a tensor group is a sum of parts until a collective has joined them: an *unfinished* boundary, or
+ * gradient of one. The last such collective of a unit finishes it.
  *
- * Data-parallel ranks go by what ZeRO's level splits. Where states alone or nothing are, a REDUCE makes a
- * reduced gradient of a minibatch's sum, once. Where gradients are, a pass makes a gradient of its microbatch
- * alone, and a REDUCE adds it to the reduced share that the UPDATE wants to hold all of them:
+ * Data-parallel ranks follow ZeRO's level. When ranks split states or nothing, a REDUCE makes a reduced gradient of a
+ * minibatch's sum, once. When they split gradients, a pass makes a gradient of its microbatch only, and a REDUCE adds
+ * it to the reduced share, which must hold all microbatches for the UPDATE:
  *
  *     passes make   1    2    3    4         REDUCE finds n and a share of n - 1, leaves one of n
  *     share         1    2    3    4         UPDATE finds 4
  *
  * Where the first and the last stage share a table, a JOIN finds the gradients of both ends, reduced where there are
- * replicas, and leaves them joined; their UPDATEs want them so.
+ * replicas, and leaves them joined; their UPDATEs need them joined.
  *
- * Whole weights are those of the state; where ranks update shares of them, after the all-gather behind that;
- * where they are split, in the PARAMETERS that a GATHER made for this pass.
+ * Whole weights are those of the state. Where ranks update shares of them, passes find them after the all-gather of the
+ * shares; where ranks split them, in the PARAMETERS that a GATHER made for this pass.
  *
- * What is offloaded is planner/check/plan_check_offload.c's.
+ * planner/check/plan_check_offload.c has offloaded data.
  *
- * Asynchronous schedules have the weights in PARAMETERS too, a buffer for each version that is there. The n-th
- * passes, forward and back, both claim the version of max(n / m - staleness, 0) updates, which is one and the same
- * and as stale as the schedule says; an UPDATE claims the newest and makes the next:
+ * Asynchronous schedules have the weights in PARAMETERS too, a buffer for each version present. The n-th passes,
+ * forward and backward, both claim the version of max(n / m - staleness, 0) updates, one version for both, as stale as
+ * the schedule says; an UPDATE claims the newest and makes the next:
  *
- *     pipedream, 2 stages behind   passes claim   0 0 0 1 2 3     UPDATE finds 0, makes 1, ...
+ *     pipedream, staleness of 2 stages   passes claim   0 0 0 1 2 3     UPDATE finds 0, makes 1, ...
  *
- * Where replicas of a stage take turns, each has its own count of passes: the k-th of replica d of r is about microbatch
- * k r + d of the job, and a boundary that holds another was fetched from the wrong one. What they add up claims as many
- * microbatches on each, and versions are of the stage's own updates.
+ * Where replicas of a stage take turns, each has its own count of passes: the k-th of replica d of r is about
+ * microbatch k r + d of the job, and a boundary of another microbatch was fetched from the wrong replica. Their sums
+ * claim equal numbers of microbatches on each, and versions are of the stage's own updates.
  *
- * A pass over a slice of tokens (terapipe) says in its computation which one, and is checked as a pass over a
- * microbatch of that slice; the order (plan_check_parallel_order.c) has slices forward in turn and back from the end.
- * On a stage all of them are on one stream, so a slice finds the keys and values of those in front of it.
+ * A pass over a slice of tokens (terapipe) names its slice in its computation, and is checked as a pass over a
+ * microbatch of that slice; the order (plan_check_parallel_order.c) has slices forward in turn and backward in reverse.
+ * On a stage all of them are on one stream, so a slice finds the keys and values of earlier slices.
  *
- * Boundaries that are scattered arrive as the part of each rank, which stands at the front of its buffer; an all-gather
- * finds that and leaves the whole.
+ * Scattered boundaries arrive as each rank's part, at the beginning of its buffer; an all-gather finds the part and
+ * leaves the whole.
  *
- * A backward pass in one unit that has collectives to hide has three computations. Its workspace holds the
- * gradient of the boundary in between.
+ * A backward pass in one unit that has collectives to hide has three computations. Its workspace holds the gradient of
+ * the boundary between them.
  *
- * Operands: plan_check_parallel_view.c. What units have in all: plan_check_parallel_unit.c. Where they run and how passes are
- * counted: plan_check_parallel_order.c.
+ * Operands: plan_check_parallel_view.c. Contents of units: plan_check_parallel_unit.c. Devices, and counts of passes:
+ * plan_check_parallel_order.c.
  *
- * Cost: units once; the order as all others (plan_check_run.c).
+ * Cost: units once; the order as for other jobs (plan_check_run.c).
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -62,7 +62,7 @@
 #include "planner/check/plan_check_parallel_view.h"
 #include "planner/plan_gang.h"
 
-/* What a computation does with its operands. */
+/* The uses of a computation's operands. */
 enum use { USE_NONE, USE_READ, USE_MAKE, USE_CHANGE };
 #define R USE_READ
 #define W USE_MAKE
@@ -78,7 +78,7 @@ static const uint8_t uses[PLAN_PASS_COUNT][OPERANDS] = {
     [PLAN_UPDATE]          = {RW, RW, 0, 0, 0, 0, 0, 0},
     [PLAN_REDUCE]          = {0,  RW, 0, 0, 0, 0, 0, 0}, /* of compressed gradients */
 };
-/* Of a backward unit with three computations. */
+/* For a backward unit with three computations. */
 static const uint8_t first_of_three[OPERANDS] = {R, 0, R, 0, R, R, 0, W};
 static const uint8_t second_of_three[OPERANDS] = {0, RW, R, 0, R, R, 0, 0};
 static const uint8_t third_of_three[OPERANDS] = {0, 0, 0, 0, 0, 0, W, R};
@@ -132,7 +132,7 @@ struct meaning {
 };
 #define NOTHING UINT32_MAX
 
-/* What an operand holds in front of the operation (found) or behind it. */
+/* Returns the contents of an operand before the operation (found) or after it. */
 static struct meaning meaning_of(const struct check_parallel_view *v, enum operand operand, bool found, uint32_t part)
 {
     const struct parallel *p = &v->job->parallel;
@@ -188,8 +188,8 @@ static enum status add_claim(struct checker *c, const struct plan_access *access
                                           .version_delta = delta, .bytes = bytes});
 }
 
-/* Finds and leaves. A sum has one microbatch more behind a pass, a state one step more behind an update; the
- * states that LOAD makes are those before the first. */
+/* Claims an operand as found and left. A sum has one microbatch more after a pass, a state one step more after an
+ * update; the states that LOAD makes are from before the first step. */
 static enum status claim_operand(struct checker *c, const struct check_parallel_view *v, enum operand operand,
                                  const struct plan_access *access, enum use use)
 {
@@ -206,8 +206,8 @@ static enum status claim_operand(struct checker *c, const struct check_parallel_
 
 /* --- computations --------------------------------------------------------------------------- */
 
-/* Whether the work is right depends on the run of layers and the pass alone, but for slices and the third of three
- * computations, which has none: then it is found right once. */
+/* The right work depends on the run of layers and the pass only, except for slices and for the third of three
+ * computations, which has no work. So it is computed once. */
 static bool is_right_work(const struct checker *c, const struct check_parallel_view *v)
 {
     return v->part != 3 && v->op->work != PLAN_NONE && v->job->parallel.slices <= 1 &&

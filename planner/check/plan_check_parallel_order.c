@@ -24,7 +24,7 @@ static bool is_of_stage(const struct checker *c, uint32_t job, uint32_t gang_ind
     return true;
 }
 
-/* Is the gang the stage's; of passes where its replicas take turns, that of one of them? */
+/* Returns true when the gang is the stage's; for passes where its replicas take turns, when it is that replica's. */
 static bool is_stage(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t stage, bool passes)
 {
     const struct parallel *p = &c->plan->jobs.jobs[job].parallel;
@@ -46,7 +46,7 @@ static bool is_on_stage_of(const struct checker *c, uint32_t job, uint32_t gang_
     return true;
 }
 
-/* Is the gang the job's first stage, and behind that its last, in groups that have a part of both? */
+/* Returns true when the gang is the job's first stage followed by its last, in groups that have a part of both. */
 static bool is_ends(const struct checker *c, uint32_t job, uint32_t gang_index)
 {
     const struct parallel *p = &c->plan->jobs.jobs[job].parallel;
@@ -131,7 +131,7 @@ enum status check_parallel_place(struct checker *c, const struct plan_instance *
 
 /* --- order ---------------------------------------------------------------------------------- */
 
-/* The microbatch that a pass is about which has n in front of it on this replica, m to a minibatch. */
+/* Returns the microbatch of a pass that follows n passes on this replica, m to a minibatch. */
 static uint64_t microbatch_of(const struct job *job, struct check_rank rank, uint32_t pass, uint64_t n, uint64_t m)
 {
     uint32_t slices = parallel_slices(&job->parallel), stage = parallel_place(&job->parallel, rank.run).stage;

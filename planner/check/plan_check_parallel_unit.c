@@ -1,6 +1,5 @@
 /*
- * Has a unit of a parallel job as many computations, copies and collectives as its pass asks for, of as many
- * bytes?
+ * Checks that a unit of a parallel job has the computations, copies and collectives of its pass, with the right bytes.
  */
 #include <inttypes.h>
 
@@ -9,7 +8,7 @@
 #include "models/job/parallel_work.h"
 #include "planner/check/plan_check_parallel_view.h"
 
-/* Are the unit's collectives along an axis as many rounds of the same bytes as the job asks for? */
+/* Checks that the unit's collectives along an axis have the rounds and bytes that the job needs. */
 static uint64_t sum_collectives(const struct checker *c, uint32_t axis, uint32_t kind, uint64_t bytes)
 {
     uint64_t rounds = 0;
@@ -44,7 +43,7 @@ static void want_pass(const struct check_parallel_view *v, enum parallel_pass pa
     for (uint32_t i = 0; i < count; i++) want(wanted, list[i].kind, list[i].count, list[i].bytes);
 }
 
-/* What the unit fetches from another stage: all of it, or a rank's part, whose whole is gathered. */
+/* Checks the data that the unit fetches from another stage: all of it, or a rank's part, which is then gathered. */
 static enum status check_fetched(struct checker *c, const struct check_parallel_view *v, struct wanted_collectives *wanted)
 {
     const struct parallel *p = &v->job->parallel;

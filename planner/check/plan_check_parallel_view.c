@@ -89,7 +89,7 @@ enum operand check_operand_of(const struct check_parallel_view *v, const struct 
     }
 }
 
-/* A boundary in front of the first run or behind the last has none. */
+/* The boundaries before the first run and after the last have no bytes. */
 static void find_bytes(const struct check_parallel_view *v, uint64_t bytes[OPERANDS])
 {
     struct rank_state state = parallel_state(v->job, v->layers);

@@ -1,12 +1,12 @@
 /*
  * Reservations: part of plan_check().
  *
- * A reservation has its devices from its first instance in plan order to its last, and by rule 2 of plan.h, in every
- * timing, from the end of those in front of it to the beginning of those behind. So it is enough that in plan
- * order no reservation runs any more when another has taken one of its devices, or follows it, and that this other one
- * finds nothing on its devices.
+ * A reservation has its devices from its first instance in plan order to its last and, by rule 2 of plan.h, in every
+ * timing from the end of earlier users to the beginning of later ones. So it is enough that in plan order no
+ * reservation runs any more when another has taken one of its devices, or follows it, and that the other one finds its
+ * devices empty.
  *
- *     plan order    0 0 1 0 1 2 1     reservations 0 and 1 side by side; 2 takes a device of 0, and one of 1 too early
+ *     plan order    0 0 1 0 1 2 1     reservations 0 and 1 overlap; 2 takes a device of 0, and one of 1 too early
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static bool has_device(const struct plan *plan, uint32_t reservation, uint32_t d
     return false;
 }
 
-/* Of gangs check_parallel_place() knows the devices. */
+/* For gangs, check_parallel_place() knows the devices. */
 enum status check_reservation_place(struct checker *c, const struct plan_instance *instance, uint32_t index)
 {
     const struct plan *plan = c->plan;

@@ -1,20 +1,19 @@
 /*
- * The plan in its order, once, following what every buffer holds.
+ * The plan in its order, once, with the contents of every buffer.
  *
- * Nothing is timed here. The position in plan order is enough, because operations that touch the
- * same bytes are kept in that order by rule 2 of plan.h: "after the last writer", "after the
- * readers" and "after earlier lifetimes" are exactly the pairs whose exchange would change what is
- * read.
+ * Nothing is timed here. The position in plan order is enough, because rule 2 of plan.h keeps operations that touch the
+ * same bytes in that order: "after the last writer", "after the readers" and "after earlier lifetimes" are exactly the
+ * pairs whose exchange would change the bytes that are read.
  *
- * For each instance: is it what its job needs next (plan_check_order.c)? For each operation in it:
+ * Each instance must be the next one of its job (plan_check_order.c). Then, for each operation in it:
  *
  *     orderings point backward  ->  acquire (free range, large enough)  ->  all accesses are live
- *       ->  copy contents, or find claims and leave what was made       ->  release
+ *       ->  copy contents, or find the claimed contents and leave new ones  ->  release
  *
- * Who lives where is plan_check_live.c's to know.
+ * plan_check_live.c knows the places of live buffers.
  *
- * Where all instances are on gangs, no device in two of them, and there are no reservations, the devices of a gang go through the same
- * accesses with the same slots, and fetch from places of peers that do so too. Then the first place is
+ * When all instances are on gangs, no device is in two gangs, and there are no reservations, the devices of a gang make
+ * the same accesses with the same slots, and fetch from places of peers that do so too. Then the first place is
  * followed for all of them, with the memory of the smallest: 3072 devices in 64 gangs are 64 to follow.
  */
 #include <inttypes.h>
@@ -57,7 +56,7 @@ static enum status fail_claim(struct check_walk *r, uint32_t buffer, const struc
     return check_fail(r->c, RULE_TRAINING, "finds %s (expected %s)", found_text, wanted_text);
 }
 
-/* Of a parallel job: operations of an instance mean the same versions. */
+/* For a parallel job: all operations of an instance have the same versions. */
 static void find_versions(struct check_walk *r)
 {
     const struct checker *c = r->c;
@@ -69,7 +68,7 @@ static void find_versions(struct check_walk *r)
     r->versions_rank = r->rank;
 }
 
-/* Of a computation or a collective. */
+/* Checks the claims of a computation or a collective. */
 static enum status claims(struct check_walk *r)
 {
     const struct checker *c = r->c;
@@ -423,7 +422,8 @@ static enum status count_turns(struct check_walk *r)
     return r->parallel ? STATUS_OK : check_no_memory(r);
 }
 
-/* Those that live and end, shard by shard: what is on one device lies together in its row of live_at. */
+/* Numbers the buffers that are acquired and released, shard by shard, so that the buffers of one device are near each
+ * other in its row of live_at. */
 static enum status number_living(struct check_walk *r)
 {
     const struct plan *plan = r->plan;

@@ -1,10 +1,10 @@
 /*
- * Units by themselves: is each operation well formed, and does each unit compute its pass once?
+ * Units by themselves: each operation must be well formed, and each unit must compute its pass once.
  *
- * Everything that needs no order is asked here, once per unit however often it is instantiated:
- * indexes, streams, the ends of copies, access flags, slices that cover all rows. Indexes come
- * first, since all that follows (messages included) looks things up with them. What a computation
- * finds and leaves is worked out by plan_check_claims.c and kept for the walk in plan order.
+ * This file checks everything that needs no order, once per unit whatever the number of its instances: indexes,
+ * streams, the ends of copies, access flags, slices that cover all rows. Indexes come first, because all later checks
+ * (messages included) use them. plan_check_claims.c works out the contents that a computation finds and leaves, for the
+ * walk in plan order.
  */
 #include <inttypes.h>
 
@@ -149,8 +149,8 @@ static bool kinds_agree(const struct plan_buffer *from, const struct plan_buffer
     return source == target;
 }
 
-/* Between storage and host memory there are stored and staged states alone, and they nowhere else
- * but that staged ones go on to a device. */
+/* Only stored and staged states are copied between storage and host memory. They are copied nowhere else, except that
+ * staged ones go on to a device. */
 static enum status check_storage_copy(struct checker *c, const struct plan_buffer *from,
                                       const struct plan_buffer *to)
 {
@@ -179,8 +179,8 @@ static enum status check_copy_end(struct checker *c, const struct plan_access *a
     return STATUS_OK;
 }
 
-/* A copy between devices moves a buffer: it is born here (where stages block, in front of the copy), and its life there
- * ends. */
+/* A copy between devices moves a buffer: it is acquired here (where stages block, before the copy), and its life on the
+ * peer ends. */
 static enum status check_p2p_copy(struct checker *c, const struct plan_access *from,
                                   const struct plan_access *to)
 {
@@ -193,7 +193,7 @@ static enum status check_p2p_copy(struct checker *c, const struct plan_access *f
         return check_fail(c, RULE_FORM, "a copy between devices of the %s%s (expected a boundary or its "
                           "gradient)", check_access_text(c, from, from_text),
                           b->on_device ? "" : " on the host");
-    bool held = c->plan->jobs.jobs[c->unit->job].parallel.blocking; /* its place, by what is in front of it */
+    bool held = c->plan->jobs.jobs[c->unit->job].parallel.blocking; /* its place was acquired by the previous operation */
     if (from->flags != (ACCESS_READ | ACCESS_RELEASE) || to->flags != (ACCESS_WRITE | (held ? 0 : ACCESS_ACQUIRE)))
         return check_fail(c, RULE_FORM, "a copy between devices releases its source and %s its destination",
                           held ? "writes" : "acquires");
@@ -354,7 +354,7 @@ static enum status check_computes(struct checker *c)
     return STATUS_OK;
 }
 
-/* The lives of a staged buffer: inside the unit, each access behind the one before. */
+/* Checks the life of a staged buffer: inside the unit, each access after the previous one. */
 static enum status check_staged(struct checker *c, uint32_t buffer)
 {
     const struct plan *plan = c->plan;

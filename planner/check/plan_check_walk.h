@@ -1,6 +1,6 @@
 /*
- * The walk of the checker in plan order: what plan_check_run.c (operations and instances),
- * plan_check_live.c (memory) and plan_check_order.c (units) share. Nobody else includes this.
+ * The walk of the checker in plan order: shared by plan_check_run.c (operations and instances), plan_check_live.c
+ * (memory) and plan_check_order.c (units). No other file includes this.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_CHECK_WALK_H
 #define SPILLWAY_PLANNER_PLAN_CHECK_WALK_H
@@ -9,14 +9,14 @@
 #include "planner/plan_contents.h"
 #include "planner/plan_gang.h"
 
-/* A buffer that is alive, and the slot that it has. */
+/* A live buffer and its slot. */
 struct live {
     uint32_t buffer, device, slot;
-    uint32_t next_free; /* of entries without one */
+    uint32_t next_free; /* next of the unused entries */
     struct contents contents;
 };
 
-/* The bytes that it takes, or that one took which was released. */
+/* The bytes of a live buffer, or of a released one. */
 struct range {
     uint64_t first, end;
     uint32_t live; /* PLAN_NONE: released */
@@ -28,32 +28,32 @@ struct range_list {
 
 /* A buffer at a place. */
 struct live_cell {
-    uint32_t live;  /* index into lives + 1, or 0: it does not live there */
-    uint32_t range; /* where in the place's list its range was the last time */
+    uint32_t live;  /* index into lives + 1, or 0: not live there */
+    uint32_t range; /* last known index of its range in the place's list */
 };
 
 struct job_progress {
-    uint64_t position;  /* in the minibatch: 0 .. 2 S - 2, and on in what is behind it */
-    uint64_t held_out;  /* held-out minibatches that have begun */
-    uint64_t minibatch; /* completed ones */
-    bool batch_made;    /* by a BATCH unit, for the next minibatch */
-    uint32_t opened, closed; /* shards of a job that has a range of host memory ... */
-    uint32_t host;      /* ... which is this host's */
-    uint32_t loss, held_out_loss; /* their buffers on the host; PLAN_NONE: it has none */
+    uint64_t position;  /* in the minibatch: 0 .. 2 S - 2, and beyond for the units that follow */
+    uint64_t held_out;  /* held-out minibatches begun */
+    uint64_t minibatch; /* completed minibatches */
+    bool batch_made;    /* a BATCH unit has made the batch of the next minibatch */
+    uint32_t opened, closed; /* shards opened and closed, of a job that has a range of host memory ... */
+    uint32_t host;      /* ... on this host */
+    uint32_t loss, held_out_loss; /* their buffers on the host; PLAN_NONE: none */
 };
 
-/* What is known of a shard's state: it was brought to a device, brought back, found on the host. */
+/* Facts about a shard's state: it was brought to a device, brought back, found on the host. */
 enum { LOADED = 1, STORED = 2, FOUND = 4 };
 
 struct check_walk {
     struct checker *c;
     const struct plan *plan;
-    uint32_t *index_of;       /* per buffer: among those that stay (its first rank's), or those that live and end */
+    uint32_t *index_of;       /* per buffer: its number among the buffers that stay (of the first rank), or among those
+                                 that are acquired and released */
     uint32_t host_count, device_buffer_count;
     struct contents *hosts;
-    struct live_cell *live_at; /* [place][such buffer]; the places
-                                 are the devices, the host's arena of staged buffers, and where ranks of
-                                 gangs have some the arena of each device's */
+    struct live_cell *live_at; /* [place][such buffer]. The places are the devices, the host's arena of staged buffers,
+                                  and, where ranks of gangs have such arenas, the arena of each device */
     uint32_t places;
     struct live *lives;
     size_t live_count, live_capacity;
@@ -63,22 +63,22 @@ struct check_walk {
     struct job_progress *jobs;
     uint8_t *moved;           /* per shard: LOADED, STORED, FOUND */
     uint64_t *segment_start;  /* position of each segment's first instance */
-    struct check_parallel_progress *parallel; /* of parallel jobs: per shard, and of its replicas that take turns */
-    uint32_t *first_turn;     /* per shard: the first such entry; shards + 1 */
+    struct check_parallel_progress *parallel; /* of parallel jobs: per shard, and per replica that takes turns */
+    uint32_t *first_turn;     /* per shard: its first entry; shards + 1 */
     const struct plan_instance *instance;
-    bool one_place;           /* of each gang the first is followed for all */
-    uint32_t *smallest;       /* then per device: that with the least memory which it is followed for; else
-                                 the device itself */
-    struct plan_gang_peers *peers; /* then per gang: whose ways between devices were looked at */
+    bool one_place;           /* of each gang only the first place is followed */
+    uint32_t *smallest;       /* then per device: the device with the least memory of those that are followed together;
+                                 else the device itself */
+    struct plan_gang_peers *peers; /* then per gang: the peers whose routes were checked */
     uint32_t *holders;        /* per device: the reservation that has it, or PLAN_NONE; NULL without reservations */
     uint8_t *reservation_states;    /* per reservation: RESERVATION_* */
     uint32_t *under_way;      /* jobs that have a range of host memory now */
     uint32_t under_way_count;
-    uint32_t device, peer;    /* of the operation at hand ... */
+    uint32_t device, peer;    /* device and peer of the current operation ... */
     uint32_t rank;            /* ... and the device's place in the gang */
-    uint32_t own_first, own_end; /* accesses of the operation that it makes there ... */
-    struct contents *contents[CHECK_ACCESSES_MAX]; /* ... and, by access, what is held there */
-    struct check_versions versions; /* that a unit of a parallel job means: of the instance with ... */
+    uint32_t own_first, own_end; /* accesses of the operation at that place ... */
+    struct contents *contents[CHECK_ACCESSES_MAX]; /* ... and, by access, the contents of the buffer there */
+    struct check_versions versions; /* versions in a unit of a parallel job: of the instance with ... */
     uint64_t versions_position;     /* ... this position in plan order, plus 1, ... */
     uint32_t versions_rank;         /* ... and this place of its gang */
     uint32_t segment;
@@ -90,33 +90,34 @@ static inline enum status check_no_memory(struct check_walk *r)
     return error_memory(r->c->err, "checking a plan", r->live_count * sizeof *r->lives);
 }
 
-/* The walk's unit may run: its reservation has its devices, and took them over with nothing on them. */
+/* Checks that the walk's unit may run: its reservation has its devices, and took them over empty. */
 enum { RESERVATION_TO_COME, RESERVATION_RUNS, RESERVATION_OVER };
 MUST_CHECK enum status check_reservation_turn(struct check_walk *r);
 
-/* Is the job of the walk's unit in host memory, or does the unit bring it there or back to its files? */
+/* Checks that the job of the walk's unit is in host memory, or that the unit opens or closes it. */
 MUST_CHECK enum status check_range_turn(struct check_walk *r);
 
-/* A buffer that is live on a device; PLAN_NONE: none is. */
+/* Returns a buffer that is live on a device; PLAN_NONE: none. */
 uint32_t check_live_on(const struct check_walk *r, uint32_t device);
 
-/* How far the run of a parallel job is, on one of the replicas that take turns. */
+/* Returns the progress of the run of a parallel job, on one of the replicas that take turns. */
 static inline struct check_parallel_progress *check_progress(const struct check_walk *r, uint32_t global_shard, uint32_t turn)
 {
     return &r->parallel[r->first_turn[global_shard] + turn];
 }
 
-/* The access acquires the next slot of the instance's layout; the buffer that it releases was live. */
+/* Acquires the next slot of the instance's layout for the access; releases a buffer that is live. */
 MUST_CHECK enum status check_acquire(struct check_walk *r, const struct plan_access *access);
 void check_release(struct check_walk *r, const struct plan_access *access);
 
-/* What the accessed buffer holds, which is on the host or lives. Borrowed until the next buffer is acquired. */
+/* Returns the contents of the accessed buffer, which is on the host or must be live. Borrowed until the next buffer is
+ * acquired. */
 MUST_CHECK enum status check_is_live(struct check_walk *r, const struct plan_access *access, struct contents **out);
 
-/* At the end. */
+/* Checks that no buffer is live at the end. */
 MUST_CHECK enum status check_nothing_lives(struct check_walk *r);
 
-/* The walk's unit is what its job needs next; it has been gone through; all of the job's were. */
+/* Check that the walk's unit is the next one of its job; that it has ended; that all units of the job were done. */
 MUST_CHECK enum status check_unit_begins(struct check_walk *r);
 MUST_CHECK enum status check_unit_ends(struct check_walk *r);
 MUST_CHECK enum status check_job_done(struct check_walk *r, uint32_t job);

@@ -1,7 +1,7 @@
 /*
- * The parts of plan_check(), which is too long for one file: tables (plan_check.c), units
- * (plan_check_unit.c), what each computation claims (plan_check_claims.c; of parallel jobs
- * plan_check_parallel.c), the walk in plan order (plan_check_run.c). Nobody else includes this.
+ * The parts of plan_check(): tables (plan_check.c), units (plan_check_unit.c), the claims of computations
+ * (plan_check_claims.c; of parallel jobs plan_check_parallel.c), the walk in plan order (plan_check_run.c). No other
+ * file includes this.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_CHECKER_H
 #define SPILLWAY_PLANNER_PLAN_CHECKER_H
@@ -10,7 +10,7 @@
 #include "models/job/parallel_memory.h"
 #include "planner/plan.h"
 
-/* The rules of plan_check.h, as messages name them. */
+/* The rules of plan_check.h, by their names in messages. */
 #define RULE_FORM "form"
 #define RULE_MEMORY "memory"
 #define RULE_LIFETIMES "lifetimes"
@@ -20,16 +20,16 @@
 #define RULE_WORK "work"
 #define RULE_RESERVATIONS "reservations"
 
-/* What a job is made of, by models/. */
+/* Facts about a job, by models/. */
 struct job_facts {
     uint32_t first_shard, shard_count;
-    bool text;            /* it has an embedding, and so batches and a loss */
-    uint64_t table_bytes; /* of the tied token table as it is read; 0: none */
-    uint64_t table_gradient_bytes; /* of its gradient */
+    bool text;            /* it has an embedding, and therefore batches and a loss */
+    uint64_t table_bytes; /* bytes of the tied token table as it is read; 0: none */
+    uint64_t table_gradient_bytes; /* bytes of its gradient */
     uint64_t batch_bytes;
-    uint64_t rows;        /* of an embedding that may be cut by rows; 0: it may not */
-    uint64_t gradient_row_bytes; /* of its gradient's rows */
-    uint64_t norm_bytes;  /* of the norms of all its tensors; 0: it does not clip */
+    uint64_t rows;        /* rows of an embedding that may be cut by rows; 0: it may not */
+    uint64_t gradient_row_bytes; /* bytes of a row of its gradient */
+    uint64_t norm_bytes;  /* bytes of the norms of all its tensors; 0: it does not clip */
 };
 
 /* Bytes of a shard's buffers. */
@@ -38,34 +38,34 @@ struct shard_facts {
     uint64_t used_bytes[STATE_PARTS];  /* of each part: an embedding's is padded at its end */
     uint64_t gradient_bytes, gradient_used_bytes; /* of the parameters, likewise */
     uint64_t input_bytes, output_bytes, activation_bytes;
-    uint64_t norm_offset, norm_bytes; /* of its tensors, within those of the job; 0, 0: as above */
-    bool parallel_known;                /* of a parallel job: the bytes of what its passes use ... */
+    uint64_t norm_offset, norm_bytes; /* position of its tensors' norms within those of the job; 0, 0: it does not clip */
+    bool parallel_known;                /* of a parallel job: bytes that its passes use ... */
     uint64_t parallel_bytes[11];
     bool whole_known;
-    struct rank_state whole;          /* ... what its ranks have together ... */
-    uint32_t right_work[PLAN_PASS_COUNT]; /* ... and, by pass, the last of plan->works that was found right for a
-                                             job without slices, plus 1 */
-    uint32_t known_unit[PLAN_PASS_COUNT]; /* by the unit's pass, the last of plan->units that was looked at, plus 1 */
-    uint32_t right_gang[2];           /* likewise of plan->gangs, for passes [1] and all else [0] */
+    struct rank_state whole;          /* ... state of its ranks together ... */
+    uint32_t right_work[PLAN_PASS_COUNT]; /* ... and, by pass, the last of plan->works found right for a job without
+                                             slices, plus 1 */
+    uint32_t known_unit[PLAN_PASS_COUNT]; /* by the unit's pass, the last of plan->units examined, plus 1 */
+    uint32_t right_gang[2];           /* likewise of plan->gangs, for passes [1] and all others [0] */
 };
 
 /*
- * Things that buffers hold, each with a version: the state of a shard as many as it had updates,
- * all others that of their minibatch. The numbers of a shard's things begin at shard *
- * SHARD_THINGS, those of a job's behind all shards'.
+ * Things that buffers hold, each with a version. The version of a shard's state counts its updates; all other things
+ * have the version of their minibatch. The numbers of a shard's things begin at shard * SHARD_THINGS, the numbers of a
+ * job's things after those of all shards.
  */
 enum shard_thing {
     THING_STATE,
     THING_BOUNDARY,
-    THING_PARTIAL, /* a boundary to which some slices of the embedding were added */
+    THING_PARTIAL, /* a boundary with only some slices of the embedding added */
     THING_GRADIENT,
     THING_ACTIVATIONS,
     THING_PARAMETER_GRADIENT,
-    THING_PARTIAL_GRADIENT, /* of a boundary, parts that a tensor group has not joined; parallel jobs */
+    THING_PARTIAL_GRADIENT, /* of a boundary: parts not yet summed over a tensor group; parallel jobs */
     THING_REDUCED_GRADIENT, /* of parameters, over all data-parallel ranks; likewise */
     THING_UPDATED_SHARES,   /* a state of which each rank has updated a share of the weights; likewise */
-    THING_WEIGHTS,          /* gathered from the shares of all ranks; likewise */
-    THING_GRADIENT_SUM,     /* that the host has added up; likewise */
+    THING_WEIGHTS,          /* weights gathered from the shares of all ranks; likewise */
+    THING_GRADIENT_SUM,     /* gradient summed on the host; likewise */
     THING_ENCODED_GRADIENT, /* a minibatch's, compressed; likewise */
     THING_JOINED_GRADIENT,  /* over the first and the last stage too, where these share a table; likewise */
     SHARD_THINGS
@@ -75,24 +75,23 @@ enum shard_thing {
 enum claim_clock {
     CLOCK_MINIBATCH,
     CLOCK_MICROBATCH, /* n */
-    CLOCK_STEP,       /* updates in front of its minibatch, less what the schedule is behind */
-    CLOCK_SUM,        /* microbatches in a gradient in front of it */
+    CLOCK_STEP,       /* updates before its minibatch, less the staleness of the schedule */
+    CLOCK_SUM,        /* microbatches in a gradient before it */
     CLOCK_COUNT
 };
 
-/* How often a run was passed. */
+/* Numbers of passes over a run. */
 struct check_parallel_progress {
     uint64_t forward, backward, weight, updates; /* backward: gradients of its input; weight: of its weights */
     uint64_t gathered, reduced;
 };
-/* Parameters that were kept are not followed: nothing in a plan reads them. */
+/* Parameters of kept weights are not followed, because no operation of a plan reads them. */
 enum job_thing { THING_BATCH, THING_LOSS, THING_TABLE_GRADIENT, THING_NORMS, JOB_THINGS };
 
 /*
- * What a computation finds (or leaves: makes) in [offset_bytes, + bytes) of an access's buffer:
- * bytes of a thing from thing_offset on, of the version of the job's minibatch + version_delta; or of
- * its last held-out minibatch, whose versions are apart from all others. A partial boundary's
- * thing_offset is its next row.
+ * A claim: the contents that a computation finds (or leaves: makes) in [offset_bytes, + bytes) of an access's buffer.
+ * They are bytes of a thing from thing_offset on, of the version of the job's minibatch + version_delta, or of its last
+ * held-out minibatch, whose versions are separate from all others. A partial boundary's thing_offset is its next row.
  */
 #define HELD_OUT_VERSION (UINT64_C(1) << 63)
 struct claim {
@@ -105,12 +104,12 @@ struct claim {
     uint64_t offset_bytes, bytes, thing_offset;
 };
 
-/* Those of an operation; operations of units that are alike have the same. */
+/* Claims of an operation; operations of alike units share them. */
 struct claim_list {
     uint32_t first, count;
 };
 
-enum { CHECK_ACCESSES_MAX = 16 }; /* of an operation: a computation has at most one per operand */
+enum { CHECK_ACCESSES_MAX = 16 }; /* most accesses of an operation: a computation has at most one per operand */
 
 struct checker {
     const struct plan *plan;
@@ -121,15 +120,15 @@ struct checker {
     size_t claim_count, claim_capacity;
     struct claim_list *claims_of; /* per operation */
 
-    /* where we are, for messages */
-    bool in_order;         /* an instance; else a unit as such */
+    /* position, for messages */
+    bool in_order;         /* in an instance; else in a unit as such */
     uint64_t position;     /* of the instance in plan order */
     const struct plan_unit *unit;   /* NULL: in the tables */
     const struct plan_op *op;       /* NULL: the unit as a whole */
     bool op_readable;      /* its indexes have been checked */
 };
 
-/* "instance 12, operation 3 (job-a shard 2 backward): RULE: message"; STATUS_CHECK. */
+/* Returns STATUS_CHECK with "instance 12, operation 3 (job-a shard 2 backward): RULE: message". */
 enum status check_fail(struct checker *c, const char *rule, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
@@ -139,7 +138,7 @@ static inline uint32_t check_shard_thing(uint32_t global_shard, enum shard_thing
     return global_shard * SHARD_THINGS + (uint32_t)thing;
 }
 
-/* "state of job-1 shard 3, version 4"; what a buffer holds or should hold. */
+/* Returns the name of a thing that a buffer holds or should hold: "state of job-1 shard 3, version 4". */
 const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t version,
                              char text[PLAN_TEXT_BYTES]);
 
@@ -159,39 +158,39 @@ static inline const char *check_access_text(const struct checker *c,
     return plan_buffer_text(c->plan, access->buffer, text);
 }
 
-/* Append to the claims of the current operation. One of no bytes is left out. */
+/* Appends to the claims of the current operation. A claim of 0 bytes is dropped. */
 MUST_CHECK enum status check_add_claim(struct checker *c, const struct plan_access *access,
                                        struct claim claim);
 
-/* Operands, claims and work of the current operation: forward, loss, backward or update. */
+/* Checks operands and work of the current operation and makes its claims: forward, loss, backward or update. */
 MUST_CHECK enum status check_training_op(struct checker *c);
 
-/* Parallel jobs: operands, claims and work of a computation or collective; what the unit as a whole
- * computes and joins; where an instance runs. */
+/* For parallel jobs: check a computation or collective (operands, claims, work); a whole unit's computations and
+ * collectives; the devices of an instance. */
 MUST_CHECK enum status check_parallel_op(struct checker *c);
 MUST_CHECK enum status check_parallel_unit(struct checker *c);
 MUST_CHECK enum status check_parallel_place(struct checker *c, const struct plan_instance *instance,
                                             uint32_t index);
 
-/* Of jobs that offload (planner/check/plan_check_offload.c): bytes of a rank's weights and states on the host or on
- * storage; may units like this one copy between devices, host and storage; is the operation one that offloaded
- * shares change, and if so is it right? */
+/* For jobs that offload (planner/check/plan_check_offload.c): bytes of a rank's weights and states on the host or on
+ * storage; whether units like this one may copy between devices, host and storage; whether the operation changes
+ * offloaded shares, and its check. */
 uint64_t check_offloaded_bytes(const struct checker *c, uint32_t job, uint32_t shard);
 bool check_offload_copies(const struct checker *c);
 bool check_is_offload_op(const struct checker *c);
 MUST_CHECK enum status check_offload_op(struct checker *c);
 
-/* Which of the replicas of its stage that take turns passes over its microbatch in the instance; 0 where none do, or it
- * is about all of them. */
+/* Returns the replica that passes over its microbatch in the instance, of the stage's replicas that take turns; 0 where
+ * none take turns, or for an instance of all of them. */
 uint32_t check_parallel_turn(const struct plan *plan, const struct plan_instance *instance);
-/* Whose progress a place of the instance's gang shares: the run, and which of the replicas of its stage that take turns
- * it is; 0 where none do. */
+/* Whose progress a place of the instance's gang shares: the run, and the number of the replica among those of its stage
+ * that take turns; 0 where none do. */
 struct check_rank {
     uint32_t run, turn;
 };
 struct check_rank check_parallel_rank(const struct plan *plan, const struct plan_instance *instance, uint32_t place);
-/* The versions that claims of a unit's operations mean there now, by enum claim_clock; where `counts` is set, and the
- * claim's version_delta more. */
+/* The versions of a unit's claims at present, by enum claim_clock; valid where `counts` is set. A claim's version_delta
+ * is added. */
 struct check_versions {
     uint64_t of[CLOCK_COUNT];
     bool counts[CLOCK_COUNT];
@@ -202,11 +201,11 @@ static inline uint64_t check_version_of(const struct check_versions *versions, c
 {
     return versions->of[claim->clock] + (versions->counts[claim->clock] ? claim->version_delta : 0);
 }
-/* Which slice of tokens the unit's computations are about; is it that whose turn it is, in plan order? */
+/* Returns the slice of tokens that the unit computes. Checks that it is that slice's turn, in plan order. */
 uint32_t check_parallel_slice_of(const struct plan *plan, const struct plan_unit *unit);
 MUST_CHECK enum status check_parallel_slice(struct checker *c, const struct job *job,
                                             const struct check_parallel_progress *progress);
-/* Were all passes of the run done at the end? */
+/* Checks that all passes of the run were done at the end. */
 MUST_CHECK enum status check_parallel_done(struct checker *c, const struct job *job, struct check_rank rank,
                                            const struct check_parallel_progress *progress);
 
@@ -215,23 +214,23 @@ static inline bool check_is_parallel(const struct checker *c, uint32_t job)
     return parallel_is_set(&c->plan->jobs.jobs[job].parallel);
 }
 
-/* Reservations: their devices, a reservation for each job; where an instance of a job runs. */
+/* Check reservations: their devices, one reservation for each job; the devices of an instance of a job. */
 MUST_CHECK enum status check_reservations(struct checker *c);
 MUST_CHECK enum status check_reservation_place(struct checker *c, const struct plan_instance *instance, uint32_t index);
 
-/* Ranges of host memory, as tables; what each host and its storage have, when the slots of all instances are known to
+/* Check ranges of host memory: the tables; the memory of each host and its storage, once the slots of all instances
  * exist; operations that open and close jobs. */
 MUST_CHECK enum status check_ranges(struct checker *c);
 MUST_CHECK enum status check_host_memory(struct checker *c);
 MUST_CHECK enum status check_file_op(struct checker *c);
 
-/* Form, claims and work of all units. */
+/* Checks form, claims and work of all units. */
 MUST_CHECK enum status check_units(struct checker *c);
 
-/* Any order of the instances, in the choices that there are for them, is within memory. */
+/* Checks that every order of the instances, with every choice for them, is within memory. */
 MUST_CHECK enum status check_choices(struct checker *c);
 
-/* Memory, lifetimes, waiting and training in plan order. */
+/* Checks memory, lifetimes, waiting and training in plan order. */
 MUST_CHECK enum status check_run(struct checker *c);
 
 #endif

@@ -1,16 +1,14 @@
 /*
- * The reader of plan files. The format is shown in plan_write.c.
+ * The reader of plan files. plan_write.c shows the format.
  *
- * Files are written by us, edited by people and damaged by accidents, so nothing in them is
- * trusted: every name, index and range is checked where it stands, and the message says where that
- * is. The tables are long arrays (base/json/json_stream.h), which are passed over twice: the first time only counts, so
- * that each table is allocated once, at its length; the second fills it and checks each element. A
- * table is read before those that refer to it:
+ * People edit these files and accidents damage them, so the reader trusts nothing: it checks every name, index and
+ * range where it stands, and the message says where that is. The tables are long arrays (base/json/json_stream.h), read
+ * in two passes: the first only counts, so that each table is allocated once, at its length; the second fills it and
+ * checks each element. A table is read before the tables that refer to it:
  *
  *     hardware, jobs -> shards, works -> buffers, slots -> units -> segments
  *
- * The plan that comes out has well-formed tables, nothing more. Whether it makes sense is the
- * question of plan_check(), asked at the end.
+ * The result is a plan with well-formed tables. plan_check() then decides whether it makes sense.
  *
  * Elements of rows: plan_reader.c. Units and their operations: plan_read_units.c.
  */

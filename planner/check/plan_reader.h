@@ -1,6 +1,6 @@
 /*
- * What the parts of the reader of plan files (planner/check/plan_read.c) share: elements of rows, memory of the plan, limits.
- * Nobody else includes this. Each function says where the file is wrong: STATUS_BAD_INPUT with file, line and column.
+ * Shared by the parts of the reader of plan files (planner/check/plan_read.c): elements of rows, memory of the plan,
+ * limits. No other file includes this. Each function reports errors as STATUS_BAD_INPUT with file, line and column.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_READER_H
 #define SPILLWAY_PLANNER_PLAN_READER_H
@@ -16,8 +16,8 @@ struct plan_reader {
     struct plan *plan; /* being filled */
     struct error *err;
     struct json_stream *file;
-    const char *folder; /* that paths are seen from */
-    const json_t *tables[TABLE_COUNT]; /* in the head, without elements; NULL: not there */
+    const char *folder; /* folder that relative paths refer to */
+    const json_t *tables[TABLE_COUNT]; /* in the head, without elements; NULL: missing */
     uint64_t element; /* its number, while an element is read */
 };
 
@@ -26,19 +26,19 @@ struct plan_reader {
 MUST_CHECK enum status plan_reader_u32(struct plan_reader *r, const json_t *row, size_t index, uint32_t min, uint32_t max,
                                        uint32_t *out);
 
-/* An index into a table of `count`; `what` names its elements. */
+/* Reads an index into a table of `count`; `what` names its elements. */
 MUST_CHECK enum status plan_reader_index(struct plan_reader *r, const json_t *row, size_t index, const char *what,
                                          uint32_t count, uint32_t *out);
 
-/* One of `count` names, by its place among them. */
+/* Reads one of `count` names as its index. */
 MUST_CHECK enum status plan_reader_choice(struct plan_reader *r, const json_t *row, size_t index, const char *what,
                                           const char *const *names, uint32_t count, uint32_t *out);
 
-/* A shard of `job`, or null, which is PLAN_NONE. */
+/* Reads a shard of `job`, or null, which is PLAN_NONE. */
 MUST_CHECK enum status plan_reader_shard(struct plan_reader *r, const json_t *row, size_t index, uint32_t job,
                                          uint32_t *out);
 
-/* How many shards a job has, of a plan whose shards have been read. */
+/* Returns the number of shards of a job, after the plan's shards have been read. */
 uint32_t plan_reader_shards(const struct plan *plan, uint32_t job);
 
 /* --- sizes ------------------------------------------------------------------------------------ */
@@ -48,23 +48,23 @@ MUST_CHECK enum status plan_reader_limit(struct plan_reader *r, const json_t *ar
 
 /* --- tables element by element ---------------------------------------------------------------- */
 
-/* Elements of a table; *inner: of all the arrays in it, those of other types counted as empty. */
+/* Counts the elements of a table. *inner: elements of all the arrays in it; other types count as empty arrays. */
 MUST_CHECK enum status plan_reader_count(struct plan_reader *r, enum plan_table table, size_t *count, size_t *inner);
 
-/* Takes an element, the root of r->in, which is number r->element; `context` is the caller's. */
+/* Handles an element, the root of r->in, which is number r->element; `context` is the caller's. */
 typedef enum status (*plan_reader_take)(struct plan_reader *r, const json_t *element, void *context);
 MUST_CHECK enum status plan_reader_each(struct plan_reader *r, enum plan_table table, plan_reader_take take, void *context);
 
-/* One element, parsed. */
+/* Parses one element. */
 MUST_CHECK enum status plan_reader_parse(struct plan_reader *r, const struct json_stream *stream,
                                          const struct json_element *element, plan_reader_take take, void *context);
 
-/* Is the element an array of `length` elements (any number with SIZE_MAX)? */
+/* Checks that the element is an array of `length` elements (SIZE_MAX: any number). */
 MUST_CHECK enum status plan_reader_row(struct plan_reader *r, const json_t *element, size_t length);
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
-/* The units, with operations, accesses and orderings, when works, buffers and slots have been read. */
+/* Reads the units, with operations, accesses and orderings, after works, buffers and slots. */
 MUST_CHECK enum status plan_reader_units(struct plan_reader *r);
 
 #endif

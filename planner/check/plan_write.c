@@ -1,6 +1,6 @@
 /*
- * A plan as JSON, one line per thing that a person may want to change: a shard, a work, a buffer, a
- * slot, an operation, an instance.
+ * A plan as JSON, with one line for each item that a person may want to change: a shard, a work, a buffer, a slot, an
+ * operation, an instance.
  *
  *     {
  *       "spillway_plan": 1,
@@ -18,23 +18,24 @@
  *       "segments": [{"repeat": 20, "instances": [[unit, device, slot, slot], ...]}, ...]
  *     }
  *
- * Where there are gangs, "gangs" stands in front of the units, [[devices along each axis], [device, ...]]
- * each; an instance of one has "gang" and its number for the device: [unit, ["gang", 3], slot, ...], or
- * ["gang", 3, peer].
+ * With gangs, "gangs" comes before the units, [[devices along each axis], [device, ...]] each. An instance of a gang
+ * has "gang" and its number in place of the device: [unit, ["gang", 3], slot, ...], or ["gang", 3, peer].
+ *
  *           {"collective": "all-reduce", "axes": ["tensor"], "rounds": 2, "bytes": 4096,
  *            "stream": "compute", "access": [9, 0, "rw"]}
- * or, where it goes from one buffer to another, "from" and "to" like a copy.
  *
- * Where jobs have reservations, "leases" stands there too, {"devices": [...], "jobs": [...], "begin_s", "end_s"} each,
- * "follows", the number of another, where it begins behind that one, and "restart_s", where it has some.
- * Where jobs have ranges of host memory, "host_ranges" follows the reservations, [offset, bytes] or null for each job.
- * Behind the segments may come "choices", [[unit, device, slot, slot], ...].
+ * A collective from one buffer to another has "from" and "to" like a copy.
  *
- * An access has its buffer's number and letters: r read, w write, a acquire, x release. What
- * follows from the rest is left out: an operation's stream (a copy's direction, a computation's
- * pass), the table of layouts (instances carry their slots), first shards of jobs, counts.
+ * With reservations, "leases" comes there too, {"devices": [...], "jobs": [...], "begin_s", "end_s"} each; "follows",
+ * the number of another one, where it begins after that one; and "restart_s", where it has some. With ranges of host
+ * memory, "host_ranges" follows the reservations, [offset, bytes] or null for each job. "choices", [[unit, device,
+ * slot, slot], ...], may follow the segments.
  *
- * Cost: linear; nothing is kept in memory but a buffer of lines.
+ * An access has its buffer's number and letters: r read, w write, a acquire, x release. Derived fields are left out: an
+ * operation's stream (a copy's direction, a computation's pass), the table of layouts (instances carry their slots),
+ * first shards of jobs, counts.
+ *
+ * Cost: linear; only a buffer of lines is kept in memory.
  */
 #include "planner/check/plan_io.h"
 
