@@ -36,7 +36,7 @@ struct arena_block {
 static_assert(sizeof(struct arena_block) <= 2 * ARENA_ALIGNMENT, "the header fits HEADER_BYTES");
 enum { HEADER_BYTES = 2 * ARENA_ALIGNMENT };
 
-/* In a piece of its own. */
+/* Memory taken over by the arena; this record is a piece of the arena. */
 struct arena_adopted {
     struct arena_adopted *older; /* may be NULL */
     void *memory;

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* The bytes of the character in UTF-8 that begins at `text`; 0: none begins there. */
+/* Returns the length of the UTF-8 character that begins at `text`; 0 when none begins there. */
 static size_t character_bytes(const unsigned char *text, size_t left)
 {
     const unsigned char lead = text[0];

@@ -101,7 +101,7 @@ size_t plot_boxes_of_spans(const struct trace *trace, const struct plot_window *
 
 /* --- shares --------------------------------------------------------------------------------- */
 
-/* The stack of an open bin; its sums are zeroed for the next one. */
+/* Adds the stack of an open bin; its sums are zeroed for the next one. */
 static void close_bin(const struct plot_box *bin, bool copies, double *busy_px, uint32_t job_count,
                       struct plot_box *boxes, size_t *count)
 {

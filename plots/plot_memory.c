@@ -107,7 +107,7 @@ static void add_point(struct memory_plot *m, const struct panel *panel, double t
     plot_script_add(&m->script, "\n");
 }
 
-/* The step from `before` to the end of the stroke; the first of a curve has nothing before it. */
+/* Adds the step from `before` to the end of the stroke; the first stroke of a curve has no step before it. */
 static void add_stroke(struct memory_plot *m, const struct panel *panel,
                        const struct stroke *stroke, double before)
 {
@@ -119,7 +119,7 @@ static void add_stroke(struct memory_plot *m, const struct panel *panel,
     add_point(m, panel, stroke->time_s, stroke->last);
 }
 
-/* From the beginning of the window to its end, or down to zero at the end of the trace. */
+/* Adds a curve from the beginning of the window to its end, or down to zero at the end of the trace. */
 static void add_curve(struct memory_plot *m, const struct panel *panel, uint32_t side)
 {
     const struct trace *trace = m->view.traces[side];

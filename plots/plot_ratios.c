@@ -5,8 +5,8 @@
  *     ./mine.so      |  -o-       '
  *                    1.0      1.1       1.2     value over bound
  *
- * The axis begins at 1, the bound: what lies between it and a dot is all that is left to gain. Where
- * durations were off, a second dot stands below for what deciding live comes to.
+ * The axis begins at 1, the bound: the distance between the bound and a dot is the largest possible gain. If
+ * durations were perturbed, a second dot below shows the result of live decisions.
  */
 #include "plots/plot.h"
 

@@ -96,7 +96,7 @@ static void add_bar(struct tornado *t, uint32_t i, double from, double to, uint3
     plot_script_add(&t->script, " 0x%06x\n", (unsigned)color);
 }
 
-/* On either side of where it stands, as far as it is on that side. */
+/* Adds each bar's parts on the two sides of the result. */
 static void add_data(struct tornado *t)
 {
     plot_script_add(&t->script, "# from, to (per cent), top, bottom, color\n$bars << END\n");

@@ -47,7 +47,7 @@ static enum status match(const struct trace *a, const struct trace *b, struct er
     return STATUS_OK;
 }
 
-/* By the jobs: the spans may be a part of the trace. */
+/* Returns the last end of a job; the spans may be only a part of the trace. */
 static double last_end_s(const struct trace *trace)
 {
     double end_s = 0;

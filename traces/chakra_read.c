@@ -43,7 +43,7 @@ static const struct attribute {
     {"spillway_seconds", offsetof(struct chakra_node, seconds), KIND_SECONDS, 0},
 };
 
-/* The value as a whole number; false where it is none, or is negative. */
+/* Reads the value as a whole number. Returns false when it is not a whole number or is negative. */
 static bool whole(const struct protobuf_field *value, uint64_t *out)
 {
     uint64_t bits = value->value;
@@ -69,7 +69,7 @@ static bool whole(const struct protobuf_field *value, uint64_t *out)
     }
 }
 
-/* The form that a number of this field has. */
+/* Returns the form of a number of this field. */
 static enum protobuf_form form_of(uint32_t field)
 {
     switch (field) {
@@ -188,7 +188,7 @@ static enum status read_deps(struct protobuf_field *field, uint64_t *ids, uint64
     return STATUS_OK;
 }
 
-/* How many dependencies of each kind the node has; its fields have the right forms. */
+/* Counts the node's dependencies of each kind, and checks the forms of its fields. */
 static enum status count_node(struct protobuf_in in, uint64_t counts[2], struct error *err)
 {
     struct protobuf_field field;
@@ -271,7 +271,7 @@ static enum status next_message(struct protobuf_in *file, struct protobuf_in *me
     return STATUS_OK;
 }
 
-/* The first message has to be there, and to be no node: all it has are a version and attributes. */
+/* Reads the first message, which must exist and must not be a node: it has only a version and attributes. */
 static enum status read_metadata(struct protobuf_in *file, struct error *err)
 {
     struct protobuf_in in;

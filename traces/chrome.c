@@ -64,13 +64,14 @@ static double microseconds(uint64_t time_ns)
 
 /* --- processes and threads ------------------------------------------------------------------ */
 
-/* A host's place and its streams share a process, place 1 + d and the streams of device d. */
+/* Returns the place whose process shows a stream. A host's place and its streams share a process; so do place 1 + d
+ * and the streams of device d. */
 static uint32_t stream_place(const struct trace *trace, const struct trace_stream *stream)
 {
     return plan_stream_is_host(stream->kind) ? trace_host_place(trace, stream->host) : stream->device + 1;
 }
 
-/* From 1, and so that the same device of two traces is next to itself. */
+/* Returns a process number from 1 on; the same device of two traces has adjacent numbers. */
 static uint64_t process_id(const struct chrome *chrome, uint32_t trace, uint32_t place)
 {
     return (uint64_t)place * chrome->trace_count + trace + 1;
@@ -168,7 +169,7 @@ static void write_span(const struct chrome *chrome, uint32_t t, const struct tra
     json_out_object_end(out);
 }
 
-/* The trace that was predicted for trace `t`, and NULL when there is none. */
+/* Returns the prediction of trace `t`; NULL when there is none. */
 static const struct trace *prediction_of(const struct chrome *chrome, uint32_t t)
 {
     if (chrome->trace_count != 2 || chrome->traces[t]->source != TRACE_MEASURED) return NULL;
@@ -212,7 +213,7 @@ static void write_flow_end(const struct chrome *chrome, uint32_t t, const struct
     json_out_object_end(out);
 }
 
-/* The arrow leaves inside the copy: at its very end it could belong to the next one. */
+/* Writes a flow arrow. It starts inside the copy, because at the copy's very end it could belong to the next copy. */
 static void write_flow(struct chrome *chrome, uint32_t t, const struct trace_span *copy,
                        const struct trace_span *compute)
 {

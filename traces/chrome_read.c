@@ -214,7 +214,7 @@ static enum status name_stream(struct reading *r, const struct event *e, const c
     return arena_string(r->arena, text, out, err);
 }
 
-/* All streams of a process are of one device. */
+/* Returns the device of a track; all streams of a process belong to one device. */
 static uint32_t device_of(const struct reading *r, uint32_t track)
 {
     uint32_t device = 0;

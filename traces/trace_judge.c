@@ -1,6 +1,6 @@
 /*
- * A stream runs its operations in plan order, so the end of the last span of each stream at hand is enough to
- * prove that nothing overlaps.
+ * A stream runs its operations in plan order, so the end of the last span of each stream suffices to prove that no
+ * spans overlap.
  *
  * The judge repeats the sums of trace_finish() instead of calling it. The comparison of totals allows a
  * relative 1e-9, far above the rounding of one subtraction and far below anything worth reporting; the

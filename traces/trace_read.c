@@ -38,7 +38,7 @@ struct trace_reader {
 
 /* --- the head ------------------------------------------------------------------------------- */
 
-/* A text that lives as long as the trace. */
+/* Takes a text that lives as long as the trace. */
 static enum status read_text(struct trace *trace, struct json_object *object, const char *key,
                              const char **out, struct error *err)
 {
@@ -63,8 +63,8 @@ static enum status read_fingerprint(struct json_object *object, uint64_t *out, s
     return STATUS_OK;
 }
 
-/* An array of at most `limit` elements; *out_count entries of `size` bytes for them. `out` is the address of the pointer to
- * them (a struct x **, passed as void *). */
+/* Takes an array of at most `limit` elements; *out_count entries of `size` bytes for them. `out` is the address of
+ * the pointer to them (a struct x **, passed as void *). */
 static enum status read_list(struct arena *arena, struct json_object *object, const char *key,
                              size_t limit, size_t size, const json_t **array, void *out,
                              size_t *out_count, struct error *err)
@@ -243,7 +243,7 @@ static enum status item_u32(const struct json_input *input, const json_t *array,
     return status;
 }
 
-/* An index into a table of `count` entries called `what`. */
+/* Takes an index into a table of `count` entries called `what`. */
 static enum status item_index(const struct json_input *input, const json_t *array, size_t index,
                               size_t count, const char *what, uint32_t *out, struct error *err)
 {
@@ -306,7 +306,7 @@ static enum status read_operations(struct trace_reader *s, struct json_object *r
     return status;
 }
 
-/* The head has long arrays without their elements. */
+/* Takes a long array, which the head has without its elements. */
 static enum status read_long_array(struct json_object *root, const char *key, struct error *err)
 {
     const json_t *array = NULL;
@@ -337,13 +337,13 @@ static enum status read_whole_head(struct trace_reader *s, struct error *err)
 
 /* --- rows ----------------------------------------------------------------------------------- */
 
-/* Does a whole number of at most `max` stand in a row? */
+/* Returns true when the value is a whole number of at most `max`. */
 static bool is_whole(double value, double max)
 {
     return value <= max && value == floor(value);
 }
 
-/* A row that is an array of `columns`; *input is released by the caller, also after an error. */
+/* Opens a row that is an array of `columns`; the caller releases *input, also after an error. */
 static enum status open_row(const struct trace_reader *s, const struct json_element *element, size_t columns,
                             struct json_input **input, struct error *err)
 {
@@ -610,7 +610,7 @@ static enum status adopt(struct arena *arena, void *items, size_t bytes, struct 
     return arena_adopt(arena, fitting, bytes, err);
 }
 
-/* The trace takes the arrays over. */
+/* Hands the arrays over to the trace. */
 static enum status keep(struct trace *trace, struct gathered *all, struct error *err)
 {
     enum status status = adopt(&trace->arena, &all->spans, all->span_count * sizeof *all->spans, err);

@@ -52,7 +52,7 @@ static void zlib_free(voidpf unused, voidpf memory)
 
 /* --- raw bytes ------------------------------------------------------------------------------ */
 
-/* Has at least `wanted` bytes in `raw`, or all up to the end. */
+/* Fills `raw` to at least `wanted` bytes, or to the end of the file. */
 static enum status fill(struct file_in *file, size_t wanted, struct error *err)
 {
     while (file->last - file->first < wanted && !file->ended) {

@@ -1,6 +1,6 @@
 /*
- * The first 4096 bytes decide, inflated when the file is gzip data: a user's file of a gigabyte is looked at as quickly as
- * a small one. A table per kind says which key of ours, or which signature, is expected.
+ * Only the first 4096 bytes are read, inflated if the file is gzip data, so that a user's file of a gigabyte is
+ * recognised as quickly as a small one. A table has the key or signature of each kind.
  */
 #include "base/files/file_kind.h"
 
@@ -61,7 +61,8 @@ static bool is_page(const struct start *start)
     return is_web_page(start) || (is_text(start) && begins(start, "# "));
 }
 
-/* The first line has at least two columns. A line that begins as JSON or markup does is no heading of a table. */
+/* Returns true when the first line has at least two columns. A line that begins like JSON or markup is not a table's
+ * heading. */
 static bool is_table(const struct start *start)
 {
     const size_t line = strcspn(start->text, "\r\n");
@@ -168,7 +169,7 @@ static bool read_start(const char *path, struct start *start)
     return true;
 }
 
-/* The KIND of the first key "spillway_KIND"; "" without one. */
+/* Writes the KIND of the first key "spillway_KIND"; "" when there is none. */
 static void find_key(const struct start *start, char key[KEY_BYTES])
 {
     static const char mark[] = "\"spillway_";
@@ -242,7 +243,7 @@ bool file_kind_look(const char *path, struct file_look *out)
 
 /* --- files that commands read ------------------------------------------------------------------ */
 
-/* A key that is in two kinds of files comes last. */
+/* Keys that two kinds of files have come last. */
 static const struct file_reading readings[] = {
     {"spillway_jobs", "a jobs file", "spillway plan %s -o plan.json"},
     {"spillway_hardware", "a hardware file", "spillway hardware check %s"},

@@ -29,7 +29,7 @@ struct identity {
     struct timespec changed;
 };
 
-/* A path that is looked at. */
+/* A path under examination. */
 struct place {
     struct identity id;
     char resolved[PATH_MAX];
@@ -59,7 +59,7 @@ static void set_path(char out[PATH_MAX], const char *folder, size_t folder_lengt
     out[kept + length] = '\0';
 }
 
-/* The path that a dangling link points to, else the path itself. */
+/* Writes the path that a dangling link points to, or the path itself. */
 static void follow_links(const char *path, char out[PATH_MAX])
 {
     set_path(out, "", 0, path);

@@ -61,7 +61,8 @@ enum status path_folder(const char *file, struct arena *arena, const char **out,
     return arena_string(arena, here, out, err);
 }
 
-/* The real path of `path`, whose last parts need not be there; false when it has ".." among these. */
+/* Writes the real path of `path`, whose last parts need not exist. Returns false when these parts
+ * include "..". */
 static bool real_path(const char *path, char out[PATH_MAX])
 {
     char known[PATH_MAX];

@@ -245,7 +245,7 @@ static int first_column(const json_error_t *error)
     return column > 0 ? column : 1;
 }
 
-/* The character at this line and column of the text. */
+/* Returns the character at this line and column of the text. */
 static const char *character_at(const struct json_input *input, int line, int column)
 {
     const char *c = input->text, *end = input->text + input->length;
@@ -364,7 +364,7 @@ const json_t *json_input_root(const struct json_input *input)
     return input->root;
 }
 
-/* --- one value, wherever it stands ---------------------------------------------------------- */
+/* --- one value in an object or an array ------------------------------------------------------- */
 
 /* A value and its position. Its name is written out only for an error. */
 struct item {
@@ -559,7 +559,7 @@ enum status json_object_open_at(struct json_object *object, const struct json_in
     return json_object_open(object, input, value, what, err);
 }
 
-/* The value under `key`, which counts as asked for from now on; NULL when there is none. */
+/* Returns the value under `key`, which then counts as asked for; NULL when there is none. */
 static const json_t *ask(struct json_object *object, const char *key)
 {
     const json_t *value = json_object_get(object->value, key);
@@ -606,7 +606,7 @@ void json_object_ignore_others(struct json_object *object)
 
 /* --- keys that are missing ------------------------------------------------------------------- */
 
-/* A message that grows; what does not fit is cut. */
+/* A growing message; text that does not fit is cut. */
 struct message {
     char text[1024];
     size_t used;
@@ -627,7 +627,8 @@ static const char *separator(size_t index, size_t count)
     return index == 0 ? "" : index + 1 == count ? " and " : ", ";
 }
 
-/* Those that the reader found missing, then those that the caller names. `with_near`: which other keys may be meant. */
+/* Lists keys that the reader found missing, then keys that the caller names. `with_near`: names similar keys that may
+ * be meant. */
 static void tell_missing(const struct lacking *lacking, bool with_near, const struct json_missing *missing, size_t count,
                          struct message *message)
 {

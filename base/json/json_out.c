@@ -53,8 +53,8 @@ static void flush_buffer(struct json_out *out)
     }
 }
 
-/* Where at most PIECE_MAX bytes may be written, followed by used += length. Always valid: when
- * memory has ended, the beginning of the buffer is overwritten and json_out_complete() is false. */
+/* Returns the place for at most PIECE_MAX bytes; the caller then adds their number to `used`. Always valid: after a
+ * failed allocation it is the beginning of the buffer, which is overwritten, and json_out_complete() is false. */
 static char *room(struct json_out *out)
 {
     if (out->capacity - out->used >= PIECE_MAX + 1) return out->buffer + out->used;

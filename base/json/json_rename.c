@@ -13,7 +13,7 @@ static const struct json_synonym *find(const struct json_synonym *synonyms, size
     return NULL;
 }
 
-/* Is there anything to do, and can it be done? */
+/* Finds out whether any key must be renamed, and whether that is possible. */
 static enum status look(const struct json_input *input, json_t *object, const struct json_synonym *synonyms, size_t count,
                         bool *any, struct error *err)
 {
@@ -36,7 +36,8 @@ static enum status look(const struct json_input *input, json_t *object, const st
 enum status json_rename_keys(const struct json_input *input, const json_t *const_object,
                              const struct json_synonym *synonyms, size_t count, struct error *err)
 {
-    json_t *object = (json_t *)(uintptr_t)const_object; /* jansson's iterators ask for it, and the tree is the input's own */
+    json_t *object = (json_t *)(uintptr_t)const_object; /* jansson's iterators need a non-const value, and the tree
+                                                           is the input's own */
     bool any = false;
     if (!json_is_object(object)) return STATUS_OK;
     enum status status = look(input, object, synonyms, count, &any, err);

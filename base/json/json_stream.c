@@ -24,7 +24,7 @@ enum { CHUNK_BYTES = 64 << 10 };
 
 static const size_t held_bytes_max = (size_t)1 << 30; /* of a head, and of a pipe */
 
-/* A place in the file: the next character to be read. */
+/* A position in the file: the next character to read. */
 struct position {
     uint64_t offset;
     size_t line, column;
@@ -53,7 +53,7 @@ struct json_stream {
 
 /* --- the buffer ----------------------------------------------------------------------------- */
 
-/* Reads on, so that buffer[wanted] is there counted from `first`, or the file has ended. */
+/* Reads until buffer[wanted], counted from `first`, is available or the file has ended. */
 static enum status reach(struct json_stream *s, size_t wanted, struct error *err)
 {
     while (s->last - s->first <= wanted && !s->file_ended) {
@@ -120,7 +120,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* How deep in brackets the text is, and whether in a string: all that cutting it needs. */
+/* Depth of brackets, and whether the position is in a string: enough to separate elements. */
 struct nesting {
     size_t depth;
     bool in_string, escaped;
@@ -163,7 +163,7 @@ static enum status keep(struct scan *scan, char c, struct error *err)
     return status;
 }
 
-/* The number of the array whose key came last, or key_count. */
+/* Returns the number of the array whose key came last, or key_count. */
 static size_t array_of_key(const struct json_stream *s, const struct scan *scan)
 {
     size_t length = scan->string_end - scan->string_at, i = 0;
@@ -244,7 +244,7 @@ static enum status read_head(struct json_stream *s, struct error *err)
 
 /* --- elements ------------------------------------------------------------------------------- */
 
-/* To the next character that is no white space. */
+/* Goes to the next character that is not white space. */
 static enum status skip_space(struct json_stream *s, struct error *err)
 {
     for (;;) {
@@ -273,7 +273,7 @@ static enum status measure(struct json_stream *s, size_t *length, struct error *
     }
 }
 
-/* To the next element, over the comma before it; *more is false at the bracket that ends the array. */
+/* Goes to the next element, past the comma before it; *more is false at the array's closing bracket. */
 static enum status find_next(struct json_stream *s, bool *more, struct error *err)
 {
     enum status status = skip_space(s, err);
@@ -317,7 +317,7 @@ enum status json_stream_parse(const struct json_stream *stream, const struct jso
     return status;
 }
 
-/* A number as JSON writes it, not negative: number_read() also takes ".5", "5." and "05". */
+/* Reads a non-negative number in JSON's syntax; number_read() also accepts ".5", "5." and "05". */
 static bool read_number(const char **at, double *out)
 {
     const char *c = *at, *end;
@@ -406,7 +406,7 @@ static enum status open_stream(struct file_in *file, char *held, const char *con
     return status;
 }
 
-/* A file from which the rest of `file` is read: its text, in *held. Takes `file` over, also on failure. */
+/* Reads the rest of `file` into *held and opens a file on it. Takes `file` over, also on failure. */
 static enum status hold(struct file_in *file, char **held, struct file_in **out, struct error *err)
 {
     size_t length = 0;

@@ -112,7 +112,7 @@ static void on_term(int number)
     asked_to_end = 1;
 }
 
-/* Only calls that are safe after fork(). */
+/* Kills all children. Uses only calls that are safe after fork(). */
 static void kill_children(pid_t self)
 {
     char name[64], text[4096];
@@ -148,7 +148,7 @@ static _Noreturn void be_guard(pid_t child, int told)
     _exit(0);
 }
 
-/* In the guard's process. */
+/* Runs in the guard's process. */
 static _Noreturn void stand_between(const struct task *task, pid_t parent, int told)
 {
     const struct sigaction action = {.sa_handler = on_term};
@@ -178,7 +178,7 @@ struct received {
     size_t length, capacity;
 };
 
-/* Until the child has closed its end, or its guard is gone (true), or the time is up. */
+/* Receives data until the child has closed its end or its guard has ended (returns true), or until the time is up. */
 static bool receive(int file, int told, double until_s, size_t length_max, struct received *r, struct error *err)
 {
     for (;;) {
@@ -210,7 +210,7 @@ static bool receive(int file, int told, double until_s, size_t length_max, struc
     }
 }
 
-/* A guard, and the pipe through which it tells how the child ended. */
+/* A guard, and the pipe through which it reports the child's end. */
 struct guarded {
     pid_t guard;
     int told;
@@ -237,7 +237,7 @@ static enum status start_guard(const struct task *task, int here, struct guarded
     return STATUS_OK;
 }
 
-/* Has the guard ended? It stays to be reaped, and its number with it. */
+/* Returns true when the guard has ended. It is not reaped, so its process number is not reused. */
 static bool wait_until(pid_t guard, double until_s)
 {
     siginfo_t info = {.si_pid = 0};
@@ -246,7 +246,8 @@ static bool wait_until(pid_t guard, double until_s)
     return info.si_pid == guard;
 }
 
-/* The guard takes the child and all that it started along; the group of one that was stopped or killed is ended from here. */
+/* Ends the guard, which ends the child and all processes that the child started. If the guard was stopped or killed,
+ * its process group is ended from here. */
 static int end_guard(pid_t guard)
 {
     static const double patience_s = 2;

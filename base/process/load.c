@@ -32,7 +32,7 @@ static double own_time_s(void)
            1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* The second number of each thread's schedstat: nanoseconds on a run queue. */
+/* Returns the sum of the second number of each thread's schedstat: time on a run queue. */
 static double run_queue_s(void)
 {
     DIR *folder = opendir("/proc/self/task");

@@ -149,7 +149,7 @@ static const struct option_spec *find_name(const struct options *options, const 
     return NULL;
 }
 
-/* A synonym may stand for several of our names: the one that this table has is meant. */
+/* Finds an option by its long name. A synonym may stand for several of our names; the one in this table is used. */
 static const struct option_spec *find_long(const struct options *options, const char *name,
                                            size_t length)
 {
@@ -216,7 +216,7 @@ static enum status read_value(const struct options *options, const struct option
     return set_value(options, spec, text, err);
 }
 
-/* The argument after an option, as its value. */
+/* Takes the argument after an option as its value. */
 static enum status next_value(const struct options *options, const struct option_spec *spec,
                               struct cursor *cursor, struct error *err)
 {
@@ -295,7 +295,7 @@ static enum status declare_output(const struct option_spec *spec, const char *pa
     return status == STATUS_OK ? outputs_probe(path, spec->output, what, err) : status;
 }
 
-/* Arguments are what the command reads, as far as they are files. */
+/* Declares outputs, and arguments that name files as inputs. */
 static enum status declare_files(const struct options *options, struct error *err)
 {
     for (size_t i = 0; i < options->operand_count; i++)
@@ -452,7 +452,7 @@ static size_t print_label(const struct option_spec *spec, char *buffer, size_t s
     return (size_t)length < size ? (size_t)length : size - 1;
 }
 
-/* Does the help itself say what each choice is? */
+/* Returns true when the help itself names every choice. */
 static bool names_all_choices(const struct option_spec *spec)
 {
     for (const char *const *choice = spec->choices; *choice; choice++)
@@ -460,7 +460,7 @@ static bool names_all_choices(const struct option_spec *spec)
     return true;
 }
 
-/* The help, with its choices before "(default ...)". */
+/* Writes the help, with its choices before "(default ...)". */
 static void print_meaning(const struct option_spec *spec, char *buffer, size_t size)
 {
     char list[LIST_BYTES];
@@ -487,7 +487,7 @@ static void print_option(FILE *stream, const struct option_spec *spec, size_t in
     print_wrapped(stream, text, indent, indent);
 }
 
-/* An example: too long a line goes on in the next one, broken at a blank outside quotes as a shell takes it. */
+/* Prints an example. A line that is too long is broken at a blank outside quotes, in the shell's syntax. */
 static void print_example(FILE *stream, const char *text)
 {
     size_t indent = 2;
@@ -533,7 +533,8 @@ static const struct option_spec *help_option(void)
     return &help;
 }
 
-/* The options of one group, or, with NULL, those without any; a heading where there are some. --help is the last row. */
+/* Prints the options of one group, or with NULL the options without a group, with a heading if there are groups.
+ * --help is the last row. */
 static void print_group(FILE *stream, const struct options *options, const struct option_group *group, size_t indent)
 {
     bool any = false;

@@ -2,9 +2,8 @@
  * The line is redrawn in place: carriage return, text, "erase to the end of the line". All of it
  * goes out in one write(), so that it never mixes with a message half way.
  *
- * The time left is elapsed * (total - done) / done: right when the work is even, and it corrects
- * itself when it is not. Nothing is drawn in the first second, which is when that guess is worst
- * and when most commands end.
+ * The time left is elapsed * (total - done) / done: correct when the work is even, and self-correcting when it is
+ * not. Nothing is drawn in the first second, when the estimate is worst and most commands end.
  */
 #include "base/process/progress.h"
 

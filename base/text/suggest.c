@@ -49,7 +49,8 @@ static bool extends(const char *word, const char *prefix, size_t length)
     return length >= PREFIX_MIN && strncmp(word, prefix, length) == 0;
 }
 
-/* How many characters of `word` the whole of `prefix` covers, with separators left out of both; 0: not all of it. */
+/* Returns the number of characters of `word` that `prefix` covers, ignoring separators in both; 0 when it does not
+ * cover all of `prefix`. */
 static size_t covered(const char *word, const char *prefix)
 {
     const char *at = word;

@@ -4,7 +4,7 @@
  *     make JOB/, sync FOLDER/        a name that is not synced may be lost with all that is in it
  *     create step-N.tmp, write ..., sync, close
  *     rename to step-N.safetensors, sync JOB/
- *     remove what is too old
+ *     remove files that are too old
  *
  * The sync before the rename writes the bytes before the name; the sync after the rename shows that older checkpoints
  * may be removed. A disk may reorder everything between two syncs; tests/exec/test_exec_checkpoint.c does so for

@@ -1,9 +1,10 @@
 /*
  * Graphs for cuDNN, and the choice of a plan.
  *
- * The library's heuristics (the fast ones first, then those that nearly always work) propose engine configurations,
- * best first. A plan is made of each, which is when the library finds out whether it supports the graph (it then
- * compiles code). The first plan is taken that is not marked as nondeterministic and that fits into the workspace.
+ * The library's heuristics (the fast ones first, then the ones that nearly always work) propose engine
+ * configurations, best first. A plan is made of each, which is when the library finds out whether it supports the
+ * graph (it then compiles code). The first plan is taken that is not marked as nondeterministic and that fits into
+ * the workspace.
  *
  * The choice depends only on the library, the device, the graph and the workspace; the same holds for a job's
  * results.

@@ -32,7 +32,7 @@ struct measure_bench {
     double host_s[2];
 };
 
-/* Alignment of arrays, at least that of a workspace's entries. */
+/* Alignment of arrays, a multiple of the alignment of workspace entries. */
 enum { ALIGNMENT = 64 };
 
 static void lay_out(struct measure_bench *bench, const struct gpu_attention_shape *s)

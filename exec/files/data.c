@@ -18,7 +18,7 @@
  * from a seed that all jobs share.
  *
  * Words to guess (bert). A token is chosen with probability 0.15, by a draw of (seed, place), with its place counted
- * over all samples. Of the chosen tokens 80 % become the mask, 10 % a random token and 10 % do not change. All are
+ * over all samples. 80 % of the chosen tokens become the mask, 10 % a random token, and 10 % do not change. All are
  * labels. If no token of a minibatch is chosen, the one with the nearest draw is, so that there is always a loss.
  * Source: Devlin et al., arXiv 1810.04805, appendix A.1.
  *

@@ -11,8 +11,8 @@
  *         for each row tile: widen A's tile     SIDE x DEPTH; then C(tile) += A(tile) B(tile)
  *
  * A is widened once for each column tile: one number moved for 2 SIDE FLOPs. Tiles depend only on the shape, so equal
- * calls give equal bits here as elsewhere. The order of sums differs from that in an fp32 product of the same
- * operands, because the inner dimension is cut.
+ * calls give equal bits here as elsewhere. An fp32 product of the same operands has another order of sums, because
+ * the inner dimension is cut.
  */
 #include "exec/kernels/kernels_host.h"
 

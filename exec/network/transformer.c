@@ -183,7 +183,7 @@ static void kept_of(const struct transformer_unit *unit, float *all, uint64_t la
     }
 }
 
-/* Finds a layer's kept tensors when `alone` points to those of only this layer, without its output. */
+/* Finds a layer's kept tensors when `alone` points to the kept tensors of only this layer, without its output. */
 static void kept_alone(const struct transformer_unit *unit, float *alone, uint64_t layer,
                        float *out[TRANSFORMER_KEPT_MAX])
 {

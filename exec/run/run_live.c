@@ -13,8 +13,8 @@
  * call wakes this thread. Pending updates on the host's processor are not waited for: the next unit that needs them
  * waits, by rule 2 of plan.h.
  *
- * Memory. Every order is a plan order of units that leave no state behind, each in a choice that plan_check() has
- * found room for. No device ever exceeds its memory, and no deadlock is possible.
+ * Memory. Every order is a plan order of units that leave no state on the device, each in a choice that plan_check()
+ * has found room for. No device ever exceeds its memory, and no deadlock is possible.
  *
  * Stopping. As in run.c, each job ends the minibatch that it has begun, and a job beyond its limit has no more
  * choices. The policy is then no longer asked. A policy that breaks a rule or whose process fails stops the run in

@@ -7,7 +7,7 @@
  * A slot is acquired when the operation with ACQUIRE starts and released when the operation with
  * RELEASE ends; in the plan's terms another stream may then still read it for a moment.
  *
- * Without spans there are no changes either, and the peaks are those of plan order.
+ * Without spans there are no changes either, and the peaks follow plan order.
  */
 #include "exec/state/run_record.h"
 

@@ -1,6 +1,6 @@
 /*
- * A collective is parts; a part is steps of one size on one level (a ring), or of growing sizes
- * (halving), or a pipelined stream (a tree). Parts add up.
+ * A collective consists of parts, whose costs add up. A part is a number of steps of one size on one level (a ring),
+ * or of growing sizes (halving), or a pipelined stream (a tree).
  *
  * Halving. In step i of an all-gather, a member has 2^i shares and sends them to the member 2^i places before it,
  * which has 2^i other shares. The last step sends only the missing shares, n - 2^i. A group of any size n thus takes
@@ -56,7 +56,7 @@ static double transfer_s(const struct collective_level *level, double bytes)
                        level->latency_s);
 }
 
-/* The levels that messages of a way are on: one, or whichever of two is slower. */
+/* The levels that messages use: one, or the slower of two. */
 struct links {
     const struct collective_level *levels[2];
     uint32_t count;
@@ -122,7 +122,7 @@ static void add_steps(struct collective_part *part, const struct links *links, u
     part->transfer_s += (double)steps * step_transfer_s(links, bytes);
 }
 
-/* A pipelined message: steps of latency, and all its bytes once. */
+/* Adds a pipelined message: steps of latency, and all its bytes once. */
 static void add_stream(struct collective_part *part, const struct links *links, uint64_t steps, double bytes)
 {
     part->steps += steps;
@@ -161,7 +161,7 @@ static void add_tree(struct parts *parts, enum collective_kind kind, uint32_t me
     add_stream(add_part(parts, COLLECTIVE_AROUND), &links, turns * log2_up(members), turns * bytes);
 }
 
-/* How many of 0 ... members - 1 have bit `bit` set. */
+/* Returns the number of values among 0 ... members - 1 that have bit `bit` set. */
 static uint64_t count_with_bit(uint32_t members, uint32_t bit)
 {
     uint64_t half = UINT64_C(1) << bit, rest = members % (2 * half);

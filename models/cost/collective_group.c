@@ -41,7 +41,7 @@ static uint32_t node_of(const struct hardware *hardware, uint32_t device)
     return of->network_count > 0 ? of->networks[0].group : NETWORK_GROUPS_MAX + 1 + of->host;
 }
 
-/* The group's devices node by node into order[]; how many nodes. */
+/* Writes the group's devices node by node into order[] and returns the number of nodes. */
 static uint32_t arrange(const struct collective_finder *f, const uint32_t *devices, uint32_t members,
                         uint32_t *order)
 {
@@ -69,7 +69,7 @@ static uint32_t arrange(const struct collective_finder *f, const uint32_t *devic
 
 /* --- messages ------------------------------------------------------------------------------- */
 
-/* The i-th of a group's messages of a step, i < members, by places in its order; false: there is none. */
+/* Finds the i-th message of a group's step, i < members, by places in its order. Returns false when there is none. */
 static bool message(const struct collective_group *group, enum step step, uint32_t i, uint32_t *from,
                     uint32_t *to)
 {
@@ -138,7 +138,7 @@ static void find_level(const struct collective_finder *f, uint32_t members, uint
         }
 }
 
-/* Is there a way for every message? */
+/* Returns true when there is a route for every message. */
 static bool connected(const struct collective_finder *f, const uint32_t *order, uint32_t members,
                       const struct collective_group *group, uint32_t lacking[2])
 {
@@ -175,7 +175,7 @@ static void flush_count(struct collecting *c, uint32_t link, uint32_t lane, doub
     *messages = c->more_of_two ? fmax(*messages, more) : *messages + more;
 }
 
-/* Those of a step of the first `senders` members; a lane counts a share of each. */
+/* Counts the messages of a step that the first `senders` members send; a link direction counts a share of each. */
 static void collect(struct collecting *c, enum step step, uint32_t senders, double share)
 {
     const struct collective_finder *f = c->finder;

@@ -135,7 +135,7 @@ enum status compression_parse_text(const char *text, struct compression out[COMP
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-/* With all its digits, so that a plan that is read is the one that was written. */
+/* Writes a rate with all its digits, so that it reads back unchanged. */
 static void write_rate(struct json_out *out, const char *key, double bytes_per_s)
 {
     char text[40];

@@ -17,7 +17,7 @@
  * independent. Spreads are therefore added within a kernel, and squared between kernels.
  *
  * Tried and dropped: bilinear interpolation of the seconds themselves overshoots between powers of two by a third. A
- * fitted formula per kernel is only better if it has as many parameters as points.
+ * fitted formula per kernel is only better if it has a parameter for each point.
  */
 #include "models/cost/cost.h"
 
@@ -129,7 +129,7 @@ static double distance_squared(const struct rate_point *p, const struct work_ite
 
 enum { NEAREST = 4 };
 
-/* The points nearest to the item, nearest first; returns how many. */
+/* The points nearest to the item, nearest first. */
 struct neighbour {
     const struct rate_point *point;
     double distance; /* squared */
@@ -218,7 +218,7 @@ static struct cost measured_cost(uint32_t kernel, const struct kernel_rate *rate
     return (struct cost){.seconds = exp(at.log_s) * (flops > 0 ? flops : bytes), .spread = at.spread};
 }
 
-/* The share of a machine that one of its host devices is. */
+/* Returns the share of a machine that one of its host devices has. */
 double cost_host_share(const struct hardware *hardware, uint32_t device)
 {
     if (device == hardware_cpu(hardware)) return 1;
@@ -240,7 +240,7 @@ static const struct figure *stated_or(const struct figure *figure, const struct 
     return figure->value > 0 ? figure : otherwise;
 }
 
-/* On the host's processor, where host memory is what limits. */
+/* Returns the cost on the host's processor, which host memory limits. */
 static struct cost host_memory_cost(const struct hardware *hardware, const struct work_item *item)
 {
     const struct figure *memory = &hardware_default_memory_efficiency;
@@ -353,8 +353,8 @@ static struct cost widened_cost(const struct hardware *hardware, uint32_t device
     return product;
 }
 
-/* Nothing on the device, whose collective takes its time elsewhere; its members wait for each other at the least, and
- * meanwhile the host goes on. */
+/* Returns the cost of a collective's dispatch: nothing on the device, where the collective itself is counted
+ * separately. Its members at least wait for each other, and meanwhile the host continues. */
 static struct cost collective_cost(const struct hardware *hardware, uint32_t device, const struct work_item *item)
 {
     if (device == hardware_cpu(hardware)) return (struct cost){.seconds = 0};

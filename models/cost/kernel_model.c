@@ -54,7 +54,7 @@ static bool is_matmul(uint32_t kernel)
     return kernel <= KERNEL_MATMUL_WEIGHT || is_half_matmul(kernel);
 }
 
-/* In 16 bits or fp32, which have the same parts; so in the two that follow. */
+/* Returns true for attention in 16 bits or fp32, which have the same parts; likewise the next two functions. */
 static bool is_attention(uint32_t kernel)
 {
     kernel = kernel_half(kernel);
@@ -74,7 +74,7 @@ static bool is_elementwise(uint32_t kernel)
     return kernel >= KERNEL_NORM_HALF_FORWARD && kernel <= KERNEL_EMBED_HALF_BACKWARD;
 }
 
-/* By frameworks, each kernel by itself. */
+/* Returns true for kernels that frameworks dispatch separately. */
 static bool is_dispatched(uint32_t kernel)
 {
     return kernel_half(kernel) >= KERNEL_MATMUL_HALF_FORWARD;

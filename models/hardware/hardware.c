@@ -55,7 +55,7 @@ static bool has_link(const uint32_t *path, uint32_t count, uint32_t link)
     return false;
 }
 
-/* How many links of a path there are up to the last one that is on `other` as well. */
+/* Returns the number of links of a path up to the last one that `other` also has. */
 static uint32_t common_links(const struct hardware_network *path, const struct hardware_network *other)
 {
     uint32_t common = path->path_count;
@@ -223,7 +223,7 @@ static enum status set_device_memory(struct hardware *hardware, uint64_t bytes, 
     return STATUS_OK;
 }
 
-/* Is link `link` the last one of a device before `device`? */
+/* Returns true when `link` is the last link of a device before `device`. */
 static bool taken(const struct hardware *hardware, uint32_t device, uint32_t link)
 {
     for (uint32_t i = 0; i < device; i++) {
@@ -309,7 +309,7 @@ static void drop_p2p(struct hardware *hardware)
     for (uint32_t i = 0; i < hardware->device_count; i++) hardware->devices[i].network_count = 0;
 }
 
-/* A link of its own for each device. */
+/* Gives each device a link of its own for direct copies. */
 static enum status set_p2p(struct hardware *hardware, double bytes_per_s, struct error *err)
 {
     uint32_t count = hardware->link_count, room = count + hardware->device_count;
@@ -361,7 +361,7 @@ static bool spans_nodes(const struct hardware *hardware, const struct hardware_d
     return false;
 }
 
-/* The link of that network that is nearest to the device; false: it has none. */
+/* Finds the link of that network nearest to the device. Returns false when there is none. */
 static bool find_nic(const struct hardware *hardware, const struct hardware_device *device, uint32_t *out)
 {
     if (device->network_count == 0) return false;

@@ -109,7 +109,7 @@ static const struct gpu_fit v100_fit = {
     },
 };
 
-/* How devices without NVLink exchange data: straight over PCIe, or through host memory. */
+/* The way devices without NVLink exchange data: directly over PCIe, or through host memory. */
 enum { STAGED = false, PEERS = true };
 
 static const struct gpu gpus[] = {
@@ -227,9 +227,10 @@ static const struct gpu_fit hydra_fit = {
 };
 
 /*
- * The V100 of a DGX-2 as DeepSpeed drives it with transformers of 16 bits: fitted to the nine throughputs of ZeRO-Offload's
- * Fig. 8 (2048 to 4096 wide, microbatches of 4 to 32), which come out with 5 % of error in the mean, 9 % at most. Wider
- * matrices are faster, as depth says; one share of the peak for all is too high for the narrow and too low for the wide.
+ * The V100 of a DGX-2 under DeepSpeed with 16-bit transformers, fitted to the nine throughputs of ZeRO-Offload's Fig.
+ * 8 (2048 to 4096 wide, microbatches of 4 to 32), with a mean error of 5 % and at most 9 %. Wider matrices are
+ * faster, as the depth models; a single share of the peak for all is too high for narrow and too low for wide
+ * matrices.
  */
 #define DEEPSPEED_FITTED(v)                                                                       \
     {.value = (v), .spread = 0.1, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,                  \

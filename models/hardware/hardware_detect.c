@@ -70,7 +70,7 @@ static enum status build_host(const struct detected *found, struct hardware *out
 
 /* --- GPUs --------------------------------------------------------------------------------------- */
 
-/* By the driver's name, which cards of several memories may share: the nearest one. */
+/* Finds a GPU by the driver's name. Cards with several sizes of memory share a name: returns the nearest one. */
 static const struct gpu *find_gpu(const struct detected_gpu *wanted)
 {
     const struct gpu *best = NULL;
@@ -110,8 +110,8 @@ static bool mutual(const struct detected *found, uint32_t a, uint32_t b)
     return found->reaches[(size_t)a * found->gpu_count + b] && found->reaches[(size_t)b * found->gpu_count + a];
 }
 
-/* The first of the devices from `first` on that `device` copies with both ways, itself where there is none
- * before. */
+/* Returns the first device from `first` on with which `device` copies both ways, or `device` itself when there is
+ * none before it. */
 static uint32_t group_of(const struct detected *found, uint32_t first, uint32_t device)
 {
     uint32_t other = first;
@@ -190,7 +190,7 @@ static enum status build_part(const struct detected *found, uint32_t first, uint
     uint32_t pcie = gpu->pcie > 0 ? gpu->pcie : built.pcie;
     pcie = pcie < PCIE_OLDEST ? PCIE_OLDEST : pcie > PCIE_NEWEST ? PCIE_NEWEST : pcie;
     uint64_t least = gpu->free_bytes;
-    for (uint32_t d = 0; d < found->gpu_count; d++) /* all of the name, which are of one type */
+    for (uint32_t d = 0; d < found->gpu_count; d++) /* all GPUs of the name, which have one type */
         if (strcmp(found->gpus[d].name, gpu->name) == 0 && found->gpus[d].free_bytes < least)
             least = found->gpus[d].free_bytes;
     const struct node node = {.device_count = count,

@@ -53,7 +53,7 @@ enum status figures_read_text(struct json_object *object, const char *key, struc
     return arena_string(arena, text, out, err);
 }
 
-/* A bare number is the commonest mistake, so it has a message of its own. */
+/* Takes a figure object. A bare number is the commonest mistake and has a message of its own. */
 static enum status read_figure_object(struct json_object *object, const struct figure_spec *spec,
                                       const json_t **out, struct error *err)
 {
@@ -108,8 +108,8 @@ enum status figures_read(struct json_object *object, const struct figure_spec *s
     return STATUS_OK;
 }
 
-/* The first unit in which the number is short (three decimals, at least 1) and reads back exactly;
- * else the base unit. */
+/* Returns the first unit in which the number is short (three decimals, at least 1) and reads back
+ * exactly; else the base unit. */
 static const char *short_unit(double value, enum dimension dimension, double *number)
 {
     static const char *const units[DIMENSION_COUNT][7] = {

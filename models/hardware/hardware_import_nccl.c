@@ -125,7 +125,7 @@ struct table {
     struct nccl_row rows[COPY_POINTS_MAX];
 };
 
-/* The blank-separated words of a line, and where they begin; how many. */
+/* Splits a line into blank-separated words with their positions; returns their number. */
 static uint32_t split(const char *line, size_t length, const char *words[TABLE_COLUMNS], size_t lengths[TABLE_COLUMNS])
 {
     uint32_t count = 0;

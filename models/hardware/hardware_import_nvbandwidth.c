@@ -72,7 +72,8 @@ static enum status set_curve(struct import *import, const struct copy_point **po
     return STATUS_OK;
 }
 
-/* The link that a device has for itself on the way from the host: its last. Both directions have one figure, the better. */
+/* Sets the last link on the way from the host, which belongs only to the device. Both directions have one figure, the
+ * better. */
 static void set_pcie(struct import *import, const struct matrix *m)
 {
     struct hardware *h = import->machine;
@@ -87,7 +88,8 @@ static void set_pcie(struct import *import, const struct matrix *m)
     }
 }
 
-/* Where the innermost network has a link for each device, as NVLink to a switch: the middle of what others read from it. */
+/* Sets links of an innermost network with one link per device, such as NVLink to a switch: the median of the rates at
+ * which others read from the device. */
 static void set_network(struct import *import, const struct matrix *m, double *scratch)
 {
     struct hardware *h = import->machine;

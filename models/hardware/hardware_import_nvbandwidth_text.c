@@ -34,7 +34,8 @@ struct cursor {
     const char *at, *end;
 };
 
-/* The next word; false at the end of the line. One that is too long is cut, which no number is. */
+/* Takes the next word; returns false at the end of the line. A word that is too long is cut; numbers are never that
+ * long. */
 static bool parse_word(struct cursor *cursor, char word[WORD_BYTES])
 {
     while (cursor->at < cursor->end && strchr(" \t\r", *cursor->at)) cursor->at++;

@@ -141,7 +141,8 @@ static const struct node *find_node(const char *name)
     return NULL;
 }
 
-/* "4x NAME", "4xNAME", "4 x NAME": the count and the rest; count 1 and all of it where there is no such. */
+/* Splits "4x NAME", "4xNAME" or "4 x NAME" into the count and the rest; without a count returns 1 and the whole
+ * text. */
 static const char *split_count(const char *text, uint64_t *count)
 {
     *count = 1;
@@ -236,7 +237,7 @@ static bool fail_candidates(const char *name, struct error *err)
     return count > 0;
 }
 
-/* The preset that has a word of the name: "t4-16gb" of "tesla-t4". NULL: none, or several. */
+/* Finds the preset that has a word of the name: "t4-16gb" for "tesla-t4". NULL: none, or several. */
 static const char *find_by_word(const char *name)
 {
     const char *found = NULL, *preset;

@@ -196,7 +196,7 @@ static enum status walk(const struct walk *w, struct hardware *machine, struct e
 
 void machine_figures_visit(const struct hardware *hardware, machine_visitor *visit, void *context)
 {
-    struct hardware seen = *hardware; /* nothing of it is written */
+    struct hardware seen = *hardware; /* never written to */
     struct error none = {0};
     const struct walk w = {.visit = visit, .context = context};
     enum status status = walk(&w, &seen, &none);

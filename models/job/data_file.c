@@ -45,7 +45,7 @@ static const struct magic magics[] = {
 
 enum { HEAD_BYTES = 512 };
 
-/* The header's length is less than the file's, and the header is a JSON object. */
+/* Returns true when the header's length is less than the file's and the header is a JSON object. */
 static bool is_safetensors(const unsigned char *head, size_t count, uint64_t file_bytes)
 {
     uint64_t header = 0;

@@ -63,7 +63,7 @@ static_assert(ARRAY_COUNT(rate_schedule_names) == RATE_SCHEDULE_COUNT, "a name p
 
 /* --- paths ---------------------------------------------------------------------------------- */
 
-/* Does the file begin with llm.c's magic? False when it cannot be read. */
+/* Returns true when the file begins with llm.c's magic; false also when it cannot be read. */
 static bool begins_as_llmc(const char *path)
 {
     enum { MAGIC_GPT2 = 20240520, MAGIC_LLAMA3 = 20240801 };
@@ -139,14 +139,14 @@ static const struct draft empty_draft = {
             .evaluation = {.minibatches = 8, .data_format = DATA_NONE}},
 };
 
-/* The object that gave `key`, for the place in a message. */
+/* Returns the object that has `key`, for the position in a message. */
 static const json_t *giver(const struct draft *draft, const char *key)
 {
     if (json_object_get(draft->object, key) || !draft->defaults) return draft->object;
     return json_object_get(draft->defaults, key) ? draft->defaults : draft->object;
 }
 
-/* The kinds that files name: sgd with a momentum is a kind of its own only to us. */
+/* The kinds named in files; sgd with momentum is a separate kind only internally. */
 enum { FILE_KINDS = OPTIMIZER_MOMENTUM };
 static_assert(FILE_KINDS + 1 == OPTIMIZER_COUNT, "momentum comes after the kinds of files");
 
@@ -276,7 +276,7 @@ static enum status read_compression(struct json_object *o, struct draft *draft, 
     return value ? compression_parse(o->input, value, draft->job.compression, err) : STATUS_OK;
 }
 
-/* The keys that a job and "defaults" share. */
+/* Takes the keys that a job and "defaults" share. */
 static enum status read_shared(struct json_object *o, struct draft *draft, struct error *err)
 {
     struct job *job = &draft->job;
@@ -333,8 +333,8 @@ static enum status check_name(const struct draft *draft, struct error *err)
 
 /* --- checks --------------------------------------------------------------------------------- */
 
-/* An upper bound of the bytes that all activations of a minibatch take, in floating point: each
- * of its terms is larger than what models/job/memory.c lays out. */
+/* Returns an upper bound, in floating point, of the bytes of all activations of a minibatch: each of its terms
+ * exceeds the layout of models/job/memory.c. */
 static double bytes_bound(const struct job *job)
 {
     const struct network *n = &job->network;
@@ -410,7 +410,7 @@ static enum status check_precision(const struct draft *draft, struct error *err)
                          precision_names[PRECISION_FP32]);
 }
 
-/* The gradient of an embedding that is more than tables of rows is made and applied at once. */
+/* Checks clipping. The gradient of an embedding that is more than tables of rows is made and applied at once. */
 static enum status check_clip(const struct draft *draft, struct error *err)
 {
     const struct network *n = &draft->job.network;
@@ -465,7 +465,7 @@ static enum status check_content(const struct draft *draft, const struct named_d
                          images ? "expected records of labels and pixels, as CIFAR-10's binary batches" : WANTED_DATA);
 }
 
-/* Can the network read data of this format? */
+/* Checks that the network can read data of this format. */
 static enum status check_format(const struct draft *draft, const struct named_data *named,
                                 struct error *err)
 {
@@ -755,7 +755,7 @@ struct parsing {
     struct growing set;
 };
 
-/* Neither the job nor the defaults have these keys. */
+/* Reports required keys that neither the job nor the defaults have. */
 static enum status close_job(struct json_object *object, const struct draft *draft, struct error *err)
 {
     struct json_missing missing[2];
@@ -824,7 +824,7 @@ static enum status parse_set(struct parsing *p, const struct json_input *in, con
     return STATUS_OK;
 }
 
-/* The jobs go over to the set. */
+/* Hands the jobs over to the set. */
 static enum status keep(struct parsing *p, enum status status, struct job_set *out, struct error *err)
 {
     struct job *jobs;

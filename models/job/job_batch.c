@@ -96,7 +96,8 @@ enum status job_batch_settle(struct job *job, struct error *err)
     return STATUS_OK;
 }
 
-/* The microbatches of each replica, where their number was told in other words and the minibatch is still that. */
+/* Returns the microbatches of each replica, if their number was given in other terms and the minibatch still has that
+ * number. */
 static uint64_t steps_of(const struct job *job)
 {
     const struct job_batch *b = &job->batch;

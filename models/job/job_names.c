@@ -9,7 +9,7 @@
 
 enum { CELLS_LEAST = 64 };
 
-/* The cell that has the text, or the free one where it belongs. */
+/* Returns the cell of the text, or the free cell for it. */
 static struct job_name *find_cell(const struct job_names *names, const char *text)
 {
     size_t mask = names->cell_count - 1;

@@ -90,7 +90,7 @@ struct range {
     void (*lay)(const struct range *range, uint64_t layer, struct layout *layout);
 };
 
-/* The sizes that a layer's tensors are made of. */
+/* The sizes that determine a layer's tensors. */
 struct sizes {
     uint64_t batch, tokens, rows;
     uint64_t stream; /* rows that are handed on */
@@ -481,7 +481,7 @@ uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, ui
 
 /* --- inputs --------------------------------------------------------------------------------- */
 
-/* A layer's output is the next one's input. */
+/* Lists inputs; a layer's output is the next layer's input. */
 static void lay_inputs(const struct range *range, uint64_t layer, struct layout *layout)
 {
     if (layer + 1 == range->first + range->count) return;
@@ -603,7 +603,7 @@ static uint64_t half_words(uint64_t elements)
     return elements / 2 + elements % 2;
 }
 
-/* The widest linear layer, there and back. */
+/* Takes the widest linear layer, forward and backward. */
 static void need_rounded(const struct network *network, struct sizes s, uint64_t layer,
                          struct workspace *w)
 {

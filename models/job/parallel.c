@@ -65,7 +65,7 @@ static uint64_t pieces(const struct network *network)
     return network_is_listed(network) ? network->layer_count : network->blocks;
 }
 
-/* The part `at` of `parts` that are equal, the first ones longer by one. */
+/* Returns part `at` of `parts` equal parts, the first ones longer by one. */
 static struct parallel_layers equal_part(struct parallel_layers whole, uint64_t parts, uint64_t at)
 {
     uint64_t share = whole.count / parts, longer = whole.count % parts;
@@ -293,7 +293,7 @@ static enum status check_asynchronous(const struct job *job, struct error *err)
     const struct parallel *p = &job->parallel;
     uint64_t microbatches = job->microbatches / p->data;
     if (!pipeline_is_asynchronous(p->schedule)) return STATUS_OK;
-    bool alike = p->replicated == 0; /* else check_replicas() has looked at these */
+    bool alike = p->replicated == 0; /* otherwise check_replicas() has checked these */
     if (alike && p->schedule == PIPELINE_PIPEDREAM && microbatches != 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "schedule 'pipedream' with %" PRIu64
@@ -488,7 +488,7 @@ static enum status parse_lengths(struct json_object *o, const char *key, uint32_
     return STATUS_OK;
 }
 
-/* A letter for each run. */
+/* Takes one letter per run. */
 static bool read_letters(const char *letters, size_t length, struct parallel *out)
 {
     if (length == 0 || length > PARALLEL_CUTS_MAX) return false;
@@ -509,7 +509,7 @@ static enum status parse_choices(struct json_object *o, struct parallel *out, st
                          "computed again)", letters, PARALLEL_CUTS_MAX);
 }
 
-/* As on the command line, and as DeepSpeed and Megatron-LM have them. */
+/* Names as on the command line, and as in DeepSpeed and Megatron-LM. */
 static const struct json_synonym synonyms[] = {
     {"tp", "tensor"}, {"tensor_model_parallel_size", "tensor"}, {"pp", "pipeline"}, {"pipeline_model_parallel_size", "pipeline"},
     {"dp", "data"},   {"zero_stage", "zero"},
@@ -561,7 +561,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     return json_object_close(&o, err);
 }
 
-/* Whether `prefetch` means something. */
+/* Returns true when `prefetch` has an effect. */
 static bool gathers_ahead(const struct parallel *p)
 {
     return p->zero == ZERO_WEIGHTS || p->offload == OFFLOAD_WEIGHTS;
@@ -705,7 +705,7 @@ static bool is_replicas(const char *word)
     return strncmp(word, replicas_name, strlen(replicas_name)) == 0;
 }
 
-/* A word of it, [begin, begin + length). */
+/* Parses one word of the text, [begin, begin + length). */
 static enum status parse_word(const char *begin, size_t length, struct parallel *out, struct error *err)
 {
     static const char *const names[] = {"tp", "pp", "dp", "v", "buckets", "zero", "prefetch"};
@@ -746,7 +746,7 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
                      (int)length, begin);
 }
 
-/* A degree that is said twice, even equally, is a slip of the hand. */
+/* Refuses a degree that is given twice, even with equal values: it is a slip. */
 static enum status check_once(const char *all, const char *word, struct error *err)
 {
     const size_t length = strcspn(word, "=,");

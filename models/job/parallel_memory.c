@@ -21,7 +21,7 @@ static bool is_listed(const struct job *job)
     return network_is_listed(&job->network);
 }
 
-/* The next layer that is not like `layer`, of those below `end`. */
+/* Returns the next layer below `end` that differs from `layer`. */
 static uint64_t run_end(const struct network *network, uint64_t layer, uint64_t end)
 {
     uint64_t next = network_alike_end(network, layer);
@@ -30,7 +30,7 @@ static uint64_t run_end(const struct network *network, uint64_t layer, uint64_t 
 
 /* --- parameters ------------------------------------------------------------------------------- */
 
-/* Are the two tables one, and on two stages? */
+/* Returns true when the table is tied and both ends are on different stages. */
 static bool has_two_tables(const struct job *job)
 {
     const struct parallel *p = &job->parallel;
@@ -179,7 +179,7 @@ static uint64_t projections(const struct numbers *s)
     return s->rows * s->slice.head_width * (s->slice.heads + 2 * network_kv_heads(&s->slice));
 }
 
-/* The same of an attention to an encoder's result. */
+/* Returns the same for attention to an encoder's result. */
 static uint64_t cross_projections(const struct numbers *s)
 {
     return s->slice.head_width * (s->rows * s->slice.heads + 2 * s->seen * network_kv_heads(&s->slice));
@@ -318,7 +318,7 @@ uint64_t parallel_kept_bytes(const struct job *job, struct parallel_layers layer
     return compression_bytes(&job->compression[COMPRESSED_ACTIVATIONS], parallel_plain_kept_bytes(job, layers, dropout));
 }
 
-/* From a forward pass to the backward pass; of a stage that is computed again nothing. */
+/* Returns the bytes kept from a forward pass to the backward pass; a recomputed stage keeps none. */
 static uint64_t kept_so(const struct job *job, struct parallel_layers layers, uint32_t recompute, bool dropout)
 {
     uint64_t sum = 0, end = layers.first + layers.count;

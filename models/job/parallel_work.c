@@ -25,14 +25,15 @@
 
 /* --- runs of layers --------------------------------------------------------------------------- */
 
-/* The next layer that is not like `layer`, of those below `end`. Layers of a profile all differ. */
+/* Returns the next layer below `end` that differs from `layer`. Layers of a profile all differ. */
 static uint64_t next_kind(const struct network *network, uint64_t layer, uint64_t end)
 {
     uint64_t next = network_alike_end(network, layer);
     return end < next ? end : next;
 }
 
-/* Is this computed again by the job's backward passes? An embedding and a head are not, but with their stage. */
+/* Returns true when the job's backward passes recompute this layer. An embedding and a head are recomputed only with
+ * their stage. */
 static bool is_recomputed(const struct job *job, uint32_t recompute, uint64_t layer)
 {
     enum layer_kind kind = network_layer_kind(&job->network, layer);
@@ -148,7 +149,7 @@ static void add_codecs(struct work_list *list, const struct job *job, struct par
     if (end < job->network.layer_count) add_boundary_codec(list, job, end - 1, !back);
 }
 
-/* Those that computations wait for, whose host is busy with them as with kernels. */
+/* Adds collectives that computations wait for; they occupy the host like kernels. */
 static void add_collectives(struct work_list *list, const struct job *job, struct parallel_layers layers,
                             enum parallel_pass pass)
 {
@@ -250,7 +251,7 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
     if (crosses) cross_exchange(list, job, blocks, pass);
 }
 
-/* Is the forward pass of an embedding or a head in this one? */
+/* Returns true when this pass includes the forward pass of an embedding or a head. */
 static bool goes_forward(const struct job *job, enum parallel_pass pass)
 {
     bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
@@ -281,9 +282,9 @@ static void head_exchange(struct exchange *list, const struct job *job, enum par
 }
 
 /*
- * Norms, biases of results that are added up, and what else each member has whole: with sequence
- * parallelism their gradients are sums over a share of the rows. They are what a network without
- * anything to divide has. Tables of positions meet all rows.
+ * Adds the all-reduce of gradients that each member has whole: norms, biases of results that are added up, and other
+ * tensors that a network with nothing to split has. With sequence parallelism these gradients are sums over a share
+ * of the rows. Tables of positions see all rows.
  */
 static void update_exchange(struct exchange *list, const struct job *job, struct parallel_layers layers)
 {

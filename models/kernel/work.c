@@ -185,7 +185,7 @@ static_assert(ARRAY_COUNT(formulas) == KERNEL_COUNT, "a formula per kernel");
 
 /* --- classes of 16 bits ---------------------------------------------------------------------------- */
 
-/* The wide class of each class of 16 bits; 0 elsewhere, which is the class of a product in fp32. */
+/* The wide class of each 16-bit class; 0 for others, which is the class of an fp32 product. */
 static const uint32_t wide[KERNEL_COUNT] = {
     [KERNEL_MATMUL_HALF_INPUT] = KERNEL_MATMUL_INPUT,
     [KERNEL_MATMUL_HALF_WEIGHT] = KERNEL_MATMUL_WEIGHT,

@@ -241,7 +241,7 @@ static void llama_embedding(const struct network *n, struct list *list)
     matrix(list, "model.embed_tokens.weight", INIT_NORMAL, n->vocabulary, n->width);
 }
 
-/* As transformers 5 stores them: all experts' in one. */
+/* Lists experts in transformers 5's form: all experts' weights in one tensor. */
 static void experts(const struct network *n, struct list *list)
 {
     matrix(list, "mlp.gate.weight", INIT_NORMAL, n->experts, n->width);

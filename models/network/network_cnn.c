@@ -65,7 +65,7 @@ static uint32_t connect(struct graph_builder *b, uint32_t from, uint64_t channel
     return graph_add(b, (struct graph_op){.kind = GRAPH_LINEAR, .from = {from}, .channels = channels, .bias = true});
 }
 
-/* The mean of each channel, classes, loss. */
+/* Adds the mean of each channel, the classifier and the loss. */
 static void classify(struct graph_builder *b, uint64_t classes)
 {
     apply(b, GRAPH_LOSS, connect(b, mean(b, graph_newest(b), 1), classes));

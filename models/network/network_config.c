@@ -34,7 +34,7 @@ static enum status check_size(const struct json_object *o, const struct network 
     return error_set(err, STATUS_LIMIT, "%s", limit.text);
 }
 
-/* How each family is read and written; layers that are listed also need room. */
+/* Reader and writer of each family; families with listed layers also need memory. */
 static const struct {
     enum status (*parse)(struct json_object *o, struct network *n, struct error *err);
     enum status (*parse_listed)(struct json_object *o, struct arena *arena, struct network *n, struct error *err);
@@ -88,7 +88,7 @@ static enum status refuse_quantized(const struct json_input *in, const json_t *v
                          "(expected the network's config.json before that)", method ? " by " : "", method ? method : "");
 }
 
-/* A network of text and images has its text model under a key of its own. */
+/* Returns the text model of a network of text and images, which is under a separate key. */
 static const json_t *text_model(const json_t *value)
 {
     const json_t *text = json_object_get(value, "text_config");

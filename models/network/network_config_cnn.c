@@ -14,7 +14,7 @@ enum { IMAGE_DEFAULT = 224 };
 
 /* --- operations ------------------------------------------------------------------------------- */
 
-/* Does it choose the channels of its result? */
+/* Returns true when the operation chooses the channels of its result. */
 static bool has_channels(uint32_t kind)
 {
     return kind == GRAPH_CONVOLUTION || kind == GRAPH_UPSAMPLE || kind == GRAPH_LINEAR;

@@ -1,8 +1,6 @@
 /*
- * config.json of llama and of what differs from it in sizes, biases, norms of queries and keys, or in experts. A sliding
- * window ("sliding_window") is not looked at: attention is counted over all tokens.
- * Source: configuration_llama.py, _mistral.py, _gemma.py, _gemma3.py, _qwen2.py, _qwen2_moe.py, _qwen3.py, _mixtral.py and _qwen3_moe.py, and
- * modeling_rope_utils.py, of transformers 4.57 and 5.0.
+ * config.json of llama and of families that differ from it in sizes, biases, norms of queries and keys, or in
+ * experts. A sliding window ("sliding_window") is ignored: attention is counted over all tokens.
  */
 #include "models/network/network_config_parts.h"
 

@@ -1,7 +1,8 @@
 /*
- * A plan for the wrong network is worse than none: "phi3" is one letter away from "phi" and another network. So a name is
- * suggested only where case or separators differ, and well-known types that are missing here are listed with the nearest
- * family and with the difference that matters for work or memory, after the modelling code of transformers.
+ * A plan for the wrong network is worse than no plan: "phi3" is one letter away from "phi" but is another network. A
+ * name is therefore suggested only if case or separators differ. Well-known types that are not supported are listed
+ * with the nearest family and with the difference that matters for work or memory, according to the modelling code of
+ * transformers.
  */
 #include "models/network/network_foreign.h"
 

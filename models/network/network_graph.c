@@ -252,7 +252,7 @@ uint32_t graph_add(struct graph_builder *b, struct graph_op op)
     return b->graph.op_count++;
 }
 
-/* The heap's arrays to the arena. */
+/* Moves the arrays from the heap to the arena. */
 static enum status keep_arrays(struct graph_builder *b, struct network_graph **out)
 {
     struct graph_op *ops;

@@ -54,7 +54,7 @@ static uint64_t pixels(const struct work *w, uint32_t op)
     return w->samples * o->side * o->side;
 }
 
-/* The product that an operation is; `times` 0: it is none. */
+/* The product of an operation; `times` 0: none. */
 struct product {
     uint64_t times, rows, out, in;
     uint32_t forward, weight, input; /* enum kernel, of the three of a linear layer */

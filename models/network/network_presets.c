@@ -314,7 +314,8 @@ static const struct {
     {"vitl", "vit-large"}, {"vitl16", "vit-large"}, {"vith", "vit-huge"},    {"vith14", "vit-huge"}, {"vitg14", "vit-gigantic"},
 };
 
-/* The same letters, digits and full stops, in any case: "ResNet50", "GPT-3 175B", "bert_large". */
+/* Returns true when both have the same letters, digits and full stops in any case: "ResNet50", "GPT-3 175B",
+ * "bert_large". */
 static bool is_spelt(const char *name, const char *word)
 {
     static const char between[] = "-_ ";
@@ -326,7 +327,7 @@ static bool is_spelt(const char *name, const char *word)
     }
 }
 
-/* The preset that a name means; the name itself when it is none's. Ids are compared as the hub does, in any case. */
+/* Returns the preset of a name, or the name itself when it names none. Ids are compared as on the hub, in any case. */
 static const char *preset_name_of(const char *name)
 {
     for (size_t i = 0; i < ARRAY_COUNT(hub); i++)
@@ -400,7 +401,7 @@ static struct network complete(const struct preset *preset)
     n.layer_count = n.blocks + 2;
     if (n.head_width == 0) n.head_width = n.width / n.heads;
     if (n.ff_width == 0) n.ff_width = 4 * n.width;
-    if (n.encoder_blocks == 0) n.initializer_range = 0.02; /* t5's go by shapes */
+    if (n.encoder_blocks == 0) n.initializer_range = 0.02; /* t5's are recognised by their shapes */
     n.causal = network_traits(&n)->decoder;
     n.norm_epsilon = common[n.family].norm_epsilon;
     if (common[n.family].gelu_tanh) n.gelu_tanh = true;
@@ -420,7 +421,7 @@ bool network_is_path(const char *name_or_path)
     return false;
 }
 
-/* A profile of a microbatch. */
+/* Reads a profile, which holds for a microbatch. */
 static enum status read_text(const char *path, struct arena *arena, struct network *out, struct error *err)
 {
     struct profile_text text;
@@ -463,7 +464,7 @@ static bool is_unknown_id(const char *text, const char *path, struct error *err)
     return err->status != STATUS_OK;
 }
 
-/* The config.json in a folder. False when the path is too long. */
+/* Writes the path of the config.json in a folder. Returns false when the path is too long. */
 static bool config_inside(const char *folder, char inside[PATH_MAX])
 {
     bool slash = text_ends_in(folder, "/");
@@ -478,7 +479,7 @@ static bool has_config(const char *folder)
     return config_inside(folder, inside) && stat(inside, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* A folder, as a model's repository is one, means its config.json. */
+/* Reads a path. A folder, such as a model's repository, means its config.json. */
 static enum status read_path(const char *path, struct arena *arena, struct network *out,
                              struct error *err)
 {

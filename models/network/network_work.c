@@ -79,7 +79,7 @@ enum part { PART_INPUT = 1, PART_WEIGHT = 2 };
 struct list {
     struct work_list work;
     bool rounded; /* bf16 products, which first round their fp32 operands */
-    bool half;    /* all numbers have 16 bits, except those that models/kernel/precision.h names */
+    bool half;    /* all numbers have 16 bits, except the fp32 ones listed in models/kernel/precision.h */
     uint32_t parts; /* sum of enum part, of a backward pass */
 };
 
@@ -365,7 +365,7 @@ static struct linear patch_linear(const struct network *n, struct sizes s)
                            true, 1, false};
 }
 
-/* From words that are narrower than the network. */
+/* Returns the projection from a token table that is narrower than the network. */
 static struct linear word_projection(const struct network *n, struct sizes s)
 {
     return (struct linear){s.rows, s.width, n->word_width, false, 1, false};
@@ -435,7 +435,7 @@ uint64_t network_logit_rows(const struct network *network, uint64_t rows)
 
 enum { HEAD_PIECES_MAX = 2, HEAD_LINEARS_MAX = 3 + HEAD_PIECES_MAX };
 
-/* The product that makes logits: of all pieces but the last, and of the last. */
+/* Lists the products that make logits: for all pieces but the last, and for the last. */
 static uint32_t head_words(const struct network *n, struct sizes s,
                            struct linear out[HEAD_PIECES_MAX])
 {
@@ -607,7 +607,7 @@ uint32_t network_layer_work(const struct network *network, uint64_t layer, enum 
 
 /* --- shared by a tensor group --------------------------------------------------------------- */
 
-/* Those who divide a table of words pad it, so that rows of logits are whole pieces of 16 bytes. */
+/* Returns a member's share of the vocabulary, padded so that rows of logits are a multiple of 16 bytes. */
 static uint64_t slice_vocabulary(uint64_t words, uint32_t members)
 {
     enum { PADDED_TO = 8 };

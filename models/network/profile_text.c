@@ -87,7 +87,7 @@ static enum status parse_number(struct reader *r, double *out)
     return STATUS_OK;
 }
 
-/* A number or the sum of a list. */
+/* Takes a number, or the sum of a list. */
 static enum status parse_sum(struct reader *r, uint64_t *out)
 {
     double sum = 0, one;
