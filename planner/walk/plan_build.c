@@ -1,23 +1,22 @@
 /*
- * A plan grows at the end of its arrays, and what is already there is stored once.
+ * A plan grows at the end of its arrays, and equal parts are stored once.
  *
- * Interning. A new unit (slot, layout, work, buffer) is first appended, then looked up by a hash of
- * its contents; when an equal one is found, the arrays are cut back to where they were and the old
- * index is returned. Appending first means that there is one representation to hash and compare,
- * and no scratch. The hash tables use open addressing and hold index + 1; they double when half
- * full.
+ * Interning. A new unit (slot, layout, work, buffer) is first appended, then looked up by a hash of its contents; when
+ * an equal one exists, the arrays are cut back and the old index is returned. Appending first means that there is one
+ * representation to hash and compare, and no scratch. The hash tables use open addressing and hold index + 1; they
+ * double when half full.
  *
  *     work {matmul 2 times, gelu}  ->  items: [ ... | matmul gelu ]   works: [ ... | (12, 2) ]
  *     the same again               ->  appended at 14, found equal to (12, 2), cut back to 14
  *
- * A unit's parts are compared by contents: its operations' `first_access` differ between two equal
- * units by where they were appended, so only counts and elements take part.
+ * Units are compared by contents: the `first_access` of operations differs between equal units, because they were
+ * appended at different places, so only counts and elements are compared.
  *
- * Errors are remembered in the builder and reported by plan_builder_finish(): a policy calls a
- * million times and checks once. After an error, calls return index 0 and do nothing.
+ * Errors are remembered in the builder and reported by plan_builder_finish(): a policy calls a million times and checks
+ * once. After an error, calls return index 0 and do nothing.
  *
- * At the end the instances are folded (plan_fold.h) and every array, exactly as long as it is, becomes
- * the plan's arena's. The cost is linear in what is appended.
+ * At the end the instances are folded (plan_fold.h), and every array is copied at its exact length into the plan's
+ * arena. The cost is linear in the number of appended elements.
  */
 #include "planner/walk/plan_build.h"
 
@@ -30,7 +29,7 @@
 #include "base/try.h"
 #include "planner/walk/plan_fold.h"
 
-/* Index + 1 by contents; 0: empty. The hash is kept beside it, which makes growing cheap. */
+/* Index + 1 by contents; 0: empty. The stored hash makes growing cheap. */
 struct intern_cell {
     uint32_t index_plus_1;
     uint32_t hash;
@@ -141,8 +140,8 @@ static uint32_t intern(struct plan_builder *b, struct intern *table, uint64_t ha
     return candidate;
 }
 
-/* What is hashed is a few small numbers, some hundred thousand times for a large plan: one product will do. Not 32,
- * which intern() would undo. */
+/* Hashes a few small numbers, some hundred thousand times for a large plan: one product is enough. The shift must not
+ * be 32, which intern() would undo. */
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
@@ -539,7 +538,7 @@ struct plan *plan_builder_plan(struct plan_builder *builder)
     return &builder->plan;
 }
 
-/* Entries of job_first_shard behind the current job are filled in as later jobs begin. */
+/* Entries of job_first_shard after the current job are filled in as later jobs begin. */
 uint32_t plan_builder_shard(struct plan_builder *builder, uint32_t job, uint64_t first_layer,
                             uint64_t layer_count, bool inputs_only)
 {

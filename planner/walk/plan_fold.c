@@ -1,21 +1,20 @@
 /*
- * A policy writes thousands of minibatches one instance after the other; most of them are equal. We
- * look for stretches of the form  u u u ... u  and store u once.
+ * A policy writes thousands of minibatches one instance after the other, most of them equal. This file finds stretches
+ * of the form  u u u ... u  and stores u once.
  *
- * Greedy, from the left. At position i, a period p can only begin where the instance at i comes
- * again, at i + p. So each position remembers its next equal one, and the first CANDIDATES of that
- * chain are tried. Whether [i, i + p) equals [i + p, i + 2 p) is asked of prefix hashes (a
- * polynomial modulo the prime 2^61 - 1), in constant time; the period that saves most instances
- * wins, is verified instance by instance, and the search goes on behind it. Nothing rests on the
- * hash: a collision costs a comparison and is not taken.
+ * Greedy, from the left. At position i, a period p can only begin where the instance at i comes again, at i + p. So
+ * each position remembers its next equal one, and the first CANDIDATES of that chain are tried. Prefix hashes (a
+ * polynomial modulo the prime 2^61 - 1) compare [i, i + p) with [i + p, i + 2 p) in constant time. The period that
+ * saves most instances wins, is verified instance by instance, and the search goes on after it. Nothing rests on the
+ * hash: a collision costs a comparison and its period is not used.
  *
  *     a b c a b c a b c d d d d a e      i = 0: p = 3 repeats 3 times, saves 6
  *     [a b c] x3  [d] x4  [a e] x1       i = 9: p = 1 repeats 4 times, saves 3; then no period
  *
- * Cost. Each position costs at most CANDIDATES hash comparisons. Counting how often a period
- * repeats costs that many steps, and the winner's stretch is at least as long as any other's count:
- * linear altogether, on periodic, random and hostile sequences alike. 240 000 distinct instances
- * take about 20 ms, nearly all of it for finding out that they are distinct.
+ * Cost. Each position costs at most CANDIDATES hash comparisons. Counting the repetitions of a period takes one step
+ * for each, and the winner's stretch is at least as long as any other's count: linear altogether, on periodic, random
+ * and hostile sequences alike. 240 000 distinct instances take about 20 ms, nearly all of it to find that they are
+ * distinct.
  *
  * Left out: segments inside segments. Schedules of many jobs repeat as a whole or not at all.
  */
@@ -37,7 +36,7 @@ static const uint64_t prime = ((uint64_t)1 << 61) - 1;
 static const uint64_t base = 0x0b5ad4eceda1ce2au; /* any number below the prime */
 
 struct folder {
-    const struct plan_instance *instances; /* as given: untouched in front of the reading end */
+    const struct plan_instance *instances; /* as given: unchanged from the reading end on */
     uint32_t count;
     uint32_t *next;    /* the next equal instance; PLAN_NONE at the last */
     uint64_t *prefix;  /* count + 1: hash of [0, i) */
@@ -167,7 +166,7 @@ struct writer {
     size_t segment_count, segment_capacity;
 };
 
-/* The reading end is never behind the writing end, so moving down is safe. */
+/* The reading end is never before the writing end, so moving down is safe. */
 static enum status write_segment(struct writer *w, uint32_t first, struct repetition r,
                                  struct error *err)
 {

@@ -1,22 +1,19 @@
-/* Finding repetition in a plan's order: part of plan_build.c, apart because it is an idea of its
- * own. */
+/* Finds repetition in a plan's order: part of plan_build.c, with an idea of its own. */
 #ifndef SPILLWAY_PLANNER_PLAN_FOLD_H
 #define SPILLWAY_PLANNER_PLAN_FOLD_H
 
 #include "planner/plan.h"
 
 struct plan_folded {
-    uint32_t instance_count;       /* left at the front of the array */
+    uint32_t instance_count;       /* instances left, at the beginning of the array */
     struct plan_segment *segments; /* the caller frees them with free() */
     uint32_t segment_count;
 };
 
 /*
- * Fold `count` instances in place: what repeats is kept once and its segment says how often.
- * Expanding the segments gives the original sequence. Instances are equal when unit, device and
- * layout are.
- * Cost: O(count), whatever the sequence; 20 bytes per instance of scratch.
- * Errors: STATUS_NO_MEMORY.
+ * Folds `count` instances in place: a repeated stretch is kept once, and its segment has the number of repetitions.
+ * Expanding the segments gives the original sequence. Instances are equal when unit, device and layout are. Cost:
+ * O(count) for any sequence; 20 bytes per instance of scratch. Errors: STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status plan_fold(struct plan_instance *instances, uint32_t count,
                                  struct plan_folded *out, struct error *err);

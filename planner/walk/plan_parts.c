@@ -1,7 +1,7 @@
 /*
- * See plan_parts.h. What a buffer holds follows from its kind, and of states and workspaces from the tables by which they
- * are laid out (models/job/memory.h; models/job/parallel_memory.h for parallel jobs). Padding counts with what it pads:
- * a state's with its weights, a workspace's with the rest of it.
+ * See plan_parts.h. The contents of a buffer follow from its kind, and the contents of states and workspaces from the
+ * tables of their layout (models/job/memory.h; models/job/parallel_memory.h for parallel jobs). Padding counts with the
+ * data before it: a state's with its weights, a workspace's with its rest.
  *
  * Cost: O(accesses of all instances of one repetition).
  */
@@ -55,7 +55,7 @@ static struct holds state_of(uint64_t bytes, uint64_t master, uint64_t moments)
     return holds;
 }
 
-/* Of a slice of an embedding as many rows as it has bytes for. */
+/* For a slice of an embedding: the rows for which it has bytes. */
 static struct holds state_alone(const struct job *job, const struct plan_shard *shard, uint64_t bytes)
 {
     struct state_layout layout = job_state(job, shard->first_layer, shard->layer_count);
@@ -127,7 +127,7 @@ static enum status workspace_alone(const struct plan *plan, const struct plan_op
     return status;
 }
 
-/* What a buffer holds whichever operation it is there for. */
+/* Returns the contents of a buffer that do not depend on the operation. */
 static struct holds held_by(const struct plan *plan, const struct plan_buffer *b)
 {
     const struct job *job = &plan->jobs.jobs[b->job];
@@ -154,7 +154,7 @@ static struct holds held_by(const struct plan *plan, const struct plan_buffer *b
 struct walk {
     const struct plan *plan;
     uint32_t device;
-    struct holds *live; /* per buffer: what it holds there now */
+    struct holds *live; /* per buffer: its contents now */
     struct holds now;
     uint64_t now_bytes, most_bytes;
     struct plan_parts *out;

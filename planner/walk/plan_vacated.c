@@ -1,16 +1,16 @@
 /*
  * Ranges painted one over the other.
  *
- * A release puts its range over whatever older ranges lie there: those inside vanish, those at the
- * borders are cut. So the list has about as many ranges as the device has neighbouring buffers. A
- * plan uses the same few slots again and again; the usual paint replaces one range by one with the
- * same borders, and the usual search ends where it ended the last time for that slot (the hint).
+ * A release puts its range over older ranges: those inside vanish, those at the borders are cut. So the list has about
+ * one range for each neighbouring buffer of the device. A plan uses the same few slots again and again; the usual paint
+ * replaces one range by one with the same borders, and the usual search ends where it ended the last time for that slot
+ * (the hint).
  *
  *     [0, 40) a   [40, 100) b   paint [20, 60) c   ->   [0, 20) a   [20, 60) c   [60, 100) b
  *
- * Cost: constant in the usual case; else a binary search, and a move of what is behind. Until each slot has been used
- * once that is half of the list for each; so who used a range, which is longer than its borders, lies elsewhere and
- * stays there.
+ * Cost: constant in the usual case; else a binary search, and a move of the later ranges. Until each slot has been used
+ * once, a move is half of the list for each; so the users of a range, which are larger than its borders, have an array
+ * of their own and do not move.
  */
 #include "planner/walk/plan_vacated.h"
 
@@ -67,7 +67,8 @@ bool vacated_paint(struct vacated_list *list, uint64_t first, uint64_t end, cons
     }
     if (!reserve(list)) return false;
 
-    /* What is cut at its end stays in front, at its beginning behind; if that is one range, it becomes two. */
+    /* A range cut at its end stays before the new one, a range cut at its beginning after it; if both are one range, it
+     * becomes two. */
     const struct vacated *ranges = list->ranges;
     bool front = low < high && ranges[low].first < first, behind = low < high && ranges[high - 1].end > end;
     struct vacated pieces[3], last = behind ? ranges[high - 1] : (struct vacated){0};

@@ -1,4 +1,4 @@
-/* Who was last on each byte of a device's arena: part of plan_walk.c. */
+/* The last users of each byte of a device's arena: part of plan_walk.c. */
 #ifndef SPILLWAY_PLANNER_PLAN_VACATED_H
 #define SPILLWAY_PLANNER_PLAN_VACATED_H
 
@@ -10,36 +10,36 @@
 
 enum { LOCAL_STREAMS = STREAM_HOST }; /* compute, h2d, d2h, p2p: a device's streams come first */
 
-/* Who used a range last: per stream an operation's number + 1, or 0; and who fetched what was there to another device, on
- * which stream. Of the arena of staged buffers, who released it: number + 1 and stream. */
+/* The last users of a range: per stream an operation's number + 1, or 0; and the fetch of its contents to another
+ * device, with its stream. For the arena of staged buffers: number + 1 and stream of the releasing operation. */
 struct vacated_users {
     uint64_t users[LOCAL_STREAMS];
-    uint64_t fetched; /* number + 1; 0: nobody did */
+    uint64_t fetched; /* number + 1 of the fetching operation; 0: none */
     uint32_t fetched_on;
 };
 
 /* A range whose latest lifetime has been released. */
 struct vacated {
     uint64_t first, end;
-    uint32_t users; /* which of the list's */
+    uint32_t users; /* index into the list's users */
 };
 
 /* Zeroed: empty. */
 struct vacated_list {
     struct vacated *ranges; /* ascending, disjoint */
     uint32_t count, capacity;
-    struct vacated_users *users; /* `capacity` of them, where they stay */
-    uint32_t *spare;             /* spare[count .. capacity): those of no range */
+    struct vacated_users *users; /* `capacity` entries, which never move */
+    uint32_t *spare;             /* spare[count .. capacity): entries without a range */
 };
 
 void vacated_release(struct vacated_list *list);
 void vacated_clear(struct vacated_list *list); /* keeps the memory */
 
-/* The index of the first range that ends behind `offset`. Tried first is *hint, where it was the
- * last time (any number the first time). */
+/* Returns the index of the first range that ends after `offset`. *hint: the index to try first, the result of the last
+ * call (any number at first). */
 uint32_t vacated_find(const struct vacated_list *list, uint64_t offset, uint32_t *hint);
 
-/* Put [first, end) over what was there. False: no memory. */
+/* Puts [first, end) over the ranges there. Returns false without memory. */
 bool vacated_paint(struct vacated_list *list, uint64_t first, uint64_t end, const struct vacated_users *users,
                    uint32_t *hint);
 

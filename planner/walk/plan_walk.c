@@ -1,54 +1,53 @@
 /*
- * Rule 2 of plan.h, computed while walking: whom does this operation wait for?
+ * Rule 2 of plan.h, computed while walking: the operations that an operation waits for.
  *
- * The rule as written looks back over everything that ever used a buffer or a range of memory. Two
- * observations make it a few numbers per buffer:
+ * The rule as written looks back over all operations that ever used a buffer or a range of memory. Two observations
+ * reduce it to a few numbers per buffer:
  *
- *   - A stream is in order. Of the operations that one waits for, only the latest on each stream
- *     matters: its predecessors have ended by then. Those of the own stream need not be named at
- *     all.
- *   - Waiting is transitive. Every reader waited for the last writer, so a writer that waits for
- *     the readers need not name the writer. Every user of a lifetime waited for the acquire, which
- *     waited for the earlier lifetimes of its range, so only the latest lifetime of each byte
- *     counts.
+ *     - A stream is in order. Of the operations to wait for, only the latest on each stream matters: its
+ *       predecessors have ended by then. Operations of the own stream do not have to be named at all.
+ *     - Waiting is transitive. Every reader waited for the last writer, so a writer that waits for the readers
+ *       does not name the writer. Every user of a lifetime waited for the acquire, which waited for the earlier
+ *       lifetimes of its range, so only the latest lifetime of each byte counts.
  *
- * A device buffer is touched by the three or four streams of its device only, but for a P2P copy that
- * fetches it, which is the end of its life. While it lives its record is
+ * Only the three or four streams of its device touch a device buffer, except for a P2P copy that fetches it, which is
+ * the end of its life. While it lives its record is
  *
  *     writer, its stream; the latest reader since, per stream [compute, h2d, d2h, p2p]; the slot
  *
- * and when it is released, its readers (or its writer, if none) become the *vacated* range of its
- * slot: each device has a sorted list of disjoint vacated ranges, painted over by later releases.
+ * and when it is released, its readers (or its writer, if none) become the *vacated* range of its slot: each device has
+ * a sorted list of disjoint vacated ranges, painted over by later releases.
  *
  *     release [0, 40)      by 7 (compute)              [0, 40) 7
  *     release [40, 100)    by 9 (d2h)                  [0, 40) 7   [40, 100) 9
  *     acquire [20, 60)     at 12, on h2d: waits for 7 and 9
  *     release [20, 60)     by 13 (compute)             [0, 20) 7   [20, 60) 13   [60, 100) 9
  *
- * So the list stays as short as the device has neighbouring buffers, however many slots a plan has:
- * what one acquire looks through, its own release removes. Lists of overlapping slots for each slot
- * would grow with the square of the slots when jobs of different shapes share a device.
+ * So the list is as short as the device's list of neighbouring buffers, whatever the number of slots: a release removes
+ * the ranges that its acquire looked through. Lists of overlapping slots for each slot would grow with the square of
+ * the slots when jobs of different shapes share a device.
  *
- * Host buffers are read by copies to any device; their readers are a short list, two of them in the
- * record and the rest in chained pool nodes. Stored states are followed like them. So are staged
- * buffers while they live; their vacated ranges are a list of their own for each host, behind the devices'.
- * Each rank of a gang has its own record of such a buffer, and its own list: one more for each device, behind that one.
+ * Host buffers are read by copies to any device; their readers are a short list, two of them in the record and the rest
+ * in chained pool nodes. Stored states are followed in the same way, and staged buffers while they live. Vacated ranges
+ * of staged buffers have a list of their own for each host, after the devices' lists. Each rank of a gang has its own
+ * record of such a buffer, and its own list: one more for each device, after the hosts'.
  *
- * The devices of a gang follow each other in each operation. Which of them do it, and in which order, is a
- * list for each gang and set of axes, made once; where one device stands for others it is shorter.
+ * The devices of a gang follow each other in each operation. The list of devices that do an operation, in order, is
+ * made once for each gang and set of axes; it is shorter where one device stands for others.
  *
- * Reservations begin behind others: planner/walk/plan_walk_reservation.h knows the last operations of these. Jobs with ranges
- * of host memory wait for it: planner/walk/plan_walk_range.h knows for whom.
+ * Reservations follow others: planner/walk/plan_walk_reservation.h knows the last operations of these. Jobs with ranges
+ * of host memory wait for their ranges: planner/walk/plan_walk_range.h knows the operations.
  *
- * "after" names an operation by instances back, in plans without gangs. Its number comes from prefix sums of operations, a
- * binary search over segments only when it lies before the current segment.
+ * "after" names an operation by instances back, in plans without gangs. Its number comes from prefix sums of
+ * operations, and from a binary search over segments only when it lies before the current segment.
  *
- * Buffers of a shard are on few devices, so they are numbered shard by shard: what a device uses lies side by side in
- * its row of these tables, of whose cells a plan for thousands of devices has millions, and hardly any is ever touched.
+ * Buffers of a shard are on few devices, so they are numbered shard by shard: the buffers of one device are near each
+ * other in its row of these tables, which have millions of cells in a plan for thousands of devices, hardly any of them
+ * ever touched.
  *
- * Cost: some 620 instructions per operation where nearly each one acquires and releases (a spilled
- * plan; callgrind), 60 to 130 ns. Memory: tables of the plan's size (two words per device and device
- * buffer, touched only where used), records for what lives at one time.
+ * Cost: some 620 instructions per operation where nearly each one acquires and releases (a spilled plan; callgrind), 60
+ * to 130 ns. Memory: tables of the plan's size (two words per device and device buffer, touched only where used), and a
+ * record for each live buffer.
  */
 #include "planner/walk/plan_walk_state.h"
 
@@ -310,7 +309,7 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
     use_live(w, live, use->flags, kind);
 }
 
-/* The source of a P2P copy: the buffer's life on `peer` ends behind it. */
+/* The source of a P2P copy: the buffer's life on `peer` ends after it. */
 static void fetch_from_peer(struct plan_walk *w, struct plan_place_use *use, uint32_t index,
                             uint32_t peer)
 {
@@ -403,7 +402,7 @@ static void wait_for_range(struct plan_walk *w, const struct plan_unit *unit)
 
 /* --- the walk ------------------------------------------------------------------------------- */
 
-/* Of an operation that nobody did. */
+/* Counts the acquires of an operation that was skipped. */
 static uint32_t acquires(const struct plan *plan, const struct plan_op *op)
 {
     uint32_t count = 0;
@@ -471,7 +470,7 @@ static inline bool next_of_instance(struct plan_walk *w, const struct plan_insta
     return false;
 }
 
-/* False at the end of the plan, or of what was pushed. */
+/* Returns false at the end of the plan, or of the pushed instance. */
 static inline bool next_step(struct plan_walk *w, struct step *out)
 {
     const struct plan *plan = w->plan;
@@ -554,7 +553,7 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
             use_host_buffer(w, &w->hosts[place + w->rank], use->flags);
         }
     }
-    /* What an operation releases is free behind it, not for its own acquires. */
+    /* The slots that an operation releases are free after it, not for its own acquires. */
     for (uint32_t i = 0; released && i < op->access_count; i++) {
         if (!(accesses[i].flags & ACCESS_RELEASE)) continue;
         uint32_t place = w->place_of[accesses[i].buffer];

@@ -9,7 +9,7 @@
 #include "planner/plan_gang.h"
 #include "planner/walk/plan_walk_state.h"
 
-/* Its shard, of all jobs'; behind these whatever belongs to none. */
+/* Returns its shard, numbered over all jobs; a number after these for buffers of no shard. */
 static uint32_t shard_of(const struct plan *plan, const struct plan_buffer *buffer)
 {
     if (buffer->shard == PLAN_NONE) return plan->shard_count;
@@ -46,9 +46,9 @@ static void number_places(struct plan_walk *w)
     w->arenas = w->plan->hardware.device_count * (staged ? 2 : 1) + hardware_host_count(&w->plan->hardware);
 }
 
-/* Of a group those that nobody before them stands for, or none when the first is stood for by one of a group
- * before it: that group does what this one does. `seen`: per device, true for those that stand for one of a group
- * before this. */
+/* Adds the members of a group that no earlier device stands for; none when an earlier group stands for the first
+ * member, because that group then does the same. `seen`: per device, true for devices that stand for a member of an
+ * earlier group. */
 static void add_group(struct plan_walk *w, const struct plan_gang *gang, uint32_t group, const uint32_t *places,
                       uint32_t size, bool *seen, struct members *out)
 {
@@ -205,7 +205,7 @@ void plan_walk_destroy(struct plan_walk *walk)
     free(walk);
 }
 
-/* There may be many cells, mostly untouched: only those of live records are cleared. Those of released ones are 0
+/* There may be many cells, mostly untouched: only cells of live records are cleared. Cells of released records are 0
  * already, or belong to a record that is live now. */
 void plan_walk_rewind(struct plan_walk *walk)
 {

@@ -1,9 +1,9 @@
 /*
- * A job that is under way has a row: the last operation of the job on each stream. The first operation on a stream
- * waits for the job's first OPEN, and the first CLOSE for the whole row, which is free then.
+ * A job that is under way has a row: its last operation on each stream. The first operation on a stream waits for the
+ * job's first OPEN. The first CLOSE waits for the whole row, which is free then.
  *
- * Cost: one comparison and one store for each operation; a row has an entry for each stream of the plan, and there are
- * as many rows as jobs were under way at the same time.
+ * Cost: one comparison and one store for each operation. A row has an entry for each stream of the plan, and there is a
+ * row for each job under way at the same time.
  */
 #include "planner/walk/plan_walk_range.h"
 

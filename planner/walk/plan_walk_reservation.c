@@ -1,12 +1,13 @@
 /*
- * Each device of each reservation is an *entry*, numbered as in plan->reservation_devices. When a reservation begins, each of
- * its entries remembers the one that had the device before it.
+ * Each device of each reservation is an *entry*, numbered as in plan->reservation_devices. When a reservation begins,
+ * each of its entries remembers the previous entry of its device.
  *
  *     reservations       0: devices 0 1     1: devices 2 3     2: devices 1 2
  *     entries         0 1                2 3                4 5
  *     before          - -                - -                1 2          so reservation 2 waits for reservations 0 and 1
  *
- * Cost: a few instructions an operation; each beginning of a reservation its devices and those of the reservations in front.
+ * Cost: a few instructions an operation; at the beginning of a reservation, its devices and the devices of the
+ * reservations before it.
  */
 #include "planner/walk/plan_walk_reservation.h"
 
@@ -19,7 +20,7 @@ struct reservation_ends {
     const struct plan *plan;
     uint32_t local_count;   /* streams of a device */
     uint32_t *owners;       /* per entry: its reservation */
-    uint32_t *before;       /* per entry: that of its device before it, or PLAN_NONE */
+    uint32_t *before;       /* per entry: the previous entry of its device, or PLAN_NONE */
     uint32_t *current;      /* per device: the entry that has it, or PLAN_NONE */
     uint64_t *last;         /* [entry][stream of its device]: time of the last operation; 0: none yet */
     bool *begun;            /* per reservation */

@@ -1,12 +1,12 @@
 /*
- * Repetitions left out of a walk.
+ * Skipped repetitions of a walk.
  *
- * Numbers and positions go on as if the plan had fewer of them, so that all records of the walk, whose times are
- * numbers, stay as they are: what they say of operations in front of the cursor is the same, however many repetitions
- * were left out before these. From the third repetition of a segment on, what an operation waits for is the same
- * operations as one repetition before, those many numbers back, and others from before the segment or its first two
- * repetitions: buffers and ranges that the segment uses have been used by all of its instances in their turn, and
- * others have not been touched since.
+ * Numbers and positions go on as if the plan had fewer repetitions, so all records of the walk, whose times are
+ * numbers, stay valid: the operations before the cursor are the same whatever repetitions were skipped before. From the
+ * third repetition of a segment on, an operation waits for the same operations as one repetition earlier, with numbers
+ * larger by the repetition's length, and for others from before the segment or from its first two repetitions: all of
+ * its instances have used the buffers and ranges of the segment in turn, and no operation has touched other buffers
+ * since.
  */
 #include "planner/walk/plan_walk_state.h"
 
