@@ -17,7 +17,7 @@
 #include "exec/run/run_result.h"
 #include "models/job/job_files.h"
 #include "planner/check/plan_io.h"
-#include "planner/policy/plan_carried.h"
+#include "planner/policy/plan_executed.h"
 #include "planner/policy/policy_process.h"
 
 static const char *const nan_choices[] = {"continue", "stop", "skip", NULL};
@@ -108,18 +108,18 @@ static enum status parse_every(const char *text, struct run_checkpoints *out, st
 }
 
 /* Writes the plan that was carried out, with its measured time. */
-static enum status write_carried(const struct run_command *command, const struct plan *plan,
-                                 const struct run_result *result, const struct trace *trace, struct error *err)
+static enum status write_executed(const struct run_command *command, const struct plan *plan,
+                                  const struct run_result *result, const struct trace *trace, struct error *err)
 {
-    struct plan_carried carried;
+    struct plan_executed carried;
     if (!command->carried || !trace->complete) return STATUS_OK;
-    enum status status = plan_carried_make(plan, result->order, (uint32_t)result->order_count, &carried, err);
+    enum status status = plan_executed_make(plan, result->order, (uint32_t)result->order_count, &carried, err);
     if (status != STATUS_OK) return status;
     carried.plan.policy = trace->policy;
     carried.plan.seed = command->seed;
     carried.plan.estimated_makespan_s = result->makespan_s;
     status = plan_write(&carried.plan, command->carried, err);
-    plan_carried_release(&carried);
+    plan_executed_release(&carried);
     return status;
 }
 
@@ -131,7 +131,7 @@ static void write_traces(const struct run_command *command, struct run_result *r
         run_result_unwritten(result, &unwritten[0]);
         report->trace_path = NULL;
     }
-    if (write_carried(command, report->plan, result, report->trace, &unwritten[1]) != STATUS_OK) {
+    if (write_executed(command, report->plan, result, report->trace, &unwritten[1]) != STATUS_OK) {
         run_result_unwritten(result, &unwritten[1]);
         report->carried_path = NULL;
     }

@@ -6,7 +6,7 @@
 
 #include "base/size.h"
 #include "cli/common/cli_table.h"
-#include "cli/reports/cli_parts.h"
+#include "cli/reports/cli_breakdown.h"
 #include "models/job/parallel_memory.h"
 #include "models/network/network_t5.h"
 
@@ -212,7 +212,7 @@ static enum status print_parts(FILE *out, const struct cli_mem *mem, struct erro
             : f->verdict == FIT_YES   ? is_fastest(mem) ? ", the fastest way that fits" : ", the fastest of these ways that fits"
                                       : ", the way that lacks least",
             f->moment);
-    if (cli_parts_table(out, &f->device, &f->host, err) != STATUS_OK) return err->status;
+    if (cli_breakdown_table(out, &f->device, &f->host, err) != STATUS_OK) return err->status;
     if (f->verdict != FIT_YES || f->host_bytes == 0) return STATUS_OK;
     const uint64_t at_a_time = hardware_host_bytes(mem->hardware) / f->host_bytes;
     fprintf(out, "\nhost memory has room for %" PRIu64 " such job%s at a time; others wait, or are done, in files\n", at_a_time,
@@ -290,8 +290,8 @@ static void way_json(struct json_out *json, const struct cli_mem *mem, uint32_t 
             json_out_string(json, "bound_by", mem->times[i].binds);
         }
         json_out_string(json, "peak", f->moment);
-        cli_parts_object(json, "device", &f->device);
-        cli_parts_object(json, "host", &f->host);
+        cli_breakdown_object(json, "device", &f->device);
+        cli_breakdown_object(json, "host", &f->host);
         if (parallel_is_set(&mem->ways[i].parallel)) states_json(json, mem->job, &mem->ways[i].parallel);
     }
     if (mem->largest) largest_json(json, &mem->largest[i]);

@@ -15,7 +15,7 @@
 #include "cli/common/cli_trace.h"
 #include "cli/document/cli_document.h"
 #include "cli/history/cli_history.h"
-#include "cli/reports/cli_parts.h"
+#include "cli/reports/cli_breakdown.h"
 #include "cli/reports/cli_simulated.h"
 #include "cli/reports/cli_staleness.h"
 #include "cli/simulate/cli_interval.h"
@@ -33,7 +33,7 @@ struct report {
     const struct cli_prediction *prediction;
     const struct cli_predict_options *how;
     struct cli_simulated simulated;
-    struct cli_parts parts;              /* with --contents */
+    struct cli_breakdown parts;          /* with --contents */
     const struct cli_failure_outcome *outcome; /* NULL: no failures */
     struct cli_interval interval;        /* seeds 0: not asked for */
 };
@@ -125,7 +125,7 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     if (cli_simulated_tables(out, &report->simulated, err) != STATUS_OK) return err->status;
     if (cli_trace_places(out, trace, err) != STATUS_OK) return err->status;
     fputc('\n', out);
-    if (report->request->contents && cli_parts_text(out, &report->parts, err) != STATUS_OK) return err->status;
+    if (report->request->contents && cli_breakdown_text(out, &report->parts, err) != STATUS_OK) return err->status;
     if (report->request->contents) fputc('\n', out);
     if (report->swap->job_count > 0 && cli_swap_text(out, report->plan, report->swap, err)) return err->status;
     if (report->swap->job_count > 0) fputc('\n', out);
@@ -186,7 +186,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     cli_trace_jobs_json(json, &prediction->trace);
     cli_staleness_json(json, report->plan);
     cli_trace_places_json(json, &prediction->trace);
-    if (report->request->contents) cli_parts_json(json, &report->parts);
+    if (report->request->contents) cli_breakdown_json(json, &report->parts);
     if (hardware_has_storage(report->hardware)) json_out_u64(json, "stored_bytes", plan_stored_bytes(report->plan));
     cli_simulated_json(json, &report->simulated);
     cli_simulated_reserved_json(json, &report->simulated);
@@ -249,7 +249,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     if (status == STATUS_OK)
         status = request->live ? cli_predict_live(&plan, other.hardware, request->policy, &how, &prediction, err)
                                : cli_predict(&plan, other.hardware, &how, &prediction, err);
-    if (status == STATUS_OK && request->contents) status = cli_parts_find(&plan, &prediction.trace, &report.parts, err);
+    if (status == STATUS_OK && request->contents) status = cli_breakdown_find(&plan, &prediction.trace, &report.parts, err);
     if (status == STATUS_OK && request->seeds > 0) {
         const struct sim_options options = cli_predict_sim_options(report.hardware, &how);
         report.interval = (struct cli_interval){.seeds = request->seeds, .seed = request->seed};

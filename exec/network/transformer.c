@@ -59,7 +59,7 @@ static void *piece(const struct unit_arguments *a, const struct memory_table *wo
     return entry && a->workspace ? at_byte(a->workspace, entry->offset_bytes) : NULL;
 }
 
-static enum unit_pass unit_pass_of(uint32_t pass)
+static enum unit_pass schedule_unit_pass(uint32_t pass)
 {
     switch (pass) {
     case PLAN_FORWARD: return UNIT_FORWARD;
@@ -98,13 +98,13 @@ static const struct memory_table *workspace_of(const struct unit_arguments *a)
     if (a->pass == PLAN_EVALUATE) return evaluation_workspace(a);
     uint32_t how = way_of(a);
     assert(how < UNIT_WAYS);
-    return &a->tables->workspace[unit_pass_of(a->pass)][how];
+    return &a->tables->workspace[schedule_unit_pass(a->pass)][how];
 }
 
 static bool holds_inputs(const struct unit_arguments *a)
 {
     if (a->pass == PLAN_EVALUATE) return a->inputs_only && has_head(a);
-    return unit_holds_inputs(unit_pass_of(a->pass), way_of(a));
+    return unit_holds_inputs(schedule_unit_pass(a->pass), way_of(a));
 }
 
 /* Tensors of the shard's first layer. */

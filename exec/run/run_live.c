@@ -31,7 +31,7 @@
 #include "base/process/progress.h"
 #include "exec/run/run_enqueue.h"
 #include "exec/state/run_in_flight.h"
-#include "planner/policy/plan_carried.h"
+#include "planner/policy/plan_executed.h"
 #include "planner/policy/plan_dispatch.h"
 #include "planner/policy/policy_process.h"
 
@@ -277,7 +277,7 @@ enum status run_live_sum_up(struct run_live *live, struct trace *trace, struct e
 {
     const struct run *const run = live->loop->run;
     struct run_result *const result = run->result;
-    struct plan_carried carried;
+    struct plan_executed carried;
     enum status status = arena_string(&trace->arena, policy_process_dispatch(run->options->live, 0).policy->name,
                                       &trace->policy, err);
     if (status != STATUS_OK) return status;
@@ -286,9 +286,9 @@ enum status run_live_sum_up(struct run_live *live, struct trace *trace, struct e
     result->order = live->carried;
     result->order_count = live->carried_count;
     if (!trace->complete) return STATUS_OK;
-    status = plan_carried_make(run->plan, live->carried, (uint32_t)live->carried_count, &carried, err);
+    status = plan_executed_make(run->plan, live->carried, (uint32_t)live->carried_count, &carried, err);
     if (status != STATUS_OK) return status;
     trace->plan_fingerprint = plan_fingerprint(&carried.plan);
-    plan_carried_release(&carried);
+    plan_executed_release(&carried);
     return STATUS_OK;
 }

@@ -103,7 +103,7 @@ struct run_result {
     bool pinned;           /* host buffers are pinned: CUDA */
     struct run_job_result *jobs;
     uint64_t decisions;    /* live: decisions of the policy */
-    struct plan_instance *order; /* live, if requested: the order in which units ran (plan_carried.h); in the arena */
+    struct plan_instance *order; /* live, if requested: the order in which units ran (plan_executed.h); in the arena */
     uint64_t order_count;
     bool stopped;
     bool log_failed;       /* the log is incomplete */

@@ -107,15 +107,15 @@ static enum status fullest_device(const struct plan *plan, struct fit *out, stru
         out->device_bytes = bytes;
         fullest = device;
     }
-    return plan_parts_of_device(plan, fullest, &out->device, err);
+    return memory_breakdown_of_device(plan, fullest, &out->device, err);
 }
 
 static enum status measure_plan(const struct plan *plan, struct fit *out, struct error *err)
 {
     char text[PLAN_MOMENT_BYTES];
     TRY(fullest_device(plan, out, err));
-    snprintf(out->moment, sizeof out->moment, "%s", plan_parts_moment(plan, &out->device, text));
-    out->host = plan_parts_of_host(plan);
+    snprintf(out->moment, sizeof out->moment, "%s", memory_breakdown_moment(plan, &out->device, text));
+    out->host = memory_breakdown_of_host(plan);
     const struct plan_host_use host = plan_host_fullest(plan);
     out->host_bytes = host.memory_bytes;
     out->stored_bytes = host.stored_bytes;

@@ -11,7 +11,7 @@
 #define SPILLWAY_PLANNER_FIT_H
 
 #include "planner/capacity/fit_ways.h"
-#include "planner/walk/plan_parts.h"
+#include "planner/walk/memory_breakdown.h"
 
 enum fit_verdict {
     FIT_YES,
@@ -27,7 +27,7 @@ struct fit {
     uint64_t least_bytes;  /* of a device: with less it does not fit */
     uint64_t device_bytes; /* what the plan takes of the device that it takes most of, ... */
     uint64_t host_bytes, stored_bytes; /* ... of the fullest host, of its storage */
-    struct plan_parts device, host; /* what is in them */
+    struct memory_breakdown device, host; /* what is in them */
     char moment[PLAN_MOMENT_BYTES]; /* when most of the device is in use */
     char reason[256];
 };

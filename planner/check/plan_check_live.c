@@ -169,7 +169,7 @@ enum status check_acquire(struct check_walk *r, const struct plan_access *access
     live->buffer = buffer;
     live->device = place;
     live->slot = slot_index;
-    contents_clear(&live->contents);
+    buffer_contents_clear(&live->contents);
     cell->live = index + 1;
     r->live_now++;
     if (slot->bytes == 0) return STATUS_OK;
@@ -188,7 +188,7 @@ void check_release(struct check_walk *r, const struct plan_access *access)
     r->live_now--;
 }
 
-enum status check_is_live(struct check_walk *r, const struct plan_access *access, struct contents **out)
+enum status check_is_live(struct check_walk *r, const struct plan_access *access, struct buffer_contents **out)
 {
     char text[PLAN_TEXT_BYTES], where[32];
     if (!plan_buffer_lives(&r->plan->buffers[access->buffer])) {

@@ -134,11 +134,11 @@ static enum status check_loss(struct check_walk *r, uint32_t job, bool held_out)
     const struct job_progress *progress = &r->jobs[job];
     uint64_t version = held_out ? progress->held_out : progress->minibatch;
     uint32_t loss = held_out ? progress->held_out_loss : progress->loss;
-    struct extent wanted = {.end = sizeof(double),
-                            .thing = check_job_thing(r->c, job, THING_LOSS),
-                            .version = version | (held_out ? HELD_OUT_VERSION : 0)};
-    const struct extent *found;
-    if (loss != PLAN_NONE && contents_hold(&r->hosts[r->index_of[loss]], &wanted, &found))
+    struct buffer_extent wanted = {.end = sizeof(double),
+                                   .thing = check_job_thing(r->c, job, THING_LOSS),
+                                   .version = version | (held_out ? HELD_OUT_VERSION : 0)};
+    const struct buffer_extent *found;
+    if (loss != PLAN_NONE && buffer_contents_hold(&r->hosts[r->index_of[loss]], &wanted, &found))
         return STATUS_OK;
     return check_fail(r->c, RULE_TRAINING, "the loss of %sminibatch %" PRIu64 " is not on the host",
                       held_out ? "held-out " : "", version);

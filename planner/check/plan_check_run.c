@@ -32,15 +32,15 @@ static enum status copy(struct check_walk *r)
     const struct plan_access *from = &r->plan->accesses[op->first_access], *to = from + 1;
     char text[PLAN_TEXT_BYTES];
     bool complete;
-    if (!contents_copy(r->contents[0], from->offset_bytes, op->bytes, r->contents[1], to->offset_bytes, &complete))
+    if (!buffer_contents_copy(r->contents[0], from->offset_bytes, op->bytes, r->contents[1], to->offset_bytes, &complete))
         return check_no_memory(r);
     if (complete) return STATUS_OK;
     return check_fail(r->c, RULE_LIFETIMES, "copies from the %s what was never written",
                       plan_buffer_text(r->plan, from->buffer, text));
 }
 
-static enum status fail_claim(struct check_walk *r, uint32_t buffer, const struct extent *wanted,
-                              const struct extent *found)
+static enum status fail_claim(struct check_walk *r, uint32_t buffer, const struct buffer_extent *wanted,
+                              const struct buffer_extent *found)
 {
     char text[PLAN_TEXT_BYTES], found_text[PLAN_TEXT_BYTES], wanted_text[PLAN_TEXT_BYTES];
     check_thing_text(r->c, wanted->thing, wanted->version, wanted_text);
@@ -82,17 +82,17 @@ static enum status claims(struct check_walk *r)
         const struct claim *claim = &c->claims[list->first + i];
         const struct plan_access *access = &r->plan->accesses[op->first_access + claim->access];
         if (claim->access < r->own_first || claim->access >= r->own_end) continue;
-        struct contents *contents = r->contents[claim->access];
-        struct extent extent = {.first = claim->offset_bytes,
-                                .end = claim->offset_bytes + claim->bytes,
-                                .thing_offset = claim->thing_offset,
-                                .version = claim->held_out ? HELD_OUT_VERSION | progress->held_out
-                                                           : minibatch + claim->version_delta,
-                                .thing = claim->thing};
-        const struct extent *found;
+        struct buffer_contents *contents = r->contents[claim->access];
+        struct buffer_extent extent = {.first = claim->offset_bytes,
+                                       .end = claim->offset_bytes + claim->bytes,
+                                       .thing_offset = claim->thing_offset,
+                                       .version = claim->held_out ? HELD_OUT_VERSION | progress->held_out
+                                                                  : minibatch + claim->version_delta,
+                                       .thing = claim->thing};
+        const struct buffer_extent *found;
         if (parallel) extent.version = check_version_of(&r->versions, claim);
-        if (claim->makes && !contents_put(contents, &extent)) return check_no_memory(r);
-        if (!claim->makes && !contents_hold(contents, &extent, &found))
+        if (claim->makes && !buffer_contents_put(contents, &extent)) return check_no_memory(r);
+        if (!claim->makes && !buffer_contents_hold(contents, &extent, &found))
             return fail_claim(r, access->buffer, &extent, found);
     }
     return STATUS_OK;
@@ -259,13 +259,13 @@ static bool keeps_state(const struct plan_buffer *buffer)
 static enum status check_final_shares(struct check_walk *r, uint32_t buffer)
 {
     const struct plan_buffer *b = &r->plan->buffers[buffer];
-    struct extent wanted = {.end = b->bytes,
-                            .thing = check_shard_thing(r->c->jobs[b->job].first_shard + b->shard, THING_STATE),
-                            .version = r->jobs[b->job].minibatch};
+    struct buffer_extent wanted = {.end = b->bytes,
+                                   .thing = check_shard_thing(r->c->jobs[b->job].first_shard + b->shard, THING_STATE),
+                                   .version = r->jobs[b->job].minibatch};
     for (uint32_t i = 0; b->bytes > 0 && i < (r->one_place ? 1 : plan_buffer_ranks(r->plan, b)); i++) {
-        const struct extent *found;
+        const struct buffer_extent *found;
         char text[PLAN_TEXT_BYTES];
-        if (contents_hold(&r->hosts[r->index_of[buffer] + i], &wanted, &found)) continue;
+        if (buffer_contents_hold(&r->hosts[r->index_of[buffer] + i], &wanted, &found)) continue;
         return check_fail(r->c, RULE_TRAINING, "at the end %s has version %" PRIu64 " of the %s (expected %" PRIu64 ")",
                           b->kind == BUFFER_STORED ? "storage" : "the host", found ? found->version : 0,
                           plan_buffer_text(r->plan, buffer, text), wanted.version);
@@ -283,14 +283,14 @@ static enum status check_final_state(struct check_walk *r, uint32_t buffer)
     for (uint32_t part = 0; part < STATE_PARTS; part++) {
         uint64_t first = f->state.parts[part].offset_bytes;
         if (f->used_bytes[part] == 0) continue;
-        struct extent wanted = {.first = first,
-                                .end = first + f->used_bytes[part],
-                                .thing_offset = first,
-                                .thing = check_shard_thing(global, THING_STATE),
-                                .version = r->jobs[b->job].minibatch};
-        const struct extent *found;
+        struct buffer_extent wanted = {.first = first,
+                                       .end = first + f->used_bytes[part],
+                                       .thing_offset = first,
+                                       .thing = check_shard_thing(global, THING_STATE),
+                                       .version = r->jobs[b->job].minibatch};
+        const struct buffer_extent *found;
         char text[PLAN_TEXT_BYTES];
-        if (contents_hold(&r->hosts[r->index_of[buffer]], &wanted, &found)) continue;
+        if (buffer_contents_hold(&r->hosts[r->index_of[buffer]], &wanted, &found)) continue;
         return check_fail(r->c, RULE_TRAINING,
                           "at the end %s has version %" PRIu64 " of the %s (expected %" PRIu64 ")",
                           b->kind == BUFFER_STORED ? "storage" : "the host",
@@ -334,10 +334,10 @@ static enum status fill_sum(struct check_walk *r, uint32_t b)
     const struct plan_buffer *buffer = &r->plan->buffers[b];
     const struct job *job = &r->plan->jobs.jobs[buffer->job];
     uint32_t global = r->c->jobs[buffer->job].first_shard + buffer->shard;
-    struct extent extent = {.end = buffer->bytes, .thing = check_shard_thing(global, THING_GRADIENT_SUM)};
+    struct buffer_extent extent = {.end = buffer->bytes, .thing = check_shard_thing(global, THING_GRADIENT_SUM)};
     bool sum = buffer->kind == BUFFER_GRADIENT && check_is_parallel(r->c, buffer->job) && parallel_sums_on_host(job);
     for (uint32_t i = 0; sum && extent.end > 0 && i < plan_buffer_ranks(r->plan, buffer); i++)
-        if (!contents_put(&r->hosts[r->index_of[b] + i], &extent)) return check_no_memory(r);
+        if (!buffer_contents_put(&r->hosts[r->index_of[b] + i], &extent)) return check_no_memory(r);
     return STATUS_OK;
 }
 
@@ -357,10 +357,10 @@ static enum status fill_hosts(struct check_walk *r)
         TRY(fill_sum(r, b));
         if (!keeps_state(buffer) || plan_has_range(r->plan, buffer->job)) continue;
         uint32_t global = r->c->jobs[buffer->job].first_shard + buffer->shard;
-        struct extent extent = {.end = buffer->bytes,
-                                .thing = check_shard_thing(global, THING_STATE)};
+        struct buffer_extent extent = {.end = buffer->bytes,
+                                       .thing = check_shard_thing(global, THING_STATE)};
         for (uint32_t i = 0; extent.end > 0 && i < plan_buffer_ranks(r->plan, buffer); i++)
-            if (!contents_put(&r->hosts[r->index_of[b] + i], &extent)) return check_no_memory(r);
+            if (!buffer_contents_put(&r->hosts[r->index_of[b] + i], &extent)) return check_no_memory(r);
     }
     return STATUS_OK;
 }
@@ -481,8 +481,8 @@ static enum status prepare(struct check_walk *r)
 
 static void run_release(struct check_walk *r)
 {
-    for (uint32_t h = 0; r->hosts && h < r->host_count; h++) contents_release(&r->hosts[h]);
-    for (size_t i = 0; i < r->live_count; i++) contents_release(&r->lives[i].contents);
+    for (uint32_t h = 0; r->hosts && h < r->host_count; h++) buffer_contents_release(&r->hosts[h]);
+    for (size_t i = 0; i < r->live_count; i++) buffer_contents_release(&r->lives[i].contents);
     for (uint32_t p = 0; r->ranges && p < r->places; p++) free(r->ranges[p].ranges);
     free(r->index_of);
     free(r->hosts);

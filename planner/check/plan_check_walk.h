@@ -6,14 +6,14 @@
 #define SPILLWAY_PLANNER_PLAN_CHECK_WALK_H
 
 #include "planner/check/plan_checker.h"
-#include "planner/plan_contents.h"
+#include "planner/buffer_contents.h"
 #include "planner/plan_gang.h"
 
 /* A live buffer and its slot. */
 struct live {
     uint32_t buffer, device, slot;
     uint32_t next_free; /* next of the unused entries */
-    struct contents contents;
+    struct buffer_contents contents;
 };
 
 /* The bytes of a live buffer, or of a released one. */
@@ -51,7 +51,7 @@ struct check_walk {
     uint32_t *index_of;       /* per buffer: its number among the buffers that stay (of the first rank), or among those
                                  that are acquired and released */
     uint32_t host_count, device_buffer_count;
-    struct contents *hosts;
+    struct buffer_contents *hosts;
     struct live_cell *live_at; /* [place][such buffer]. The places are the devices, the host's arena of staged buffers,
                                   and, where ranks of gangs have such arenas, the arena of each device */
     uint32_t places;
@@ -77,7 +77,7 @@ struct check_walk {
     uint32_t device, peer;    /* device and peer of the current operation ... */
     uint32_t rank;            /* ... and the device's place in the gang */
     uint32_t own_first, own_end; /* accesses of the operation at that place ... */
-    struct contents *contents[CHECK_ACCESSES_MAX]; /* ... and, by access, the contents of the buffer there */
+    struct buffer_contents *contents[CHECK_ACCESSES_MAX]; /* ... and, by access, the contents of the buffer there */
     struct check_versions versions; /* versions in a unit of a parallel job: of the instance with ... */
     uint64_t versions_position;     /* ... this position in plan order, plus 1, ... */
     uint32_t versions_rank;         /* ... and this place of its gang */
@@ -112,7 +112,7 @@ void check_release(struct check_walk *r, const struct plan_access *access);
 
 /* Returns the contents of the accessed buffer, which is on the host or must be live. Borrowed until the next buffer is
  * acquired. */
-MUST_CHECK enum status check_is_live(struct check_walk *r, const struct plan_access *access, struct contents **out);
+MUST_CHECK enum status check_is_live(struct check_walk *r, const struct plan_access *access, struct buffer_contents **out);
 
 /* Checks that no buffer is live at the end. */
 MUST_CHECK enum status check_nothing_lives(struct check_walk *r);

@@ -16,7 +16,7 @@
 #include "planner/policy/policies.h"
 #include "planner/policy/policy_load.h"
 #include "planner/spill/cut/bound.h"
-#include "planner/spill/cut/homes.h"
+#include "planner/spill/cut/node_assignment.h"
 #include "planner/spill/cut/host_need.h"
 #include "planner/spill/cut/partition.h"
 #include "planner/spill/cut/partition_storage.h"
@@ -26,7 +26,7 @@
 #include "planner/spill/order/order_of_instance.h"
 #include "planner/spill/order/order_search.h"
 #include "planner/spill/order/schedule.h"
-#include "planner/spill/order/unit_times.h"
+#include "planner/spill/order/cost_table.h"
 
 enum { ITERATIONS_DEFAULT = 400 };
 static const double prove_again_s = 5;
@@ -86,7 +86,7 @@ static enum status check_nodes(const struct hardware *hardware, const struct par
 {
     const char *what = options->instance ? "an instance" : options->timetable ? "a timetable"
                        : policy_is_searched(policy) ? policy->name : NULL;
-    if (!what || partition->resident || !homes_apply(hardware, hardware->device_count)) return STATUS_OK;
+    if (!what || partition->resident || !node_assignment_applies(hardware, hardware->device_count)) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT,
                      "%s orders devices of one node, and machine '%s' has %" PRIu32 " (--devices takes those of the first)", what,
                      hardware->name, hardware_host_count(hardware));
@@ -97,8 +97,8 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
                                 const struct policy *policy, const struct planner_options *options,
                                 struct schedule *out, struct plan_order *order, struct error *err)
 {
-    struct unit_times times;
-    TRY(unit_times_make(hardware, jobs, footprints, partition, &times, err));
+    struct cost_table times;
+    TRY(cost_table_make(hardware, jobs, footprints, partition, &times, err));
     enum status status = check_nodes(hardware, partition, policy, options, err);
     struct order_bound bound = {0};
     if (!status) status = order_bound_make(&times, policy->one_device, &bound, err);
@@ -106,7 +106,7 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
     if (!status && options->instance && !partition->resident)
         status = instance_of_cut(&times, options->instance, err);
     if (status) {
-        unit_times_release(&times);
+        cost_table_release(&times);
         return status;
     }
     if (options->timetable) {
@@ -129,7 +129,7 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
     } else {
         status = schedule_make(&times, policy, options->seed, out, err);
     }
-    unit_times_release(&times);
+    cost_table_release(&times);
     return status;
 }
 
@@ -165,7 +165,7 @@ static bool may_take_turns(const struct hardware *hardware, const struct partiti
 static enum status share_host(const struct hardware *hardware, const struct job_set *jobs, struct footprints *footprints,
                               const struct planner_options *options, struct partition *partition, struct error *err)
 {
-    uint32_t hosts = partition->resident ? 1 : partition->interleaved ? homes_count(hardware, jobs) : 1;
+    uint32_t hosts = partition->resident ? 1 : partition->interleaved ? node_assignment_count(hardware, jobs) : 1;
     TRY(storage_choose(hardware, jobs, footprints, options, partition, err));
     if (!may_take_turns(hardware, partition)) return STATUS_OK;
     if (options->host != HOST_TURNS && !host_states_exceed(hardware, jobs, hosts)) return STATUS_OK;

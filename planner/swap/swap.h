@@ -49,7 +49,7 @@ struct swap_outcome {
     uint32_t way;              /* whose the choices are */
     const uint8_t *choices;    /* (layer_count) enum chain_choice; of the report's arena */
     uint32_t counts[CHAIN_CHOICES];
-    double minibatch_s;        /* by the planner's clock (planner/swap/swap_clock.h) */
+    double minibatch_s;        /* by the planner's clock (planner/swap/swap_timing.h) */
     double promised_s;         /* by the chain's schedule: no less than that */
     double compute_s;          /* of all passes, nothing computed twice */
     double bound_s;            /* no schedule by chain.h's rules in chain_bytes takes less */

@@ -19,7 +19,7 @@
 #include "base/alloc.h"
 #include "base/extreme.h"
 #include "base/text/quantity.h"
-#include "planner/swap/swap_clock.h"
+#include "planner/swap/swap_timing.h"
 
 enum { TRIALS_MAX = 8, SLACK_SHARE = 512 }; /* of the device: what is left then is not worth a trial */
 
@@ -78,7 +78,7 @@ static enum status try_memory(const struct swap_job *job, uint32_t way, uint64_t
         tidy(job, &out->chain, choices);
         if (!chain_schedule_make(&out->chain, choices, &out->schedule, err) &&
             swap_places_make(job, &out->chain, &out->schedule, &out->places, err) == STATUS_OK &&
-            swap_clock(job, &out->chain, choices, &out->places, &out->length, err)) {}
+            swap_timing(job, &out->chain, choices, &out->places, &out->length, err)) {}
     }
     free(choices);
     return err->status;

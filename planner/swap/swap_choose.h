@@ -12,7 +12,7 @@ struct swap_choice {
     struct chain_schedule schedule;
     struct chain_certificate certificate; /* its bound is of this chain, whoever made the choices */
     struct swap_places places;
-    int64_t length; /* of a minibatch, by swap_clock.h; ticks, at most the schedule's makespan */
+    int64_t length; /* of a minibatch, by swap_timing.h; ticks, at most the schedule's makespan */
     uint32_t way;
     bool cut_short; /* the search for these choices, by its limit of time */
 };

@@ -15,8 +15,8 @@
  *
  *     writer, its stream; the latest reader since, per stream [compute, h2d, d2h, p2p]; the slot
  *
- * and when it is released, its readers (or its writer, if none) become the *vacated* range of its slot: each device has
- * a sorted list of disjoint vacated ranges, painted over by later releases.
+ * and when it is released, its readers (or its writer, if none) become the *freed* range of its slot: each device has
+ * a sorted list of disjoint freed ranges, painted over by later releases.
  *
  *     release [0, 40)      by 7 (compute)              [0, 40) 7
  *     release [40, 100)    by 9 (d2h)                  [0, 40) 7   [40, 100) 9
@@ -107,7 +107,7 @@ static int compare_numbers(const void *a, const void *b)
 /* The own stream is left out; the rest in order. */
 static void end_waits(struct plan_walk *w)
 {
-    for (uint32_t k = 0; k < LOCAL_STREAMS; k++)
+    for (uint32_t k = 0; k < PLAN_LOCAL_STREAMS; k++)
         if (w->latest[k] != 0 && w->first_stream + k != w->stream)
             w->waits[w->wait_count++] = w->latest[k] - 1;
     if (w->wait_count > SORT_SIMPLY_MAX) {
@@ -199,9 +199,9 @@ static void use_staged_buffer(struct plan_walk *w, struct plan_place_use *use,
         host->slot = layout[w->at.acquire + w->acquired++];
         const struct plan_slot *slot = &w->plan->slots[host->slot];
         uint32_t row = w->staged_row;
-        const struct vacated_list *list = &w->vacated[row];
+        const struct plan_freed_list *list = &w->freed[row];
         uint64_t end = slot->offset_bytes + slot->bytes;
-        uint32_t i = vacated_find(list, slot->offset_bytes, &host->hint);
+        uint32_t i = plan_freed_find(list, slot->offset_bytes, &host->hint);
         for (; i < list->count && list->ranges[i].first < end; i++) {
             const uint64_t *users = list->users[list->ranges[i].users].users;
             wait_for(w, (uint32_t)users[RELEASED_ON], users[RELEASED_BY]);
@@ -217,21 +217,21 @@ static void release_staged_buffer(struct plan_walk *w, struct host_buffer *host)
     const struct plan_slot *slot = &w->plan->slots[host->slot];
     uint32_t row = w->staged_row;
     uint64_t first = slot->offset_bytes, end = first + slot->bytes;
-    struct vacated_users users = {.users = {[RELEASED_BY] = w->at.number + 1, [RELEASED_ON] = w->stream}};
-    if (!vacated_paint(&w->vacated[row], first, end, &users, &host->hint)) w->failed = true;
+    struct plan_freed_users users = {.users = {[RELEASED_BY] = w->at.number + 1, [RELEASED_ON] = w->stream}};
+    if (!plan_freed_paint(&w->freed[row], first, end, &users, &host->hint)) w->failed = true;
     host_forget_readers(w, host);
     host->writer = 0;
 }
 
 /* --- device buffers ------------------------------------------------------------------------- */
 
-static void wait_for_vacated(struct plan_walk *w, const struct vacated_list *list, uint64_t first,
-                             uint64_t end, uint32_t *hint)
+static void wait_for_freed(struct plan_walk *w, const struct plan_freed_list *list, uint64_t first,
+                           uint64_t end, uint32_t *hint)
 {
-    for (uint32_t i = vacated_find(list, first, hint); i < list->count; i++) {
+    for (uint32_t i = plan_freed_find(list, first, hint); i < list->count; i++) {
         if (list->ranges[i].first >= end) return;
-        const struct vacated_users *by = &list->users[list->ranges[i].users];
-        for (uint32_t k = 0; k < LOCAL_STREAMS; k++) wait_locally(w, k, by->users[k]);
+        const struct plan_freed_users *by = &list->users[list->ranges[i].users];
+        for (uint32_t k = 0; k < PLAN_LOCAL_STREAMS; k++) wait_locally(w, k, by->users[k]);
         wait_for(w, by->fetched_on, by->fetched);
     }
 }
@@ -265,7 +265,7 @@ static void use_live(struct plan_walk *w, struct live *live, uint32_t flags, uin
         return;
     }
     uint64_t any_reader = 0;
-    for (uint32_t k = 0; k < LOCAL_STREAMS; k++) {
+    for (uint32_t k = 0; k < PLAN_LOCAL_STREAMS; k++) {
         any_reader |= live->readers[k];
         wait_locally(w, k, live->readers[k]);
         live->readers[k] = 0;
@@ -286,7 +286,7 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
 {
     uint64_t at = cell_of(w, index, device);
     struct cell *cell = &w->cells[at];
-    assert(kind < LOCAL_STREAMS);
+    assert(kind < PLAN_LOCAL_STREAMS);
     if (use->flags & ACCESS_ACQUIRE) {
         uint32_t taken = live_take(w);
         if (taken == PLAN_NONE) {
@@ -298,8 +298,8 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
         w->lives[taken].cell = at;
         w->lives[taken].slot = layout[w->at.acquire + w->acquired++];
         const struct plan_slot *slot = &w->plan->slots[w->lives[taken].slot];
-        wait_for_vacated(w, &w->vacated[device], slot->offset_bytes,
-                         slot->offset_bytes + slot->bytes, &cell->hint);
+        wait_for_freed(w, &w->freed[device], slot->offset_bytes,
+                       slot->offset_bytes + slot->bytes, &cell->hint);
     }
     assert(cell->live != 0);
     struct live *live = &w->lives[cell->live - 1];
@@ -330,15 +330,15 @@ static void release_device_buffer(struct plan_walk *w, uint32_t index, uint32_t 
     struct live *live = &w->lives[record];
     const struct plan_slot *slot = &w->plan->slots[live->slot];
     uint64_t first = slot->offset_bytes, end = first + slot->bytes, any_reader = 0;
-    struct vacated_users by = {.fetched = 0};
-    for (uint32_t k = 0; k < LOCAL_STREAMS; k++) any_reader |= by.users[k] = live->readers[k];
+    struct plan_freed_users by = {.fetched = 0};
+    for (uint32_t k = 0; k < PLAN_LOCAL_STREAMS; k++) any_reader |= by.users[k] = live->readers[k];
     if (fetched) {
         by.fetched = w->at.number + 1;
         by.fetched_on = w->stream;
     } else if (any_reader == 0) {
         by.users[live->writer_kind] = live->writer;
     }
-    if (!vacated_paint(&w->vacated[device], first, end, &by, &cell->hint)) w->failed = true;
+    if (!plan_freed_paint(&w->freed[device], first, end, &by, &cell->hint)) w->failed = true;
     cell->live = 0;
     live->next_free = w->live_free;
     w->live_free = record;

@@ -132,13 +132,13 @@ static bool allocate(struct plan_walk *w)
     w->hosts = alloc_zeroed(w->host_count, sizeof *w->hosts);
     size_t cells = (size_t)w->device_buffer_count * plan->hardware.device_count;
     w->cells = alloc_zeroed(cells, sizeof *w->cells);
-    w->vacated = alloc_zeroed(w->arenas, sizeof *w->vacated);
+    w->freed = alloc_zeroed(w->arenas, sizeof *w->freed);
     w->waits = alloc_zeroed(streams, sizeof *w->waits);
     w->wait_stream = alloc_zeroed(streams, sizeof *w->wait_stream);
     w->wait_at = alloc_zeroed(streams, sizeof *w->wait_at);
     w->uses = alloc_zeroed(largest_access_count(plan), sizeof *w->uses);
     w->held_out = alloc_zeroed(plan->jobs.count, sizeof *w->held_out);
-    if (!w->minibatches || !w->held_out || !w->hosts || !w->cells || !w->vacated ||
+    if (!w->minibatches || !w->held_out || !w->hosts || !w->cells || !w->freed ||
         !w->waits || !w->wait_stream || !w->wait_at || !w->uses)
         return false;
     if (plan->reservation_count > 0 && !(w->reservations = reservation_ends_create(plan))) return false;
@@ -181,7 +181,7 @@ enum status plan_walk_create_open(const struct plan *plan, struct plan_walk **ou
 void plan_walk_destroy(struct plan_walk *walk)
 {
     if (!walk) return;
-    for (uint32_t a = 0; walk->vacated && a < walk->arenas; a++) vacated_release(&walk->vacated[a]);
+    for (uint32_t a = 0; walk->freed && a < walk->arenas; a++) plan_freed_release(&walk->freed[a]);
     for (size_t m = 0; walk->members && m < (size_t)walk->plan->gang_count * AXES_SETS; m++)
         free(walk->members[m].of);
     free(walk->members);
@@ -193,7 +193,7 @@ void plan_walk_destroy(struct plan_walk *walk)
     free(walk->hosts);
     free(walk->cells);
     free(walk->lives);
-    free(walk->vacated);
+    free(walk->freed);
     free(walk->readers);
     free(walk->ops_before);
     free(walk->segment_positions);
@@ -217,7 +217,7 @@ void plan_walk_rewind(struct plan_walk *walk)
     walk->reader_free = PLAN_NONE;
     memset(walk->hosts, 0, walk->host_count * sizeof *walk->hosts);
     for (uint32_t h = 0; h < walk->host_count; h++) walk->hosts[h].more = PLAN_NONE;
-    for (uint32_t a = 0; a < walk->arenas; a++) vacated_clear(&walk->vacated[a]);
+    for (uint32_t a = 0; a < walk->arenas; a++) plan_freed_clear(&walk->freed[a]);
     memset(walk->minibatches, 0, plan->jobs.count * sizeof *walk->minibatches);
     memset(walk->held_out, 0, plan->jobs.count * sizeof *walk->held_out);
     if (walk->reservations) reservation_ends_clear(walk->reservations);

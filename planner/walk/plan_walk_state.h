@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-#include "planner/walk/plan_vacated.h"
+#include "planner/walk/plan_freed.h"
 #include "planner/walk/plan_walk.h"
 #include "planner/walk/plan_walk_reservation.h"
 #include "planner/walk/plan_walk_range.h"
@@ -18,14 +18,14 @@ enum { HOST_READERS_INLINE = 2 };
 #define ON_DEVICE 0x80000000u
 #define STAGED 0x40000000u
 static_assert(PLAN_BUFFERS_MAX <= STAGED, "an index leaves the flags free");
-enum { RELEASED_BY, RELEASED_ON }; /* users of a staged buffer's vacated range */
+enum { RELEASED_BY, RELEASED_ON }; /* users of a staged buffer's freed range */
 
 /* In all records a time is an operation's number + 1; 0: none. */
 
 /* A device buffer from ACQUIRE to RELEASE. */
 struct live {
     uint64_t writer;
-    uint64_t readers[LOCAL_STREAMS]; /* since the writer */
+    uint64_t readers[PLAN_LOCAL_STREAMS]; /* since the writer */
     uint64_t cell;                   /* its place in cells */
     uint32_t slot;
     uint32_t writer_kind;            /* enum plan_stream_kind */
@@ -35,7 +35,7 @@ struct live {
 /* A device buffer on a device. */
 struct cell {
     uint32_t live; /* its record + 1; 0: not live there */
-    uint32_t hint; /* index in `vacated` of its slot's beginning, as of the last use */
+    uint32_t hint; /* index in `freed` of its slot's beginning, as of the last use */
 };
 
 struct host_reader {
@@ -50,7 +50,7 @@ struct host_buffer {
     struct host_reader readers[HOST_READERS_INLINE];
     uint32_t more;         /* the rest, in the pool; PLAN_NONE: none */
     uint32_t slot;         /* slot of a live staged buffer ... */
-    uint32_t hint;         /* ... and index in `vacated` of its beginning, as of the last use */
+    uint32_t hint;         /* ... and index in `freed` of its beginning, as of the last use */
 };
 
 /* The position of the walk. */
@@ -98,8 +98,8 @@ struct plan_walk {
     struct cell *cells;    /* [device][device buffer] */
     struct live *lives;
     uint32_t live_count, live_capacity, live_free; /* free list through next_free */
-    struct vacated_list *vacated; /* per device, then of staged buffers by host, then of gangs' ranks */
-    uint32_t arenas;              /* length of `vacated` */
+    struct plan_freed_list *freed; /* per device, then of staged buffers by host, then of gangs' ranks */
+    uint32_t arenas;              /* length of `freed` */
     struct host_reader *readers;  /* pool */
     uint32_t reader_count, reader_capacity, reader_free;
 
@@ -110,7 +110,7 @@ struct plan_walk {
     uint32_t local_count;  /* streams of a device */
     uint32_t stream;       /* of the current operation */
     uint32_t first_stream; /* of its device */
-    uint64_t latest[LOCAL_STREAMS]; /* times to wait for on the streams of its device */
+    uint64_t latest[PLAN_LOCAL_STREAMS]; /* times to wait for on the streams of its device */
     uint64_t *waits;       /* plan_stream_count() entries: one per stream at most */
     uint32_t *wait_stream; /* of each wait on another device's streams */
     uint32_t *wait_at;     /* per stream: its wait, if wait_stream agrees */

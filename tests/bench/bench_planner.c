@@ -16,7 +16,7 @@
 #include "planner/policy/policies.h"
 #include "planner/spill/cut/partition.h"
 #include "planner/spill/order/schedule.h"
-#include "planner/spill/order/unit_times.h"
+#include "planner/spill/order/cost_table.h"
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
@@ -79,13 +79,13 @@ static double schedule_s(struct hardware *hw, struct job_set *jobs,
     struct error err = {0};
     check(footprints_create(hw, jobs, &footprints, &err), &err);
     check(partition_spilled(hw, jobs, footprints, options, true, &partition, &err), &err);
-    struct unit_times times;
+    struct cost_table times;
     double started = clock_s();
-    check(unit_times_make(hw, jobs, footprints, &partition, &times, &err), &err);
+    check(cost_table_make(hw, jobs, footprints, &partition, &times, &err), &err);
     check(schedule_make(&times, policy_find("sharded-lrtf"), 0, &schedule, &err), &err);
     double seconds = clock_s() - started;
     schedule_release(&schedule);
-    unit_times_release(&times);
+    cost_table_release(&times);
     partition_release(&partition);
     footprints_destroy(footprints);
     return seconds;

@@ -22,7 +22,7 @@
 #include "base/size.h"
 #include "exec/run/run.h"
 #include "planner/check/plan_check.h"
-#include "planner/policy/plan_carried.h"
+#include "planner/policy/plan_executed.h"
 #include "planner/policy/policy_load.h"
 #include "planner/policy/policy_process.h"
 #include "planner/strategy/planner.h"
@@ -98,16 +98,16 @@ struct outcome {
 static void check_order(const struct plan *plan, const struct run_result *result, const struct trace *trace,
                         struct outcome *out)
 {
-    struct plan_carried carried;
+    struct plan_executed carried;
     struct error err = {0};
-    assert_int_equal(plan_carried_make(plan, result->order, (uint32_t)result->order_count, &carried, &err),
+    assert_int_equal(plan_executed_make(plan, result->order, (uint32_t)result->order_count, &carried, &err),
                      STATUS_OK);
     if (plan_check(&carried.plan, &err) != STATUS_OK) fail_msg("%s", err.text);
     assert_int_equal(plan_operations(&carried.plan), plan_operations(plan));
     assert_int_equal(trace->span_count, plan_operations(plan));
     out->order_fingerprint = plan_fingerprint(&carried.plan);
     assert_int_equal(trace->plan_fingerprint, out->order_fingerprint);
-    plan_carried_release(&carried);
+    plan_executed_release(&carried);
 }
 
 /* `policy` NULL: the plan's order. Returns how the run ended, with its message in `text`. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "models/job/memory.h"
-#include "planner/spill/cut/homes.h"
+#include "planner/spill/cut/node_assignment.h"
 #include "planner/spill/cut/host_need.h"
 
 static uint64_t smallest_device(const struct hardware *hardware)
@@ -119,7 +119,7 @@ struct cutter cutter_make(const struct hardware *hardware, const struct job_set 
                             .footprints = footprints,
                             .options = options,
                             .interleaved = interleaved,
-                            .hosts = interleaved ? homes_count(hardware, jobs) : 1,
+                            .hosts = interleaved ? node_assignment_count(hardware, jobs) : 1,
                             .host_devices =
                                 interleaved ? hardware_most_on_host(hardware, 0, hardware->device_count) : 1,
                             .capacity = smallest_device(hardware),

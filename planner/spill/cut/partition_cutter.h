@@ -13,7 +13,7 @@ struct cutter {
     struct footprints *footprints;
     const struct planner_options *options;
     bool interleaved;
-    uint32_t hosts;        /* that have some of the jobs; a spilled one is on one of them (homes.h) */
+    uint32_t hosts;        /* that have some of the jobs; a spilled one is on one of them (node_assignment.h) */
     uint32_t host_devices; /* that jobs of a host may be on */
     uint64_t capacity; /* of the smallest device */
     uint64_t edge_bytes;

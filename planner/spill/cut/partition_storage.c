@@ -35,7 +35,7 @@
 #include "base/try.h"
 #include "models/cost/cost.h"
 #include "models/job/memory.h"
-#include "planner/spill/cut/homes.h"
+#include "planner/spill/cut/node_assignment.h"
 #include "planner/spill/cut/host_need.h"
 
 enum { TURNS_MOST = 4, TURNS_LEAST = 2, BLOCK = 4096 };
@@ -189,7 +189,7 @@ static enum status choose_all(struct chooser *c, const struct planner_options *o
 {
     struct host_need need = {0};
     uint32_t hosts = c->p->resident      ? hardware_hosts_in_use(c->hardware)
-                     : c->p->interleaved ? homes_count(c->hardware, c->jobs) : 1;
+                     : c->p->interleaved ? node_assignment_count(c->hardware, c->jobs) : 1;
     c->devices = hosts * hardware_most_on_host(c->hardware, 0, c->hardware->device_count);
     uint64_t have = hosts * hardware_host_bytes(c->hardware), lacking = 0;
     uint64_t capacity = hosts * hardware_storage_bytes(c->hardware);

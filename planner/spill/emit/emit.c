@@ -78,14 +78,14 @@ static uint32_t write_unit(struct emitter *e, const struct shard_view *v, bool e
 static bool keeps_behind(const struct emitter *e, const struct scheduled_unit *unit)
 {
     return unit->ends && e->plan->jobs.jobs[unit->job].keep_best &&
-           unit_pass_of(shard_count_of(e, unit->job), unit->position) == PLAN_EVALUATE;
+           schedule_unit_pass(shard_count_of(e, unit->job), unit->position) == PLAN_EVALUATE;
 }
 
 /* Is this the last backward pass of a minibatch whose updates follow? */
 static bool updates_behind(const struct emitter *e, const struct scheduled_unit *unit)
 {
     return job_clips(&e->plan->jobs.jobs[unit->job]) &&
-           unit->position + 1 == unit_count_of(shard_count_of(e, unit->job));
+           unit->position + 1 == schedule_unit_count(shard_count_of(e, unit->job));
 }
 
 /* The unit of a shard's pass in this variant, written when it is first needed. */
@@ -94,8 +94,8 @@ static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, en
 {
     const struct partition *p = e->partition;
     uint32_t first = p->job_first_shard[unit->job], shards = shard_count_of(e, unit->job);
-    uint32_t shard = unit_shard(shards, unit->position);
-    enum plan_pass pass = unit_pass_of(shards, unit->position);
+    uint32_t shard = schedule_unit_shard(shards, unit->position);
+    enum plan_pass pass = schedule_unit_pass(shards, unit->position);
     bool ends = unit->ends && !keeps_behind(e, unit) && !updates_behind(e, unit);
     uint32_t kind = pass == PLAN_FORWARD ? 0 : pass == PLAN_EVALUATE ? 2 : 1;
     uint32_t variant = (uint32_t)origin * VARIANTS_OF_ORIGIN + (stays ? VARIANT_STAYS : 0) +
@@ -197,7 +197,7 @@ static bool on_host(const struct emitter *e, const struct scheduled_unit *unit)
 {
     const struct partition *p = e->partition;
     uint32_t first = p->job_first_shard[unit->job];
-    return unit_shard(shard_count_of(e, unit->job), unit->position) == 0 && p->on_cpu[first] &&
+    return schedule_unit_shard(shard_count_of(e, unit->job), unit->position) == 0 && p->on_cpu[first] &&
            job_has_embedding(&e->plan->jobs.jobs[unit->job]);
 }
 
@@ -207,7 +207,7 @@ static bool continues(const struct emitter *e, const struct schedule *schedule,
 {
     if (unit->next_here == PLAN_NONE) return false;
     const struct scheduled_unit *next = &schedule->units[unit->next_here];
-    return !e->partition->apart && !unit_begins(shard_count_of(e, unit->job), next->position) &&
+    return !e->partition->apart && !schedule_unit_begins(shard_count_of(e, unit->job), next->position) &&
            !on_host(e, unit) && !on_host(e, next);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Ranges of host memory that jobs have one after the other: part of placing.h.
+ * Ranges of host memory that jobs have one after the other: part of schedule_builder.h.
  *
  * The memory of each host is cut into segments, each free since some time or a job's. A job takes the neighbouring free
  * segments that are free first, and gives its range back as a free segment.

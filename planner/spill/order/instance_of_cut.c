@@ -13,16 +13,16 @@ static int64_t ticks(double seconds, int64_t least)
 }
 
 /* The position's place among the job's units on devices; their count for the position past the end. */
-static uint32_t unit_before(const struct unit_times *t, uint32_t job, uint32_t position)
+static uint32_t unit_before(const struct cost_table *t, uint32_t job, uint32_t position)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < position; i++) count += !unit_time_at(t, 0, job, i)->cpu_alone;
+    for (uint32_t i = 0; i < position; i++) count += !cost_table_at(t, 0, job, i)->cpu_alone;
     return count;
 }
 
-static uint32_t positions_of(const struct unit_times *t, uint32_t job)
+static uint32_t positions_of(const struct cost_table *t, uint32_t job)
 {
-    return unit_count_of(job_shard_count(t->partition, job));
+    return schedule_unit_count(partition_job_shards(t->partition, job));
 }
 
 /* A device of this type. */
@@ -40,7 +40,7 @@ static uint32_t devices_of(const struct hardware *hw, uint32_t type)
     return count;
 }
 
-static enum status fill_classes(const struct unit_times *t, struct instance *out, uint32_t types[],
+static enum status fill_classes(const struct cost_table *t, struct instance *out, uint32_t types[],
                                 struct error *err)
 {
     const struct hardware *hw = t->hardware;
@@ -56,12 +56,12 @@ static enum status fill_classes(const struct unit_times *t, struct instance *out
     return STATUS_OK;
 }
 
-static enum status fill_job(const struct unit_times *t, uint32_t j, uint32_t first,
+static enum status fill_job(const struct cost_table *t, uint32_t j, uint32_t first,
                             const uint32_t types[], struct instance *out, struct error *err)
 {
     const struct job *job = &t->jobs->jobs[j];
     struct instance_job *to = &out->jobs[j];
-    uint32_t shards = job_shard_count(t->partition, j), positions = positions_of(t, j);
+    uint32_t shards = partition_job_shards(t->partition, j), positions = positions_of(t, j);
     TRY(arena_string(&out->arena, job->name, &to->name, err));
     to->first_unit = first;
     to->unit_count = unit_before(t, j, positions);
@@ -72,26 +72,26 @@ static enum status fill_job(const struct unit_times *t, uint32_t j, uint32_t fir
                          job->name, (unsigned long long)job->minibatches, INSTANCE_TASKS_MAX);
     to->repeat = (uint32_t)job->minibatches;
     for (uint32_t i = 0; i < positions; i++) {
-        const struct unit_time *time = unit_time_at(t, 0, j, i);
+        const struct unit_cost *time = cost_table_at(t, 0, j, i);
         if (time->cpu_alone) continue;
         uint32_t at = first + unit_before(t, j, i);
         struct instance_unit *unit = &out->units[at];
         unit->job = j;
-        unit->shard = unit_shard(shards, i);
+        unit->shard = schedule_unit_shard(shards, i);
         unit->in = ticks(time->in_s, 0);
-        unit->writes = unit_pass_of(shards, i) != PLAN_FORWARD;
+        unit->writes = schedule_unit_pass(shards, i) != PLAN_FORWARD;
         unit->out = unit->writes ? ticks(time->out_s, 0) : 0;
         unit->memory = 1;
         for (uint32_t c = 0; c < out->class_count; c++) {
             uint32_t device = device_of(t->hardware, types[c]);
             out->compute[(size_t)at * out->class_count + c] =
-                ticks(unit_time_at(t, device, j, i)->compute_s, 1);
+                ticks(cost_table_at(t, device, j, i)->compute_s, 1);
         }
     }
     return STATUS_OK;
 }
 
-enum status instance_of_cut(const struct unit_times *t, struct instance *out, struct error *err)
+enum status instance_of_cut(const struct cost_table *t, struct instance *out, struct error *err)
 {
     uint32_t units = 0, classes = 0, types[INSTANCE_CLASSES_MAX];
     assert(!t->partition->resident);

@@ -11,11 +11,11 @@
 #define SPILLWAY_PLANNER_INSTANCE_OF_CUT_H
 
 #include "planner/solve/instance/instance.h"
-#include "planner/spill/order/unit_times.h"
+#include "planner/spill/order/cost_table.h"
 
 /* Zeroed struct in; release it also after an error. The partition must be a spilled one.
  * Errors: those of instance_init() and instance_finish(). */
-MUST_CHECK enum status instance_of_cut(const struct unit_times *times, struct instance *out,
+MUST_CHECK enum status instance_of_cut(const struct cost_table *times, struct instance *out,
                                        struct error *err);
 
 #endif

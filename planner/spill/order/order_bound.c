@@ -11,17 +11,17 @@
 static const double rounding = 1 - 1e-12;
 
 /* The least of each part of a unit over the devices that may take it. */
-static struct unit_time least(const struct unit_times *t, uint32_t job, uint32_t position)
+static struct unit_cost least(const struct cost_table *t, uint32_t job, uint32_t position)
 {
     const struct partition *cut = t->partition;
-    uint32_t shards = job_shard_count(cut, job);
+    uint32_t shards = partition_job_shards(cut, job);
     if (cut->resident) {
-        uint32_t shard = cut->job_first_shard[job] + unit_shard(shards, position);
-        return *unit_time_at(t, cut->shard_device[shard], job, position);
+        uint32_t shard = cut->job_first_shard[job] + schedule_unit_shard(shards, position);
+        return *cost_table_at(t, cut->shard_device[shard], job, position);
     }
-    struct unit_time made = *unit_time_at(t, t->kinds[0], job, position);
+    struct unit_cost made = *cost_table_at(t, t->kinds[0], job, position);
     for (uint32_t k = 1; k < t->kind_count; k++) {
-        const struct unit_time *time = unit_time_at(t, t->kinds[k], job, position);
+        const struct unit_cost *time = cost_table_at(t, t->kinds[k], job, position);
         made.in_s = min_s(made.in_s, time->in_s);
         made.compute_s = min_s(made.compute_s, time->compute_s);
         made.edge_out_s = min_s(made.edge_out_s, time->edge_out_s);
@@ -43,13 +43,13 @@ struct sums { /* seconds, of all units */
 
 static const struct sums nothing = {.head = HUGE_VAL, .tail = HUGE_VAL, .out_head = HUGE_VAL};
 
-static double out_of(const struct unit_time *unit)
+static double out_of(const struct unit_cost *unit)
 {
     return unit->out_s > 0 ? unit->edge_out_s + unit->out_s : 0; /* as long as it has its weight buffer */
 }
 
 /* `edges`: of so many of them what goes out beside the state counts. */
-static void add_unit(struct sums *sums, const struct unit_time *unit, bool persistent, double times, double edges)
+static void add_unit(struct sums *sums, const struct unit_cost *unit, bool persistent, double times, double edges)
 {
     bool weight_buffer = !persistent || unit->in_s > 0 || unit->out_s > 0;
     if (!unit->gathers) sums->cpu += unit->cpu_s * times;
@@ -69,14 +69,14 @@ static void add_unit(struct sums *sums, const struct unit_time *unit, bool persi
 /* How often a job's unit at this position runs. */
 static double repetitions(const struct job *job, uint32_t shards, uint32_t position)
 {
-    if (position < unit_count_of(shards)) return (double)job->minibatches;
+    if (position < schedule_unit_count(shards)) return (double)job->minibatches;
     return (double)evaluation_count(job) * (double)job->evaluation.minibatches;
 }
 
 /* One held-out minibatch stands for all. */
 static uint32_t distinct_positions(const struct job *job, uint32_t shards)
 {
-    return unit_count_of(shards) + (evaluation_count(job) > 0 ? shards : 0);
+    return schedule_unit_count(shards) + (evaluation_count(job) > 0 ? shards : 0);
 }
 
 static bool is_on(const struct partition *cut, uint32_t shard, uint32_t device)
@@ -86,11 +86,11 @@ static bool is_on(const struct partition *cut, uint32_t shard, uint32_t device)
 
 /* The job's last unit of a minibatch that ends when its state is out. A boundary behind it, in the last minibatch, is waited
  * for by nobody: the clock may stop before. `distinct_positions()`: there is none. */
-static uint32_t last_out(const struct unit_times *t, uint32_t job, uint32_t device)
+static uint32_t last_out(const struct cost_table *t, uint32_t job, uint32_t device)
 {
-    uint32_t shards = job_shard_count(t->partition, job), none = distinct_positions(&t->jobs->jobs[job], shards);
-    for (uint32_t i = unit_count_of(shards); i-- > 0;)
-        if (is_on(t->partition, t->partition->job_first_shard[job] + unit_shard(shards, i), device) && least(t, job, i).out_s > 0)
+    uint32_t shards = partition_job_shards(t->partition, job), none = distinct_positions(&t->jobs->jobs[job], shards);
+    for (uint32_t i = schedule_unit_count(shards); i-- > 0;)
+        if (is_on(t->partition, t->partition->job_first_shard[job] + schedule_unit_shard(shards, i), device) && least(t, job, i).out_s > 0)
             return i;
     return none;
 }
@@ -98,24 +98,24 @@ static uint32_t last_out(const struct unit_times *t, uint32_t job, uint32_t devi
 /* How many of a unit's boundaries leave before a state does. */
 static double edges_before(const struct job *job, uint32_t shards, uint32_t position, uint32_t last)
 {
-    if (last == distinct_positions(job, shards) || position >= unit_count_of(shards)) return 0;
+    if (last == distinct_positions(job, shards) || position >= schedule_unit_count(shards)) return 0;
     return (double)job->minibatches - (position > last ? 1 : 0);
 }
 
 /* Of a job's units: to those of its shard's device where states are resident, else to the only one's. */
-static void add_job(const struct unit_times *t, uint32_t j, struct sums *sums)
+static void add_job(const struct cost_table *t, uint32_t j, struct sums *sums)
 {
     const struct partition *cut = t->partition;
     const struct job *job = &t->jobs->jobs[j];
-    uint32_t shards = job_shard_count(cut, j), first = cut->job_first_shard[j];
+    uint32_t shards = partition_job_shards(cut, j), first = cut->job_first_shard[j];
     for (uint32_t i = 0; i < distinct_positions(job, shards); i++) {
-        uint32_t shard = first + unit_shard(shards, i), device = cut->resident ? cut->shard_device[shard] : 0;
-        struct unit_time unit = least(t, j, i);
+        uint32_t shard = first + schedule_unit_shard(shards, i), device = cut->resident ? cut->shard_device[shard] : 0;
+        struct unit_cost unit = least(t, j, i);
         add_unit(&sums[device], &unit, cut->persistent[shard], repetitions(job, shards, i),
                  edges_before(job, shards, i, last_out(t, j, device)));
     }
     for (uint32_t s = 0; s < shards; s++) {
-        struct unit_time back = least(t, j, 2 * shards - 2 - s);
+        struct unit_cost back = least(t, j, 2 * shards - 2 - s);
         sums[0].cpu += back.update_s * (double)job->minibatches;
         if (!cut->resident && cut->persistent[first + s]) sums[0].in += least(t, j, s).load_s;
     }
@@ -124,25 +124,25 @@ static void add_job(const struct unit_times *t, uint32_t j, struct sums *sums)
 /* --- chains ---------------------------------------------------------------------------------- */
 
 /* What a unit adds to its job's chain. */
-static double link_s(const struct unit_time *unit)
+static double link_s(const struct unit_cost *unit)
 {
     return unit->cpu_alone ? unit->cpu_s : unit->compute_s;
 }
 
 /* From a job's first copy to its last, if nothing else were there. */
-static double chain_s(const struct unit_times *t, uint32_t job)
+static double chain_s(const struct cost_table *t, uint32_t job)
 {
     const struct job *of = &t->jobs->jobs[job];
-    uint32_t shards = job_shard_count(t->partition, job), last = unit_count_of(shards) - 1;
+    uint32_t shards = partition_job_shards(t->partition, job), last = schedule_unit_count(shards) - 1;
     double all = 0, turn = 0, around = 0;
     for (uint32_t i = 0; i <= last; i++) {
-        struct unit_time unit = least(t, job, i);
+        struct unit_cost unit = least(t, job, i);
         all += link_s(&unit);
     }
     /* From the forward pass of shard s to the next one, through its state in host memory. Where a
      * job clips, states are ready later than this knows. */
     for (uint32_t s = shards; s-- > 0 && !t->partition->resident;) {
-        struct unit_time forward = least(t, job, s), back = least(t, job, last - s);
+        struct unit_cost forward = least(t, job, s), back = least(t, job, last - s);
         around += link_s(&back) + (s < last - s ? link_s(&forward) : 0);
         if (back.cpu_alone) continue;
         bool persistent = t->partition->persistent[t->partition->job_first_shard[job] + s];
@@ -151,10 +151,10 @@ static double chain_s(const struct unit_times *t, uint32_t job)
     }
     double held_out = 0;
     for (uint32_t s = 0; s < shards && evaluation_count(of) > 0; s++) {
-        struct unit_time unit = least(t, job, last + 1 + s);
+        struct unit_cost unit = least(t, job, last + 1 + s);
         held_out += link_s(&unit) * repetitions(of, shards, last + 1 + s);
     }
-    struct unit_time first = least(t, job, 0), end = least(t, job, last);
+    struct unit_cost first = least(t, job, 0), end = least(t, job, last);
     double minibatches = (double)of->minibatches;
     double turns = evaluation_count(of) > 0 ? all * (minibatches - 1)
                                             : max_s(all, turn) * (minibatches - 1);
@@ -171,15 +171,15 @@ static void raise(struct order_bound *bound, double seconds, uint32_t kind)
 }
 
 /* A device alone begins with the first unit of a job and ends with the last of one. */
-static struct sums of_one_device(const struct unit_times *t, struct sums sums)
+static struct sums of_one_device(const struct cost_table *t, struct sums sums)
 {
     double head = HUGE_VAL, tail = HUGE_VAL;
     for (uint32_t j = 0; j < t->jobs->count; j++) {
-        uint32_t shards = job_shard_count(t->partition, j), i = 0;
+        uint32_t shards = partition_job_shards(t->partition, j), i = 0;
         uint32_t last = distinct_positions(&t->jobs->jobs[j], shards) - 1;
         while (i < last && least(t, j, i).cpu_alone) i++;
         while (last > 0 && least(t, j, last).cpu_alone) last--;
-        struct unit_time first = least(t, j, i), end = least(t, j, last);
+        struct unit_cost first = least(t, j, i), end = least(t, j, last);
         head = min_s(head, first.in_s);
         tail = min_s(tail, out_of(&end));
     }
@@ -198,7 +198,7 @@ static void raise_by_device(struct order_bound *bound, const struct sums *sums, 
     if (sums->weight_buffers > 0) raise(bound, sums->weight_buffers / devices / weight_buffers, PLAN_ORDER_WEIGHT_BUFFERS);
 }
 
-static void raise_all(const struct unit_times *t, bool one_device, struct sums *sums, struct order_bound *bound)
+static void raise_all(const struct cost_table *t, bool one_device, struct sums *sums, struct order_bound *bound)
 {
     const struct partition *cut = t->partition;
     uint32_t devices = one_device ? 1 : t->hardware->device_count;
@@ -218,7 +218,7 @@ static void raise_all(const struct unit_times *t, bool one_device, struct sums *
     for (uint32_t j = 0; j < t->jobs->count; j++) raise(bound, chain_s(t, j), PLAN_ORDER_CHAIN);
 }
 
-enum status order_bound_make(const struct unit_times *t, bool one_device, struct order_bound *out, struct error *err)
+enum status order_bound_make(const struct cost_table *t, bool one_device, struct order_bound *out, struct error *err)
 {
     uint32_t count = t->partition->resident ? t->hardware->device_count : 1;
     struct sums *sums = calloc(count + (size_t)1, sizeof *sums);

@@ -1,5 +1,5 @@
 /*
- * Lower bounds on the makespan, by the planner's clock (placing.h), of any order of the units of one
+ * Lower bounds on the makespan, by the planner's clock (schedule_builder.h), of any order of the units of one
  * partition: how much better could another order be?
  *
  *   compute    all computation, recomputation included, evenly over the devices; before its first
@@ -16,7 +16,7 @@
 #ifndef SPILLWAY_PLANNER_ORDER_BOUND_H
 #define SPILLWAY_PLANNER_ORDER_BOUND_H
 
-#include "planner/spill/order/unit_times.h"
+#include "planner/spill/order/cost_table.h"
 
 struct order_bound {
     double seconds;
@@ -24,7 +24,7 @@ struct order_bound {
 };
 
 /* Exact but for rounding. `one_device`: only device 0 is used. Errors: STATUS_NO_MEMORY. */
-MUST_CHECK enum status order_bound_make(const struct unit_times *times, bool one_device, struct order_bound *out,
+MUST_CHECK enum status order_bound_make(const struct cost_table *times, bool one_device, struct order_bound *out,
                                         struct error *err);
 
 #endif

@@ -9,11 +9,11 @@
 #include "planner/solve/instance/timetable_io.h"
 #include "planner/solve/search/schedule_search.h"
 #include "planner/spill/order/instance_of_cut.h"
-#include "planner/spill/order/placing.h"
+#include "planner/spill/order/schedule_builder.h"
 
 struct replay {
-    const struct unit_times *times;
-    struct placing *placing;
+    const struct cost_table *times;
+    struct schedule_builder *builder;
     struct schedule *out;
     uint32_t placed;
     bool lacks_memory; /* of the host, for more jobs at a time: nothing is placed any more */
@@ -21,19 +21,19 @@ struct replay {
 
 static void put(struct replay *r, uint32_t job, uint32_t device)
 {
-    r->lacks_memory |= !r->placing->view_jobs[job].admitted;
+    r->lacks_memory |= !r->builder->view_jobs[job].admitted;
     if (r->lacks_memory) return;
     assert(r->placed < r->out->count);
-    placing_put(r->placing, job, device, &r->out->units[r->placed++]);
+    schedule_builder_put(r->builder, job, device, &r->out->units[r->placed++]);
 }
 
 /* What stands in front of the job's next unit that the instance knows, or of its end. */
 static void put_unknown(struct replay *r, uint32_t job, uint32_t device)
 {
-    uint32_t known = unit_count_of(job_shard_count(r->times->partition, job));
-    while (!r->lacks_memory && r->placing->jobs[job].minibatch < r->times->jobs->jobs[job].minibatches) {
-        uint32_t position = r->placing->jobs[job].position;
-        bool on_host = unit_time_at(r->times, device, job, position)->cpu_alone;
+    uint32_t known = schedule_unit_count(partition_job_shards(r->times->partition, job));
+    while (!r->lacks_memory && r->builder->jobs[job].minibatch < r->times->jobs->jobs[job].minibatches) {
+        uint32_t position = r->builder->jobs[job].position;
+        bool on_host = cost_table_at(r->times, device, job, position)->cpu_alone;
         if (position < known && !on_host) return;
         put(r, job, device);
     }
@@ -48,14 +48,14 @@ static void number_devices(const struct hardware *hw, uint32_t *devices)
             if (hw->devices[d].type == type) devices[count++] = d;
 }
 
-static enum status replay(const struct unit_times *times, const struct instance *in,
+static enum status replay(const struct cost_table *times, const struct instance *in,
                           const struct dispatch_step *steps, struct schedule *out, struct error *err)
 {
     struct replay r = {.times = times, .out = out};
     enum status status = STATUS_OK;
     uint32_t *devices = alloc_zeroed(times->hardware->device_count, sizeof *devices);
     if (!devices) return error_memory(err, "an order", times->hardware->device_count * sizeof *devices);
-    if (!schedule_init(out, times, err) && !placing_create(times, false, &r.placing, err)) {
+    if (!schedule_init(out, times, err) && !schedule_builder_create(times, false, &r.builder, err)) {
         number_devices(times->hardware, devices);
         for (uint32_t s = 0; s < in->task_count; s++) {
             put_unknown(&r, steps[s].job, devices[steps[s].device]);
@@ -63,21 +63,21 @@ static enum status replay(const struct unit_times *times, const struct instance 
         }
         for (uint32_t j = 0; j < times->jobs->count; j++) put_unknown(&r, j, 0);
         assert(r.lacks_memory || r.placed == out->count);
-        out->makespan_s = r.placing->makespan_s;
+        out->makespan_s = r.builder->makespan_s;
         if (r.lacks_memory)
             status = error_set(err, STATUS_BAD_INPUT,
                                "the order has more jobs under way at a time than host memory has room for");
         else
-            status = schedule_copy_ranges(out, r.placing, err);
+            status = schedule_copy_ranges(out, r.builder, err);
     } else {
         status = err->status;
     }
-    placing_destroy(r.placing);
+    schedule_builder_destroy(r.builder);
     free(devices);
     return status;
 }
 
-enum status order_of_instance(const struct unit_times *times, uint64_t seed, uint32_t iterations,
+enum status order_of_instance(const struct cost_table *times, uint64_t seed, uint32_t iterations,
                               double until_s, struct schedule *out, struct error *err)
 {
     struct instance in = {0};
@@ -148,7 +148,7 @@ static enum status prove_again(const struct instance *in, const char *path, uint
     return STATUS_OK;
 }
 
-enum status order_of_timetable(const struct unit_times *times, const char *path, uint64_t seed, double limit_s,
+enum status order_of_timetable(const struct cost_table *times, const char *path, uint64_t seed, double limit_s,
                                struct schedule *out, struct order_claim *claim, struct error *err)
 {
     struct instance in = {0};

@@ -13,7 +13,7 @@
 #include "base/size.h"
 #include "planner/policy/policies.h"
 #include "planner/spill/order/order_of_instance.h"
-#include "planner/spill/order/placing.h"
+#include "planner/spill/order/schedule_builder.h"
 
 enum remaining { REMAINING_SHARE, REMAINING_COMPUTE, REMAINING_ALONE, REMAINING_COUNT };
 
@@ -42,10 +42,10 @@ struct job_measure {
 };
 
 struct search {
-    const struct unit_times *times;
+    const struct cost_table *times;
     const struct order_search_options *options;
-    struct placing *now;
-    struct placing *snapshots[SNAPSHOTS]; /* of the best order, every `stride` units */
+    struct schedule_builder *now;
+    struct schedule_builder *snapshots[SNAPSHOTS]; /* of the best order, every `stride` units */
     uint32_t stride;
     struct job_measure *jobs;
     uint32_t *quota;    /* per job: units left in the window */
@@ -68,7 +68,7 @@ static bool finished(const struct search *s)
 /* --- judging --------------------------------------------------------------------------------- */
 
 /* A unit by itself: what takes longest of what can go on at the same time as other units. */
-static double alone_s(const struct unit_time *time)
+static double alone_s(const struct unit_cost *time)
 {
     double in = time->in_s + time->edge_in_s, out = time->out_s + time->edge_out_s;
     return max_s(max_s(time->compute_s, in), max_s(max_s(out, time->cpu_s), time->read_s));
@@ -76,12 +76,12 @@ static double alone_s(const struct unit_time *time)
 
 static void measure_jobs(struct search *s)
 {
-    const struct unit_times *t = s->times;
+    const struct cost_table *t = s->times;
     double compute = 0;
     for (uint32_t j = 0; j < t->jobs->count; j++) {
         double alone = 0;
-        uint32_t positions = unit_count_of(job_shard_count(t->partition, j));
-        for (uint32_t i = 0; i < positions; i++) alone += alone_s(unit_time_at(t, 0, j, i));
+        uint32_t positions = schedule_unit_count(partition_job_shards(t->partition, j));
+        for (uint32_t i = 0; i < positions; i++) alone += alone_s(cost_table_at(t, 0, j, i));
         struct job_measure *m = &s->jobs[j];
         m->compute_s = s->now->view_jobs[j].remaining_s;
         m->alone_s = alone * (double)t->jobs->jobs[j].minibatches;
@@ -105,7 +105,7 @@ static double left(const struct search *s, const struct rule *rule, uint32_t job
 
 static bool may_run(const struct search *s, uint32_t job)
 {
-    const struct placing_view *view = &s->now->view_jobs[job];
+    const struct schedule_builder_view *view = &s->now->view_jobs[job];
     return view->admitted && view->remaining_s > 0 && s->quota[job] > 0;
 }
 
@@ -129,11 +129,11 @@ static uint32_t choose(const struct search *s, const struct rule *rule, uint32_t
     uint32_t best = PLAN_NONE, free = next_device(s, &from);
     double until = from + rule->ahead * s->mean_s;
     for (uint32_t j = 0; j < s->times->jobs->count; j++) {
-        const struct placing_view *job = &s->now->view_jobs[j];
+        const struct schedule_builder_view *job = &s->now->view_jobs[j];
         if (!may_run(s, j) || job->ready_s > until) continue;
         uint32_t at = free, last = job->last_device;
         if (last != PLAN_NONE && s->now->lanes[last].compute_free_s <= from) at = last;
-        struct placing_wait wait = placing_wait(s->now, j, at);
+        struct schedule_builder_wait wait = schedule_builder_wait(s->now, j, at);
         double waits = (1 - rule->link) * wait.compute_s + rule->link * wait.h2d_s;
         double score = rule->weight * left(s, rule, j) - waits / s->mean_s;
         if (score <= best_score) continue;
@@ -161,7 +161,7 @@ static bool place_by_rule(struct search *s, const struct rule *rule, uint32_t fr
         uint32_t device = 0, job = choose(s, rule, &device);
         if (job == PLAN_NONE) return false;
         s->quota[job]--;
-        placing_put(s->now, job, device, &s->trial[i]);
+        schedule_builder_put(s->now, job, device, &s->trial[i]);
     }
     return true;
 }
@@ -172,7 +172,7 @@ static bool place_order(struct search *s, const struct scheduled_unit *order, ui
 {
     for (uint32_t i = from; i < s->best->count; i++) {
         if (!s->now->view_jobs[order[i].job].admitted) return false;
-        placing_put(s->now, order[i].job, order[i].device, &s->trial[i]);
+        schedule_builder_put(s->now, order[i].job, order[i].device, &s->trial[i]);
         if (s->now->makespan_s > s->best->makespan_s) return false;
     }
     return s->now->makespan_s <= s->best->makespan_s;
@@ -180,11 +180,11 @@ static bool place_order(struct search *s, const struct scheduled_unit *order, ui
 
 static void make_snapshots(struct search *s)
 {
-    placing_copy(s->now, s->snapshots[0]);
+    schedule_builder_copy(s->now, s->snapshots[0]);
     for (uint32_t i = 0; i < s->best->count; i++) {
         struct scheduled_unit unit;
-        if (i % s->stride == 0) placing_copy(s->snapshots[i / s->stride], s->now);
-        placing_put(s->now, s->best->units[i].job, s->best->units[i].device, &unit);
+        if (i % s->stride == 0) schedule_builder_copy(s->snapshots[i / s->stride], s->now);
+        schedule_builder_put(s->now, s->best->units[i].job, s->best->units[i].device, &unit);
     }
 }
 
@@ -201,9 +201,9 @@ static void keep_trial(struct search *s)
 
 static void try_rule(struct search *s, const struct rule *rule)
 {
-    placing_copy(s->now, s->snapshots[0]);
+    schedule_builder_copy(s->now, s->snapshots[0]);
     for (uint32_t j = 0; j < s->times->jobs->count; j++)
-        s->quota[j] = (uint32_t)unit_times_count(s->times, j);
+        s->quota[j] = (uint32_t)cost_table_unit_count(s->times, j);
     if (!place_by_rule(s, rule, 0, s->best->count)) return;
     if (s->now->makespan_s >= s->best->makespan_s) return;
     s->rule = *rule;
@@ -214,10 +214,10 @@ static void try_rule(struct search *s, const struct rule *rule)
 static void try_window(struct search *s, const struct rule *rule, uint32_t from, uint32_t to)
 {
     uint32_t start = from - from % s->stride;
-    placing_copy(s->now, s->snapshots[start / s->stride]);
+    schedule_builder_copy(s->now, s->snapshots[start / s->stride]);
     memcpy(s->trial, s->best->units, from * sizeof *s->trial);
     for (uint32_t i = start; i < from; i++)
-        placing_put(s->now, s->best->units[i].job, s->best->units[i].device, &s->trial[i]);
+        schedule_builder_put(s->now, s->best->units[i].job, s->best->units[i].device, &s->trial[i]);
     memset(s->quota, 0, s->times->jobs->count * sizeof *s->quota);
     for (uint32_t i = from; i < to; i++) s->quota[s->best->units[i].job]++;
     if (!place_by_rule(s, rule, from, to)) return;
@@ -249,7 +249,7 @@ static void try_move(struct search *s, uint64_t draw)
         memcpy(s->moved + from, s->best->units + from + left, right * sizeof *s->moved);
         memcpy(s->moved + from + right, s->best->units + from, left * sizeof *s->moved);
     }
-    placing_copy(s->now, s->snapshots[first / s->stride]);
+    schedule_builder_copy(s->now, s->snapshots[first / s->stride]);
     memcpy(s->trial, s->best->units, first * sizeof *s->trial);
     if (place_order(s, s->moved, first)) keep_trial(s);
 }
@@ -300,7 +300,7 @@ static void try_near(struct search *s)
 }
 
 /* The best of the policies is where the search starts. */
-static enum status start(const struct unit_times *times, uint64_t seed, struct schedule *best,
+static enum status start(const struct cost_table *times, uint64_t seed, struct schedule *best,
                          uint64_t *tried, struct error *err)
 {
     for (uint32_t i = 0; policy_at(i); i++) {
@@ -345,8 +345,8 @@ static enum status start_from_instance(struct search *s, uint64_t *tried, struct
 
 static void search_release(struct search *s)
 {
-    for (uint32_t i = 0; i < SNAPSHOTS; i++) placing_destroy(s->snapshots[i]);
-    placing_destroy(s->now);
+    for (uint32_t i = 0; i < SNAPSHOTS; i++) schedule_builder_destroy(s->snapshots[i]);
+    schedule_builder_destroy(s->now);
     free(s->jobs);
     free(s->quota);
     free(s->trial);
@@ -362,9 +362,9 @@ static enum status search_create(struct search *s, struct error *err)
     s->moved = alloc_zeroed(s->best->count + 1u, sizeof *s->moved);
     if (!s->jobs || !s->quota || !s->trial || !s->moved)
         return error_memory(err, "a search", s->best->count * sizeof *s->trial);
-    if (placing_create(s->times, false, &s->now, err)) return err->status;
+    if (schedule_builder_create(s->times, false, &s->now, err)) return err->status;
     for (uint32_t i = 0; i < SNAPSHOTS; i++)
-        if (placing_create(s->times, false, &s->snapshots[i], err)) return err->status;
+        if (schedule_builder_create(s->times, false, &s->snapshots[i], err)) return err->status;
     s->stride = s->best->count / SNAPSHOTS + 1;
     s->rule = (struct rule){.weight = 1};
     measure_jobs(s);
@@ -375,9 +375,9 @@ static enum status search_create(struct search *s, struct error *err)
 /* As the best order gives them out. */
 static enum status assign_ranges(struct search *s, struct error *err)
 {
-    placing_copy(s->now, s->snapshots[0]);
+    schedule_builder_copy(s->now, s->snapshots[0]);
     for (uint32_t i = 0; i < s->best->count; i++)
-        placing_put(s->now, s->best->units[i].job, s->best->units[i].device, &s->trial[i]);
+        schedule_builder_put(s->now, s->best->units[i].job, s->best->units[i].device, &s->trial[i]);
     return schedule_copy_ranges(s->best, s->now, err);
 }
 
@@ -388,7 +388,7 @@ static bool was_cut_short(const struct search *s)
     return s->cut_short || s->iterations < s->options->iterations;
 }
 
-enum status order_search(const struct unit_times *times, const struct order_search_options *options,
+enum status order_search(const struct cost_table *times, const struct order_search_options *options,
                          struct schedule *out, struct planner_search *effort, struct error *err)
 {
     struct search s = {.times = times, .options = options, .best = out};

@@ -2,7 +2,7 @@
  * A better order of units: list schedules under many rules, then windows of the best one made anew.
  *
  * All that a static schedule decides is the order in which units are placed, and on which device
- * (placing.h): a list of (job, device), in which the k-th entry of a job is its k-th unit, so that
+ * (schedule_builder.h): a list of (job, device), in which the k-th entry of a job is its k-th unit, so that
  * any permutation is a schedule. A rule judges a candidate by how long the device would wait for it,
  * copies and weight buffers included, and by what is left of its job: computation (Sharded-LRTF's measure),
  * time that it would take alone with its copies, or the share of its own that is left, which has
@@ -18,7 +18,7 @@
 #define SPILLWAY_PLANNER_ORDER_SEARCH_H
 
 #include "planner/planner_options.h"
-#include "planner/spill/order/unit_times.h"
+#include "planner/spill/order/cost_table.h"
 
 struct order_search_options {
     uint64_t seed;
@@ -34,7 +34,7 @@ struct order_search_options {
  * `effort`: out. The policies' schedules are made, whatever the limits.
  * Errors: STATUS_NO_MEMORY, STATUS_LIMIT.
  */
-MUST_CHECK enum status order_search(const struct unit_times *times,
+MUST_CHECK enum status order_search(const struct cost_table *times,
                                     const struct order_search_options *options,
                                     struct schedule *out, struct planner_search *effort, struct error *err);
 

@@ -1,11 +1,11 @@
 /*
- * A list scheduler: policies decide, placing.h keeps the clocks.
+ * A list scheduler: policies decide, schedule_builder.h keeps the clocks.
  *
  * A decision is made when a device's computation lane becomes free and some job is ready, at the
- * earliest such time over all devices. Of what placing.h knows, a policy is shown what policy.h says.
+ * earliest such time over all devices. Of what schedule_builder.h knows, a policy is shown what policy.h says.
  * Jobs that a policy ranks are kept sorted (planner/spill/order/agenda.h); a policy that chooses looks at all of them.
  *
- * Spilled over several nodes, each job has one of them for a home (planner/spill/cut/homes.h): when devices of a node ask, only its
+ * Spilled over several nodes, each job is assigned to one of them (planner/spill/cut/node_assignment.h): when devices of a node ask, only its
  * jobs are shown as admitted, so that no policy need know of nodes.
  *
  * Where jobs take turns in host memory, those that it has no room for are not admitted. Which are changes when a job begins
@@ -21,9 +21,9 @@
 #include "base/extreme.h"
 #include "base/try.h"
 #include "planner/policy/policy_ask.h"
-#include "planner/spill/cut/homes.h"
+#include "planner/spill/cut/node_assignment.h"
 #include "planner/spill/order/agenda.h"
-#include "planner/spill/order/placing.h"
+#include "planner/spill/order/schedule_builder.h"
 
 struct turn { /* of a device */
     uint32_t cached; /* job chosen ahead; PLAN_NONE: none */
@@ -33,7 +33,7 @@ struct turn { /* of a device */
 
 struct scheduler {
     const struct policy *policy;
-    struct placing *placing;
+    struct schedule_builder *builder;
     struct turn *turns;            /* (device count) */
     struct policy_session session;
     struct policy_view view;
@@ -41,9 +41,9 @@ struct scheduler {
     struct policy_device *devices; /* (device count), shown */
     struct policy_cost *costs;     /* (job count, type count): of the next unit */
     uint32_t *of_type;             /* (type count): a device that stands for its type; PLAN_NONE */
-    uint32_t *homes;               /* (job count); NULL: no job is bound to a node */
+    uint32_t *nodes;               /* (job count); NULL: no job is bound to a node */
     double *ready_s;               /* (host count), scratch, where they are */
-    struct tournament job_ready_s; /* when each job could be chosen; no homes, not resident, a policy that chooses */
+    struct tournament job_ready_s; /* when each job could be chosen; no nodes, not resident, a policy that chooses */
     struct arena arena;            /* of trees and queues */
     bool resident;
 };
@@ -53,16 +53,16 @@ struct scheduler {
 /* A job's next unit. All spilled state comes through weight buffers, whatever its size. */
 static void show_unit(struct scheduler *s, uint32_t job)
 {
-    const struct unit_times *times = s->placing->times;
+    const struct cost_table *times = s->builder->times;
     const struct partition *cut = times->partition;
     struct policy_job *shown = &s->jobs[job];
-    uint32_t position = s->placing->jobs[job].position;
-    shown->shard = unit_shard(job_shard_count(cut, job), position);
+    uint32_t position = s->builder->jobs[job].position;
+    shown->shard = schedule_unit_shard(partition_job_shards(cut, job), position);
     bool stays = s->resident || cut->persistent[cut->job_first_shard[job] + shown->shard];
     shown->memory = stays ? 0 : cut->weight_buffer_bytes;
     for (uint32_t type = 0; type < s->view.kind_count; type++) {
         if (s->of_type[type] == PLAN_NONE) continue;
-        const struct unit_time *time = unit_time_at(times, s->of_type[type], job, position);
+        const struct unit_cost *time = cost_table_at(times, s->of_type[type], job, position);
         s->costs[(size_t)job * s->view.kind_count + type] =
             (struct policy_cost){time->compute_s, time->in_s, time->out_s};
     }
@@ -70,25 +70,25 @@ static void show_unit(struct scheduler *s, uint32_t job)
 
 static uint32_t host_of(const struct scheduler *s, uint32_t device)
 {
-    return s->placing->times->hardware->devices[device].host;
+    return s->builder->times->hardware->devices[device].host;
 }
 
 /* What has changed of a job. */
 static void show_job(struct scheduler *s, uint32_t job)
 {
-    const struct placing_view *now = &s->placing->view_jobs[job];
+    const struct schedule_builder_view *now = &s->builder->view_jobs[job];
     struct policy_job *shown = &s->jobs[job];
     shown->ready = now->ready_s;
     shown->remaining = now->remaining_s;
     shown->last_device = now->last_device;
     shown->next_device = now->next_device;
-    shown->admitted = now->admitted && (!s->homes || s->homes[job] == host_of(s, s->view.device));
+    shown->admitted = now->admitted && (!s->nodes || s->nodes[job] == host_of(s, s->view.device));
     shown->taken = now->reserved;
 }
 
 static void show_first(struct scheduler *s)
 {
-    const struct unit_times *times = s->placing->times;
+    const struct cost_table *times = s->builder->times;
     const struct partition *cut = times->partition;
     for (uint32_t type = 0; type < s->view.kind_count; type++) s->of_type[type] = PLAN_NONE;
     for (uint32_t d = 0; d < s->view.device_count; d++)
@@ -113,14 +113,14 @@ static void show_devices(struct scheduler *s, uint32_t device)
 {
     bool alone = s->resident || s->view.ahead, other = host_of(s, device) != host_of(s, s->view.device);
     s->view.device = device;
-    for (uint32_t j = 0; s->homes && other && j < s->view.job_count; j++)
-        s->jobs[j].admitted = s->placing->view_jobs[j].admitted && s->homes[j] == host_of(s, device);
+    for (uint32_t j = 0; s->nodes && other && j < s->view.job_count; j++)
+        s->jobs[j].admitted = s->builder->view_jobs[j].admitted && s->nodes[j] == host_of(s, device);
     for (uint32_t d = 0; d < s->view.device_count; d++) {
-        double free_s = s->placing->lanes[d].compute_free_s;
+        double free_s = s->builder->lanes[d].compute_free_s;
         s->devices[d].free = free_s;
         s->devices[d].asks =
             d == device || (!alone && s->turns[d].cached == PLAN_NONE && free_s <= s->view.now &&
-                            (!s->homes || host_of(s, d) == host_of(s, device)));
+                            (!s->nodes || host_of(s, d) == host_of(s, device)));
     }
 }
 
@@ -136,11 +136,11 @@ static enum status ask(struct scheduler *s, uint32_t device, struct policy_choic
 /* Do jobs differ in where they may run? */
 static bool is_bound(const struct scheduler *s)
 {
-    return s->resident || s->homes;
+    return s->resident || s->nodes;
 }
 
 /* When the job can be chosen; HUGE_VAL: when something else happens. */
-static double choosable_s(const struct placing_view *job)
+static double choosable_s(const struct schedule_builder_view *job)
 {
     return job->admitted && !job->reserved && job->remaining_s > 0 ? job->ready_s : HUGE_VAL;
 }
@@ -150,19 +150,19 @@ static double earliest_ready(const struct scheduler *s, uint32_t device)
 {
     double earliest = HUGE_VAL;
     for (uint32_t j = 0; j < s->view.job_count; j++) {
-        const struct placing_view *job = &s->placing->view_jobs[j];
+        const struct schedule_builder_view *job = &s->builder->view_jobs[j];
         if (job->next_device == device) earliest = min_s(earliest, choosable_s(job));
     }
     return earliest;
 }
 
-/* By node: the earliest time at which some job that is at home there is ready. */
+/* By node: the earliest time at which some job that is assigned to it is ready. */
 static void find_ready(const struct scheduler *s)
 {
-    for (uint32_t h = 0; h < hardware_host_count(s->placing->times->hardware); h++) s->ready_s[h] = HUGE_VAL;
+    for (uint32_t h = 0; h < hardware_host_count(s->builder->times->hardware); h++) s->ready_s[h] = HUGE_VAL;
     for (uint32_t j = 0; j < s->view.job_count; j++) {
-        const struct placing_view *job = &s->placing->view_jobs[j];
-        double *earliest = &s->ready_s[s->homes[j]];
+        const struct schedule_builder_view *job = &s->builder->view_jobs[j];
+        double *earliest = &s->ready_s[s->nodes[j]];
         *earliest = min_s(*earliest, choosable_s(job));
     }
 }
@@ -172,7 +172,7 @@ static double next_ready(const struct scheduler *s, double now_s)
 {
     double next = HUGE_VAL;
     for (uint32_t j = 0; j < s->view.job_count; j++) {
-        const struct placing_view *job = &s->placing->view_jobs[j];
+        const struct schedule_builder_view *job = &s->builder->view_jobs[j];
         if (job->admitted && job->remaining_s > 0 && job->ready_s > now_s && job->ready_s < next)
             next = job->ready_s;
     }
@@ -184,14 +184,14 @@ static uint32_t next_decision(const struct scheduler *s, double *at)
 {
     uint32_t best = PLAN_NONE;
     double any = is_bound(s) ? 0 : tournament_least(&s->job_ready_s);
-    if (s->homes) find_ready(s);
+    if (s->nodes) find_ready(s);
     *at = HUGE_VAL;
     for (uint32_t d = 0; d < s->view.device_count; d++) {
         const struct turn *turn = &s->turns[d];
         double ready;
-        if (turn->cached != PLAN_NONE) ready = s->placing->view_jobs[turn->cached].ready_s;
-        else ready = s->resident ? earliest_ready(s, d) : s->homes ? s->ready_s[host_of(s, d)] : any;
-        double free_s = s->placing->lanes[d].compute_free_s;
+        if (turn->cached != PLAN_NONE) ready = s->builder->view_jobs[turn->cached].ready_s;
+        else ready = s->resident ? earliest_ready(s, d) : s->nodes ? s->ready_s[host_of(s, d)] : any;
+        double free_s = s->builder->lanes[d].compute_free_s;
         double when = max_s(max_s(free_s, turn->not_before_s), ready);
         if (when < *at) {
             *at = when;
@@ -204,21 +204,21 @@ static uint32_t next_decision(const struct scheduler *s, double *at)
 /* The job was placed, or chosen ahead. */
 static void note_ready(struct scheduler *s, uint32_t job)
 {
-    if (!is_bound(s)) tournament_set(&s->job_ready_s, job, choosable_s(&s->placing->view_jobs[job]));
+    if (!is_bound(s)) tournament_set(&s->job_ready_s, job, choosable_s(&s->builder->view_jobs[job]));
 }
 
 /* Do spilled jobs take turns in host memory? */
 static bool takes_turns(const struct scheduler *s)
 {
-    return s->placing->times->partition->host.need && !s->resident;
+    return s->builder->times->partition->host.need && !s->resident;
 }
 
 /* Has nothing changed of a job but by its own units? */
 static bool is_shown(const struct scheduler *s, uint32_t job)
 {
-    const struct placing_view *now = &s->placing->view_jobs[job];
+    const struct schedule_builder_view *now = &s->builder->view_jobs[job];
     const struct policy_job *shown = &s->jobs[job];
-    return !s->homes && shown->admitted == now->admitted && shown->taken == now->reserved &&
+    return !s->nodes && shown->admitted == now->admitted && shown->taken == now->reserved &&
            !(shown->ready < now->ready_s || shown->ready > now->ready_s);
 }
 
@@ -234,8 +234,8 @@ static void show_all(struct scheduler *s)
 
 static void reserve(struct scheduler *s, uint32_t job, bool reserved)
 {
-    s->placing->view_jobs[job].reserved = s->jobs[job].taken = reserved;
-    if (reserved) placing_allocate_range(s->placing, job);
+    s->builder->view_jobs[job].reserved = s->jobs[job].taken = reserved;
+    if (reserved) schedule_builder_allocate_range(s->builder, job);
     note_ready(s, job);
     if (reserved) show_all(s);
 }
@@ -273,14 +273,14 @@ static enum status wait(struct scheduler *s, struct error *err)
 /* The job's next unit goes to the device. Returns when it starts there. */
 static double put(struct scheduler *s, uint32_t job, uint32_t device, struct scheduled_unit *unit)
 {
-    uint32_t seated = s->placing->next_admitted;
-    double start = placing_put(s->placing, job, device, unit);
+    uint32_t seated = s->builder->next_admitted;
+    double start = schedule_builder_put(s->builder, job, device, unit);
     s->devices[device].job = job;
     s->devices[device].shard = s->jobs[job].shard;
-    s->devices[device].free = s->placing->lanes[device].compute_free_s;
+    s->devices[device].free = s->builder->lanes[device].compute_free_s;
     if (!unit->last) show_unit(s, job);
     show_job(s, job);
-    while (seated < s->placing->next_admitted) show_job(s, seated++); /* the job's seat went to them */
+    while (seated < s->builder->next_admitted) show_job(s, seated++); /* the job's seat went to them */
     return start;
 }
 
@@ -323,21 +323,21 @@ static enum status run(struct scheduler *s, struct schedule *out, struct error *
 /* The devices that a job may run on. */
 static uint32_t group_of(const struct scheduler *s, uint32_t job)
 {
-    if (s->resident) return s->placing->view_jobs[job].next_device;
-    return s->homes ? s->homes[job] : 0;
+    if (s->resident) return s->builder->view_jobs[job].next_device;
+    return s->nodes ? s->nodes[job] : 0;
 }
 
 static enum status make_agenda(struct scheduler *s, struct agenda *out, struct error *err)
 {
     uint32_t groups = s->resident ? s->view.device_count
-                      : s->homes  ? hardware_host_count(s->placing->times->hardware)
+                      : s->nodes  ? hardware_host_count(s->builder->times->hardware)
                                   : 1;
     uint32_t *of_device;
     TRY(ARENA_NEW(&s->arena, s->view.device_count, of_device, err));
-    for (uint32_t d = 0; d < s->view.device_count; d++) of_device[d] = s->resident ? d : s->homes ? host_of(s, d) : 0;
+    for (uint32_t d = 0; d < s->view.device_count; d++) of_device[d] = s->resident ? d : s->nodes ? host_of(s, d) : 0;
     TRY(agenda_create(&s->arena, s->view.job_count, s->view.device_count, of_device, groups, out, err));
     for (uint32_t j = 0; j < s->view.job_count; j++) {
-        const struct placing_view *job = &s->placing->view_jobs[j];
+        const struct schedule_builder_view *job = &s->builder->view_jobs[j];
         if (job->admitted && job->remaining_s > 0) agenda_add(out, j, group_of(s, j), job->ready_s);
     }
     return STATUS_OK;
@@ -348,7 +348,7 @@ static uint32_t highest(struct scheduler *s, struct agenda *agenda, uint32_t dev
 {
     uint32_t group = agenda->group_of[device];
     for (uint32_t j; (j = agenda_wake(agenda, group, s->view.now)) != AGENDA_NONE;) {
-        s->jobs[j].admitted = true; /* at home where the device asks */
+        s->jobs[j].admitted = true; /* on the node of the device that asks */
         agenda_rank(agenda, j, group, s->policy->rank(s->session.state, &s->view, j));
     }
     return agenda_pop(agenda, group);
@@ -357,7 +357,7 @@ static uint32_t highest(struct scheduler *s, struct agenda *agenda, uint32_t dev
 /* As policy_place() and policy_emptiest() say, where each device takes one unit at a time. */
 static uint32_t place_of(const struct scheduler *s, const struct agenda *agenda, uint32_t job, uint32_t device)
 {
-    uint32_t last = s->placing->view_jobs[job].last_device;
+    uint32_t last = s->builder->view_jobs[job].last_device;
     bool asks = !s->policy->emptiest && last != PLAN_NONE && agenda->group_of[last] == agenda->group_of[device] &&
                 agenda_free(agenda, last) <= s->view.now;
     return asks ? last : device;
@@ -369,49 +369,49 @@ static enum status run_ranked(struct scheduler *s, struct schedule *out, struct 
     struct agenda agenda;
     TRY(make_agenda(s, &agenda, err));
     for (uint32_t i = 0; i < out->count; i++) {
-        uint32_t seated = s->placing->next_admitted;
+        uint32_t seated = s->builder->next_admitted;
         s->view.device = agenda_next(&agenda, &s->view.now);
         if (s->view.device == AGENDA_NONE) return policy_session_stuck(&s->session, &s->view, err);
         s->view.decision = s->session.decisions++;
         uint32_t job = highest(s, &agenda, s->view.device), device = place_of(s, &agenda, job, s->view.device);
         put(s, job, device, &out->units[i]);
-        agenda_set_free(&agenda, device, s->placing->lanes[device].compute_free_s);
-        if (!out->units[i].last) agenda_add(&agenda, job, group_of(s, job), s->placing->view_jobs[job].ready_s);
-        for (; seated < s->placing->next_admitted; seated++)
-            agenda_add(&agenda, seated, group_of(s, seated), s->placing->view_jobs[seated].ready_s);
+        agenda_set_free(&agenda, device, s->builder->lanes[device].compute_free_s);
+        if (!out->units[i].last) agenda_add(&agenda, job, group_of(s, job), s->builder->view_jobs[job].ready_s);
+        for (; seated < s->builder->next_admitted; seated++)
+            agenda_add(&agenda, seated, group_of(s, seated), s->builder->view_jobs[seated].ready_s);
     }
     return STATUS_OK;
 }
 
-/* --- homes ----------------------------------------------------------------------------------- */
+/* --- nodes ----------------------------------------------------------------------------------- */
 
 /* Where jobs are spilled and run on devices of several nodes. */
-static enum status find_homes(struct scheduler *s, struct error *err)
+static enum status find_nodes(struct scheduler *s, struct error *err)
 {
-    const struct unit_times *times = s->placing->times;
-    uint32_t devices = s->placing->device_count, jobs = times->jobs->count;
-    if (s->resident || !homes_apply(times->hardware, devices)) return STATUS_OK;
+    const struct cost_table *times = s->builder->times;
+    uint32_t devices = s->builder->device_count, jobs = times->jobs->count;
+    if (s->resident || !node_assignment_applies(times->hardware, devices)) return STATUS_OK;
     double *seconds = calloc(jobs + 1u, sizeof *seconds);
-    s->homes = calloc(jobs + 1u, sizeof *s->homes);
+    s->nodes = calloc(jobs + 1u, sizeof *s->nodes);
     s->ready_s = calloc(hardware_host_count(times->hardware), sizeof *s->ready_s);
     enum status status = STATUS_OK;
-    if (!seconds || !s->homes || !s->ready_s) status = error_memory(err, "the schedule", jobs * sizeof *seconds);
-    for (uint32_t j = 0; !status && j < jobs; j++) seconds[j] = s->placing->view_jobs[j].remaining_s;
-    if (!status) status = homes_choose(times->hardware, devices, times->jobs, seconds, s->homes, err);
-    if (!status) placing_set_homes(s->placing, s->homes);
+    if (!seconds || !s->nodes || !s->ready_s) status = error_memory(err, "the schedule", jobs * sizeof *seconds);
+    for (uint32_t j = 0; !status && j < jobs; j++) seconds[j] = s->builder->view_jobs[j].remaining_s;
+    if (!status) status = node_assignment_choose(times->hardware, devices, times->jobs, seconds, s->nodes, err);
+    if (!status) schedule_builder_set_nodes(s->builder, s->nodes);
     free(seconds);
     return status;
 }
 
 /* --- public ---------------------------------------------------------------------------------- */
 
-enum status schedule_init(struct schedule *schedule, const struct unit_times *times,
+enum status schedule_init(struct schedule *schedule, const struct cost_table *times,
                           struct error *err)
 {
     uint64_t count = 0;
     *schedule = (struct schedule){0};
     for (uint32_t j = 0; j < times->jobs->count; j++) {
-        count += unit_times_count(times, j);
+        count += cost_table_unit_count(times, j);
         if (count > PLAN_INSTANCES_MAX)
             return error_set(err, STATUS_LIMIT, "more than %llu units in the schedule",
                              (unsigned long long)PLAN_INSTANCES_MAX);
@@ -422,14 +422,14 @@ enum status schedule_init(struct schedule *schedule, const struct unit_times *ti
     return STATUS_OK;
 }
 
-enum status schedule_copy_ranges(struct schedule *schedule, const struct placing *placing, struct error *err)
+enum status schedule_copy_ranges(struct schedule *schedule, const struct schedule_builder *builder, struct error *err)
 {
-    uint32_t jobs = placing->times->jobs->count;
-    if (!placing->times->partition->host.need) return STATUS_OK;
+    uint32_t jobs = builder->times->jobs->count;
+    if (!builder->times->partition->host.need) return STATUS_OK;
     free(schedule->ranges);
     schedule->ranges = calloc(jobs + 1u, sizeof *schedule->ranges);
     if (!schedule->ranges) return error_memory(err, "the schedule", jobs * sizeof *schedule->ranges);
-    for (uint32_t j = 0; j < jobs; j++) schedule->ranges[j] = placing->jobs[j].range_offset;
+    for (uint32_t j = 0; j < jobs; j++) schedule->ranges[j] = builder->jobs[j].range_offset;
     return STATUS_OK;
 }
 
@@ -451,15 +451,15 @@ enum status schedule_link(struct schedule *schedule, uint32_t jobs, uint32_t dev
     return STATUS_OK;
 }
 
-enum status schedule_make(const struct unit_times *times, const struct policy *policy,
+enum status schedule_make(const struct cost_table *times, const struct policy *policy,
                           uint64_t seed, struct schedule *out, struct error *err)
 {
     struct scheduler s = {.policy = policy, .resident = times->partition->resident};
     enum status status = schedule_init(out, times, err);
-    if (!status) status = placing_create(times, policy->one_device, &s.placing, err);
-    if (!status) status = find_homes(&s, err);
+    if (!status) status = schedule_builder_create(times, policy->one_device, &s.builder, err);
+    if (!status) status = find_nodes(&s, err);
     if (status) goto out;
-    uint32_t devices = s.placing->device_count;
+    uint32_t devices = s.builder->device_count;
     uint32_t jobs = times->jobs->count, types = times->hardware->type_count;
     s.turns = calloc(devices, sizeof *s.turns);
     s.devices = calloc(devices, sizeof *s.devices);
@@ -484,8 +484,8 @@ enum status schedule_make(const struct unit_times *times, const struct policy *p
     if (!status) status = (ranks ? run_ranked : run)(&s, out, err);
     policy_session_end(&s.session);
     if (status) goto out;
-    out->makespan_s = s.placing->makespan_s;
-    status = schedule_copy_ranges(out, s.placing, err);
+    out->makespan_s = s.builder->makespan_s;
+    status = schedule_copy_ranges(out, s.builder, err);
     if (!status) status = schedule_link(out, times->jobs->count, devices, err);
 out:
     free(s.turns);
@@ -493,10 +493,10 @@ out:
     free(s.jobs);
     free(s.costs);
     free(s.of_type);
-    free(s.homes);
+    free(s.nodes);
     free(s.ready_s);
     arena_release(&s.arena);
-    placing_destroy(s.placing);
+    schedule_builder_destroy(s.builder);
     if (status) schedule_release(out);
     return status;
 }

@@ -32,40 +32,41 @@ struct schedule {
     uint64_t *ranges;  /* per job: where its range of host memory begins; NULL: jobs do not take turns there */
 };
 
-static inline uint32_t unit_count_of(uint32_t shards) { return 2 * shards - 1; }
-static inline enum plan_pass unit_pass_of(uint32_t shards, uint32_t position)
+static inline uint32_t schedule_unit_count(uint32_t shards) { return 2 * shards - 1; }
+static inline enum plan_pass schedule_unit_pass(uint32_t shards, uint32_t position)
 {
     if (position + 1 < shards) return PLAN_FORWARD;
     if (position + 1 == shards) return PLAN_LOSS;
-    return position < unit_count_of(shards) ? PLAN_BACKWARD : PLAN_EVALUATE;
+    return position < schedule_unit_count(shards) ? PLAN_BACKWARD : PLAN_EVALUATE;
 }
-static inline uint32_t unit_shard(uint32_t shards, uint32_t position)
+static inline uint32_t schedule_unit_shard(uint32_t shards, uint32_t position)
 {
     if (position < shards) return position;
-    uint32_t count = unit_count_of(shards);
+    uint32_t count = schedule_unit_count(shards);
     return position < count ? 2 * shards - 2 - position : (position - count) % shards;
 }
 /* Does it begin from a batch, rather than from what the position in front of it leaves? */
-static inline bool unit_begins(uint32_t shards, uint32_t position)
+static inline bool schedule_unit_begins(uint32_t shards, uint32_t position)
 {
-    return unit_shard(shards, position) == 0 && unit_pass_of(shards, position) != PLAN_BACKWARD;
+    return schedule_unit_shard(shards, position) == 0 && schedule_unit_pass(shards, position) != PLAN_BACKWARD;
 }
 
-struct unit_times;
+struct cost_table;
 
-/* Drive a policy with estimated durations (unit_times.h). Errors: STATUS_NO_MEMORY, STATUS_LIMIT;
+/* Drive a policy with estimated durations (cost_table.h). Errors: STATUS_NO_MEMORY, STATUS_LIMIT;
  * STATUS_BAD_INPUT when the policy breaks a rule (policy_ask.h). */
-MUST_CHECK enum status schedule_make(const struct unit_times *times, const struct policy *policy,
+MUST_CHECK enum status schedule_make(const struct cost_table *times, const struct policy *policy,
                                      uint64_t seed, struct schedule *out, struct error *err);
 
 /* Room for all units of the jobs. The same errors. */
-MUST_CHECK enum status schedule_init(struct schedule *schedule, const struct unit_times *times,
+MUST_CHECK enum status schedule_init(struct schedule *schedule, const struct cost_table *times,
                                      struct error *err);
 
-struct placing;
+struct schedule_builder;
 
 /* When all is placed: the jobs' ranges of host memory, where they take turns there. Errors: STATUS_NO_MEMORY. */
-MUST_CHECK enum status schedule_copy_ranges(struct schedule *schedule, const struct placing *placing, struct error *err);
+MUST_CHECK enum status schedule_copy_ranges(struct schedule *schedule, const struct schedule_builder *builder,
+                                            struct error *err);
 
 /* Fill in next_here and fetched. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status schedule_link(struct schedule *schedule, uint32_t jobs, uint32_t devices,

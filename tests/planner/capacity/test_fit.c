@@ -92,10 +92,10 @@ static enum status plan_way(const struct hardware *machine, uint64_t key, const 
     return status;
 }
 
-static uint64_t sum_of(const struct plan_parts *parts)
+static uint64_t sum_of(const struct memory_breakdown *parts)
 {
     uint64_t sum = 0;
-    for (uint32_t p = 0; p < PART_COUNT; p++) sum += parts->bytes[p];
+    for (uint32_t p = 0; p < MEMORY_PART_COUNT; p++) sum += parts->bytes[p];
     return sum;
 }
 
@@ -199,12 +199,12 @@ static void a_resident_network_weighs_what_it_weighs(void **state)
     const uint64_t parameters = 124439808;
     struct fit f = fit_of(GPT(""), "resident");
     assert_int_equal(f.verdict, FIT_YES);
-    assert_int_equal(f.device.bytes[PART_WEIGHTS], 4 * parameters);
-    assert_int_equal(f.device.bytes[PART_MOMENTS], 8 * parameters);
-    assert_int_equal(f.device.bytes[PART_MASTER], 0);
-    assert_int_equal(f.device.bytes[PART_TABLES], UINT64_C(50257) * 768 * 4);
-    assert_int_equal(f.device.bytes[PART_LOGITS] % (50257 * 4), 0);
-    assert_true(f.device.bytes[PART_LOGITS] > 0 && f.device.bytes[PART_LOGITS] <= UINT64_C(1024) * 50257 * 4);
+    assert_int_equal(f.device.bytes[MEMORY_PART_WEIGHTS], 4 * parameters);
+    assert_int_equal(f.device.bytes[MEMORY_PART_MOMENTS], 8 * parameters);
+    assert_int_equal(f.device.bytes[MEMORY_PART_MASTER], 0);
+    assert_int_equal(f.device.bytes[MEMORY_PART_TABLES], UINT64_C(50257) * 768 * 4);
+    assert_int_equal(f.device.bytes[MEMORY_PART_LOGITS] % (50257 * 4), 0);
+    assert_true(f.device.bytes[MEMORY_PART_LOGITS] > 0 && f.device.bytes[MEMORY_PART_LOGITS] <= UINT64_C(1024) * 50257 * 4);
     assert_string_equal(f.moment, "loss of layers 1 to 13");
 }
 
@@ -216,10 +216,10 @@ static void shares_are_shares(void **state)
     const uint64_t parameters = 124439808, share = parameters / DEVICES, rounding = 12 * 12 + 13 * 64;
     struct fit f = fit_of(GPT(", \"precision\": \"bf16\""), "dp=4,v=12,zero=1");
     assert_int_equal(f.verdict, FIT_YES);
-    assert_in_range(f.device.bytes[PART_WEIGHTS], 2 * parameters, 2 * parameters + rounding);
-    assert_in_range(f.device.bytes[PART_MASTER], 4 * share, 4 * share + rounding);
-    assert_in_range(f.device.bytes[PART_MOMENTS], 8 * share, 8 * share + rounding);
-    assert_in_range(f.device.bytes[PART_GRADIENTS], 4 * parameters, 4 * parameters + rounding);
+    assert_in_range(f.device.bytes[MEMORY_PART_WEIGHTS], 2 * parameters, 2 * parameters + rounding);
+    assert_in_range(f.device.bytes[MEMORY_PART_MASTER], 4 * share, 4 * share + rounding);
+    assert_in_range(f.device.bytes[MEMORY_PART_MOMENTS], 8 * share, 8 * share + rounding);
+    assert_in_range(f.device.bytes[MEMORY_PART_GRADIENTS], 4 * parameters, 4 * parameters + rounding);
 }
 
 /* With the states on storage host memory has none of them. */
@@ -229,8 +229,8 @@ static void what_is_stored_is_not_on_the_host(void **state)
     struct fit f = fit_of(GPT(""), "dp=4,v=12,zero=3,offload=weights,storage");
     assert_int_equal(f.verdict, FIT_YES);
     assert_in_range(f.stored_bytes, UINT64_C(12) * 124439808, UINT64_C(12) * 124439808 + 4 * 12 * 12);
-    assert_int_equal(f.host.bytes[PART_WEIGHTS] + f.host.bytes[PART_MOMENTS], 0);
-    assert_true(f.host.bytes[PART_STAGED] > 0);
+    assert_int_equal(f.host.bytes[MEMORY_PART_WEIGHTS] + f.host.bytes[MEMORY_PART_MOMENTS], 0);
+    assert_true(f.host.bytes[MEMORY_PART_STAGED] > 0);
 }
 
 /* Tensor groups of three have no part of four heads; stages are no more than blocks; without storage nothing is there. */

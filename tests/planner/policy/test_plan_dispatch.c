@@ -17,7 +17,7 @@
 #include "base/size.h"
 #include "planner/check/plan_check.h"
 #include "planner/check/plan_io.h"
-#include "planner/policy/plan_carried.h"
+#include "planner/policy/plan_executed.h"
 #include "planner/policy/plan_dispatch.h"
 #include "planner/policy/policies.h"
 #include "planner/strategy/planner.h"
@@ -127,11 +127,11 @@ static void test_any_order_is_a_plan(void **state)
         assert_int_equal(shared, 0);
         assert_int_equal(plan_dispatch_decisions(dispatch), total);
         plan_dispatch_destroy(dispatch);
-        struct plan_carried carried;
-        assert_int_equal(plan_carried_make(&plan, order, (uint32_t)count, &carried, &err), STATUS_OK);
+        struct plan_executed carried;
+        assert_int_equal(plan_executed_make(&plan, order, (uint32_t)count, &carried, &err), STATUS_OK);
         if (plan_check(&carried.plan, &err) != STATUS_OK) fail_msg("%s", err.text);
         fingerprints[round] = plan_fingerprint(&carried.plan);
-        plan_carried_release(&carried);
+        plan_executed_release(&carried);
     }
     assert_true(fingerprints[0] != fingerprints[3] && fingerprints[0] != fingerprints[1]);
     free(order);

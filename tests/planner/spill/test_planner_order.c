@@ -18,7 +18,7 @@
 #include "planner/spill/order/instance_of_cut.h"
 #include "planner/spill/order/order_bound.h"
 #include "planner/spill/order/order_search.h"
-#include "planner/spill/order/placing.h"
+#include "planner/spill/order/schedule_builder.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
@@ -27,12 +27,12 @@ struct cut { /* jobs on a machine, cut into shards, with durations */
     struct job_set jobs;
     struct footprints *footprints;
     struct partition partition;
-    struct unit_times times;
+    struct cost_table times;
 };
 
 static void cut_release(struct cut *cut)
 {
-    unit_times_release(&cut->times);
+    cost_table_release(&cut->times);
     partition_release(&cut->partition);
     footprints_destroy(cut->footprints);
     job_set_release(&cut->jobs);
@@ -50,7 +50,7 @@ static bool cut_make(struct cut *cut, const struct planner_options *options)
         assert_int_equal(err.status, STATUS_INFEASIBLE);
         return false;
     }
-    assert_int_equal(unit_times_make(&cut->hardware, &cut->jobs, cut->footprints, &cut->partition,
+    assert_int_equal(cost_table_make(&cut->hardware, &cut->jobs, cut->footprints, &cut->partition,
                                      &cut->times, &err), 0);
     return true;
 }
@@ -66,22 +66,22 @@ static struct order_bound bound_of(const struct cut *cut)
 
 static double random_order(const struct cut *cut, uint64_t key)
 {
-    struct placing *placing;
+    struct schedule_builder *builder;
     struct error err = {0};
-    assert_int_equal(placing_create(&cut->times, false, &placing, &err), 0);
+    assert_int_equal(schedule_builder_create(&cut->times, false, &builder, &err), 0);
     for (uint64_t draw = 0;;) {
         uint32_t open = 0, chosen = 0;
         for (uint32_t j = 0; j < cut->jobs.count; j++)
-            open += placing->view_jobs[j].remaining_s > 0;
+            open += builder->view_jobs[j].remaining_s > 0;
         if (open == 0) break;
         uint32_t index = (uint32_t)random_below(key, draw++, open);
-        while (placing->view_jobs[chosen].remaining_s <= 0 || index-- > 0) chosen++;
+        while (builder->view_jobs[chosen].remaining_s <= 0 || index-- > 0) chosen++;
         struct scheduled_unit unit;
-        placing_put(placing, chosen,
-                    (uint32_t)random_below(key, draw++, cut->hardware.device_count), &unit);
+        schedule_builder_put(builder, chosen,
+                             (uint32_t)random_below(key, draw++, cut->hardware.device_count), &unit);
     }
-    double seconds = placing->makespan_s;
-    placing_destroy(placing);
+    double seconds = builder->makespan_s;
+    schedule_builder_destroy(builder);
     return seconds;
 }
 
@@ -141,24 +141,24 @@ static void bound_holds_for_any_order(void **state)
 /* --- the search ------------------------------------------------------------------------------ */
 
 /* The least makespan of all orders on all devices, from this state on. */
-static double enumerate(const struct cut *cut, const struct placing *from, double best)
+static double enumerate(const struct cut *cut, const struct schedule_builder *from, double best)
 {
     struct error err = {0};
-    struct placing *next = NULL;
+    struct schedule_builder *next = NULL;
     bool any = false;
     if (from->makespan_s >= best) return best;
-    assert_int_equal(placing_create(&cut->times, false, &next, &err), 0);
+    assert_int_equal(schedule_builder_create(&cut->times, false, &next, &err), 0);
     for (uint32_t j = 0; j < cut->jobs.count; j++) {
         if (from->view_jobs[j].remaining_s <= 0) continue;
         any = true;
         for (uint32_t d = 0; d < cut->hardware.device_count; d++) {
             struct scheduled_unit unit;
-            placing_copy(next, from);
-            placing_put(next, j, d, &unit);
+            schedule_builder_copy(next, from);
+            schedule_builder_put(next, j, d, &unit);
             best = fmin(best, enumerate(cut, next, best));
         }
     }
-    placing_destroy(next);
+    schedule_builder_destroy(next);
     return any ? best : from->makespan_s;
 }
 
@@ -181,12 +181,12 @@ static void search_finds_the_best(void **state)
         test_profile_jobs(&cut.jobs, c % 2 ? 2 : 3, 2, 1, test_random_layer, &r);
         assert_true(cut_make(&cut, &options));
         struct error err = {0};
-        struct placing *start;
+        struct schedule_builder *start;
         struct schedule schedule, again;
         struct planner_search tried, tried_again;
-        assert_int_equal(placing_create(&cut.times, false, &start, &err), 0);
+        assert_int_equal(schedule_builder_create(&cut.times, false, &start, &err), 0);
         double best = enumerate(&cut, start, HUGE_VAL);
-        placing_destroy(start);
+        schedule_builder_destroy(start);
         struct order_bound bound = bound_of(&cut);
         assert_true(bound.seconds <= best);
         struct order_search_options search = {
@@ -271,9 +271,9 @@ static void becomes_an_instance(void **state)
         uint64_t tasks = 0;
         for (uint32_t j = 0; j < cut.jobs.count; j++) {
             uint32_t on_devices = 0;
-            uint32_t positions = unit_count_of(job_shard_count(&cut.partition, j));
+            uint32_t positions = schedule_unit_count(partition_job_shards(&cut.partition, j));
             for (uint32_t i = 0; i < positions; i++) {
-                const struct unit_time *time = unit_time_at(&cut.times, 0, j, i);
+                const struct unit_cost *time = cost_table_at(&cut.times, 0, j, i);
                 on_devices += !time->cpu_alone;
                 seconds += time->compute_s * (double)cut.jobs.jobs[j].minibatches;
             }

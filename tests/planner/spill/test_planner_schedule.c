@@ -17,7 +17,7 @@
 #include "planner/policy/policy_ask.h"
 #include "planner/spill/order/agenda.h"
 #include "planner/spill/order/schedule.h"
-#include "planner/spill/order/unit_times.h"
+#include "planner/spill/order/cost_table.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
@@ -26,12 +26,12 @@ struct cut { /* jobs on a machine, cut into shards, with durations */
     struct job_set jobs;
     struct footprints *footprints;
     struct partition partition;
-    struct unit_times times;
+    struct cost_table times;
 };
 
 static void cut_release(struct cut *cut)
 {
-    unit_times_release(&cut->times);
+    cost_table_release(&cut->times);
     partition_release(&cut->partition);
     footprints_destroy(cut->footprints);
     job_set_release(&cut->jobs);
@@ -53,7 +53,7 @@ static bool cut_make(struct cut *cut, const struct planner_options *options, boo
         assert_int_equal(err.status, STATUS_INFEASIBLE);
         return false;
     }
-    assert_int_equal(unit_times_make(&cut->hardware, &cut->jobs, cut->footprints, &cut->partition, &cut->times, &err),
+    assert_int_equal(cost_table_make(&cut->hardware, &cut->jobs, cut->footprints, &cut->partition, &cut->times, &err),
                      0);
     return true;
 }
@@ -169,7 +169,7 @@ static void work_grows_with_the_units(void **state)
         asked = 0;
         assert_int_equal(schedule_make(&cut.times, &policy, 0, &schedule, &err), 0);
         assert_int_equal(asked, schedule.count);
-        assert_int_equal(schedule.count, n * unit_times_count(&cut.times, 0));
+        assert_int_equal(schedule.count, n * cost_table_unit_count(&cut.times, 0));
         schedule_release(&schedule);
         cut_release(&cut);
     }

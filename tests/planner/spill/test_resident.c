@@ -474,10 +474,10 @@ static void tight_devices(void **state)
 static void no_resident_placement(void **state)
 {
     (void)state;
-    const struct planner_options placing = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .resident = true};
+    const struct planner_options builder = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .resident = true};
     struct planner_options asked[9];
-    assert_true(resident_allowed(&placing));
-    for (size_t i = 0; i < ARRAY_COUNT(asked); i++) asked[i] = placing;
+    assert_true(resident_allowed(&builder));
+    for (size_t i = 0; i < ARRAY_COUNT(asked); i++) asked[i] = builder;
     asked[0].resident = false;
     asked[1].policy = "sharded-lrtf";
     asked[2].no_persistence = true;

@@ -1,5 +1,5 @@
-/* See homes.h. Graham's rule: within a third of the best sharing of the work. */
-#include "planner/spill/cut/homes.h"
+/* See node_assignment.h. Graham's rule: within a third of the best sharing of the work. */
+#include "planner/spill/cut/node_assignment.h"
 
 #include <stdlib.h>
 
@@ -42,8 +42,8 @@ static uint32_t soonest(const struct node *nodes, uint32_t count, const struct w
     return best;
 }
 
-enum status homes_choose(const struct hardware *hardware, uint32_t devices, const struct job_set *jobs,
-                         const double *seconds, uint32_t *homes, struct error *err)
+enum status node_assignment_choose(const struct hardware *hardware, uint32_t devices, const struct job_set *jobs,
+                                   const double *seconds, uint32_t *nodes, struct error *err)
 {
     uint32_t count = hardware_host_count(hardware);
     double room = hardware_of_host(hardware, hardware->host_bytes.value +
@@ -58,10 +58,10 @@ enum status homes_choose(const struct hardware *hardware, uint32_t devices, cons
     for (uint32_t i = 0; !status && i < jobs->count; i++) {
         const struct job *job = &jobs->jobs[works[i].job];
         double bytes = (double)job_state(job, 0, job->network.layer_count).bytes;
-        uint32_t home = soonest(nodes, count, &works[i], bytes, room);
-        nodes[home].seconds += works[i].seconds;
-        nodes[home].bytes += bytes;
-        homes[works[i].job] = home;
+        uint32_t node = soonest(nodes, count, &works[i], bytes, room);
+        nodes[node].seconds += works[i].seconds;
+        nodes[node].bytes += bytes;
+        nodes[works[i].job] = node;
     }
     free(nodes);
     free(works);

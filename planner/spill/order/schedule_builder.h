@@ -1,5 +1,5 @@
 /*
- * Placing units one after the other, with a clock per device: the state of a schedule in the making.
+ * Schedule builder: places units one after the other, with a clock per device. Its state is a schedule in the making.
  *
  * Each device has three lanes, as the plan will have three streams: copies in, computation, copies
  * out (and one more where devices copy directly), and the weight buffers that spilled state takes in turn;
@@ -11,13 +11,13 @@
  *
  * A state can be copied, so that a search may go on from it in several ways.
  */
-#ifndef SPILLWAY_PLANNER_PLACING_H
-#define SPILLWAY_PLANNER_PLACING_H
+#ifndef SPILLWAY_PLANNER_SCHEDULE_BUILDER_H
+#define SPILLWAY_PLANNER_SCHEDULE_BUILDER_H
 
 #include "planner/spill/order/host_ranges.h"
-#include "planner/spill/order/unit_times.h"
+#include "planner/spill/order/cost_table.h"
 
-struct placing_lane {
+struct schedule_builder_lane {
     double h2d_free_s, compute_free_s, d2h_free_s, p2p_free_s;
     double weight_buffer_free_s[PARTITION_WEIGHT_BUFFERS_MAX]; /* for what comes in ... */
     double weight_buffer_left_s[PARTITION_WEIGHT_BUFFERS_MAX]; /* ... and for what lies behind it and goes out by itself */
@@ -26,11 +26,11 @@ struct placing_lane {
     uint32_t last_job; /* of the last unit placed here; PLAN_NONE: none so far */
 };
 
-struct placing_host {
+struct schedule_builder_host {
     double cpu_free_s, host_free_s, read_free_s, write_free_s, file_free_s;
 };
 
-struct placing_view {    /* of a job: what decisions are made by */
+struct schedule_builder_view { /* of a job: what decisions are made by */
     double ready_s;       /* when its last unit ended */
     double remaining_s;   /* computation of all its units not yet started */
     uint32_t last_device; /* PLAN_NONE before its first unit */
@@ -40,7 +40,7 @@ struct placing_view {    /* of a job: what decisions are made by */
     bool reserved;        /* chosen ahead by a device */
 };
 
-struct placing_job {
+struct schedule_builder_job {
     double edge_ready_s; /* its last output is in host memory */
     uint64_t minibatch;  /* completed ones ... */
     uint32_t position;   /* ... and the position of the next unit */
@@ -50,48 +50,48 @@ struct placing_job {
     uint64_t range_offset;
 };
 
-/* Open: schedulers read it, placing_put() alone changes it (but for view_jobs[].reserved). */
-struct placing {
-    const struct unit_times *times;
+/* Open: schedulers read it, schedule_builder_put() alone changes it (but for view_jobs[].reserved). */
+struct schedule_builder {
+    const struct cost_table *times;
     uint32_t device_count;
-    struct placing_lane *lanes;    /* (device_count) */
-    struct placing_host *hosts;    /* (hardware_host_count()) */
-    struct placing_view *view_jobs; /* (job count) */
-    struct placing_job *jobs;      /* (job count) */
+    struct schedule_builder_lane *lanes; /* (device_count) */
+    struct schedule_builder_host *hosts; /* (hardware_host_count()) */
+    struct schedule_builder_view *view_jobs; /* (job count) */
+    struct schedule_builder_job *jobs; /* (job count) */
     double *state_ready_s;         /* (shard count): the state is in host memory, updated */
     uint32_t *seats_free;          /* a stack */
     uint32_t seats_free_count, next_admitted;
     struct host_ranges ranges;     /* where jobs take turns in host memory */
-    const uint32_t *homes;         /* per job: the host that it is on; borrowed; NULL: the first */
+    const uint32_t *nodes;         /* per job: the host that it is on; borrowed; NULL: the first */
     double makespan_s;             /* of what was placed so far */
     void *memory;                  /* of all arrays */
     size_t bytes;
 };
 
 /* Nothing placed yet. `one_device`: no other than device 0 is used. Errors: STATUS_NO_MEMORY. */
-MUST_CHECK enum status placing_create(const struct unit_times *times, bool one_device,
-                                      struct placing **out, struct error *err);
-void placing_destroy(struct placing *placing); /* NULL is fine */
+MUST_CHECK enum status schedule_builder_create(const struct cost_table *times, bool one_device,
+                                               struct schedule_builder **out, struct error *err);
+void schedule_builder_destroy(struct schedule_builder *builder); /* NULL is fine */
 
 /* Both of the same times and devices. */
-void placing_copy(struct placing *to, const struct placing *from);
+void schedule_builder_copy(struct schedule_builder *to, const struct schedule_builder *from);
 
 /* Give the job its range of host memory, if jobs take turns and it has none: nobody else is promised that any more.
- * placing_put() does so for a job's first unit. The job must be admitted. */
-void placing_allocate_range(struct placing *placing, uint32_t job);
+ * schedule_builder_put() does so for a job's first unit. The job must be admitted. */
+void schedule_builder_allocate_range(struct schedule_builder *builder, uint32_t job);
 
-/* The jobs' homes are these; before anything is placed. */
-void placing_set_homes(struct placing *placing, const uint32_t *homes);
+/* The jobs' nodes are these; before anything is placed. */
+void schedule_builder_set_nodes(struct schedule_builder *builder, const uint32_t *nodes);
 
 /* Place the next unit of a job, which must be admitted, must have one left and may run there. Returns when it starts
  * to compute; *unit: what was placed, without its neighbour. */
-double placing_put(struct placing *placing, uint32_t job, uint32_t device,
-                   struct scheduled_unit *unit);
+double schedule_builder_put(struct schedule_builder *builder, uint32_t job, uint32_t device,
+                            struct scheduled_unit *unit);
 
 /* How long lanes of the device would wait for the next unit of a job if it were placed there. */
-struct placing_wait {
+struct schedule_builder_wait {
     double compute_s, h2d_s;
 };
-struct placing_wait placing_wait(const struct placing *placing, uint32_t job, uint32_t device);
+struct schedule_builder_wait schedule_builder_wait(const struct schedule_builder *builder, uint32_t job, uint32_t device);
 
 #endif

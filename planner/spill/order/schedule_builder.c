@@ -1,5 +1,5 @@
-/* See placing.h. */
-#include "planner/spill/order/placing.h"
+/* See schedule_builder.h. */
+#include "planner/spill/order/schedule_builder.h"
 
 #include <assert.h>
 #include <math.h>
@@ -13,23 +13,23 @@
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-static uint32_t next_device(const struct placing *p, uint32_t job)
+static uint32_t next_device(const struct schedule_builder *p, uint32_t job)
 {
     const struct partition *cut = p->times->partition;
     if (!cut->resident) return PLAN_NONE;
-    uint32_t shard = unit_shard(job_shard_count(cut, job), p->jobs[job].position);
+    uint32_t shard = schedule_unit_shard(partition_job_shards(cut, job), p->jobs[job].position);
     return cut->shard_device[cut->job_first_shard[job] + shard];
 }
 
 /* Seconds until a resident job is on its devices, which load side by side. */
-static double load_s(const struct placing *p, uint32_t job)
+static double load_s(const struct schedule_builder *p, uint32_t job)
 {
     const struct partition *cut = p->times->partition;
     double slowest = 0, sum = 0;
     uint32_t first = cut->job_first_shard[job];
     for (uint32_t i = first; cut->resident && i < cut->job_first_shard[job + 1]; i++) {
         bool another = i > first && cut->shard_device[i] != cut->shard_device[i - 1];
-        sum = (another ? 0 : sum) + shard_time(p->times, cut->shard_device[i], i)->load_s;
+        sum = (another ? 0 : sum) + cost_table_shard(p->times, cut->shard_device[i], i)->load_s;
         slowest = max_s(slowest, sum);
     }
     return slowest;
@@ -37,48 +37,48 @@ static double load_s(const struct placing *p, uint32_t job)
 
 /* --- host memory ------------------------------------------------------------------------------ */
 
-static bool takes_turns(const struct placing *p) { return p->times->partition->host.need != NULL; }
+static bool takes_turns(const struct schedule_builder *p) { return p->times->partition->host.need != NULL; }
 
-static uint32_t home_of(const struct placing *p, uint32_t job) { return p->homes ? p->homes[job] : 0; }
+static uint32_t node_of(const struct schedule_builder *p, uint32_t job) { return p->nodes ? p->nodes[job] : 0; }
 
 /* When a job could be in host memory whose range is free from free_s on. */
-static double opened_s(const struct placing *p, uint32_t job, double free_s)
+static double opened_s(const struct schedule_builder *p, uint32_t job, double free_s)
 {
-    return max_s(p->hosts[home_of(p, job)].file_free_s, free_s) + p->times->partition->host.open_s[job];
+    return max_s(p->hosts[node_of(p, job)].file_free_s, free_s) + p->times->partition->host.open_s[job];
 }
 
 /* Which of the jobs without a range could have one now. Resident ones are given theirs in order (admit()). */
-static void look_for_ranges(struct placing *p)
+static void look_for_ranges(struct schedule_builder *p)
 {
     const struct partition *cut = p->times->partition;
     uint64_t known = 0; /* jobs are often equal */
-    uint32_t known_home = PLAN_NONE;
+    uint32_t known_node = PLAN_NONE;
     bool found = false;
     double ready = 0;
     for (uint32_t j = 0; takes_turns(p) && !cut->resident && j < p->times->jobs->count; j++) {
-        struct placing_view *view = &p->view_jobs[j];
+        struct schedule_builder_view *view = &p->view_jobs[j];
         if (p->jobs[j].has_range || view->last_device != PLAN_NONE) continue;
-        if (cut->host.need[j] != known || home_of(p, j) != known_home)
-            found = host_ranges_find(&p->ranges, home_of(p, j), cut->host.need[j], &ready);
+        if (cut->host.need[j] != known || node_of(p, j) != known_node)
+            found = host_ranges_find(&p->ranges, node_of(p, j), cut->host.need[j], &ready);
         known = cut->host.need[j];
-        known_home = home_of(p, j);
+        known_node = node_of(p, j);
         view->admitted = found;
         view->ready_s = found ? opened_s(p, j, ready) : 0;
     }
 }
 
 /* Returns when the job is in host memory. */
-static double allocate_range(struct placing *p, uint32_t job)
+static double allocate_range(struct schedule_builder *p, uint32_t job)
 {
-    struct placing_host *host = &p->hosts[home_of(p, job)];
+    struct schedule_builder_host *host = &p->hosts[node_of(p, job)];
     double ready;
     p->jobs[job].has_range = true;
     p->jobs[job].range_offset =
-        host_ranges_allocate(&p->ranges, home_of(p, job), p->times->partition->host.need[job], job, &ready);
+        host_ranges_allocate(&p->ranges, node_of(p, job), p->times->partition->host.need[job], job, &ready);
     return host->file_free_s = opened_s(p, job, ready);
 }
 
-void placing_allocate_range(struct placing *p, uint32_t job)
+void schedule_builder_allocate_range(struct schedule_builder *p, uint32_t job)
 {
     const struct partition *cut = p->times->partition;
     if (!takes_turns(p) || p->jobs[job].has_range) return;
@@ -89,9 +89,9 @@ void placing_allocate_range(struct placing *p, uint32_t job)
 }
 
 /* The job has ended, all but for what is on its way to host memory, which is there at home_s. */
-static double give_range_back(struct placing *p, uint32_t job, double home_s)
+static double give_range_back(struct schedule_builder *p, uint32_t job, double home_s)
 {
-    struct placing_host *host = &p->hosts[home_of(p, job)];
+    struct schedule_builder_host *host = &p->hosts[node_of(p, job)];
     double horizon = HUGE_VAL;
     for (uint32_t d = 0; d < p->device_count; d++) horizon = fmin(horizon, p->lanes[d].compute_free_s);
     host->file_free_s = max_s(host->file_free_s, home_s) + p->times->partition->host.close_s[job];
@@ -99,16 +99,16 @@ static double give_range_back(struct placing *p, uint32_t job, double home_s)
     return host->file_free_s;
 }
 
-void placing_set_homes(struct placing *p, const uint32_t *homes)
+void schedule_builder_set_nodes(struct schedule_builder *p, const uint32_t *nodes)
 {
-    p->homes = homes;
+    p->nodes = nodes;
     look_for_ranges(p);
 }
 
 /* --- seats ------------------------------------------------------------------------------------ */
 
 /* Give seats, and ranges of host memory, to the next jobs in order; `at` is when a seat became free. */
-static void admit(struct placing *p, double at)
+static void admit(struct schedule_builder *p, double at)
 {
     while (p->seats_free_count > 0 && p->next_admitted < p->times->jobs->count) {
         uint32_t job = p->next_admitted;
@@ -124,20 +124,20 @@ static void admit(struct placing *p, double at)
     }
 }
 
-static void start_jobs(struct placing *p)
+static void start_jobs(struct schedule_builder *p)
 {
-    const struct unit_times *t = p->times;
+    const struct cost_table *t = p->times;
     const struct partition *cut = t->partition;
     for (uint32_t j = 0; j < t->jobs->count; j++) {
-        struct placing_view *job = &p->view_jobs[j];
+        struct schedule_builder_view *job = &p->view_jobs[j];
         const struct job *of = &t->jobs->jobs[j];
-        uint32_t shards = job_shard_count(cut, j), positions = unit_count_of(shards);
+        uint32_t shards = partition_job_shards(cut, j), positions = schedule_unit_count(shards);
         double minibatch_s = 0, held_out_s = 0;
-        for (uint32_t i = 0; i < positions; i++) minibatch_s += unit_time_at(t, 0, j, i)->compute_s;
+        for (uint32_t i = 0; i < positions; i++) minibatch_s += cost_table_at(t, 0, j, i)->compute_s;
         for (uint32_t i = 0; i < shards; i++)
-            held_out_s += unit_time_at(t, 0, j, positions + i)->compute_s;
+            held_out_s += cost_table_at(t, 0, j, positions + i)->compute_s;
         held_out_s *= (double)of->evaluation.minibatches * (double)evaluation_count(of);
-        *job = (struct placing_view){.remaining_s = minibatch_s * (double)of->minibatches + held_out_s,
+        *job = (struct schedule_builder_view){.remaining_s = minibatch_s * (double)of->minibatches + held_out_s,
                                    .last_device = PLAN_NONE,
                                    .next_device = next_device(p, j),
                                    .admitted = !cut->resident};
@@ -154,43 +154,43 @@ static void start_jobs(struct placing *p)
 /* --- placing a unit -------------------------------------------------------------------------- */
 
 /* The index of the shard that the job's next unit is about. */
-static uint32_t next_shard(const struct placing *p, uint32_t job)
+static uint32_t next_shard(const struct schedule_builder *p, uint32_t job)
 {
     const struct partition *cut = p->times->partition;
-    return cut->job_first_shard[job] + unit_shard(job_shard_count(cut, job), p->jobs[job].position);
+    return cut->job_first_shard[job] + schedule_unit_shard(partition_job_shards(cut, job), p->jobs[job].position);
 }
 
-static struct placing_host *host_of(const struct placing *p, uint32_t device)
+static struct schedule_builder_host *host_of(const struct schedule_builder *p, uint32_t device)
 {
     return &p->hosts[p->times->hardware->devices[device].host];
 }
 
 /* When the next unit of a job would start on the host's processor, whose stream is free at free_s. */
-static double start_on_cpu(const struct placing *p, uint32_t job, double free_s)
+static double start_on_cpu(const struct schedule_builder *p, uint32_t job, double free_s)
 {
-    const struct placing_job *own = &p->jobs[job];
+    const struct schedule_builder_job *own = &p->jobs[job];
     double ready = own->edge_ready_s;
-    if (unit_begins(job_shard_count(p->times->partition, job), own->position))
+    if (schedule_unit_begins(partition_job_shards(p->times->partition, job), own->position))
         ready = max_s(p->view_jobs[job].ready_s, p->state_ready_s[next_shard(p, job)]);
     return max_s(free_s, ready);
 }
 
 /* It runs there. Returns when it starts. */
-static double place_on_cpu(struct placing *p, uint32_t job, uint32_t device, const struct unit_time *time)
+static double place_on_cpu(struct schedule_builder *p, uint32_t job, uint32_t device, const struct unit_cost *time)
 {
-    struct placing_job *own = &p->jobs[job];
-    struct placing_host *host = host_of(p, device);
+    struct schedule_builder_job *own = &p->jobs[job];
+    struct schedule_builder_host *host = host_of(p, device);
     double *free_s = time->gathers ? &host->host_free_s : &host->cpu_free_s;
     double start = start_on_cpu(p, job, *free_s), end = start + time->cpu_s;
     *free_s = own->edge_ready_s = p->view_jobs[job].ready_s = end;
     own->edge_turn = PLAN_NONE;
-    if (!unit_begins(job_shard_count(p->times->partition, job), own->position))
+    if (!schedule_unit_begins(partition_job_shards(p->times->partition, job), own->position))
         p->state_ready_s[next_shard(p, job)] = end;
     return start;
 }
 
 /* When the states that the unit fetches are in host memory. */
-static double states_ready(const struct placing *p, uint32_t job)
+static double states_ready(const struct schedule_builder *p, uint32_t job)
 {
     const struct partition *cut = p->times->partition;
     uint32_t first = cut->job_first_shard[job], shard = next_shard(p, job);
@@ -216,18 +216,18 @@ static bool leaves_alike(const struct hardware *hardware, uint32_t from, uint32_
  * order. A forward pass leaves its boundary to a backward pass as well and so sends it to the host in
  * any case: over a link that both copies cross, fetching it costs another copy out and gains nothing.
  */
-static double fetch_s(const struct placing *p, uint32_t job, uint32_t device)
+static double fetch_s(const struct schedule_builder *p, uint32_t job, uint32_t device)
 {
     const struct hardware *hw = p->times->hardware;
     const struct partition *cut = p->times->partition;
-    const struct placing_job *own = &p->jobs[job];
-    uint32_t shards = job_shard_count(cut, job), from = p->view_jobs[job].last_device;
-    if (cut->apart || own->edge_turn == PLAN_NONE || from == PLAN_NONE || unit_begins(shards, own->position) ||
+    const struct schedule_builder_job *own = &p->jobs[job];
+    uint32_t shards = partition_job_shards(cut, job), from = p->view_jobs[job].last_device;
+    if (cut->apart || own->edge_turn == PLAN_NONE || from == PLAN_NONE || schedule_unit_begins(shards, own->position) ||
         !hardware_p2p_pair(hw, from, device) ||
         p->lanes[from].edge_turn - own->edge_turn > cut->edge_count)
         return 0;
-    enum plan_pass pass = unit_pass_of(shards, own->position);
-    uint32_t shard = unit_shard(shards, own->position) + (pass == PLAN_BACKWARD ? 1 : 0);
+    enum plan_pass pass = schedule_unit_pass(shards, own->position);
+    uint32_t shard = schedule_unit_shard(shards, own->position) + (pass == PLAN_BACKWARD ? 1 : 0);
     uint64_t layer = cut->shards[cut->job_first_shard[job] + shard].first_layer;
     const struct job *of = &p->times->jobs->jobs[job];
     uint64_t bytes =
@@ -249,16 +249,16 @@ struct timing {
     bool weight_buffer_used, edge_copied, fetched; /* the boundary: from the host, from another device */
 };
 
-static struct timing timing_of(const struct placing *p, uint32_t job, uint32_t device,
-                               const struct unit_time *time)
+static struct timing timing_of(const struct schedule_builder *p, uint32_t job, uint32_t device,
+                               const struct unit_cost *time)
 {
     const struct partition *cut = p->times->partition;
-    const struct placing_job *own = &p->jobs[job];
-    const struct placing_lane *lane = &p->lanes[device];
-    const struct placing_host *host = host_of(p, device);
-    bool begins = unit_begins(job_shard_count(cut, job), own->position);
+    const struct schedule_builder_job *own = &p->jobs[job];
+    const struct schedule_builder_lane *lane = &p->lanes[device];
+    const struct schedule_builder_host *host = host_of(p, device);
+    bool begins = schedule_unit_begins(partition_job_shards(cut, job), own->position);
     bool here = !cut->apart && lane->last_job == job && p->view_jobs[job].last_device == device && !begins &&
-                !unit_time_at(p->times, device, job, own->position - 1)->cpu_alone;
+                !cost_table_at(p->times, device, job, own->position - 1)->cpu_alone;
     double fetched = states_ready(p, job); /* in host memory */
     double direct_s = fetch_s(p, job, device);
     struct timing t = {
@@ -284,13 +284,13 @@ static struct timing timing_of(const struct placing *p, uint32_t job, uint32_t d
 }
 
 /* On a device. Returns when it starts to compute; *fetches: it has its input from another device. */
-static double place_on_device(struct placing *p, uint32_t job, uint32_t device,
-                              const struct unit_time *time, bool *fetches)
+static double place_on_device(struct schedule_builder *p, uint32_t job, uint32_t device,
+                              const struct unit_cost *time, bool *fetches)
 {
     const struct partition *cut = p->times->partition;
     struct timing t = timing_of(p, job, device, time);
-    struct placing_lane *lane = &p->lanes[device];
-    struct placing_host *host = host_of(p, device);
+    struct schedule_builder_lane *lane = &p->lanes[device];
+    struct schedule_builder_host *host = host_of(p, device);
     double end = t.start + time->compute_s, left = end; /* its weight buffer */
     *fetches = t.fetched;
     if (t.fetched) lane->p2p_free_s = t.edge_ready;
@@ -307,7 +307,7 @@ static double place_on_device(struct placing *p, uint32_t job, uint32_t device,
         lane->weight_buffer_free_s[turn] = time->out_apart ? end : left;
     }
     if (time->cpu_s > 0) host->cpu_free_s = max_s(host->cpu_free_s, lane->d2h_free_s) + time->cpu_s;
-    enum plan_pass pass = unit_pass_of(job_shard_count(cut, job), p->jobs[job].position);
+    enum plan_pass pass = schedule_unit_pass(partition_job_shards(cut, job), p->jobs[job].position);
     double state_ready = time->cpu_s > 0 ? host->cpu_free_s : left;
     if (time->write_s > 0)
         state_ready = host->write_free_s = max_s(host->write_free_s, state_ready) + time->write_s;
@@ -320,53 +320,53 @@ static double place_on_device(struct placing *p, uint32_t job, uint32_t device,
 
 /* Behind the last backward pass of a job that clips: steps in the order of the shards. The job goes on as
  * soon as the first has been made. */
-static void place_updates(struct placing *p, uint32_t job, uint32_t device)
+static void place_updates(struct schedule_builder *p, uint32_t job, uint32_t device)
 {
     const struct partition *cut = p->times->partition;
-    struct placing_host *host = host_of(p, device);
+    struct schedule_builder_host *host = host_of(p, device);
     for (uint32_t i = cut->job_first_shard[job]; i < cut->job_first_shard[job + 1]; i++)
-        p->state_ready_s[i] = host->cpu_free_s += shard_time(p->times, device, i)[TIMED_BACK].update_s;
+        p->state_ready_s[i] = host->cpu_free_s += cost_table_shard(p->times, device, i)[COST_PASS_BACK].update_s;
 }
 
 /* The job's persistent shards come to its device. (A resident job's were there when it was admitted.) */
-static void load_states(struct placing *p, uint32_t job, uint32_t device)
+static void load_states(struct schedule_builder *p, uint32_t job, uint32_t device)
 {
     const struct partition *cut = p->times->partition;
-    struct placing_lane *lane = &p->lanes[device];
+    struct schedule_builder_lane *lane = &p->lanes[device];
     for (uint32_t i = cut->job_first_shard[job]; i < cut->job_first_shard[job + 1]; i++)
         if (cut->persistent[i])
-            p->state_ready_s[i] = lane->h2d_free_s += shard_time(p->times, device, i)->load_s;
+            p->state_ready_s[i] = lane->h2d_free_s += cost_table_shard(p->times, device, i)->load_s;
 }
 
-struct placing_wait placing_wait(const struct placing *p, uint32_t job, uint32_t device)
+struct schedule_builder_wait schedule_builder_wait(const struct schedule_builder *p, uint32_t job, uint32_t device)
 {
-    const struct unit_time *time = unit_time_at(p->times, device, job, p->jobs[job].position);
-    if (time->cpu_alone) return (struct placing_wait){0};
-    const struct placing_lane *lane = &p->lanes[device];
+    const struct unit_cost *time = cost_table_at(p->times, device, job, p->jobs[job].position);
+    if (time->cpu_alone) return (struct schedule_builder_wait){0};
+    const struct schedule_builder_lane *lane = &p->lanes[device];
     struct timing t = timing_of(p, job, device, time);
     double copied = (t.weight_buffer_used ? time->in_s : 0) + (t.edge_copied ? time->edge_in_s : 0);
     double h2d = (t.edge_copied ? t.edge_ready : t.in_end) - copied - lane->h2d_free_s;
-    return (struct placing_wait){.compute_s = t.start - lane->compute_free_s,
-                                 .h2d_s = copied > 0 ? max_s(h2d, 0) : 0};
+    return (struct schedule_builder_wait){.compute_s = t.start - lane->compute_free_s,
+                                          .h2d_s = copied > 0 ? max_s(h2d, 0) : 0};
 }
 
-double placing_put(struct placing *p, uint32_t job, uint32_t device, struct scheduled_unit *unit)
+double schedule_builder_put(struct schedule_builder *p, uint32_t job, uint32_t device, struct scheduled_unit *unit)
 {
-    const struct unit_times *t = p->times;
+    const struct cost_table *t = p->times;
     bool resident = t->partition->resident;
-    struct placing_view *j = &p->view_jobs[job];
-    struct placing_job *own = &p->jobs[job];
+    struct schedule_builder_view *j = &p->view_jobs[job];
+    struct schedule_builder_job *own = &p->jobs[job];
     uint32_t position = own->position;
-    const struct unit_time *time = unit_time_at(t, device, job, position);
+    const struct unit_cost *time = cost_table_at(t, device, job, position);
     bool first = own->minibatch == 0 && position == 0;
-    if (first) placing_allocate_range(p, job);
+    if (first) schedule_builder_allocate_range(p, job);
     if (first && !resident) load_states(p, job, device);
     bool fetches = false;
     double start = time->cpu_alone ? place_on_cpu(p, job, device, time)
                                    : place_on_device(p, job, device, time, &fetches);
     double end = j->ready_s;
     if (job_clips(&t->jobs->jobs[job]) &&
-        position + 1 == unit_count_of(job_shard_count(t->partition, job)))
+        position + 1 == schedule_unit_count(partition_job_shards(t->partition, job)))
         place_updates(p, job, device);
 
     *unit = (struct scheduled_unit){
@@ -376,7 +376,7 @@ double placing_put(struct placing *p, uint32_t job, uint32_t device, struct sche
         .seat = own->seat,
         .next_here = PLAN_NONE,
         .first = first,
-        .ends = position + 1 == unit_times_positions(t, job, own->minibatch),
+        .ends = position + 1 == cost_table_positions(t, job, own->minibatch),
         .fetches = fetches};
     own->position = unit->ends ? 0 : position + 1;
     if (unit->ends) own->minibatch++;
@@ -384,7 +384,7 @@ double placing_put(struct placing *p, uint32_t job, uint32_t device, struct sche
     j->remaining_s -= time->compute_s;
     unit->last = own->minibatch == t->jobs->jobs[job].minibatches;
     if (unit->last) {
-        const struct placing_host *host = host_of(p, device);
+        const struct schedule_builder_host *host = host_of(p, device);
         double home = max_s(max_s(end, p->lanes[device].d2h_free_s), max_s(host->cpu_free_s, host->write_free_s));
         j->remaining_s = 0;
         if (takes_turns(p)) p->makespan_s = max_s(p->makespan_s, give_range_back(p, job, home));
@@ -405,7 +405,7 @@ double placing_put(struct placing *p, uint32_t job, uint32_t device, struct sche
 /* --- states ---------------------------------------------------------------------------------- */
 
 /* One block for all arrays, so that a copy is one copy; with `memory` NULL, only its size. */
-static size_t lay_out(struct placing *p, char *memory)
+static size_t lay_out(struct schedule_builder *p, char *memory)
 {
     const struct partition *cut = p->times->partition;
     uint32_t jobs = p->times->jobs->count;
@@ -416,20 +416,20 @@ static size_t lay_out(struct placing *p, char *memory)
     size_t segments = cut->host.need ? host_ranges_most(hardware_host_count(p->times->hardware), jobs) *
                                            sizeof *p->ranges.segments : 0;
     if (!memory) return lanes + views + own + states + hosts + segments + seats;
-    p->lanes = (struct placing_lane *)memory; /* in falling order of alignment */
-    p->view_jobs = (struct placing_view *)(memory + lanes);
-    p->jobs = (struct placing_job *)(memory + lanes + views);
+    p->lanes = (struct schedule_builder_lane *)memory; /* in falling order of alignment */
+    p->view_jobs = (struct schedule_builder_view *)(memory + lanes);
+    p->jobs = (struct schedule_builder_job *)(memory + lanes + views);
     p->state_ready_s = (double *)(memory + lanes + views + own);
-    p->hosts = (struct placing_host *)(memory + lanes + views + own + states);
+    p->hosts = (struct schedule_builder_host *)(memory + lanes + views + own + states);
     p->ranges.segments = (struct host_segment *)(memory + lanes + views + own + states + hosts);
     p->seats_free = (uint32_t *)(memory + lanes + views + own + states + hosts + segments);
     return 0;
 }
 
-enum status placing_create(const struct unit_times *times, bool one_device, struct placing **out,
-                           struct error *err)
+enum status schedule_builder_create(const struct cost_table *times, bool one_device, struct schedule_builder **out,
+                                    struct error *err)
 {
-    struct placing *p = calloc(1, sizeof *p);
+    struct schedule_builder *p = calloc(1, sizeof *p);
     *out = NULL;
     if (!p) return error_memory(err, "the schedule", sizeof *p);
     p->times = times;
@@ -448,14 +448,14 @@ enum status placing_create(const struct unit_times *times, bool one_device, stru
     return STATUS_OK;
 }
 
-void placing_destroy(struct placing *p)
+void schedule_builder_destroy(struct schedule_builder *p)
 {
     if (!p) return;
     free(p->memory);
     free(p);
 }
 
-void placing_copy(struct placing *to, const struct placing *from)
+void schedule_builder_copy(struct schedule_builder *to, const struct schedule_builder *from)
 {
     void *memory = to->memory;
     memcpy(memory, from->memory, from->bytes);

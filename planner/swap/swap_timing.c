@@ -3,7 +3,7 @@
  * the same bytes; what lives throughout a minibatch is nobody's to wait for. Of a layer's two copies the
  * activations leave first and the input comes first; each has its share of their time by its bytes.
  */
-#include "planner/swap/swap_clock.h"
+#include "planner/swap/swap_timing.h"
 
 #include <stdlib.h>
 
@@ -90,8 +90,8 @@ static void backward(struct clock *c, uint32_t l)
     release(c, l + 1, SWAP_GRADIENT, c->compute);
 }
 
-enum status swap_clock(const struct swap_job *job, const struct chain *chain, const uint8_t *choices,
-                       const struct swap_places *places, int64_t *length, struct error *err)
+enum status swap_timing(const struct swap_job *job, const struct chain *chain, const uint8_t *choices,
+                        const struct swap_places *places, int64_t *length, struct error *err)
 {
     uint32_t last = job->layer_count - 1;
     size_t count = (size_t)job->layer_count * SWAP_THINGS;

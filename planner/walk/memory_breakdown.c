@@ -5,7 +5,7 @@
  *
  * Cost: O(accesses of all instances of one repetition).
  */
-#include "planner/walk/plan_parts.h"
+#include "planner/walk/memory_breakdown.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -18,20 +18,20 @@
 #include "models/job/parallel_memory.h"
 #include "models/job/parallel_offload.h"
 
-const char *const plan_part_names[PART_COUNT] = {
-    [PART_WEIGHTS] = "weights",       [PART_MASTER] = "master weights", [PART_MOMENTS] = "optimizer",
-    [PART_GRADIENTS] = "gradients",   [PART_TABLES] = "token tables",   [PART_ACTIVATIONS] = "activations",
-    [PART_LOGITS] = "logits",         [PART_BOUNDARIES] = "boundaries", [PART_WORKSPACE] = "workspace",
-    [PART_STAGED] = "staged",         [PART_AHEAD] = "held ahead",
+const char *const memory_part_names[MEMORY_PART_COUNT] = {
+    [MEMORY_PART_WEIGHTS] = "weights",       [MEMORY_PART_MASTER] = "master weights", [MEMORY_PART_MOMENTS] = "optimizer",
+    [MEMORY_PART_GRADIENTS] = "gradients",   [MEMORY_PART_TABLES] = "token tables",   [MEMORY_PART_ACTIVATIONS] = "activations",
+    [MEMORY_PART_LOGITS] = "logits",         [MEMORY_PART_BOUNDARIES] = "boundaries", [MEMORY_PART_WORKSPACE] = "workspace",
+    [MEMORY_PART_STAGED] = "staged",         [MEMORY_PART_AHEAD] = "held ahead",
 };
 
 /* --- what a buffer holds ---------------------------------------------------------------------- */
 
 struct holds {
-    uint64_t bytes[PART_COUNT];
+    uint64_t bytes[MEMORY_PART_COUNT];
 };
 
-static struct holds all_of(enum plan_part part, uint64_t bytes)
+static struct holds all_of(enum memory_part part, uint64_t bytes)
 {
     struct holds holds = {0};
     holds.bytes[part] = bytes;
@@ -49,9 +49,9 @@ static uint64_t at_most(uint64_t bytes, uint64_t most) { return bytes < most ? b
 static struct holds state_of(uint64_t bytes, uint64_t master, uint64_t moments)
 {
     struct holds holds = {0};
-    holds.bytes[PART_MOMENTS] = at_most(moments, bytes);
-    holds.bytes[PART_MASTER] = at_most(master, bytes - holds.bytes[PART_MOMENTS]);
-    holds.bytes[PART_WEIGHTS] = bytes - holds.bytes[PART_MOMENTS] - holds.bytes[PART_MASTER];
+    holds.bytes[MEMORY_PART_MOMENTS] = at_most(moments, bytes);
+    holds.bytes[MEMORY_PART_MASTER] = at_most(master, bytes - holds.bytes[MEMORY_PART_MOMENTS]);
+    holds.bytes[MEMORY_PART_WEIGHTS] = bytes - holds.bytes[MEMORY_PART_MOMENTS] - holds.bytes[MEMORY_PART_MASTER];
     return holds;
 }
 
@@ -86,19 +86,19 @@ static bool op_uses(const struct plan *plan, const struct plan_op *op, enum plan
     return false;
 }
 
-static enum plan_part part_of_entry(const char *name)
+static enum memory_part part_of_entry(const char *name)
 {
     static const struct {
         const char *name;
-        enum plan_part part;
+        enum memory_part part;
     } parts[] = {
-        {"logits", PART_LOGITS},           {"gradients", PART_GRADIENTS}, {"sums", PART_GRADIENTS},
-        {"activations", PART_ACTIVATIONS}, {"keep", PART_ACTIVATIONS},    {"inputs", PART_ACTIVATIONS},
-        {"head", PART_ACTIVATIONS},
+        {"logits", MEMORY_PART_LOGITS},           {"gradients", MEMORY_PART_GRADIENTS}, {"sums", MEMORY_PART_GRADIENTS},
+        {"activations", MEMORY_PART_ACTIVATIONS}, {"keep", MEMORY_PART_ACTIVATIONS},    {"inputs", MEMORY_PART_ACTIVATIONS},
+        {"head", MEMORY_PART_ACTIVATIONS},
     };
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
         if (strcmp(name, parts[i].name) == 0) return parts[i].part;
-    return PART_WORKSPACE;
+    return MEMORY_PART_WORKSPACE;
 }
 
 /* By the table that the executor lays it out by. */
@@ -114,13 +114,13 @@ static enum status workspace_alone(const struct plan *plan, const struct plan_op
     if (op_uses(plan, op, BUFFER_GRADIENT)) how |= UNIT_GRADIENTS_OUT;
     struct memory_table table;
     struct arena arena = {0};
-    *out = all_of(PART_WORKSPACE, b->bytes);
+    *out = all_of(MEMORY_PART_WORKSPACE, b->bytes);
     enum status status =
         memory_workspace(&job->network, shard->first_layer, shard->layer_count, pass, how,
                          job_pass_samples(job, shard->first_layer), job->sequence, &arena, &table, err);
     for (uint32_t e = 0; !status && table.bytes == b->bytes && e < table.count; e++) {
-        enum plan_part part = part_of_entry(table.entries[e].name);
-        out->bytes[PART_WORKSPACE] -= table.entries[e].bytes;
+        enum memory_part part = part_of_entry(table.entries[e].name);
+        out->bytes[MEMORY_PART_WORKSPACE] -= table.entries[e].bytes;
         out->bytes[part] += table.entries[e].bytes;
     }
     arena_release(&arena);
@@ -137,15 +137,15 @@ static struct holds held_by(const struct plan *plan, const struct plan_buffer *b
         return parallel_is_set(&job->parallel) ? state_parallel(job, shard_of(plan, b), b)
                                                : state_alone(job, shard_of(plan, b), b->bytes);
     case BUFFER_PARAMETERS:
-    case BUFFER_KEPT: return all_of(PART_WEIGHTS, b->bytes);
+    case BUFFER_KEPT: return all_of(MEMORY_PART_WEIGHTS, b->bytes);
     case BUFFER_GRADIENT:
-    case BUFFER_NORMS: return all_of(PART_GRADIENTS, b->bytes);
+    case BUFFER_NORMS: return all_of(MEMORY_PART_GRADIENTS, b->bytes);
     case BUFFER_TABLE:
-    case BUFFER_TABLE_GRADIENT: return all_of(PART_TABLES, b->bytes);
-    case BUFFER_ACTIVATIONS: return all_of(PART_ACTIVATIONS, b->bytes);
-    case BUFFER_WORKSPACE: return all_of(PART_WORKSPACE, b->bytes);
-    case BUFFER_STAGED: return all_of(PART_STAGED, b->bytes);
-    default: return all_of(PART_BOUNDARIES, b->bytes);
+    case BUFFER_TABLE_GRADIENT: return all_of(MEMORY_PART_TABLES, b->bytes);
+    case BUFFER_ACTIVATIONS: return all_of(MEMORY_PART_ACTIVATIONS, b->bytes);
+    case BUFFER_WORKSPACE: return all_of(MEMORY_PART_WORKSPACE, b->bytes);
+    case BUFFER_STAGED: return all_of(MEMORY_PART_STAGED, b->bytes);
+    default: return all_of(MEMORY_PART_BOUNDARIES, b->bytes);
     }
 }
 
@@ -157,12 +157,12 @@ struct walk {
     struct holds *live; /* per buffer: its contents now */
     struct holds now;
     uint64_t now_bytes, most_bytes;
-    struct plan_parts *out;
+    struct memory_breakdown *out;
 };
 
 static void add(struct walk *w, uint32_t buffer, const struct holds *holds)
 {
-    for (uint32_t p = 0; p < PART_COUNT; p++) {
+    for (uint32_t p = 0; p < MEMORY_PART_COUNT; p++) {
         w->now.bytes[p] += holds->bytes[p] - w->live[buffer].bytes[p];
         w->now_bytes += holds->bytes[p] - w->live[buffer].bytes[p];
     }
@@ -228,10 +228,11 @@ static enum status walk_instance(struct walk *w, uint32_t i, struct error *err)
     return STATUS_OK;
 }
 
-enum status plan_parts_of_device(const struct plan *plan, uint32_t device, struct plan_parts *out, struct error *err)
+enum status memory_breakdown_of_device(const struct plan *plan, uint32_t device, struct memory_breakdown *out,
+                                       struct error *err)
 {
     struct walk walk = {.plan = plan, .device = device, .out = out};
-    *out = (struct plan_parts){.instance = PLAN_NONE};
+    *out = (struct memory_breakdown){.instance = PLAN_NONE};
     walk.live = alloc_zeroed((size_t)plan->buffer_count + 1, sizeof *walk.live);
     if (!walk.live) return error_memory(err, "what memory holds", plan->buffer_count * sizeof *walk.live);
     enum status status = STATUS_OK;
@@ -239,28 +240,28 @@ enum status plan_parts_of_device(const struct plan *plan, uint32_t device, struc
     free(walk.live);
     uint64_t all = plan_device_bytes(plan, device);
     assert(walk.most_bytes <= all);
-    out->bytes[PART_AHEAD] = all - walk.most_bytes;
+    out->bytes[MEMORY_PART_AHEAD] = all - walk.most_bytes;
     return status;
 }
 
 /* --- the host --------------------------------------------------------------------------------- */
 
-struct plan_parts plan_parts_of_host(const struct plan *plan)
+struct memory_breakdown memory_breakdown_of_host(const struct plan *plan)
 {
-    struct plan_parts parts = {.instance = PLAN_NONE};
+    struct memory_breakdown parts = {.instance = PLAN_NONE};
     for (uint32_t i = 0; i < plan->buffer_count; i++) {
         const struct plan_buffer *b = &plan->buffers[i];
         if (b->on_device || b->kind == BUFFER_STORED || b->kind == BUFFER_STAGED) continue;
         struct holds holds = held_by(plan, b);
-        for (uint32_t p = 0; p < PART_COUNT; p++) parts.bytes[p] += holds.bytes[p] * plan_buffer_ranks(plan, b);
+        for (uint32_t p = 0; p < MEMORY_PART_COUNT; p++) parts.bytes[p] += holds.bytes[p] * plan_buffer_ranks(plan, b);
     }
-    parts.bytes[PART_STAGED] = plan_staged_bytes(plan);
+    parts.bytes[MEMORY_PART_STAGED] = plan_staged_bytes(plan);
     return parts;
 }
 
 /* --- words ------------------------------------------------------------------------------------ */
 
-const char *plan_parts_moment(const struct plan *plan, const struct plan_parts *parts, char text[PLAN_MOMENT_BYTES])
+const char *memory_breakdown_moment(const struct plan *plan, const struct memory_breakdown *parts, char text[PLAN_MOMENT_BYTES])
 {
     if (parts->instance == PLAN_NONE) return "always";
     const struct plan_unit *unit = &plan->units[plan->instances[parts->instance].unit];

@@ -11,7 +11,7 @@
  *
  * Cost: a binary search, and a move of what is behind when the number of extents changes.
  */
-#include "planner/plan_contents.h"
+#include "planner/buffer_contents.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -19,19 +19,19 @@
 
 #include "base/alloc.h"
 
-void contents_clear(struct contents *contents)
+void buffer_contents_clear(struct buffer_contents *contents)
 {
     contents->count = 0;
 }
 
-void contents_release(struct contents *contents)
+void buffer_contents_release(struct buffer_contents *contents)
 {
     free(contents->extents);
-    *contents = (struct contents){0};
+    *contents = (struct buffer_contents){0};
 }
 
 /* The first extent that ends behind `offset`. */
-static uint32_t find(const struct contents *contents, uint64_t offset)
+static uint32_t find(const struct buffer_contents *contents, uint64_t offset)
 {
     uint32_t low = 0, high = contents->count;
     while (low < high) {
@@ -44,15 +44,15 @@ static uint32_t find(const struct contents *contents, uint64_t offset)
     return low;
 }
 
-static bool continues(const struct extent *a, const struct extent *b)
+static bool continues(const struct buffer_extent *a, const struct buffer_extent *b)
 {
     return a->end == b->first && a->thing == b->thing && a->version == b->version &&
            a->thing_offset + (a->end - a->first) == b->thing_offset;
 }
 
 /* Replace extents [low, high) by `count` others. */
-static bool replace(struct contents *contents, uint32_t low, uint32_t high,
-                    const struct extent *pieces, uint32_t count)
+static bool replace(struct buffer_contents *contents, uint32_t low, uint32_t high,
+                    const struct buffer_extent *pieces, uint32_t count)
 {
     uint32_t total = contents->count - (high - low) + count;
     if (total > contents->capacity) {
@@ -71,23 +71,23 @@ static bool replace(struct contents *contents, uint32_t low, uint32_t high,
 }
 
 /* The usual case: nothing but, at most, what is covered by it is there. */
-static bool put_alone(struct contents *contents, const struct extent *extent)
+static bool put_alone(struct buffer_contents *contents, const struct buffer_extent *extent)
 {
     if (contents->capacity == 0 || contents->count > 1) return false;
-    struct extent *only = contents->extents;
+    struct buffer_extent *only = contents->extents;
     if (contents->count == 1 && (only->first < extent->first || only->end > extent->end)) return false;
     *only = *extent;
     contents->count = 1;
     return true;
 }
 
-bool contents_put(struct contents *contents, const struct extent *extent)
+bool buffer_contents_put(struct buffer_contents *contents, const struct buffer_extent *extent)
 {
     if (extent->first == extent->end || put_alone(contents, extent)) return true;
     uint32_t low = find(contents, extent->first), high = low;
     while (high < contents->count && contents->extents[high].first < extent->end) high++;
 
-    struct extent pieces[3];
+    struct buffer_extent pieces[3];
     uint32_t count = 0;
     if (low < high && contents->extents[low].first < extent->first) {
         pieces[count] = contents->extents[low];
@@ -100,7 +100,7 @@ bool contents_put(struct contents *contents, const struct extent *extent)
     else
         pieces[count++] = *extent;
 
-    struct extent rest;
+    struct buffer_extent rest;
     bool has_rest = false;
     if (low < high && contents->extents[high - 1].end > extent->end) {
         rest = contents->extents[high - 1];
@@ -118,11 +118,11 @@ bool contents_put(struct contents *contents, const struct extent *extent)
     return replace(contents, low, high, pieces, count);
 }
 
-bool contents_hold(const struct contents *contents, const struct extent *wanted,
-                   const struct extent **found)
+bool buffer_contents_hold(const struct buffer_contents *contents, const struct buffer_extent *wanted,
+                          const struct buffer_extent **found)
 {
     uint64_t at = wanted->first;
-    const struct extent *only = contents->extents;
+    const struct buffer_extent *only = contents->extents;
     if (contents->count == 1 && only->first <= at && only->end >= wanted->end && at < wanted->end) {
         *found = only;
         return only->thing == wanted->thing && only->version == wanted->version &&
@@ -131,7 +131,7 @@ bool contents_hold(const struct contents *contents, const struct extent *wanted,
     for (uint32_t i = find(contents, at); at < wanted->end; i++) {
         *found = NULL;
         if (i == contents->count || contents->extents[i].first > at) return false;
-        const struct extent *e = &contents->extents[i];
+        const struct buffer_extent *e = &contents->extents[i];
         *found = e;
         if (e->thing != wanted->thing || e->version != wanted->version ||
             e->thing_offset + (at - e->first) != wanted->thing_offset + (at - wanted->first))
@@ -141,7 +141,7 @@ bool contents_hold(const struct contents *contents, const struct extent *wanted,
     return true;
 }
 
-static bool holds_anything(const struct contents *contents, uint64_t first, uint64_t end)
+static bool holds_anything(const struct buffer_contents *contents, uint64_t first, uint64_t end)
 {
     uint64_t at = first;
     for (uint32_t i = find(contents, at); at < end; i++) {
@@ -151,15 +151,15 @@ static bool holds_anything(const struct contents *contents, uint64_t first, uint
     return true;
 }
 
-bool contents_copy(const struct contents *from, uint64_t first, uint64_t bytes,
-                   struct contents *to, uint64_t to_first, bool *complete)
+bool buffer_contents_copy(const struct buffer_contents *from, uint64_t first, uint64_t bytes,
+                          struct buffer_contents *to, uint64_t to_first, bool *complete)
 {
     assert(from != to);
     uint64_t end = first + bytes;
     *complete = holds_anything(from, first, end);
     if (!*complete) return true;
     for (uint32_t i = find(from, first); i < from->count && from->extents[i].first < end; i++) {
-        struct extent piece = from->extents[i];
+        struct buffer_extent piece = from->extents[i];
         if (piece.first < first) {
             piece.thing_offset += first - piece.first;
             piece.first = first;
@@ -167,7 +167,7 @@ bool contents_copy(const struct contents *from, uint64_t first, uint64_t bytes,
         if (piece.end > end) piece.end = end;
         piece.first = piece.first - first + to_first;
         piece.end = piece.end - first + to_first;
-        if (!contents_put(to, &piece)) return false;
+        if (!buffer_contents_put(to, &piece)) return false;
     }
     return true;
 }

@@ -1,5 +1,5 @@
-/* See unit_times.h. */
-#include "planner/spill/order/unit_times.h"
+/* See cost_table.h. */
+#include "planner/spill/order/cost_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "planner/plan_work.h"
 #include "planner/spill/cut/partition_storage.h"
 
-static double copied_s(const struct unit_times *t, uint32_t device, enum copy_direction direction,
+static double copied_s(const struct cost_table *t, uint32_t device, enum copy_direction direction,
                        uint64_t bytes)
 {
     return bytes ? cost_copy_s(t->hardware, device, direction, bytes) * t->partition->contention
@@ -19,7 +19,7 @@ static double copied_s(const struct unit_times *t, uint32_t device, enum copy_di
 }
 
 /* As long as there is as much to write as to read: neither has what both share to itself. */
-static double storage_s(const struct unit_times *t, enum storage_direction direction, uint64_t bytes)
+static double storage_s(const struct cost_table *t, enum storage_direction direction, uint64_t bytes)
 {
     const struct hardware_storage *storage = &t->hardware->storage;
     double contention = hardware_of_host(t->hardware, storage->read_rate.value + storage->write_rate.value) /
@@ -38,7 +38,7 @@ static double computed_s(const struct hardware *hardware, uint32_t device, const
 
 /* Of whom the times are: a shard on a device. */
 struct timed_shard {
-    const struct unit_times *t;
+    const struct cost_table *t;
     const struct plan_shard *shard;
     const struct job *job;
     const struct footprint *f;
@@ -48,7 +48,7 @@ struct timed_shard {
     bool last, spilled, on_cpu;
 };
 
-static struct timed_shard shard_of(const struct unit_times *t, const struct footprint *f, uint32_t device, uint32_t index)
+static struct timed_shard shard_of(const struct cost_table *t, const struct footprint *f, uint32_t device, uint32_t index)
 {
     const struct partition *p = t->partition;
     const struct plan_shard *shard = &p->shards[index];
@@ -70,7 +70,7 @@ static bool reads_table(const struct timed_shard *s)
     return s->table > 0 && !p->resident && storage_has(p, p->job_first_shard[s->shard->job]);
 }
 
-static void storage_times(const struct timed_shard *s, struct unit_time times[TIMED_PASSES])
+static void storage_times(const struct timed_shard *s, struct unit_cost times[COST_PASSES])
 {
     const struct partition *p = s->t->partition;
     struct storage_traffic stored = storage_traffic_of(p, s->job, s->f, s->index);
@@ -83,20 +83,20 @@ static void storage_times(const struct timed_shard *s, struct unit_time times[TI
 }
 
 /* An embedding that the host's processor looks up by itself. */
-static void embedding_times(const struct timed_shard *s, struct unit_time times[TIMED_PASSES])
+static void embedding_times(const struct timed_shard *s, struct unit_cost times[COST_PASSES])
 {
     const struct footprint *f = s->f;
     bool clips = job_clips(s->job);
-    times[0] = (struct unit_time){.cpu_alone = true, .gathers = clips, .cpu_s = f->cpu_forward_s};
-    times[1] = (struct unit_time){.cpu_alone = true,
+    times[0] = (struct unit_cost){.cpu_alone = true, .gathers = clips, .cpu_s = f->cpu_forward_s};
+    times[1] = (struct unit_cost){.cpu_alone = true,
                                   .cpu_s = f->cpu_backward_s + f->cpu_norm_s,
                                   .update_s = clips ? f->cpu_update_s : 0};
-    times[TIMED_EVALUATE] = times[0];
+    times[COST_PASS_EVALUATE] = times[0];
 }
 
-static void forward_times(const struct timed_shard *s, struct unit_time *time)
+static void forward_times(const struct timed_shard *s, struct unit_cost *time)
 {
-    const struct unit_times *t = s->t;
+    const struct cost_table *t = s->t;
     if (!s->last) {
         time->compute_s = computed_s(t->hardware, s->device, s->job, s->shard, PLAN_FORWARD, 0);
         time->in_s = s->spilled ? copied_s(t, s->device, COPY_H2D, s->f->weight_bytes) : 0;
@@ -112,7 +112,7 @@ static void forward_times(const struct timed_shard *s, struct unit_time *time)
 }
 
 /* What crosses the link for the states, where they are not on the device. */
-static void backward_copies(const struct timed_shard *s, struct unit_time *time)
+static void backward_copies(const struct timed_shard *s, struct unit_cost *time)
 {
     const struct footprint *f = s->f;
     uint64_t in = !s->spilled ? 0 : s->on_cpu ? f->weight_bytes : f->state_bytes;
@@ -124,7 +124,7 @@ static void backward_copies(const struct timed_shard *s, struct unit_time *time)
 }
 
 /* With the loss, and the update. */
-static void backward_times(const struct timed_shard *s, struct unit_time *time)
+static void backward_times(const struct timed_shard *s, struct unit_cost *time)
 {
     const struct footprint *f = s->f;
     uint32_t how = partition_way(s->activations, s->shard->inputs_only, s->last) | (s->on_cpu ? UNIT_GRADIENTS_OUT : 0);
@@ -140,13 +140,13 @@ static void backward_times(const struct timed_shard *s, struct unit_time *time)
     time->edge_out_s = copied_s(s->t, s->device, COPY_D2H, f->input_bytes);
 }
 
-static void evaluation_times(const struct timed_shard *s, struct unit_time *time)
+static void evaluation_times(const struct timed_shard *s, struct unit_cost *time)
 {
-    const struct unit_times *t = s->t;
+    const struct cost_table *t = s->t;
     const struct partition *p = t->partition;
     const struct footprint *f = s->f;
     uint64_t in = (s->spilled ? f->weight_bytes : 0) + s->table;
-    *time = (struct unit_time){
+    *time = (struct unit_cost){
         .compute_s = computed_s(t->hardware, s->device, s->job, s->shard, PLAN_EVALUATE, 0),
         .in_s = p->resident ? 0 : copied_s(t, s->device, COPY_H2D, in),
         .edge_in_s = copied_s(t, s->device, COPY_H2D, f->input_bytes),
@@ -156,14 +156,14 @@ static void evaluation_times(const struct timed_shard *s, struct unit_time *time
     if (reads_table(s)) time->read_s += storage_s(t, STORAGE_READ, s->table);
 }
 
-static void shard_times(const struct unit_times *t, struct footprints *footprints, uint32_t device,
-                        uint32_t index, struct unit_time times[TIMED_PASSES])
+static void shard_times(const struct cost_table *t, struct footprints *footprints, uint32_t device,
+                        uint32_t index, struct unit_cost times[COST_PASSES])
 {
     const struct plan_shard *shard = &t->partition->shards[index];
     const struct footprint *f = footprint_of(footprints, shard->job, shard->first_layer, shard->layer_count);
     if (!f) return; /* the caller's next allocation fails too; durations stay 0 */
     struct timed_shard s = shard_of(t, f, device, index);
-    memset(times, 0, TIMED_PASSES * sizeof *times);
+    memset(times, 0, COST_PASSES * sizeof *times);
     if (s.on_cpu && shard->first_layer == 0 && job_has_embedding(s.job)) {
         embedding_times(&s, times);
         return;
@@ -171,11 +171,11 @@ static void shard_times(const struct unit_times *t, struct footprints *footprint
     storage_times(&s, times);
     forward_times(&s, &times[0]);
     backward_times(&s, &times[1]);
-    if (s.job->evaluation.every > 0) evaluation_times(&s, &times[TIMED_EVALUATE]);
+    if (s.job->evaluation.every > 0) evaluation_times(&s, &times[COST_PASS_EVALUATE]);
 }
 
 /* A device of each type stands for its type; jobs that are twins share durations. */
-static void fill_times(struct unit_times *t, struct footprints *footprints)
+static void fill_times(struct cost_table *t, struct footprints *footprints)
 {
     const struct partition *p = t->partition;
     size_t shards = p->shard_count;
@@ -187,14 +187,14 @@ static void fill_times(struct unit_times *t, struct footprints *footprints)
         for (uint32_t j = 0; j < t->jobs->count; j++) {
             uint32_t twin = footprint_twin(footprints, j);
             for (uint32_t i = p->job_first_shard[j]; i < p->job_first_shard[j + 1]; i++) {
-                struct unit_time *to =
-                    &t->of[(type * shards + i) * TIMED_PASSES];
+                struct unit_cost *to =
+                    &t->of[(type * shards + i) * COST_PASSES];
                 uint32_t same = p->job_first_shard[twin] + (i - p->job_first_shard[j]);
                 if (twin == j) {
                     shard_times(t, footprints, device, i, to);
                 } else {
-                    memcpy(to, &t->of[(type * shards + same) * TIMED_PASSES],
-                           TIMED_PASSES * sizeof *to);
+                    memcpy(to, &t->of[(type * shards + same) * COST_PASSES],
+                           COST_PASSES * sizeof *to);
                 }
             }
         }
@@ -202,7 +202,7 @@ static void fill_times(struct unit_times *t, struct footprints *footprints)
 }
 
 /* By type, whatever their number: a machine has thousands of devices and a few types. `seen`: by type, zeroed. */
-static void find_kinds(struct unit_times *t, bool *seen)
+static void find_kinds(struct cost_table *t, bool *seen)
 {
     for (uint32_t d = 0; d < t->hardware->device_count; d++) {
         uint32_t type = t->hardware->devices[d].type;
@@ -211,18 +211,18 @@ static void find_kinds(struct unit_times *t, bool *seen)
     }
 }
 
-enum status unit_times_make(const struct hardware *hardware, const struct job_set *jobs,
+enum status cost_table_make(const struct hardware *hardware, const struct job_set *jobs,
                             struct footprints *footprints, const struct partition *partition,
-                            struct unit_times *out, struct error *err)
+                            struct cost_table *out, struct error *err)
 {
-    size_t count = (size_t)hardware->type_count * partition->shard_count * TIMED_PASSES;
-    *out = (struct unit_times){.hardware = hardware, .jobs = jobs, .partition = partition};
+    size_t count = (size_t)hardware->type_count * partition->shard_count * COST_PASSES;
+    *out = (struct cost_table){.hardware = hardware, .jobs = jobs, .partition = partition};
     out->of = calloc(count + 1, sizeof *out->of);
     out->kinds = calloc(hardware->type_count + (size_t)1, sizeof *out->kinds);
     bool *seen = calloc(hardware->type_count + (size_t)1, sizeof *seen);
     if (!out->of || !out->kinds || !seen) {
         free(seen);
-        unit_times_release(out);
+        cost_table_release(out);
         return error_memory(err, "the durations of units", count * sizeof *out->of);
     }
     find_kinds(out, seen);
@@ -231,25 +231,25 @@ enum status unit_times_make(const struct hardware *hardware, const struct job_se
     return STATUS_OK;
 }
 
-void unit_times_release(struct unit_times *times)
+void cost_table_release(struct cost_table *times)
 {
     free(times->of);
     free(times->kinds);
-    *times = (struct unit_times){0};
+    *times = (struct cost_table){0};
 }
 
-uint32_t unit_times_positions(const struct unit_times *times, uint32_t job, uint64_t minibatch)
+uint32_t cost_table_positions(const struct cost_table *times, uint32_t job, uint64_t minibatch)
 {
     const struct job *of = &times->jobs->jobs[job];
-    uint32_t shards = job_shard_count(times->partition, job);
+    uint32_t shards = partition_job_shards(times->partition, job);
     uint64_t held_out = evaluation_follows(of, minibatch) ? of->evaluation.minibatches * shards : 0;
-    return unit_count_of(shards) + (uint32_t)held_out;
+    return schedule_unit_count(shards) + (uint32_t)held_out;
 }
 
-uint64_t unit_times_count(const struct unit_times *times, uint32_t job)
+uint64_t cost_table_unit_count(const struct cost_table *times, uint32_t job)
 {
     const struct job *of = &times->jobs->jobs[job];
-    uint32_t shards = job_shard_count(times->partition, job);
-    return of->minibatches * unit_count_of(shards) +
+    uint32_t shards = partition_job_shards(times->partition, job);
+    return of->minibatches * schedule_unit_count(shards) +
            evaluation_count(of) * of->evaluation.minibatches * shards;
 }

@@ -1,20 +1,20 @@
-/* See cli_parts.h. */
-#include "cli/reports/cli_parts.h"
+/* See cli_breakdown.h. */
+#include "cli/reports/cli_breakdown.h"
 
 #include <inttypes.h>
 
 #include "base/text/quantity.h"
 #include "cli/common/cli_table.h"
 
-enum status cli_parts_find(const struct plan *plan, const struct trace *trace, struct cli_parts *out, struct error *err)
+enum status cli_breakdown_find(const struct plan *plan, const struct trace *trace, struct cli_breakdown *out, struct error *err)
 {
     char text[PLAN_MOMENT_BYTES];
     out->fullest = 0;
     for (uint32_t d = 1; d < plan->hardware.device_count; d++) /* places: the host, then the devices */
         if (trace->places[1 + d].peak_bytes > trace->places[1 + out->fullest].peak_bytes) out->fullest = d;
-    if (plan_parts_of_device(plan, out->fullest, &out->device, err) != STATUS_OK) return err->status;
-    out->host = plan_parts_of_host(plan);
-    snprintf(out->moment, sizeof out->moment, "%s", plan_parts_moment(plan, &out->device, text));
+    if (memory_breakdown_of_device(plan, out->fullest, &out->device, err) != STATUS_OK) return err->status;
+    out->host = memory_breakdown_of_host(plan);
+    snprintf(out->moment, sizeof out->moment, "%s", memory_breakdown_moment(plan, &out->device, text));
     return STATUS_OK;
 }
 
@@ -24,20 +24,21 @@ static void bytes_cell(struct cli_table *table, uint64_t bytes)
     cli_table_cell(table, "%s", bytes == 0 ? "-" : quantity_text((double)bytes, DIMENSION_BYTES, text));
 }
 
-static uint64_t sum_of(const struct plan_parts *parts)
+static uint64_t sum_of(const struct memory_breakdown *parts)
 {
     uint64_t bytes = 0;
-    for (uint32_t p = 0; p < PART_COUNT; p++) bytes += parts->bytes[p];
+    for (uint32_t p = 0; p < MEMORY_PART_COUNT; p++) bytes += parts->bytes[p];
     return bytes;
 }
 
-enum status cli_parts_table(FILE *out, const struct plan_parts *device, const struct plan_parts *host, struct error *err)
+enum status cli_breakdown_table(FILE *out, const struct memory_breakdown *device, const struct memory_breakdown *host,
+                                struct error *err)
 {
     struct cli_table table;
     cli_table_begin(&table, (const char *const[]){"FOR", ">DEVICE", ">HOST", NULL});
-    for (uint32_t p = 0; p < PART_COUNT; p++) {
+    for (uint32_t p = 0; p < MEMORY_PART_COUNT; p++) {
         if (device->bytes[p] == 0 && host->bytes[p] == 0) continue;
-        cli_table_cell(&table, "%s", plan_part_names[p]);
+        cli_table_cell(&table, "%s", memory_part_names[p]);
         bytes_cell(&table, device->bytes[p]);
         bytes_cell(&table, host->bytes[p]);
     }
@@ -47,18 +48,18 @@ enum status cli_parts_table(FILE *out, const struct plan_parts *device, const st
     return cli_table_end(&table, out, err);
 }
 
-enum status cli_parts_text(FILE *out, const struct cli_parts *parts, struct error *err)
+enum status cli_breakdown_text(FILE *out, const struct cli_breakdown *parts, struct error *err)
 {
     fprintf(out, "when most of device %" PRIu32 " is in use, the fullest: %s\n", parts->fullest, parts->moment);
-    return cli_parts_table(out, &parts->device, &parts->host, err);
+    return cli_breakdown_table(out, &parts->device, &parts->host, err);
 }
 
-void cli_parts_object(struct json_out *json, const char *key, const struct plan_parts *parts)
+void cli_breakdown_object(struct json_out *json, const char *key, const struct memory_breakdown *parts)
 {
     char name[64];
     json_out_object_begin(json, key, false);
-    for (uint32_t p = 0; p < PART_COUNT; p++) {
-        snprintf(name, sizeof name, "%s_bytes", plan_part_names[p]);
+    for (uint32_t p = 0; p < MEMORY_PART_COUNT; p++) {
+        snprintf(name, sizeof name, "%s_bytes", memory_part_names[p]);
         for (char *c = name; *c; c++)
             if (*c == ' ') *c = '_';
         json_out_u64(json, name, parts->bytes[p]);
@@ -66,12 +67,12 @@ void cli_parts_object(struct json_out *json, const char *key, const struct plan_
     json_out_object_end(json);
 }
 
-void cli_parts_json(struct json_out *json, const struct cli_parts *parts)
+void cli_breakdown_json(struct json_out *json, const struct cli_breakdown *parts)
 {
     json_out_object_begin(json, "contents", false);
     json_out_u64(json, "fullest", parts->fullest);
     json_out_string(json, "peak", parts->moment);
-    cli_parts_object(json, "device", &parts->device);
-    cli_parts_object(json, "host", &parts->host);
+    cli_breakdown_object(json, "device", &parts->device);
+    cli_breakdown_object(json, "host", &parts->host);
     json_out_object_end(json);
 }

@@ -1,5 +1,5 @@
 /* Repetitions are folded as they are in a plan that was made beforehand, so equal orders are equal plans. */
-#include "planner/policy/plan_carried.h"
+#include "planner/policy/plan_executed.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,17 +7,17 @@
 #include "base/alloc.h"
 #include "planner/walk/plan_fold.h"
 
-enum status plan_carried_make(const struct plan *plan, const struct plan_instance *order, uint32_t count,
-                              struct plan_carried *out, struct error *err)
+enum status plan_executed_make(const struct plan *plan, const struct plan_instance *order, uint32_t count,
+                               struct plan_executed *out, struct error *err)
 {
     struct plan_folded folded;
     struct plan_instance *instances = alloc_zeroed(count, sizeof *instances);
-    *out = (struct plan_carried){.instances = instances};
+    *out = (struct plan_executed){.instances = instances};
     if (!instances) return error_memory(err, "a plan's order", count * sizeof *instances);
     if (count > 0) memcpy(instances, order, count * sizeof *instances);
     enum status status = plan_fold(instances, count, &folded, err);
     if (status != STATUS_OK) {
-        plan_carried_release(out);
+        plan_executed_release(out);
         return status;
     }
     out->segments = folded.segments;
@@ -31,9 +31,9 @@ enum status plan_carried_make(const struct plan *plan, const struct plan_instanc
     return STATUS_OK;
 }
 
-void plan_carried_release(struct plan_carried *carried)
+void plan_executed_release(struct plan_executed *carried)
 {
     free(carried->instances);
     free(carried->segments);
-    *carried = (struct plan_carried){.instances = NULL};
+    *carried = (struct plan_executed){.instances = NULL};
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "planner/plan_contents.h"
+#include "planner/buffer_contents.h"
 #include "tests/support/support_seed.h"
 
 enum { BYTES = 40, BUFFERS = 3 };
@@ -20,13 +20,13 @@ struct byte {
 };
 
 struct pair {
-    struct contents contents;
+    struct buffer_contents contents;
     struct byte bytes[BYTES];
 };
 
-static void put(struct pair *pair, const struct extent *e)
+static void put(struct pair *pair, const struct buffer_extent *e)
 {
-    assert_true(contents_put(&pair->contents, e));
+    assert_true(buffer_contents_put(&pair->contents, e));
     for (uint64_t i = e->first; i < e->end; i++)
         pair->bytes[i] = (struct byte){true, e->thing, e->version, e->thing_offset + i - e->first};
 }
@@ -36,7 +36,7 @@ static void copy(struct pair *from, uint64_t first, uint64_t count, struct pair 
 {
     bool complete, expected = true;
     for (uint64_t i = 0; i < count; i++) expected = expected && from->bytes[first + i].held;
-    assert_true(contents_copy(&from->contents, first, count, &to->contents, to_first, &complete));
+    assert_true(buffer_contents_copy(&from->contents, first, count, &to->contents, to_first, &complete));
     assert_int_equal(complete, expected);
     if (expected) memcpy(to->bytes + to_first, from->bytes + first, count * sizeof *to->bytes);
 }
@@ -45,9 +45,9 @@ static void copy(struct pair *from, uint64_t first, uint64_t count, struct pair 
 static void compare(const struct pair *pair)
 {
     struct byte bytes[BYTES] = {{0}};
-    const struct contents *c = &pair->contents;
+    const struct buffer_contents *c = &pair->contents;
     for (uint32_t i = 0; i < c->count; i++) {
-        const struct extent *e = &c->extents[i], *before = e - 1;
+        const struct buffer_extent *e = &c->extents[i], *before = e - 1;
         assert_true(e->first < e->end);
         if (i > 0) {
             assert_true(before->end <= e->first);
@@ -68,7 +68,7 @@ static void compare(const struct pair *pair)
     }
 }
 
-static void ask(const struct pair *pair, const struct extent *wanted)
+static void ask(const struct pair *pair, const struct buffer_extent *wanted)
 {
     bool expected = true;
     for (uint64_t i = wanted->first; i < wanted->end; i++) {
@@ -77,8 +77,8 @@ static void ask(const struct pair *pair, const struct extent *wanted)
                    b->version == wanted->version &&
                    b->thing_offset == wanted->thing_offset + i - wanted->first;
     }
-    const struct extent *found;
-    assert_int_equal(contents_hold(&pair->contents, wanted, &found), expected);
+    const struct buffer_extent *found;
+    assert_int_equal(buffer_contents_hold(&pair->contents, wanted, &found), expected);
 }
 
 static void test_random_extents(void **state)
@@ -93,11 +93,11 @@ static void test_random_extents(void **state)
             struct pair *pair = &pairs[random_below(key, 0, BUFFERS)];
             struct pair *other = &pairs[random_below(key, 1, BUFFERS)];
             uint64_t first = random_below(key, 2, BYTES);
-            struct extent e = {.first = first,
-                               .end = first + random_below(key, 3, BYTES - first + 1),
-                               .thing_offset = first + 5 * random_below(key, 4, 2),
-                               .version = random_below(key, 5, 2),
-                               .thing = (uint32_t)random_below(key, 6, 2)};
+            struct buffer_extent e = {.first = first,
+                                      .end = first + random_below(key, 3, BYTES - first + 1),
+                                      .thing_offset = first + 5 * random_below(key, 4, 2),
+                                      .version = random_below(key, 5, 2),
+                                      .thing = (uint32_t)random_below(key, 6, 2)};
             uint64_t bytes = e.end - e.first;
             if (random_below(key, 7, 2) == 0)
                 put(pair, &e);
@@ -107,7 +107,7 @@ static void test_random_extents(void **state)
             compare(pair);
             compare(other);
         }
-        for (uint32_t i = 0; i < BUFFERS; i++) contents_release(&pairs[i].contents);
+        for (uint32_t i = 0; i < BUFFERS; i++) buffer_contents_release(&pairs[i].contents);
     }
 }
 
@@ -115,26 +115,26 @@ static void test_random_extents(void **state)
 static void test_slices(void **state)
 {
     (void)state;
-    struct contents c = {0};
-    const struct extent *found;
-    struct extent all = {.end = 300, .thing = 4};
-    assert_true(contents_put(&c, &all));
+    struct buffer_contents c = {0};
+    const struct buffer_extent *found;
+    struct buffer_extent all = {.end = 300, .thing = 4};
+    assert_true(buffer_contents_put(&c, &all));
     for (uint64_t part = 0; part < 3; part++) {
-        struct extent e = {100 * part, 100 * part + 60, 100 * part, 1, 4};
-        assert_true(contents_put(&c, &e));
+        struct buffer_extent e = {100 * part, 100 * part + 60, 100 * part, 1, 4};
+        assert_true(buffer_contents_put(&c, &e));
     }
     assert_int_equal(c.count, 6);
-    struct extent wanted = {0, 100, 0, 1, 4};
-    assert_false(contents_hold(&c, &wanted, &found));
+    struct buffer_extent wanted = {0, 100, 0, 1, 4};
+    assert_false(buffer_contents_hold(&c, &wanted, &found));
     assert_int_equal(found->first, 60);
     assert_int_equal(found->version, 0);
     for (uint64_t part = 0; part < 3; part++) {
-        struct extent e = {100 * part + 60, 100 * part + 100, 100 * part + 60, 1, 4};
-        assert_true(contents_put(&c, &e));
+        struct buffer_extent e = {100 * part + 60, 100 * part + 100, 100 * part + 60, 1, 4};
+        assert_true(buffer_contents_put(&c, &e));
     }
     assert_int_equal(c.count, 1);
-    assert_true(contents_hold(&c, &wanted, &found));
-    contents_release(&c);
+    assert_true(buffer_contents_hold(&c, &wanted, &found));
+    buffer_contents_release(&c);
 }
 
 int main(void)

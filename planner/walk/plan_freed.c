@@ -12,7 +12,7 @@
  * once, a move is half of the list for each; so the users of a range, which are larger than its borders, have an array
  * of their own and do not move.
  */
-#include "planner/walk/plan_vacated.h"
+#include "planner/walk/plan_freed.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 
 enum { FEW = 8 }; /* ranges are found as fast as a hint is, which may be far away */
 
-uint32_t vacated_find(const struct vacated_list *list, uint64_t offset, uint32_t *hint)
+uint32_t plan_freed_find(const struct plan_freed_list *list, uint64_t offset, uint32_t *hint)
 {
     uint32_t low = 0, high = list->count;
     bool many = list->count > FEW;
@@ -39,7 +39,7 @@ uint32_t vacated_find(const struct vacated_list *list, uint64_t offset, uint32_t
 }
 
 /* Room for two ranges more: one is added, one may be cut in two. */
-static bool reserve(struct vacated_list *list)
+static bool reserve(struct plan_freed_list *list)
 {
     if (list->count + 2 <= list->capacity) return true;
     uint32_t capacity = list->capacity > 0 ? list->capacity * 2 : 16;
@@ -55,11 +55,11 @@ static bool reserve(struct vacated_list *list)
     return true;
 }
 
-bool vacated_paint(struct vacated_list *list, uint64_t first, uint64_t end, const struct vacated_users *users,
-                   uint32_t *hint)
+bool plan_freed_paint(struct plan_freed_list *list, uint64_t first, uint64_t end, const struct plan_freed_users *users,
+                      uint32_t *hint)
 {
     if (first == end) return true;
-    uint32_t low = vacated_find(list, first, hint), high = low;
+    uint32_t low = plan_freed_find(list, first, hint), high = low;
     while (high < list->count && list->ranges[high].first < end) high++;
     if (high == low + 1 && list->ranges[low].first == first && list->ranges[low].end == end) {
         list->users[list->ranges[low].users] = *users; /* the usual case: the same slot again */
@@ -69,9 +69,9 @@ bool vacated_paint(struct vacated_list *list, uint64_t first, uint64_t end, cons
 
     /* A range cut at its end stays before the new one, a range cut at its beginning after it; if both are one range, it
      * becomes two. */
-    const struct vacated *ranges = list->ranges;
+    const struct plan_freed_range *ranges = list->ranges;
     bool front = low < high && ranges[low].first < first, behind = low < high && ranges[high - 1].end > end;
-    struct vacated pieces[3], last = behind ? ranges[high - 1] : (struct vacated){0};
+    struct plan_freed_range pieces[3], last = behind ? ranges[high - 1] : (struct plan_freed_range){0};
     uint32_t count = 0, spare = list->count;
     if (front) {
         pieces[count] = ranges[low];
@@ -80,7 +80,7 @@ bool vacated_paint(struct vacated_list *list, uint64_t first, uint64_t end, cons
     uint32_t kept_end = behind && (!front || high - 1 > low) ? high - 1 : high;
     for (uint32_t i = low + front; i < kept_end; i++) list->spare[--spare] = ranges[i].users;
     uint32_t own = list->spare[spare++];
-    pieces[count++] = (struct vacated){first, end, own};
+    pieces[count++] = (struct plan_freed_range){first, end, own};
     list->users[own] = *users;
     if (behind) {
         last.first = end;
@@ -98,16 +98,16 @@ bool vacated_paint(struct vacated_list *list, uint64_t first, uint64_t end, cons
     return true;
 }
 
-void vacated_clear(struct vacated_list *list)
+void plan_freed_clear(struct plan_freed_list *list)
 {
     list->count = 0;
     for (uint32_t i = 0; i < list->capacity; i++) list->spare[i] = i;
 }
 
-void vacated_release(struct vacated_list *list)
+void plan_freed_release(struct plan_freed_list *list)
 {
     free(list->ranges);
     free(list->users);
     free(list->spare);
-    *list = (struct vacated_list){0};
+    *list = (struct plan_freed_list){0};
 }

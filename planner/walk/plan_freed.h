@@ -8,39 +8,39 @@
 
 #include "planner/plan.h"
 
-enum { LOCAL_STREAMS = STREAM_HOST }; /* compute, h2d, d2h, p2p: a device's streams come first */
+enum { PLAN_LOCAL_STREAMS = STREAM_HOST }; /* compute, h2d, d2h, p2p: a device's streams come first */
 
 /* The last users of a range: per stream an operation's number + 1, or 0; and the fetch of its contents to another
  * device, with its stream. For the arena of staged buffers: number + 1 and stream of the releasing operation. */
-struct vacated_users {
-    uint64_t users[LOCAL_STREAMS];
+struct plan_freed_users {
+    uint64_t users[PLAN_LOCAL_STREAMS];
     uint64_t fetched; /* number + 1 of the fetching operation; 0: none */
     uint32_t fetched_on;
 };
 
 /* A range whose latest lifetime has been released. */
-struct vacated {
+struct plan_freed_range {
     uint64_t first, end;
     uint32_t users; /* index into the list's users */
 };
 
 /* Zeroed: empty. */
-struct vacated_list {
-    struct vacated *ranges; /* ascending, disjoint */
+struct plan_freed_list {
+    struct plan_freed_range *ranges; /* ascending, disjoint */
     uint32_t count, capacity;
-    struct vacated_users *users; /* `capacity` entries, which never move */
+    struct plan_freed_users *users; /* `capacity` entries, which never move */
     uint32_t *spare;             /* spare[count .. capacity): entries without a range */
 };
 
-void vacated_release(struct vacated_list *list);
-void vacated_clear(struct vacated_list *list); /* keeps the memory */
+void plan_freed_release(struct plan_freed_list *list);
+void plan_freed_clear(struct plan_freed_list *list); /* keeps the memory */
 
 /* Returns the index of the first range that ends after `offset`. *hint: the index to try first, the result of the last
  * call (any number at first). */
-uint32_t vacated_find(const struct vacated_list *list, uint64_t offset, uint32_t *hint);
+uint32_t plan_freed_find(const struct plan_freed_list *list, uint64_t offset, uint32_t *hint);
 
 /* Puts [first, end) over the ranges there. Returns false without memory. */
-bool vacated_paint(struct vacated_list *list, uint64_t first, uint64_t end, const struct vacated_users *users,
-                   uint32_t *hint);
+bool plan_freed_paint(struct plan_freed_list *list, uint64_t first, uint64_t end, const struct plan_freed_users *users,
+                      uint32_t *hint);
 
 #endif

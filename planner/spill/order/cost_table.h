@@ -1,0 +1,79 @@
+/*
+ * Cost table: the estimated seconds of the parts of each unit that a partition makes: its copies, computation, work
+ * on the host's processor and on storage. By models/cost/cost.h, so what is left out is contention but for
+ * the average over shared links; the simulator knows about it.
+ */
+#ifndef SPILLWAY_PLANNER_COST_TABLE_H
+#define SPILLWAY_PLANNER_COST_TABLE_H
+
+#include "planner/spill/cut/partition.h"
+#include "planner/spill/order/schedule.h"
+
+/* What durations are distinguished by. */
+enum cost_pass { COST_PASS_FORWARD, COST_PASS_BACK, COST_PASS_EVALUATE, COST_PASSES };
+
+struct unit_cost {
+    double in_s;       /* state, parameters, table, spilled activations */
+    double edge_in_s;  /* boundary or gradient, unless it is already there */
+    double compute_s;
+    double edge_out_s;
+    double out_s;
+    bool out_apart;    /* what goes out lies behind what came in, whose room is free before */
+    bool in_apart;     /* some of what comes in lies there too */
+    double load_s;     /* of a persistent shard's state, once */
+    double read_s, write_s; /* of states on storage */
+    double cpu_s;      /* the update on the host's processor, or the norm ... */
+    bool cpu_alone;    /* ... or all of the unit */
+    bool gathers;      /* it does so on the host stream */
+    double update_s;   /* where the job clips: once all norms are known */
+};
+
+/* Borrows all that it points to. */
+struct cost_table {
+    const struct hardware *hardware;
+    const struct job_set *jobs;
+    const struct partition *partition;
+    struct unit_cost *of; /* (type_count, shard_count, COST_PASSES) */
+    uint32_t *kinds;      /* for each type that some device is of, the first such device */
+    uint32_t kind_count;
+};
+
+/* Release it with cost_table_release(). Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status cost_table_make(const struct hardware *hardware, const struct job_set *jobs,
+                                       struct footprints *footprints,
+                                       const struct partition *partition, struct cost_table *out,
+                                       struct error *err);
+void cost_table_release(struct cost_table *times);
+
+/* The forward pass of a shard, by its index in the plan; its other passes are behind it. */
+static inline const struct unit_cost *cost_table_shard(const struct cost_table *t, uint32_t device,
+                                                       uint32_t shard)
+{
+    size_t type = t->hardware->devices[device].type;
+    return &t->of[(type * t->partition->shard_count + shard) * COST_PASSES];
+}
+
+static inline uint32_t partition_job_shards(const struct partition *p, uint32_t job)
+{
+    return p->job_first_shard[job + 1] - p->job_first_shard[job];
+}
+
+static inline const struct unit_cost *cost_table_at(const struct cost_table *t, uint32_t device,
+                                                    uint32_t job, uint32_t position)
+{
+    uint32_t shards = partition_job_shards(t->partition, job);
+    enum plan_pass pass = schedule_unit_pass(shards, position);
+    return cost_table_shard(t, device,
+                            t->partition->job_first_shard[job] + schedule_unit_shard(shards, position)) +
+           (pass == PLAN_FORWARD    ? COST_PASS_FORWARD
+            : pass == PLAN_EVALUATE ? COST_PASS_EVALUATE
+                                    : COST_PASS_BACK);
+}
+
+/* Units of a job's minibatch, by how many came before it, and of the evaluation behind it. */
+uint32_t cost_table_positions(const struct cost_table *times, uint32_t job, uint64_t minibatch);
+
+/* All units of a job. */
+uint64_t cost_table_unit_count(const struct cost_table *times, uint32_t job);
+
+#endif
