@@ -1,15 +1,15 @@
 /*
  * Extents on the line of a buffer's bytes.
  *
- * Nearly all buffers hold one thing, so nearly all lists have one extent. The exceptions matter:
- * the state of an embedding on the host while its slices are updated one after the other, a table
- * that is the front part of a state, the three parts of a slice. With neighbours merged, the host
- * state of a sliced embedding has a handful of extents at any time:
+ * Nearly all buffers hold one thing, so nearly all lists have one extent. The exceptions matter: the state of an
+ * embedding on the host while its slices are updated one after the other, a table that is the first part of a state,
+ * the three parts of a slice. With neighbours merged, the host state of a sliced embedding has a handful of extents at
+ * any time:
  *
  *     parts            [ p ............ | m ............ | v ............ ]
  *     after slice 2    [ v1 ...| v0 ... | v1 ...| v0 ... | v1 ...| v0 ... ]
  *
- * Cost: a binary search, and a move of what is behind when the number of extents changes.
+ * Cost: a binary search, and a move of the later extents when the number of extents changes.
  */
 #include "planner/buffer_contents.h"
 
@@ -30,7 +30,7 @@ void buffer_contents_release(struct buffer_contents *contents)
     *contents = (struct buffer_contents){0};
 }
 
-/* The first extent that ends behind `offset`. */
+/* Returns the first extent that ends after `offset`. */
 static uint32_t find(const struct buffer_contents *contents, uint64_t offset)
 {
     uint32_t low = 0, high = contents->count;
@@ -70,7 +70,7 @@ static bool replace(struct buffer_contents *contents, uint32_t low, uint32_t hig
     return true;
 }
 
-/* The usual case: nothing but, at most, what is covered by it is there. */
+/* The usual case: the range is empty or has only extents that the new one covers. */
 static bool put_alone(struct buffer_contents *contents, const struct buffer_extent *extent)
 {
     if (contents->capacity == 0 || contents->count > 1) return false;

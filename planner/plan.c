@@ -1,16 +1,15 @@
 /*
- * What follows from a plan's tables without interpreting it: sizes, names, a fingerprint.
+ * Derived data of a plan's tables without interpreting them: sizes, names, a fingerprint.
  *
- * The fingerprint tells whether a trace belongs to a plan. It runs over contents, never over how
- * the tables happen to be arranged: an operation's accesses count, not where they start in
- * `accesses`; an instance's slots count, not the layout's position. So a plan that went through a
- * file, which arranges layouts anew, keeps its fingerprint. What no interpreter acts on is left
- * out: estimates, bounds, the policy's name.
+ * The fingerprint tells whether a trace belongs to a plan. It covers contents, and not the arrangement of the tables:
+ * an operation's accesses count, not their position in `accesses`; an instance's slots count, not the layout's
+ * position. So a plan that went through a file, which arranges layouts again, keeps its fingerprint. Fields on which no
+ * interpreter acts are left out: estimates, bounds, the policy's name.
  *
  *     h = mix(h ^ value), value by value in the order of the tables     (base/random.h)
  *
- * Each list is preceded by its length, so that moving an element over a border changes the result.
- * Cost: one pass over the tables; segments are not expanded.
+ * The length precedes each list, so that moving an element over a border changes the result. Cost: one pass over the
+ * tables; segments are not expanded.
  */
 #include "planner/plan.h"
 
@@ -158,7 +157,8 @@ static uint64_t slots_end(const struct plan *plan, const struct plan_instance *i
     return end;
 }
 
-/* Ranks of gangs have an arena each, all others of a host one together: behind those of the devices in ends[]. */
+/* Each rank of a gang has an arena, all other users of a host one together; ends[] has them after the devices'
+ * arenas. */
 static uint64_t staged_ends(const struct plan *plan, uint64_t *ends)
 {
     uint32_t devices = plan->hardware.device_count;
@@ -196,7 +196,7 @@ static bool add_ranks(const struct plan *plan, const struct plan_buffer *buffer,
     return size_mul(buffer->bytes, plan_buffer_ranks(plan, buffer), &all) && size_add(*total, all, total);
 }
 
-/* Of each host: the end of its highest range, in ends[]. */
+/* Fills ends[] with the end of each host's highest range. */
 static void find_range_ends(const struct plan *plan, uint64_t *ends)
 {
     for (uint32_t i = 0; plan->host_ranges && i < plan->instance_count; i++) {
@@ -261,7 +261,7 @@ uint32_t plan_cpu_shards(const struct plan *plan, uint32_t job)
     return count;
 }
 
-/* A spilled shard's activations have a buffer on the host beside that on the device. */
+/* The activations of a spilled shard have a buffer on the host and one on the device. */
 uint32_t plan_kept_shards(const struct plan *plan, uint32_t job)
 {
     uint32_t here = 0, there = 0;
@@ -313,7 +313,7 @@ static const char *job_name(const struct plan *plan, uint32_t job)
     return job < plan->jobs.count ? plan->jobs.jobs[job].name : "an unknown job";
 }
 
-/* What people read: no underscores. */
+/* Returns the name for messages, without underscores. */
 static const char *buffer_words(uint32_t kind)
 {
     switch (kind) {
@@ -454,7 +454,7 @@ static void add_job(uint64_t *hash, const struct job *job, bool folders)
     add_file(hash, job->evaluation.data, folders);
 }
 
-/* Streams of devices that came later than the others, whose numbers in fingerprints stay what they were. */
+/* Returns a code for fingerprints: streams that were added later have codes after the older ones, whose codes stay. */
 static uint32_t stream_code(uint32_t kind)
 {
     static const uint32_t first = STREAM_P2P, behind = STREAM_HOST;

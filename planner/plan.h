@@ -1,126 +1,120 @@
 /*
  * The plan: a program for streams.
  *
- * A plan says what runs where and in which order; the simulator times it and the executor carries
- * it out, both by the rules below and nothing else. Policies, partitioning and memory layout leave
- * no trace but their result.
+ * A plan says what runs where and in which order. The simulator times it and the executor carries it out, both by the
+ * rules below and by nothing else. Policies, partitioning and memory layout leave no trace in a plan but their result.
  *
- * Streams. Each device has an ordered queue of computations and one for each direction of copies; on
- * a machine with direct links between devices (hardware_has_p2p()) also one for what it fetches from
- * other devices; the host has one for reading batches, and one for what its processor computes on host memory
- * ("cpu"); on a machine with storage two more, for reading from it and for writing to it. Places. 0
- * is host DRAM, 1 + d is device d's memory; storage is where states wait for which there is no room. A machine of several
- * nodes has a host for each, with streams, memory and storage of its own: "the host" is that of the instance's device,
- * and what is in its memory is used on its devices alone (planner/plan_hosts.h).
+ * Streams. Each device has an ordered queue of computations and one for each direction of copies; on a machine with
+ * direct links between devices (hardware_has_p2p()) also one for copies that it fetches from other devices. The host
+ * has one for reading batches, and one for computations of its processor on host memory ("cpu"); on a machine with
+ * storage two more, for reading from it and for writing to it. Places: 0 is host DRAM, 1 + d is device d's memory;
+ * storage has the states for which there is no memory. A machine of several nodes has a host for each, with streams,
+ * memory and storage of its own: "the host" is the host of the instance's device, and only its devices use the data in
+ * its memory (planner/plan_hosts.h).
  *
- * Buffers are names: "state of shard 3 of job 1, on the device". A host buffer exists once, for the
- * whole run. A device buffer exists once per device and comes to life and ends again and again: an
- * access flagged ACQUIRE gives it a range of the device's arena (a slot), one flagged RELEASE gives
- * the range back. Its contents are undefined at ACQUIRE.
+ * Buffers are names: "state of shard 3 of job 1, on the device". A host buffer exists once, for the whole run. A device
+ * buffer exists once per device and begins and ends again and again: an access flagged ACQUIRE gives it a range of the
+ * device's arena (a slot), one flagged RELEASE gives the range back. Its contents are undefined at ACQUIRE.
  *
- * A P2P copy moves a boundary or its gradient from one device to the same buffer on another. It
- * is an operation of the device that fetches, since that is where there is something to wait for: a
- * slot that becomes free, in front of a computation that needs it. It begins the buffer's life there
- * and ends it on the device that it comes from, the instance's *peer*; so what was made there holds
- * its slot until it has been fetched, and is the last use of that life. Where stages block (models/job/parallel.h)
- * a computation without work in front of it begins the life: the stage is done with what it computed before.
+ * A P2P copy moves a boundary or its gradient from one device to the same buffer on another. It is an operation of the
+ * device that fetches, because that device has to wait: for a free slot, before a computation that needs the data. The
+ * copy begins the buffer's life there and ends it on its source device, the instance's *peer*. So a boundary holds its
+ * slot on the peer until it has been fetched, and the fetch is the last use of that life. Where stages block
+ * (models/job/parallel.h), a computation without work before the copy begins the life, after the stage's earlier
+ * computations.
  *
- * A gang is a grid of devices with an axis for each kind of parallelism inside a stage. An instance on a
- * gang is carried out by each of its devices for itself: every one has its own buffers of these names, its
- * own slots at the same addresses, and does each operation in its turn. Where `peer` is a gang too, each
- * device fetches from the one at its place there. A COLLECTIVE joins the devices that differ along its
- * axes alone: it is one operation on a stream of each of them, begins when the last of them has come to it
- * and ends for all at once. It changes a buffer in place, or goes from one to another: shares are gathered to
- * a whole, wholes are reduced and added to shares. Stages have buffers of other names, so where it joins the two ends of
- * a pipeline it names the first stage's and the last's, and each device changes its own.
+ * A gang is a grid of devices with an axis for each kind of parallelism inside a stage. Each of its devices carries out
+ * an instance on the gang for itself: every one has its own buffers of these names, its own slots at the same
+ * addresses, and does each operation in turn. Where `peer` is a gang too, each device fetches from the device at its
+ * place there. A COLLECTIVE joins the devices that differ only along its axes: it is one operation on a stream of each
+ * of them, begins when the last of them has come to it and ends for all at once. It changes a buffer in place, or goes
+ * from one to another: shares are gathered to a whole, wholes are reduced and added to shares. Stages have buffers of
+ * other names, so a collective that joins the two ends of a pipeline names the first stage's and the last's, and each
+ * device changes its own.
  *
- * Reservations. Where a plan has some, each job is in one: devices that its jobs have for themselves, as a gang
- * that starts together. A reservation begins when those in front of it have ended that have one of its devices,
- * and the one that it follows, if it does; until it ends no other job has a place or an operation there. A
- * training run that stops and goes on elsewhere is several jobs, each in a reservation that follows the one before.
+ * Reservations. In a plan with reservations each job is in one: devices that its jobs have for themselves, as a gang
+ * that starts together. A reservation begins when the earlier reservations of its devices have ended, and the one that
+ * it follows, if any. Until it ends no other job has a place or an operation on its devices. A training run that stops
+ * and goes on elsewhere is several jobs, each in a reservation that follows the previous one.
  *
- * Host memory of a parallel job is its ranks': a host buffer of such a job exists once for each place of the
- * gang, and so does what it has on storage. The host's processor and storage serve them in their turn.
+ * Host memory of a parallel job belongs to its ranks: a host buffer of such a job exists once for each place of the
+ * gang, and so does its data on storage. The host's processor and storage serve the ranks in turn.
  *
- * Jobs in files. Where host memory does not hold all jobs at once, a job has a *range* of it (host_ranges) and is in its
- * files before and after: an OPEN of each shard, first to last, makes its state in the range from the weights' file, a
- * checkpoint or the seed, and a CLOSE of each shard, after everything else of the job, writes the weights and gives the
- * range back. Jobs whose ranges overlap follow each other. OPENs and CLOSEs are operations of the host's file stream.
+ * Jobs in files. Where host memory does not hold all jobs at once, a job has a *range* of it (host_ranges) and is in
+ * its files before and after. An OPEN of each shard, first to last, makes its state in the range from the weights'
+ * file, a checkpoint or the seed. A CLOSE of each shard, after all other operations of the job, writes the weights and
+ * gives the range back. Jobs whose ranges overlap follow each other. OPENs and CLOSEs are operations of the host's file
+ * stream.
  *
- * A state on storage is STORED, once for the whole run, and used through STAGED buffers: these are in
- * host memory and have lives and slots like those of a device, in an arena of their own behind the
- * host's other buffers. A staged buffer lives within one instance, and of two accesses that follow
- * each other in its life either they are on one stream or one of them writes; so who releases it is
- * the last to use it.
+ * A state on storage is STORED, once for the whole run, and used through STAGED buffers: these are in host memory and
+ * have lives and slots like those on a device, in an arena of their own after the host's other buffers. A staged buffer
+ * lives within one instance, and of two consecutive accesses in its life either both are on one stream or one writes;
+ * so its release is its last use.
  *
- * Operations are COPY (one buffer to another, a range of bytes), COMPUTE (a pass over a shard) and
- * COLLECTIVE (the same buffers of several devices, models/cost/collective.h).
- * A unit is a short list of them that belong together: one pass of one shard, with the copies in
- * front of and behind it. Units are templates; an instance is a unit on a device, with the slots of
- * the buffers that it acquires. The order of the instances is the *plan order*. A segment is a run
- * of instances and how often it repeats. So a plan of thousands of steps stays small, and which
- * minibatch an operation belongs to follows from counting (see plan_walk.h).
+ * Operations are COPY (one buffer to another, a range of bytes), COMPUTE (a pass over a shard) and COLLECTIVE (the same
+ * buffers of several devices, models/cost/collective.h). A unit is a short list of operations that belong together: one
+ * pass of one shard, with the copies before and after it. Units are templates; an instance is a unit on a device, with
+ * the slots of the buffers that it acquires. The order of the instances is the *plan order*. A segment is a sequence of
+ * instances and its number of repetitions. So a plan of thousands of steps stays small, and the minibatch of an
+ * operation follows from counting (see plan_walk.h).
  *
  * The rules, the same for both interpreters:
- *   1. Operations of a stream run one at a time, in plan order.
- *   2. An operation starts when those it waits for have ended. It waits for whatever it names
- *      ("after"), and, of the operations before it in plan order, for
- *        - the last writer of each buffer it accesses (a device buffer: in this lifetime),
- *        - each reader of a buffer that it writes, since that writer,
- *        - where it acquires a slot: every user of the earlier lifetimes of overlapping slots (of
- *          staged buffers: who released them),
- *        - where it is its reservation's first on a stream of a device: every operation on devices of the
- *          reservations that this one begins behind,
- *        - where its job has a range of host memory: the job's first OPEN, if it is the job's first operation on its
- *          stream; if it is the job's first CLOSE, every operation of the job.
- *   3. All of these come earlier in plan order. Hence no deadlock is possible, and a plan within
- *      memory when walked in plan order is within memory in every legal timing.
- *   4. Host memory is, on each host, the sum of the host buffers of jobs without a range, the end of the highest range
- *      and the end of the highest slot of a staged buffer; device memory the end of the highest slot; storage the sum of the stored states.
  *
- * This departs from a first design in which memory was granted when an operation starts, first
- * come first served in plan order: fixed ranges cannot fragment, need no allocator while running,
- * and turn memory into ordinary waiting, which CUDA events express directly.
+ *     1. Operations of a stream run one at a time, in plan order.
+ *     2. An operation starts when the operations that it waits for have ended. It waits for all that it names
+ *        ("after"), and, of the operations before it in plan order, for
+ *          - the last writer of each buffer it accesses (a device buffer: in this lifetime),
+ *          - each reader of a buffer that it writes, since that writer,
+ *          - where it acquires a slot: every user of the earlier lifetimes of overlapping slots (of staged
+ *            buffers: the operations that released them),
+ *          - where it is its reservation's first on a stream of a device: every operation on devices of the
+ *            reservations before this one,
+ *          - where its job has a range of host memory: the job's first OPEN, if it is the job's first operation
+ *            on its stream; if it is the job's first CLOSE, every operation of the job.
+ *     3. All of these come earlier in plan order. Hence no deadlock is possible, and a plan within memory when
+ *        walked in plan order is within memory in every legal timing.
+ *     4. Host memory is, on each host, the sum of the host buffers of jobs without a range, the end of the highest
+ *        range and the end of the highest slot of a staged buffer; device memory the end of the highest slot;
+ *        storage the sum of the stored states.
  *
- * Choices. The order of a plan is one of many. Where a plan has choices, its jobs may be carried out in any
- * other: each job its own instances in their order, on any device, each in one of the choices for its unit and
- * that device (planner/policy/plan_dispatch.h). That this is within memory whatever the order follows from two
- * things, which plan_check() looks at: the buffers of a unit live in its instance alone, and each choice has
- * room for them. Choices are instances that stand behind those of the plan order, in no segment.
+ * Fixed ranges of memory cannot fragment and need no allocator while running. They turn memory into ordinary waiting,
+ * which CUDA events express directly.
  *
- * Training. A job runs one unit at a time. Shard 0 holds the embedding layer alone, the last shard
- * ends with the head. A minibatch of S shards is 2 S - 1 units: FORWARD of shards 0 .. S-2, LOSS of
- * shard S-1 (forward, loss, backward and update in one), BACKWARD of S-2 .. 0 (which recomputes the
- * forward pass from the boundary activation unless activations were kept, or layer by layer from the
- * inputs of layers where these were, and ends with the update). LOAD and STORE bring resident state
- * in before the first and out after the last step. A tied token table belongs to shard 0; the LOSS
- * unit reads it and writes its gradient to TABLE_GRADIENT, which shard 0's BACKWARD adds before it
+ * Choices. The order of a plan is one of many. The jobs of a plan with choices may be carried out in any other order:
+ * each job its own instances in their order, on any device, each in one of the choices for its unit and that device
+ * (planner/policy/plan_dispatch.h). That every order is within memory follows from two conditions, which plan_check()
+ * checks: the buffers of a unit live only in its instance, and each choice has memory for them. Choices are instances
+ * that stand after those of the plan order, in no segment.
+ *
+ * Training. A job runs one unit at a time. Shard 0 is the embedding layer by itself, the last shard ends with the head.
+ * A minibatch of S shards is 2 S - 1 units: FORWARD of shards 0 .. S-2, LOSS of shard S-1 (forward, loss, backward and
+ * update in one), BACKWARD of S-2 .. 0. A BACKWARD recomputes the forward pass from the boundary activation unless
+ * activations were kept, or layer by layer from the inputs of layers when these were kept, and ends with the update.
+ * LOAD and STORE bring resident state in before the first and out after the last step. A tied token table belongs to
+ * shard 0; the LOSS unit reads it and writes its gradient to TABLE_GRADIENT, which shard 0's BACKWARD adds before it
  * updates.
  *
- * Evaluation. Behind some minibatches (models/job/evaluation.h) come held-out ones, each of S units:
- * EVALUATE of shards 0 .. S-1, which read the parameters as the minibatch left them. Batch and
- * boundaries live in the same buffers as the training's, which are not in use then. Where the best
- * weights are kept, a KEEP of each shard follows the last of them: the consistent moment, for the next
- * unit that changes a shard is in the next minibatch. Held-out minibatches and KEEPs belong to the
- * minibatch in front of them, and the last of them ends it.
+ * Evaluation. After some minibatches (models/job/evaluation.h) come held-out ones, each of S units: EVALUATE of shards
+ * 0 .. S-1, which read the parameters as the minibatch left them. Batch and boundaries are in the buffers of the
+ * training, which are not in use then. Where the best weights are kept, a KEEP of each shard follows the last of them.
+ * That moment is consistent, because the next unit that changes a shard is in the next minibatch. Held-out minibatches
+ * and KEEPs belong to the minibatch before them, and the last of them ends it.
  *
- * Parallel jobs (models/job/parallel.h) train differently: their shards are the runs of layers, each
- * resident on the gang of its stage. planner/parallel/parallel_job.h says what their units are.
+ * Parallel jobs (models/job/parallel.h) train differently: their shards are the runs of layers, each resident on the
+ * gang of its stage. planner/parallel/parallel_job.h describes their units.
  *
- * The optimizer's place is a matter of each shard. Either the BACKWARD or LOSS that has a shard's
- * STATE on the device updates it there; or it has the PARAMETERS alone and leaves their GRADIENT,
- * which is copied to the host, where an UPDATE behind it in the same unit changes the STATE on the
- * cpu stream: a third of the bytes to the device and a third back. The embedding then has no
- * business on a device: both its passes run on the cpu stream, on host memory.
+ * Each shard has a place for its optimizer. Either the BACKWARD or LOSS that has a shard's STATE on the device updates
+ * it there; or it has only the PARAMETERS and leaves their GRADIENT, which is copied to the host, where an UPDATE later
+ * in the same unit changes the STATE on the cpu stream: a third of the bytes to the device and a third back. The
+ * embedding then needs no device: both its passes run on the cpu stream, on host memory.
  *
- * Clipping. A job that scales its gradients down by the norm of all of them (job_clips()) cannot step
- * before the last is known. Its gradients all stay on the host, a NORM behind each arrival adds up the
- * squares of the shard's tensors, and S more units end the minibatch: UPDATE of shards 0 .. S-1, the
- * order in which the next minibatch wants them. Each reads all of NORMS. This is no barrier: by rule 2
- * the next forward pass of shard 0 waits for its own update alone, that of shard 1 for the next, and
- * updates of later shards run beside computations of earlier ones. The embedding's forward pass would
- * stand behind all of them on the cpu stream; it gathers rows on the host stream instead, behind the
- * batch.
+ * Clipping. A job that scales its gradients down by the norm of all of them (job_clips()) cannot step before the last
+ * gradient is known. Its gradients all stay on the host, a NORM after each arrival adds up the squares of the shard's
+ * tensors, and S more units end the minibatch: UPDATE of shards 0 .. S-1, the order in which the next minibatch needs
+ * them. Each reads all of NORMS. This is no barrier: by rule 2 the next forward pass of shard 0 waits only for its own
+ * update, that of shard 1 for the next one, and updates of later shards run during computations of earlier ones. The
+ * embedding's forward pass would follow all updates on the cpu stream; it gathers rows on the host stream instead,
+ * after the batch.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_H
 #define SPILLWAY_PLANNER_PLAN_H
@@ -137,7 +131,7 @@
 enum { PLAN_VERSION = 1 };
 #define PLAN_NONE UINT32_MAX
 
-/* Limits, each with a message ("too many operations (limit is ...)"): what 4 GiB of tables hold. */
+/* Limits, each with a message ("too many operations (limit is ...)"), for 4 GiB of tables. */
 enum {
     PLAN_SHARDS_MAX = 1 << 20,
     PLAN_BUFFERS_MAX = 1 << 23,
@@ -157,44 +151,44 @@ enum plan_stream_kind {
     STREAM_H2D,
     STREAM_D2H,
     STREAM_P2P,  /* from other devices; where hardware_has_p2p() */
-    STREAM_GROUP, /* collectives beside computations, where there are gangs: of tensor groups ... */
-    STREAM_DATA,  /* ... and of data-parallel ones */
+    STREAM_GROUP, /* collectives during computations, with gangs: of tensor groups ... */
+    STREAM_DATA,  /* ... and of data-parallel groups */
     STREAM_HOST, /* batches; also gathers rows of embeddings where jobs clip */
     STREAM_CPU,  /* computations on host memory */
     STREAM_READ, /* from storage */
     STREAM_WRITE, /* to storage */
-    STREAM_FILE,  /* jobs from files to host memory and back */
+    STREAM_FILE,  /* jobs between files and host memory */
     STREAM_KIND_COUNT
 };
 extern const char *const plan_stream_names[STREAM_KIND_COUNT]; /* "compute", "h2d", ... */
 
 enum plan_op_kind { OP_COPY, OP_COMPUTE, OP_COLLECTIVE, OP_KIND_COUNT };
 
-/* The axes of a gang, the first varying fastest; a set of them is a sum of 1 << axis. Along `ends` there are replicas of the
- * first and of the last stage of a pipeline (models/job/parallel_memory.h: one of each, or more), or one stage alone (1). */
+/* The axes of a gang, the first varying fastest; a set of axes is a sum of 1 << axis. Along `ends` there are replicas
+ * of the first and of the last stage of a pipeline (models/job/parallel_memory.h: one of each, or more), or only one
+ * stage (1). */
 enum plan_axis { AXIS_TENSOR, AXIS_DATA, AXIS_ENDS, AXIS_COUNT };
 extern const char *const plan_axis_names[AXIS_COUNT]; /* "tensor", "data", "ends" */
 
-/* What a COMPUTE does; also what a unit is about. */
+/* The pass of a COMPUTE, or of a unit. */
 enum plan_pass {
     PLAN_FORWARD,
     PLAN_LOSS,     /* forward, loss, backward, update of the last shard */
     PLAN_BACKWARD, /* recompute unless ACTIVATIONS are read; backward; update */
     PLAN_BATCH,    /* host stream: the next minibatch into the BATCH buffer */
-    PLAN_UPDATE,   /* of the shard's state on the host, from its GRADIENT there; a unit only where a job
-                      clips */
+    PLAN_UPDATE,   /* update of the shard's state on the host, from its GRADIENT there; a unit only where a job clips */
     PLAN_NORM,     /* computation only: squares of the shard's GRADIENT on the host, into NORMS */
-    PLAN_EVALUATE, /* of held-out data: forward, of the last shard with the loss; keeps nothing */
+    PLAN_EVALUATE, /* held-out data: forward, with the loss on the last shard; keeps nothing */
     PLAN_KEEP,     /* host stream: the parameters into KEPT, if this evaluation was the best so far */
-    PLAN_LOAD,     /* state to the device, to stay; a computation, without work, in parallel jobs alone */
-    PLAN_STORE,    /* state back to the host; likewise the end of its life */
-    PLAN_BACKWARD_INPUT,  /* parallel jobs: of a backward pass the gradient of the input ... */
-    PLAN_BACKWARD_WEIGHT, /* ... and those of the weights */
-    PLAN_GATHER,          /* parallel jobs, units of a collective: of weights, from the shares of
-                             data-parallel ranks (from the host, where they are offloaded) ... */
-    PLAN_REDUCE,          /* ... and of their gradients (and down to the host, where states are) */
-    PLAN_REFRESH,         /* parallel jobs: weights that the host has updated, on the device */
-    PLAN_JOIN,            /* parallel jobs: the gradients that the first and the last stage have of a tied table */
+    PLAN_LOAD,     /* state to the device, to stay; in parallel jobs a computation without work */
+    PLAN_STORE,    /* state back to the host; likewise, at the end of its life */
+    PLAN_BACKWARD_INPUT,  /* parallel jobs: the part of a backward pass for the gradient of the input ... */
+    PLAN_BACKWARD_WEIGHT, /* ... and the part for the gradients of the weights */
+    PLAN_GATHER,          /* parallel jobs, units of a collective: gathers weights from the shares of data-parallel
+                             ranks (from the host, where they are offloaded) ... */
+    PLAN_REDUCE,          /* ... and reduces their gradients (and copies them to the host, where states are offloaded) */
+    PLAN_REFRESH,         /* parallel jobs: brings weights that the host has updated to the device */
+    PLAN_JOIN,            /* parallel jobs: adds the gradients that the first and the last stage have of a tied table */
     PLAN_OPEN,            /* file stream: the state of a shard to host memory, at the job's start ... */
     PLAN_CLOSE,           /* ... and its weights to a file, at the job's end */
     PLAN_PASS_COUNT
@@ -203,26 +197,26 @@ extern const char *const plan_pass_names[PLAN_PASS_COUNT];
 
 enum plan_buffer_kind {
     BUFFER_STATE,          /* parameters and optimizer moments of a shard (models/job/memory.h) */
-    BUFFER_PARAMETERS,     /* the parameters part alone, on a device, for a forward pass; in parallel
-                              jobs whole weights, gathered for a pass; variants tell these apart */
+    BUFFER_PARAMETERS,     /* only the parameters, on a device, for a forward pass; in parallel jobs whole weights,
+                              gathered for a pass; variants tell these apart */
     BUFFER_TABLE,          /* the tied token table, on a device, for the head */
     BUFFER_TABLE_GRADIENT, /* its gradient from the head */
-    BUFFER_BATCH,          /* what a minibatch is read from; laid out as job_batch_bytes() says */
-    BUFFER_LOSS,           /* one double: the mean loss of the minibatch; of a held-out one on the host
-                              variant 1 */
+    BUFFER_BATCH,          /* the data of a minibatch; layout as in job_batch_bytes() */
+    BUFFER_LOSS,           /* one double: the mean loss of the minibatch; on the host, variant 1 is that of a held-out
+                              one */
     BUFFER_BOUNDARY,       /* activations that enter shard `shard` (R, C); shard >= 1 */
     BUFFER_BOUNDARY_GRADIENT, /* gradient of the same */
     BUFFER_ACTIVATIONS,    /* kept for the backward pass of the shard */
-    BUFFER_GRADIENT,       /* of a shard's parameters, laid out like them; on the host of any shard
-                              in its turn: variants tell those of a job apart, which are those of
-                              its shards where it clips. In parallel jobs 0 is the sum over
-                              microbatches, of a share where those are split, others one microbatch's */
+    BUFFER_GRADIENT,       /* of a shard's parameters, laid out like them; the host's serves all shards in turn:
+                              variants tell the buffers of a job apart, one per shard where it clips. In parallel jobs 0
+                              is the sum over microbatches, of a share where gradients are split, others one
+                              microbatch's */
     BUFFER_KEPT,           /* host: the parameters of a shard at the best evaluation so far */
-    BUFFER_NORMS,          /* host: a double for each tensor of the job, in their order: the sum of the
-                              squares of its gradient */
+    BUFFER_NORMS,          /* host: a double for each tensor of the job, in order: the sum of the squares of its
+                              gradient */
     BUFFER_WORKSPACE,      /* scratch of one compute operation */
     BUFFER_STORED,         /* the state of a shard, on storage; then it has none in host memory */
-    BUFFER_STAGED,         /* the same or a part, in host memory, between storage and its use */
+    BUFFER_STAGED,         /* all or a part of it, in host memory, between storage and its use */
     BUFFER_KIND_COUNT
 };
 extern const char *const plan_buffer_names[BUFFER_KIND_COUNT];
@@ -230,9 +224,8 @@ extern const char *const plan_buffer_names[BUFFER_KIND_COUNT];
 struct plan_buffer {
     uint32_t kind;    /* enum plan_buffer_kind */
     uint32_t job;
-    uint32_t shard;   /* within its job, from 0; PLAN_NONE for those of a whole job */
-    uint32_t variant; /* tells buffers apart that share the rest, such as slices of an embedding; else
-                         0 */
+    uint32_t shard;   /* within its job, from 0; PLAN_NONE for buffers of a whole job */
+    uint32_t variant; /* distinguishes buffers with equal other fields, such as slices of an embedding; else 0 */
     bool on_device;
     uint64_t bytes;
 };
@@ -240,32 +233,31 @@ struct plan_buffer {
 enum {
     ACCESS_READ = 1,
     ACCESS_WRITE = 2,   /* both: read and changed in place */
-    ACCESS_ACQUIRE = 4, /* device and staged buffers; comes with WRITE */
+    ACCESS_ACQUIRE = 4, /* device and staged buffers; only with WRITE */
     ACCESS_RELEASE = 8
 };
 struct plan_access {
     uint32_t buffer;
     uint32_t flags;
-    uint64_t offset_bytes; /* COPY: where the range starts in this buffer; else 0 */
+    uint64_t offset_bytes; /* COPY: start of the range in this buffer; else 0 */
 };
 
 struct plan_op {
     uint8_t kind;    /* enum plan_op_kind */
-    uint8_t stream;  /* enum plan_stream_kind, of the instance's device */
+    uint8_t stream;  /* enum plan_stream_kind; stream of the instance's device */
     uint8_t pass;    /* enum plan_pass; COMPUTE only */
-    uint8_t collective; /* enum collective_kind; COLLECTIVE only, like the two below */
-    uint8_t axes;    /* which devices of the gang it joins; not 0 */
-    uint32_t rounds; /* how often in a row, at least 1 */
-    uint32_t work;   /* COMPUTE: index into works; PLAN_NONE when it costs nothing */
-    uint32_t slice;  /* embedding: which range of rows, [first_row, first_row + row_count) ... */
-    uint32_t first_access, access_count; /* COPY: exactly two, source and destination; COLLECTIVE: these, or
-                                            one */
+    uint8_t collective; /* enum collective_kind; COLLECTIVE only, like axes and rounds */
+    uint8_t axes;    /* set of axes along which it joins devices; not 0 */
+    uint32_t rounds; /* repetitions, at least 1 */
+    uint32_t work;   /* COMPUTE: index into works; PLAN_NONE: no cost */
+    uint32_t slice;  /* embedding: number of a range of rows, [first_row, first_row + row_count) ... */
+    uint32_t first_access, access_count; /* COPY: exactly two, source and destination; COLLECTIVE: two, or one */
     uint32_t first_after, after_count;   /* distances back in plan order, see afters */
     uint64_t bytes;  /* COPY; COLLECTIVE: of the whole tensor, each round */
-    uint64_t first_row, row_count; /* ... of the shard's tables; 0, 0: all of them */
+    uint64_t first_row, row_count; /* ... of the shard's tables; 0, 0: all rows */
 };
 
-/* `instances` back (0: this one), and which operation of that instance. */
+/* An operation of the instance that is `instances` back (0: this one). */
 struct plan_after {
     uint32_t instances;
     uint32_t op;
@@ -281,16 +273,16 @@ struct plan_unit {
     uint32_t pass;           /* enum plan_pass */
     uint32_t first_op, op_count;
     uint32_t acquire_count;  /* ACQUIRE flags in its accesses, in order */
-    bool ends_minibatch;     /* the last one of a minibatch, and of what follows it */
+    bool ends_minibatch;     /* the last unit of a minibatch, held-out minibatches included */
 };
 
 struct plan_slot {
-    uint64_t offset_bytes, bytes; /* of the device's arena; slots may overlap */
+    uint64_t offset_bytes, bytes; /* range of the device's arena; slots may overlap */
 };
 
-/* Devices gang_devices[first + i], i = place along axis 0 + extents[0] * (along axis 1 + ...). With several ends
- * the devices of the first stage are in front of those of the last, and each of these is a gang of its own, which carries
- * out all else. */
+/* Devices gang_devices[first + i], i = place along axis 0 + extents[0] * (along axis 1 + ...). With several ends the
+ * devices of the first stage come before those of the last, and each of these stages is also a gang of its own, which
+ * carries out all other instances. */
 struct plan_gang {
     uint32_t first;
     uint32_t extents[AXIS_COUNT]; /* at least 1 each */
@@ -305,25 +297,24 @@ static inline uint32_t plan_gang_size(const struct plan_gang *gang)
 
 struct plan_instance {
     uint32_t unit;
-    uint32_t device; /* of a gang: its first */
-    uint32_t gang;   /* PLAN_NONE: it is one device's */
-    uint32_t peer;   /* the device that its P2P copies come from, of a gang the gang; PLAN_NONE: it has
-                        none */
+    uint32_t device; /* of a gang: its first device */
+    uint32_t gang;   /* PLAN_NONE: the instance is on one device */
+    uint32_t peer;   /* source device of its P2P copies, or source gang of a gang; PLAN_NONE: none */
     uint32_t layout; /* layouts[layout + i] is the slot of the unit's i-th ACQUIRE */
 };
 
-/* Devices reservation_devices[first_device ...]: of parallel jobs in the order of their ranks. Reservations stand in
- * the order in which they have a device. */
+/* Devices reservation_devices[first_device ...]: of parallel jobs in the order of their ranks. Reservations that
+ * share a device are in the order in which they have it. */
 struct plan_reservation {
     uint32_t first_device, device_count;
-    uint32_t follows;      /* an earlier reservation that it begins behind, whatever its devices; PLAN_NONE: none */
+    uint32_t follows;      /* an earlier reservation that it follows, whatever its devices; PLAN_NONE: none */
     double begin_s, end_s; /* expected, by the planner's clock */
-    double restart_s;      /* of this, moving states here from where they were when their jobs were stopped: so long
-                              the LOAD of each stage's first run takes, of parallel jobs; else 0 */
+    double restart_s;      /* seconds of these for moving states here from where they were when their jobs were stopped:
+                              the duration of the LOAD of each stage's first run, of parallel jobs; else 0 */
 };
 
 /* Host memory that a job has from its first OPEN to its last CLOSE, for all of its host buffers, each of which takes a
- * multiple of PLAN_HOST_ALIGNMENT bytes there. No bytes: the job has its buffers for the whole run. */
+ * multiple of PLAN_HOST_ALIGNMENT bytes there. 0 bytes: the job has its buffers for the whole run. */
 struct plan_host_range {
     uint64_t offset_bytes, bytes;
 };
@@ -331,17 +322,17 @@ enum { PLAN_HOST_ALIGNMENT = 4096 };
 
 struct plan_segment {
     uint32_t first_instance, instance_count;
-    uint32_t repeat_count; /* at least 1; one segment's repetitions follow each other */
+    uint32_t repeat_count; /* at least 1; repetitions of a segment are consecutive */
 };
 
 struct plan_shard {
     uint32_t job;
     uint64_t first_layer, layer_count;
-    bool inputs_only; /* of activations only the inputs of layers are held, until a backward pass
-                         recomputes a layer at a time; else all. Of an embedding false */
+    bool inputs_only; /* of activations only the inputs of layers are held, and a backward pass recomputes a layer at a
+                         time; else all. False for an embedding */
 };
 
-/* Where a lower bound on the makespan comes from. */
+/* The origin of a lower bound on the makespan. */
 enum plan_bound_kind {
     BOUND_NONE,
     BOUND_AREA,
@@ -352,7 +343,7 @@ enum plan_bound_kind {
 };
 extern const char *const plan_bound_names[BOUND_KIND_COUNT];
 
-/* What keeps any order of these units, in this cut, from ending earlier (planner/spill/order/order_bound.h). */
+/* The bound on the makespan of any order of these units, in this cut (planner/spill/order/order_bound.h). */
 enum plan_order_kind {
     PLAN_ORDER_NONE,
     PLAN_ORDER_COMPUTE,
@@ -371,14 +362,14 @@ extern const char *const plan_order_names[PLAN_ORDER_COUNT];
  * (estimated_makespan_s - bound_s) of the best order of these units. */
 struct plan_order {
     double bound_s;
-    uint32_t kind;  /* enum plan_order_kind; none: nothing is known */
-    uint64_t tried; /* orders looked at */
+    uint32_t kind;  /* enum plan_order_kind; none: no certificate */
+    uint64_t tried; /* number of orders examined */
 };
 
-/* What a job's shards keep between their forward and their backward pass. The last shard, which has
- * both in one, holds what its `inputs_only` says. */
+/* What a job's shards keep from their forward to their backward pass. The last shard, which has both in one, holds the
+ * activations that its `inputs_only` says. */
 enum plan_activations {
-    ACTIVATIONS_RECOMPUTE,    /* nothing but their input, the boundary */
+    ACTIVATIONS_RECOMPUTE,    /* only their input, the boundary */
     ACTIVATIONS_KEEP,         /* all activations, on the device */
     ACTIVATIONS_SPILL,        /* all, in host memory */
     ACTIVATIONS_KEEP_INPUTS,  /* the inputs of layers, on the device */
@@ -396,8 +387,8 @@ static inline bool plan_activations_spill(uint32_t activations)
     return activations == ACTIVATIONS_SPILL || activations == ACTIVATIONS_SPILL_INPUTS;
 }
 
-/* The same as a way of computing: UNIT_KEEP, UNIT_INPUTS (models/job/memory.h), of shards that are neither
- * the last nor an embedding, which has nothing to keep and computes by UNIT_KEEP in all. */
+/* Returns the way of computing, UNIT_KEEP or UNIT_INPUTS (models/job/memory.h), of shards that are neither the last nor
+ * an embedding. An embedding keeps nothing and computes by UNIT_KEEP in any case. */
 uint32_t plan_activations_way(uint32_t activations);
 
 struct plan {
@@ -443,21 +434,21 @@ struct plan {
     uint32_t *reservation_devices;
     uint32_t reservation_device_count;
     struct plan_reservation *reservations;
-    uint32_t reservation_count;        /* 0: jobs share all devices */
-    uint32_t *job_reservation;         /* per job, where there are reservations; else NULL */
+    uint32_t reservation_count;        /* 0: all jobs share all devices */
+    uint32_t *job_reservation;         /* per job, with reservations; else NULL */
     struct plan_host_range *host_ranges; /* per job, on the host of its devices; NULL: no job has one */
     struct plan_instance *instances;
     uint32_t instance_count;
-    uint32_t choice_count;       /* of these, the last so many are choices; 0: the order is the only one */
+    uint32_t choice_count;       /* the last instances, which are choices; 0: there is only one order */
     struct plan_segment *segments;
     uint32_t segment_count;
 };
 
 void plan_release(struct plan *plan);
 
-/* Streams are numbered device by device {compute, h2d, d2h, p2p where devices copy directly or there are
- * gangs, group and data where there are gangs}; then come, host by host, its two, its storage's two where there
- * is storage, and that of files where jobs have ranges of host memory. */
+/* Streams are numbered device by device {compute, h2d, d2h, p2p where devices copy directly or there are gangs, group
+ * and data where there are gangs}. Then come, host by host, its two, its storage's two where there is storage, and its
+ * file stream where jobs have ranges of host memory. */
 static inline uint32_t plan_device_streams(const struct plan *plan)
 {
     if (plan->gang_count > 0) return STREAM_HOST;
@@ -469,12 +460,12 @@ static inline bool plan_has_stream(const struct plan *plan, uint32_t kind)
     if (kind == STREAM_FILE) return plan->host_ranges != NULL;
     return kind < (hardware_has_storage(&plan->hardware) ? STREAM_FILE : STREAM_READ);
 }
-/* Streams of each host that come before its file stream. */
+/* Returns the number of a host's streams before its file stream. */
 static inline uint32_t plan_host_streams_before_files(const struct plan *plan)
 {
     return (hardware_has_storage(&plan->hardware) ? STREAM_FILE : STREAM_READ) - STREAM_HOST;
 }
-/* Of each host. */
+/* Returns the number of streams of each host. */
 static inline uint32_t plan_host_streams(const struct plan *plan)
 {
     return plan_host_streams_before_files(plan) + (plan->host_ranges ? 1 : 0);
@@ -485,7 +476,7 @@ static inline uint32_t plan_host_stream(const struct plan *plan, uint32_t host, 
     uint32_t own = kind == STREAM_FILE ? plan_host_streams_before_files(plan) : kind - STREAM_HOST;
     return first + host * plan_host_streams(plan) + own;
 }
-/* The device's, or its host's. */
+/* Returns the number of a stream of the device or of its host. */
 static inline uint32_t plan_stream(const struct plan *plan, uint32_t device, uint32_t kind)
 {
     if (kind < STREAM_HOST) return device * plan_device_streams(plan) + kind;
@@ -496,24 +487,24 @@ static inline uint32_t plan_stream_count(const struct plan *plan)
     return plan_host_stream(plan, hardware_host_count(&plan->hardware), STREAM_HOST);
 }
 
-/* Of the host rather than of a device? */
+/* Returns true for a stream of the host. */
 static inline bool plan_stream_is_host(uint32_t kind) { return kind >= STREAM_HOST; }
 
-/* Do copies run on it? */
+/* Returns true for a stream of copies. */
 static inline bool plan_stream_copies(uint32_t kind)
 {
     return kind == STREAM_H2D || kind == STREAM_D2H || kind == STREAM_P2P || kind == STREAM_READ ||
            kind == STREAM_WRITE;
 }
 
-/* Does the job have a range of host memory? */
+/* Returns true when the job has a range of host memory. */
 static inline bool plan_has_range(const struct plan *plan, uint32_t job)
 {
     return plan->host_ranges && plan->host_ranges[job].bytes > 0;
 }
 
-/* How many there are of a buffer that is not on a device: one, of a parallel job one for each place of its
- * gangs. Of a plan that may have not been checked. */
+/* Returns how often a buffer outside devices exists: once, or for a parallel job once for each place of its gangs. The
+ * plan may be unchecked. */
 static inline uint32_t plan_buffer_ranks(const struct plan *plan, const struct plan_buffer *buffer)
 {
     if (buffer->on_device || buffer->job >= plan->jobs.count) return 1;
@@ -521,13 +512,13 @@ static inline uint32_t plan_buffer_ranks(const struct plan *plan, const struct p
     return parallel_is_set(p) ? p->tensor * p->data : 1;
 }
 
-/* Does a buffer come to life and end? */
+/* Returns true for buffers with ACQUIRE and RELEASE. */
 static inline bool plan_buffer_lives(const struct plan_buffer *buffer)
 {
     return buffer->on_device || buffer->kind == BUFFER_STAGED;
 }
 
-/* Does the instance run on the device? */
+/* Returns true when the instance runs on the device. */
 static inline bool plan_runs_on(const struct plan *plan, const struct plan_instance *instance,
                                 uint32_t device)
 {
@@ -538,58 +529,59 @@ static inline bool plan_runs_on(const struct plan *plan, const struct plan_insta
     return false;
 }
 
-/* The devices of a reservation. Borrowed. */
+/* Returns the devices of a reservation. Borrowed. */
 static inline const uint32_t *plan_reservation_devices(const struct plan *plan, uint32_t reservation)
 {
     return plan->reservation_devices + plan->reservations[reservation].first_device;
 }
 
-/* The device of rank `rank` of a parallel job. */
+/* Returns the device of rank `rank` of a parallel job. */
 static inline uint32_t plan_rank_device(const struct plan *plan, uint32_t job, uint32_t rank)
 {
     uint32_t at = plan->jobs.jobs[job].parallel.first_device + rank;
     return plan->reservation_count > 0 ? plan_reservation_devices(plan, plan->job_reservation[job])[at] : at;
 }
 
-/* The first of its choices, behind the instances of the plan order. */
+/* Returns the first choice, after the instances of the plan order. */
 static inline uint32_t plan_first_choice(const struct plan *plan)
 {
     return plan->instance_count - plan->choice_count;
 }
 
-/* Operations over all repetitions, those of a gang's instances for each of its devices. */
+/* Returns the number of operations over all repetitions; a gang's count once for each of its devices. */
 uint64_t plan_operations(const struct plan *plan);
 
-/* Of all hosts together: bytes of all host buffers of jobs without a range, of each rank, with those of staged ones,
- * which are plan_staged_bytes(), and of ranges; the end of the highest slot used on `device`; bytes on storage. UINT64_MAX: more than that, or no
- * memory to count. */
+/* Return bytes: on all hosts together (host buffers of jobs without a range, for each rank; ranges; staged buffers,
+ * which are plan_staged_bytes()); up to the end of the highest slot used on `device`; on storage. UINT64_MAX: more than
+ * that, or no memory to count. */
 uint64_t plan_host_bytes(const struct plan *plan);
 uint64_t plan_staged_bytes(const struct plan *plan);
-uint64_t plan_ranges_bytes(const struct plan *plan); /* of these, the ends of the hosts' highest ranges */
+uint64_t plan_ranges_bytes(const struct plan *plan); /* part of these: the ends of the hosts' highest ranges */
 uint64_t plan_device_bytes(const struct plan *plan, uint32_t device);
 uint64_t plan_stored_bytes(const struct plan *plan);
 
-/* Shards of a job that the host's cpu updates; 0 if there is no memory to count them. */
+/* Returns the number of shards of a job that the host's cpu updates; 0 without memory to count them. */
 uint32_t plan_cpu_shards(const struct plan *plan, uint32_t job);
 
-/* Shards of a job that keep their activations on the device though the job's way is another. */
+/* Returns the number of shards that keep their activations on the device in a job with another way. */
 uint32_t plan_kept_shards(const struct plan *plan, uint32_t job);
 
-/* Shards of a job whose activations leave for host memory and come back. */
+/* Returns the number of shards whose activations leave for host memory and come back. */
 uint32_t plan_swapped_shards(const struct plan *plan, uint32_t job);
 
-/* A short name for messages and tracks: "job-1 shard 3 backward", "state of job-1 shard 3". */
+/* Writes a short name for messages and tracks: "job-1 shard 3 backward", "state of job-1 shard 3". */
 enum { PLAN_TEXT_BYTES = 224 };
 const char *plan_op_text(const struct plan *plan, const struct plan_unit *unit,
                          const struct plan_op *op, char buffer[PLAN_TEXT_BYTES]);
 const char *plan_buffer_text(const struct plan *plan, uint32_t buffer,
                              char text[PLAN_TEXT_BYTES]);
 
-/* A 64-bit fingerprint of everything that interpreters act on; traces carry it. It counts the names of files and not their
- * folders, so that it stays the same when a plan is moved. */
+/* Returns a 64-bit fingerprint of everything that interpreters act on; traces carry it. It includes the names of files
+ * and not their folders, so that it stays the same when a plan is moved. */
 uint64_t plan_fingerprint(const struct plan *plan);
 
-/* Was a trace with this fingerprint made from the plan? Also true of traces of version 0.1, which had the folders in it. */
+/* Returns true when a trace with this fingerprint was made from the plan, also for traces of version 0.1, whose
+ * fingerprint includes folders. */
 bool plan_has_fingerprint(const struct plan *plan, uint64_t fingerprint);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * Seconds to bring states to the devices that they stay on, and back: one rule for every way of running a job.
+ * Seconds to bring resident states to their devices and back: one rule for every way of running a job.
  *
- * States are in host memory before a job's first minibatch and after its last. Those of a resident job, and of shards
- * that stay, are copied by their LOAD and STORE units. A parallel job has LOADs and STOREs that are computations
- * without work; each lasts as long as the copies of its stage would, while all devices of the job copy and share the
- * links to the host. Streamed shards have no such units. With the software stack "frameworks" (enum
- * hardware_stack) none of this takes time: iterations are timed with states in place.
+ * States are in host memory before a job's first minibatch and after its last. LOAD and STORE units copy the states of
+ * a resident job, and of shards that stay. A parallel job has LOADs and STOREs that are computations without work; each
+ * lasts as long as the copies of its stage would, while all devices of the job copy and share the links to the host.
+ * Spilled shards have no such units. With the software stack "frameworks" (enum hardware_stack) these take no time:
+ * iterations are timed with states in place.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_CHARGES_H
 #define SPILLWAY_PLANNER_PLAN_CHARGES_H
@@ -14,24 +14,25 @@
 #include "models/cost/cost.h"
 #include "models/job/job.h"
 
-/* Are charges counted on this machine? */
+/* Returns true when charges count on this machine. */
 static inline bool plan_charges_count(const struct hardware *hardware)
 {
     return hardware->stack == STACK_SPILLWAY;
 }
 
-/* Bytes of weights and states that each device of a stage of a parallel job has from its first minibatch to its last. */
+/* Returns the bytes of weights and states that each device of a stage of a parallel job holds from its first minibatch
+ * to its last. */
 uint64_t plan_charges_bytes(const struct job *job, uint32_t stage);
 
-/* link_bytes (one entry for each link): adds what the device copies to the links of its path. */
+/* Adds the device's copy to the links of its path. link_bytes: one entry for each link. */
 void plan_charges_add(const struct hardware *hardware, uint32_t device, uint64_t bytes, double *link_bytes);
 
-/* Seconds of the device's copy while all that was added to `link_bytes` goes the same direction; 0 of no bytes. */
+/* Returns the seconds of the device's copy while all copies in `link_bytes` go in the same direction; 0 for 0 bytes. */
 double plan_charges_s(const struct hardware *hardware, uint32_t device, enum copy_direction direction, uint64_t bytes,
                  const double *link_bytes);
 
 /*
- * seconds: those of the first stage of a parallel job, whose devices are numbered from parallel.first_device on.
+ * Computes the seconds of the devices of the first stage of a parallel job, numbered from parallel.first_device on.
  * Errors: STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status plan_charges_first_stage(struct arena *arena, const struct hardware *hardware, const struct job *job,

@@ -1,22 +1,23 @@
-/* The numerator and the denominator of a plan's MFU, and what its devices may really have to multiply. */
+/* The numerator and the denominator of a plan's MFU, and the least multiplications of its devices. */
 #ifndef SPILLWAY_PLANNER_PLAN_FLOPS_H
 #define SPILLWAY_PLANNER_PLAN_FLOPS_H
 
 #include "planner/plan.h"
 
-/* Model FLOPs of all jobs: those of the network's formulas (models/kernel/work.h), forward and backward, recomputation not
- * counted. */
+/* Returns the model FLOPs of all jobs by the network's formulas (models/kernel/work.h), forward and backward, without
+ * recomputation. */
 double plan_model_flops(const struct plan *plan);
 
 /*
- * The same by the fewest multiplications that a device may do them with: 3 x 3 convolutions by minimal filtering where no
- * device has matrix cores for fp32 (models/cost/convolution_model.h). These cannot exceed a peak; model FLOPs then can.
+ * Returns the FLOPs with the fewest multiplications by which a device can do them: 3 x 3 convolutions by minimal
+ * filtering where no device has matrix cores for fp32 (models/cost/convolution_model.h). These cannot exceed a peak;
+ * model FLOPs then can.
  */
 double plan_least_flops(const struct plan *plan, const struct hardware *hardware);
 
-/* The fastest that products of the plan's jobs may run at on a device of this type, FLOP/s: those of fp32 go by its TF32
- * units, if it has some, as models/cost/cost.c has it, and those of bf16 by its bf16 ones; the fastest over the jobs. 0: its
- * fp32 peak is not known. */
+/* Returns the fastest rate of the plan's products on a device of this type, in FLOP/s: fp32 products run on its TF32
+ * units, if it has some, as in models/cost/cost.c, bf16 products on its bf16 units; the fastest over the jobs. 0: its
+ * fp32 peak is unknown. */
 double plan_peak_flops_per_s(const struct plan *plan, const struct device_type *type);
 
 #endif

@@ -1,13 +1,13 @@
-/* The groups of a gang: places that differ along some axes alone. */
+/* The groups of a gang: places that differ only along some axes. */
 #ifndef SPILLWAY_PLANNER_PLAN_GANG_H
 #define SPILLWAY_PLANNER_PLAN_GANG_H
 
 #include "planner/plan.h"
 
 /*
- * The gang's places, group by group in the order of their first places, within a group the earlier axes
- * varying faster: places[0 .. size), of which each plan_gang_group_size() are a group. The empty set of axes
- * makes each place a group.
+ * Lists the gang's places group by group, in the order of the groups' first places, with earlier axes varying faster
+ * within a group. places[0 .. size): consecutive plan_gang_group_size() places are a group. With no axis each place is
+ * a group.
  */
 void plan_gang_order(const struct plan_gang *gang, uint32_t axes, uint32_t *places);
 
@@ -19,8 +19,8 @@ static inline uint32_t plan_gang_group_size(const struct plan_gang *gang, uint32
     return size;
 }
 
-/* Which of the operation's accesses, [*first, *end), a place of the instance's gang makes: over the ends of a pipeline
- * the first where it is of the first stage, or the second; else all. */
+/* Finds the accesses [*first, *end) of the operation that a place of the instance's gang makes: over the ends of a
+ * pipeline the first access for the first stage, the second for the last; else all. */
 static inline void plan_gang_own_accesses(const struct plan *plan, const struct plan_instance *instance,
                                           const struct plan_op *op, uint32_t place, uint32_t *first, uint32_t *end)
 {
@@ -32,14 +32,14 @@ static inline void plan_gang_own_accesses(const struct plan *plan, const struct 
     *end = *first + 1;
 }
 
-/* The last two gangs that one copied from, for whoever looks at each pair once: of a stage of a pipeline that
- * is the stage in front and the one behind. */
+/* The last two gangs that a gang copied from, for callers that look at each pair once: a stage of a pipeline copies
+ * from the stage before it and the stage after it. */
 struct plan_gang_peers {
     uint32_t last[2];
 };
 static const struct plan_gang_peers PLAN_GANG_NO_PEERS = {{PLAN_NONE, PLAN_NONE}};
 
-/* Was it among them? Now it is. */
+/* Returns true when the gang was among them, and notes it. */
 static inline bool plan_gang_peers_note(struct plan_gang_peers *peers, uint32_t gang)
 {
     if (peers->last[0] == gang) return true;

@@ -160,7 +160,7 @@ static enum status survey_instances(struct survey *s, uint32_t *seen, bool stage
     return s->overflows ? error_set(s->err, STATUS_LIMIT, "host buffers of more than 2^64 bytes") : STATUS_OK;
 }
 
-/* What is read anew, and what stages of a resident job hand on. */
+/* Returns true for data that each host reads itself, and for boundaries that stages of a resident job hand on. */
 static bool may_be_on_several(uint32_t kind)
 {
     return kind == BUFFER_BATCH || kind == BUFFER_LOSS || kind == BUFFER_BOUNDARY ||

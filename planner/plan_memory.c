@@ -1,8 +1,8 @@
 /*
- * What the memory of a device is for: a sweep over the ends of slots.
+ * The use of the memory of a device, by going over the ends of slots.
  *
- * Slots overlap as they like, so the arena is cut wherever one begins or ends. From the lowest cut to
- * the highest, a count per use says how many slots with it cover the bytes up to the next cut:
+ * Slots may overlap, so the arena is cut wherever one begins or ends. From the lowest cut to the highest, a count per
+ * use says how many slots with it cover the bytes up to the next cut:
  *
  *     slot 0   |------ workspace ------|
  *     slot 1                           |---- state ----|

@@ -1,13 +1,13 @@
 /*
- * What a device's memory is for, by name.
+ * The use of a device's memory, by name.
  *
- * What lies in a slot changes with time: a shard's state now, another one's soon, and copies begin and
- * end as they happen to. What a byte of the arena is *for* does not: the set of uses that the plan makes
- * of it. A table of bytes by such sets has no moment in it, adds up to the arena, and is the same for
- * whoever counts: the planner from the layouts of its instances, the executor from what it handed out.
+ * The contents of a slot change with time: now a shard's state, later another one's. The *use* of a byte of the arena
+ * does not change: it is the set of uses that the plan makes of it. A table of bytes by such sets does not depend on a
+ * moment, adds up to the arena, and is the same by all counts: the planner's from the layouts of its instances, the
+ * executor's from the slots that it handed out.
  *
  *     arena   [ workspace | edge | edge | keep | weight buffer | weight buffer ]
- *     is for    workspace   boundaries    kept   states, or activations that are spilled
+ *     use       workspace   boundaries    kept   states, or activations that are spilled
  */
 #ifndef SPILLWAY_PLANNER_PLAN_MEMORY_H
 #define SPILLWAY_PLANNER_PLAN_MEMORY_H
@@ -15,12 +15,12 @@
 #include "planner/plan.h"
 
 enum plan_memory_use {
-    MEMORY_STAYING,     /* states that stay for as long as their job runs */
+    MEMORY_STAYING,     /* states that stay while their job runs */
     MEMORY_STATES,      /* states, parameters and gradients of shards in turn */
     MEMORY_ACTIVATIONS, /* kept or spilled */
     MEMORY_TABLES,      /* a tied token table and its gradient, for a head */
     MEMORY_BOUNDARIES,  /* between shards: activations and gradients; batches and losses */
-    MEMORY_WORKSPACE,   /* of the computation that runs */
+    MEMORY_WORKSPACE,   /* of the current computation */
     MEMORY_USE_COUNT
 };
 
@@ -30,25 +30,24 @@ struct plan_memory_line {
 };
 
 struct plan_memory {
-    struct plan_memory_line lines[1 << MEMORY_USE_COUNT]; /* of some bytes each, in no order that means
-                                                             anything but is always the same */
+    struct plan_memory_line lines[1 << MEMORY_USE_COUNT]; /* lines with bytes, in a fixed order without meaning */
     uint32_t count;
     uint64_t bytes;     /* of all lines: the end of the highest slot in use */
 };
 
-/* What a device buffer is used for by a unit that acquires it. */
+/* Returns the use of a device buffer by a unit that acquires it. */
 enum plan_memory_use plan_memory_use_of(const struct plan *plan, const struct plan_unit *unit,
                                         uint32_t buffer);
 
-/* The table of one device from `uses`, which says of each of plan->slots what it was used for there. */
+/* Makes the table of one device. uses: the uses of each of plan->slots there. */
 MUST_CHECK enum status plan_memory_count(const struct plan *plan, const uint8_t *uses,
                                          struct plan_memory *out, struct error *err);
 
-/* The table of one device by the plan; its bytes are plan_device_bytes(). */
+/* Makes the table of one device from the plan; its bytes are plan_device_bytes(). */
 MUST_CHECK enum status plan_memory_planned(const struct plan *plan, uint32_t device,
                                            struct plan_memory *out, struct error *err);
 
-/* "workspace", "states or activations", "between slots". */
+/* Writes the name of a set of uses: "workspace", "states or activations", "between slots". */
 enum { PLAN_MEMORY_TEXT_BYTES = 128 };
 const char *plan_memory_text(uint32_t uses, char text[PLAN_MEMORY_TEXT_BYTES]);
 

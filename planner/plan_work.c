@@ -1,10 +1,9 @@
 /*
  * The kernels of one COMPUTE operation, summed over its layers.
  *
- * models/ knows the work of one pass over one layer. An operation is a few passes over a run of
- * layers, nearly all of which are equal blocks: the work of a run of blocks is that of its first
- * one, each count multiplied by the length of the run. So the cost is the same for 3 layers and for
- * 3000.
+ * models/ knows the work of one pass over one layer. An operation is a few passes over a run of layers, nearly all of
+ * which are equal blocks: the work of a run of blocks is that of its first block, with each count multiplied by the
+ * length of the run. So the cost is the same for 3 layers and for 3000.
  *
  *     backward of [block, block, block]:  forward x 2 and recompute x 1, backward x 3, update x 3
  *                                         (the last block's output is not needed again)
@@ -12,17 +11,17 @@
  *     loss of [block, block, head]
  *       from the inputs of the blocks:    forward x 3, recompute x 1, backward x 3, update x 3
  *                                         (the last block's activations are still there)
- *     backward of [embedding]:            backward, update: gathering rows again is pointless, its
+ *     backward of [embedding]:            backward, update: rows are not gathered again, because its
  *                                         backward pass needs the tokens only
  *
- * Of a minibatch of k microbatches all passes count k times, but for an embedding's, which take all
- * samples at once, and the update. Adding gradients up k - 1 times is a sum over all parameters.
+ * With k microbatches all passes count k times, except the passes of an embedding, which take all samples at once, and
+ * the update. Adding gradients up k - 1 times is a sum over all parameters.
  *
- * Slices. The tables of an embedding lie row behind row, C numbers each, so any range of rows can
- * be updated on its own. What a slice does in proportion to its rows (sweeping the table's
- * gradient, the optimizer) is shared out by rows; what is done once per microbatch (gathering and
- * adding the tokens, norms) belongs to the slice that holds row 0. The slices of a shard then sum
- * to the whole. For V + P = 50257 + 1024 rows in two slices of 25641 and 25640:
+ * Slices. The tables of an embedding are consecutive rows of C numbers, so any range of rows can be updated by itself.
+ * The parts of a slice's work that are proportional to its rows (sweeping the table's gradient, the optimizer) are
+ * divided by rows; parts that occur once per microbatch (gathering and adding the tokens, norms) belong to the slice
+ * that holds row 0. The slices of a shard then sum to the whole. For V + P = 50257 + 1024 rows in two slices of 25641
+ * and 25640:
  *
  *                       whole                   rows 0..25640         rows 25641..51280
  *     embed_backward    m = R, k = 51281        m = R, k = 25641      m = 0, k = 25640
@@ -56,7 +55,7 @@ static void add_layers(struct work_list *list, const struct job *job, uint64_t f
     }
 }
 
-/* Gradients of all microbatches but the first are added to what is there. */
+/* Adds the sums of gradients of all microbatches but the first. */
 static void add_sums(struct work_list *list, const struct job *job, uint64_t first_layer,
                      uint64_t layer_count)
 {
@@ -68,12 +67,12 @@ static void add_sums(struct work_list *list, const struct job *job, uint64_t fir
     }
 }
 
-/* What a backward pass or the loss computes again. */
+/* Adds the recomputation of a backward pass or the loss. */
 static void add_recomputed(struct work_list *list, const struct job *job, uint64_t first_layer,
                            uint64_t layer_count, enum plan_pass pass, uint32_t how)
 {
     uint64_t end = first_layer + layer_count, fresh = 0;
-    if (pass == PLAN_LOSS) { /* the head's activations and those of the layer in front of it are there */
+    if (pass == PLAN_LOSS) { /* the activations of the head and of the layer before it are still there */
         if (!unit_holds_inputs(UNIT_LOSS, how)) return;
         fresh = network_layer_kind(&job->network, end - 1) == LAYER_HEAD ? 2 : 1;
     } else if (!(how & UNIT_KEEP)) {
