@@ -10,7 +10,7 @@
 
 struct cli_breakdown {
     struct memory_breakdown device, host;
-    uint32_t fullest; /* index of that device */
+    uint32_t fullest;               /* index of that device */
     char moment[PLAN_MOMENT_BYTES]; /* the moment of its peak */
 };
 

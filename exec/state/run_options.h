@@ -102,7 +102,7 @@ struct run_result {
     uint64_t host_bytes;   /* bytes of host buffers, including the snapshot for checkpoints and padding */
     bool pinned;           /* host buffers are pinned: CUDA */
     struct run_job_result *jobs;
-    uint64_t decisions;    /* live: decisions of the policy */
+    uint64_t decisions;          /* live: decisions of the policy */
     struct plan_instance *order; /* live, if requested: the order in which units ran (plan_executed.h); in the arena */
     uint64_t order_count;
     bool stopped;

@@ -24,11 +24,11 @@ enum fit_verdict {
 
 struct fit {
     enum fit_verdict verdict;
-    uint64_t least_bytes;  /* of a device: with less it does not fit */
-    uint64_t device_bytes; /* what the plan takes of the device that it takes most of, ... */
-    uint64_t host_bytes, stored_bytes; /* ... of the fullest host, of its storage */
+    uint64_t least_bytes;                 /* of a device: with less it does not fit */
+    uint64_t device_bytes;                /* what the plan takes of the device that it takes most of, ... */
+    uint64_t host_bytes, stored_bytes;    /* ... of the fullest host, of its storage */
     struct memory_breakdown device, host; /* what is in them */
-    char moment[PLAN_MOMENT_BYTES]; /* when most of the device is in use */
+    char moment[PLAN_MOMENT_BYTES];       /* when most of the device is in use */
     char reason[256];
 };
 

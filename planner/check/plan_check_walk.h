@@ -74,13 +74,13 @@ struct check_walk {
     uint8_t *reservation_states;    /* per reservation: RESERVATION_* */
     uint32_t *under_way;      /* jobs that have a range of host memory now */
     uint32_t under_way_count;
-    uint32_t device, peer;    /* device and peer of the current operation ... */
-    uint32_t rank;            /* ... and the device's place in the gang */
-    uint32_t own_first, own_end; /* accesses of the operation at that place ... */
+    uint32_t device, peer;                                /* device and peer of the current operation ... */
+    uint32_t rank;                                        /* ... and the device's place in the gang */
+    uint32_t own_first, own_end;                          /* accesses of the operation at that place ... */
     struct buffer_contents *contents[CHECK_ACCESSES_MAX]; /* ... and, by access, the contents of the buffer there */
-    struct check_versions versions; /* versions in a unit of a parallel job: of the instance with ... */
-    uint64_t versions_position;     /* ... this position in plan order, plus 1, ... */
-    uint32_t versions_rank;         /* ... and this place of its gang */
+    struct check_versions versions;                       /* versions in a unit of a parallel job: of the instance with ... */
+    uint64_t versions_position;                           /* ... this position in plan order, plus 1, ... */
+    uint32_t versions_rank;                               /* ... and this place of its gang */
     uint32_t segment;
     uint32_t acquire;         /* next entry of the instance's layout */
 };

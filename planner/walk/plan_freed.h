@@ -1,6 +1,6 @@
 /* The last users of each byte of a device's arena: part of plan_walk.c. */
-#ifndef SPILLWAY_PLANNER_PLAN_VACATED_H
-#define SPILLWAY_PLANNER_PLAN_VACATED_H
+#ifndef SPILLWAY_PLANNER_PLAN_FREED_H
+#define SPILLWAY_PLANNER_PLAN_FREED_H
 
 #include <assert.h>
 #include <stdbool.h>
@@ -29,7 +29,7 @@ struct plan_freed_list {
     struct plan_freed_range *ranges; /* ascending, disjoint */
     uint32_t count, capacity;
     struct plan_freed_users *users; /* `capacity` entries, which never move */
-    uint32_t *spare;             /* spare[count .. capacity): entries without a range */
+    uint32_t *spare;                /* spare[count .. capacity): entries without a range */
 };
 
 void plan_freed_release(struct plan_freed_list *list);

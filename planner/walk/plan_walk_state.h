@@ -26,7 +26,7 @@ enum { RELEASED_BY, RELEASED_ON }; /* users of a staged buffer's freed range */
 struct live {
     uint64_t writer;
     uint64_t readers[PLAN_LOCAL_STREAMS]; /* since the writer */
-    uint64_t cell;                   /* its place in cells */
+    uint64_t cell;                        /* its place in cells */
     uint32_t slot;
     uint32_t writer_kind;            /* enum plan_stream_kind */
     uint32_t next_free;
@@ -98,22 +98,22 @@ struct plan_walk {
     struct cell *cells;    /* [device][device buffer] */
     struct live *lives;
     uint32_t live_count, live_capacity, live_free; /* free list through next_free */
-    struct plan_freed_list *freed; /* per device, then of staged buffers by host, then of gangs' ranks */
-    uint32_t arenas;              /* length of `freed` */
-    struct host_reader *readers;  /* pool */
+    struct plan_freed_list *freed;                 /* per device, then of staged buffers by host, then of gangs' ranks */
+    uint32_t arenas;                               /* length of `freed` */
+    struct host_reader *readers;                   /* pool */
     uint32_t reader_count, reader_capacity, reader_free;
 
     uint64_t *ops_before;        /* prefix sums over `instances`; NULL without afters */
     uint64_t *segment_positions; /* position of each segment's first instance; likewise */
     uint64_t *segment_numbers;   /* number of each segment's first operation; likewise */
 
-    uint32_t local_count;  /* streams of a device */
-    uint32_t stream;       /* of the current operation */
-    uint32_t first_stream; /* of its device */
+    uint32_t local_count;                /* streams of a device */
+    uint32_t stream;                     /* of the current operation */
+    uint32_t first_stream;               /* of its device */
     uint64_t latest[PLAN_LOCAL_STREAMS]; /* times to wait for on the streams of its device */
-    uint64_t *waits;       /* plan_stream_count() entries: one per stream at most */
-    uint32_t *wait_stream; /* of each wait on another device's streams */
-    uint32_t *wait_at;     /* per stream: its wait, if wait_stream agrees */
+    uint64_t *waits;                     /* plan_stream_count() entries: one per stream at most */
+    uint32_t *wait_stream;               /* of each wait on another device's streams */
+    uint32_t *wait_at;                   /* per stream: its wait, if wait_stream agrees */
     uint32_t wait_count;
     struct plan_place_use *uses; /* the most that an operation has */
 };

@@ -54,12 +54,12 @@ struct schedule_builder_job {
 struct schedule_builder {
     const struct cost_table *times;
     uint32_t device_count;
-    struct schedule_builder_lane *lanes; /* (device_count) */
-    struct schedule_builder_host *hosts; /* (hardware_host_count()) */
+    struct schedule_builder_lane *lanes;     /* (device_count) */
+    struct schedule_builder_host *hosts;     /* (hardware_host_count()) */
     struct schedule_builder_view *view_jobs; /* (job count) */
-    struct schedule_builder_job *jobs; /* (job count) */
-    double *state_ready_s;         /* (shard count): the state is in host memory, updated */
-    uint32_t *seats_free;          /* a stack */
+    struct schedule_builder_job *jobs;       /* (job count) */
+    double *state_ready_s;                   /* (shard count): the state is in host memory, updated */
+    uint32_t *seats_free;                    /* a stack */
     uint32_t seats_free_count, next_admitted;
     struct host_ranges ranges;     /* where jobs take turns in host memory */
     const uint32_t *nodes;         /* per job: the host that it is on; borrowed; NULL: the first */
