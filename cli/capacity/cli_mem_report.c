@@ -10,12 +10,12 @@
 #include "models/job/parallel_memory.h"
 #include "models/network/network_t5.h"
 
-static const char *const verdict_names[FIT_VERDICTS] = {
-    [FIT_YES] = "fits",
-    [FIT_DEVICE] = "device-memory",
-    [FIT_HOST] = "host-memory",
-    [FIT_STORAGE] = "storage",
-    [FIT_IMPOSSIBLE] = "impossible",
+static const char *const verdict_names[FEASIBILITY_VERDICTS] = {
+    [FEASIBILITY_YES] = "fits",
+    [FEASIBILITY_DEVICE] = "device-memory",
+    [FEASIBILITY_HOST] = "host-memory",
+    [FEASIBILITY_STORAGE] = "storage",
+    [FEASIBILITY_IMPOSSIBLE] = "impossible",
 };
 
 static const char *const assumptions[] = {
@@ -36,19 +36,19 @@ static uint64_t margin_of(uint64_t need, uint64_t have) { return need > have ? n
 
 const char *cli_mem_verdict(const struct cli_mem *mem, uint32_t way, char text[CLI_MEM_VERDICT_BYTES])
 {
-    const struct fit *f = &mem->fits[way];
-    const struct fit_memory have = fit_memory_of(mem->hardware, &mem->ways[way]);
+    const struct feasibility *f = &mem->fits[way];
+    const struct feasibility_memory have = feasibility_memory_of(mem->hardware, &mem->ways[way]);
     bool several = hardware_host_count(mem->hardware) > 1;
     char bytes[QUANTITY_TEXT_BYTES];
     const struct {
         const char *who;
         uint64_t need, have;
-    } of[] = {[FIT_YES] = {"", 0, 0},
-              [FIT_DEVICE] = {"a device", f->least_bytes, have.device_bytes},
-              [FIT_HOST] = {several ? "a node's host" : "the host", f->host_bytes, have.host_bytes},
-              [FIT_STORAGE] = {several ? "a node's storage" : "storage", f->stored_bytes, have.storage_bytes}};
-    if (f->verdict == FIT_YES) snprintf(text, CLI_MEM_VERDICT_BYTES, "yes");
-    else if (f->verdict == FIT_IMPOSSIBLE) snprintf(text, CLI_MEM_VERDICT_BYTES, "%s", f->reason);
+    } of[] = {[FEASIBILITY_YES] = {"", 0, 0},
+              [FEASIBILITY_DEVICE] = {"a device", f->least_bytes, have.device_bytes},
+              [FEASIBILITY_HOST] = {several ? "a node's host" : "the host", f->host_bytes, have.host_bytes},
+              [FEASIBILITY_STORAGE] = {several ? "a node's storage" : "storage", f->stored_bytes, have.storage_bytes}};
+    if (f->verdict == FEASIBILITY_YES) snprintf(text, CLI_MEM_VERDICT_BYTES, "yes");
+    else if (f->verdict == FEASIBILITY_IMPOSSIBLE) snprintf(text, CLI_MEM_VERDICT_BYTES, "%s", f->reason);
     else
         snprintf(text, CLI_MEM_VERDICT_BYTES, "%s lacks %s", of[f->verdict].who,
                  quantity_text((double)margin_of(of[f->verdict].need, of[f->verdict].have), DIMENSION_BYTES, bytes));
@@ -122,7 +122,7 @@ static void print_head(FILE *out, const struct cli_mem *mem)
 }
 
 /* Adds cells such as "60 blocks", and the parameters of such a network. */
-static void largest_cells(struct cli_table *table, const struct fit_largest *largest)
+static void largest_cells(struct cli_table *table, const struct feasibility_largest *largest)
 {
     char count[QUANTITY_TEXT_BYTES];
     if (largest->blocks == 0) cli_table_cell(table, "none");
@@ -134,14 +134,14 @@ static void largest_cells(struct cli_table *table, const struct fit_largest *lar
 
 static void way_cells(struct cli_table *table, const struct cli_mem *mem, uint32_t i)
 {
-    const struct fit_way *way = &mem->ways[i];
-    const struct fit *f = &mem->fits[i];
+    const struct feasibility_way *way = &mem->ways[i];
+    const struct feasibility *f = &mem->fits[i];
     char text[CLI_MEM_VERDICT_BYTES], margin[QUANTITY_TEXT_BYTES], seconds[QUANTITY_TEXT_BYTES];
-    uint64_t usable = fit_usable_bytes(mem->hardware, way);
-    bool known = f->verdict != FIT_IMPOSSIBLE;
+    uint64_t usable = feasibility_usable_bytes(mem->hardware, way);
+    bool known = f->verdict != FEASIBILITY_IMPOSSIBLE;
     cli_table_cell(table, "%s", way->name);
     cli_table_cell(table, "%" PRIu32, way->devices);
-    if (f->verdict != FIT_YES) cli_table_cell(table, "-");
+    if (f->verdict != FEASIBILITY_YES) cli_table_cell(table, "-");
     else cli_table_cell(table, "%s", quantity_text(mem->times[i].minibatch_s, DIMENSION_SECONDS, seconds));
     bytes_cell(table, known ? f->least_bytes : 0);
     bytes_cell(table, known ? f->device_bytes : 0);
@@ -152,7 +152,7 @@ static void way_cells(struct cli_table *table, const struct cli_mem *mem, uint32
         cli_table_cell(table, "%s%s", f->least_bytes > usable ? "-" : "+",
                        quantity_text((double)margin_of(f->least_bytes, usable), DIMENSION_BYTES, margin));
     cli_table_cell(table, "%s", known ? cli_mem_verdict(mem, i, text) : "never");
-    cli_table_cell(table, "%s", f->verdict == FIT_YES ? mem->times[i].binds : "-");
+    cli_table_cell(table, "%s", f->verdict == FEASIBILITY_YES ? mem->times[i].binds : "-");
     if (mem->largest) largest_cells(table, &mem->largest[i]);
 }
 
@@ -162,8 +162,8 @@ static void print_reasons(FILE *out, const struct cli_mem *mem)
     const char *last = "";
     for (uint32_t n = 0; n < mem->count; n++) {
         uint32_t i = mem->order[n];
-        const struct fit *f = &mem->fits[i];
-        if (f->verdict != FIT_IMPOSSIBLE || (mem->only_chosen && i != mem->chosen) || strcmp(f->reason, last) == 0)
+        const struct feasibility *f = &mem->fits[i];
+        if (f->verdict != FEASIBILITY_IMPOSSIBLE || (mem->only_chosen && i != mem->chosen) || strcmp(f->reason, last) == 0)
             continue;
         last = f->reason;
         fprintf(out, "\nnever: %s\n", last);
@@ -206,14 +206,14 @@ static void print_planned(FILE *out, const struct cli_mem *mem)
 
 static enum status print_parts(FILE *out, const struct cli_mem *mem, struct error *err)
 {
-    const struct fit *f = &mem->fits[mem->chosen];
+    const struct feasibility *f = &mem->fits[mem->chosen];
     fprintf(out, "\n%s%s, when most of the fullest device is in use: %s\n\n", mem->ways[mem->chosen].name,
             mem->only_chosen          ? ""
-            : f->verdict == FIT_YES   ? is_fastest(mem) ? ", the fastest way that fits" : ", the fastest of these ways that fits"
+            : f->verdict == FEASIBILITY_YES   ? is_fastest(mem) ? ", the fastest way that fits" : ", the fastest of these ways that fits"
                                       : ", the way that lacks least",
             f->moment);
     if (cli_breakdown_table(out, &f->device, &f->host, err) != STATUS_OK) return err->status;
-    if (f->verdict != FIT_YES || f->host_bytes == 0) return STATUS_OK;
+    if (f->verdict != FEASIBILITY_YES || f->host_bytes == 0) return STATUS_OK;
     const uint64_t at_a_time = hardware_host_bytes(mem->hardware) / f->host_bytes;
     fprintf(out, "\nhost memory has room for %" PRIu64 " such job%s at a time; others wait, or are done, in files\n", at_a_time,
             at_a_time == 1 ? "" : "s");
@@ -226,7 +226,7 @@ enum status cli_mem_text(struct cli *cli, const struct cli_mem *mem, struct erro
     enum status status = print_ways(cli->out, mem, err);
     if (!status) print_reasons(cli->out, mem);
     if (!status) print_planned(cli->out, mem);
-    if (!status && mem->fits[mem->chosen].verdict != FIT_IMPOSSIBLE) status = print_parts(cli->out, mem, err);
+    if (!status && mem->fits[mem->chosen].verdict != FEASIBILITY_IMPOSSIBLE) status = print_parts(cli->out, mem, err);
     if (status) return status;
     for (size_t i = 0; i < ARRAY_COUNT(assumptions); i++)
         fprintf(cli->out, "%s%s\n", i == 0 ? "\nassumed       " : "              ", assumptions[i]);
@@ -259,7 +259,7 @@ static void states_json(struct json_out *json, const struct job *job, const stru
     json_out_object_end(json);
 }
 
-static void largest_json(struct json_out *json, const struct fit_largest *largest)
+static void largest_json(struct json_out *json, const struct feasibility_largest *largest)
 {
     json_out_object_begin(json, "largest", true);
     json_out_u64(json, "blocks", largest->blocks);
@@ -270,22 +270,22 @@ static void largest_json(struct json_out *json, const struct fit_largest *larges
 
 static void way_json(struct json_out *json, const struct cli_mem *mem, uint32_t i)
 {
-    const struct fit *f = &mem->fits[i];
+    const struct feasibility *f = &mem->fits[i];
     json_out_object_begin(json, NULL, false);
     json_out_string(json, "way", mem->ways[i].name);
     json_out_u64(json, "devices", mem->ways[i].devices);
     json_out_string(json, "verdict", verdict_names[f->verdict]);
-    if (f->verdict == FIT_IMPOSSIBLE) {
+    if (f->verdict == FEASIBILITY_IMPOSSIBLE) {
         json_out_string(json, "reason", f->reason);
     } else {
-        json_out_u64(json, "usable_bytes", fit_usable_bytes(mem->hardware, &mem->ways[i]));
+        json_out_u64(json, "usable_bytes", feasibility_usable_bytes(mem->hardware, &mem->ways[i]));
         json_out_u64(json, "least_bytes", f->least_bytes);
         json_out_u64(json, "device_bytes", f->device_bytes);
         json_out_u64(json, "host_bytes", f->host_bytes);
-        if (f->verdict == FIT_YES && f->host_bytes > 0)
+        if (f->verdict == FEASIBILITY_YES && f->host_bytes > 0)
             json_out_u64(json, "host_jobs", hardware_host_bytes(mem->hardware) / f->host_bytes);
         json_out_u64(json, "storage_bytes", f->stored_bytes);
-        if (f->verdict == FIT_YES) {
+        if (f->verdict == FEASIBILITY_YES) {
             json_out_double(json, "minibatch_s", mem->times[i].minibatch_s);
             json_out_string(json, "bound_by", mem->times[i].binds);
         }

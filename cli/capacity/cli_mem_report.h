@@ -6,7 +6,7 @@
 #include "cli/ways/cli_planned.h"
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"
-#include "planner/capacity/fit_largest.h"
+#include "planner/capacity/feasibility_largest.h"
 
 /* The time of a way that fits. */
 enum { CLI_MEM_BINDS_BYTES = 96 };
@@ -19,12 +19,12 @@ struct cli_mem {
     const struct hardware *hardware;
     const char *machine;        /* its name for --hw; NULL: the measured profile */
     const struct job *job;
-    const struct fit_way *ways; /* (count) */
-    const struct fit *fits;     /* (count) */
-    const struct cli_mem_time *times; /* (count) */
-    const uint32_t *order;      /* (count) the ways that fit, the fastest first, then the others, the least shortage
+    const struct feasibility_way *ways; /* (count) */
+    const struct feasibility *fits;     /* (count) */
+    const struct cli_mem_time *times;   /* (count) */
+    const uint32_t *order;              /* (count) the ways that fit, the fastest first, then the others, the least shortage
                                    first */
-    const struct fit_largest *largest; /* (count); NULL: not asked for */
+    const struct feasibility_largest *largest; /* (count); NULL: not asked for */
     uint32_t count;
     struct cli_planned planned; /* the time that `plan` predicts, if it was computed */
     uint32_t chosen;            /* index of the way whose memory parts are shown */

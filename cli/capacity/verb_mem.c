@@ -2,7 +2,7 @@
  * `mem`: checks whether the training of a network fits a machine, and in which ways.
  *
  * The options become a jobs file in memory, so that defaults, limits and messages equal those of other verbs. Each way
- * of training (planner/capacity/fit_ways.h) is planned, and the plan's memory is shown. Ways that fit are simulated and
+ * of training (planner/capacity/feasibility_ways.h) is planned, and the plan's memory is shown. Ways that fit are simulated and
  * ranked by time.
  */
 #include <inttypes.h>
@@ -176,10 +176,10 @@ static enum status make_job(const struct request *request, const struct hardware
 /* --- the ways --------------------------------------------------------------------------------- */
 
 /* Finds a listed way, or adds one by its degrees; the list has room for it. */
-static enum status find_way(struct cli_mem *mem, struct fit_way *ways, const char *name, uint32_t *out,
+static enum status find_way(struct cli_mem *mem, struct feasibility_way *ways, const char *name, uint32_t *out,
                             struct error *err)
 {
-    const char *names[FIT_WAYS_MAX];
+    const char *names[FEASIBILITY_WAYS_MAX];
     char ending[SUGGEST_BYTES];
     for (uint32_t i = 0; i < mem->count; i++) {
         names[i] = mem->ways[i].name;
@@ -189,7 +189,7 @@ static enum status find_way(struct cli_mem *mem, struct fit_way *ways, const cha
     }
     *out = mem->count;
     if (strchr(name, '=')) {
-        TRY(fit_way_parse(mem->hardware, mem->job, name, &ways[mem->count], err));
+        TRY(feasibility_way_parse(mem->hardware, mem->job, name, &ways[mem->count], err));
         mem->count++;
         return STATUS_OK;
     }
@@ -199,18 +199,21 @@ static enum status find_way(struct cli_mem *mem, struct fit_way *ways, const cha
 
 /* Returns the shortage of a way that does not fit: of a device it weighs more than of the host, and that more than of
  * storage. */
-static uint64_t lack_of(const struct fit *f)
+static uint64_t lack_of(const struct feasibility *f)
 {
-    return f->verdict == FIT_DEVICE ? f->least_bytes : f->verdict == FIT_HOST ? f->host_bytes : f->stored_bytes;
+    return f->verdict == FEASIBILITY_DEVICE ? f->least_bytes : f->verdict == FEASIBILITY_HOST ? f->host_bytes : f->stored_bytes;
 }
 
 /* Compares by memory only. */
-static bool better(const struct fit *a, const struct fit *b)
+static bool better(const struct feasibility *a, const struct feasibility *b)
 {
-    static const int ranks[FIT_VERDICTS] = {[FIT_YES] = 0, [FIT_STORAGE] = 1, [FIT_HOST] = 2, [FIT_DEVICE] = 3,
-                                            [FIT_IMPOSSIBLE] = 4};
+    static const int ranks[FEASIBILITY_VERDICTS] = {[FEASIBILITY_YES] = 0,
+                                                    [FEASIBILITY_STORAGE] = 1,
+                                                    [FEASIBILITY_HOST] = 2,
+                                                    [FEASIBILITY_DEVICE] = 3,
+                                                    [FEASIBILITY_IMPOSSIBLE] = 4};
     if (a->verdict != b->verdict) return ranks[a->verdict] < ranks[b->verdict];
-    return a->verdict != FIT_YES && lack_of(a) < lack_of(b);
+    return a->verdict != FEASIBILITY_YES && lack_of(a) < lack_of(b);
 }
 
 /* Simulates the longer plan of a way, for its time and bottleneck. */
@@ -243,8 +246,8 @@ static void rank_way(const struct cli_mem *mem, uint32_t index, uint32_t count, 
     uint32_t at = count;
     for (; at > 0; at--) {
         uint32_t other = order[at - 1];
-        const struct fit *fit = &mem->fits[index], *before = &mem->fits[other];
-        bool both = fit->verdict == FIT_YES && before->verdict == FIT_YES;
+        const struct feasibility *fit = &mem->fits[index], *before = &mem->fits[other];
+        bool both = fit->verdict == FEASIBILITY_YES && before->verdict == FEASIBILITY_YES;
         if (both ? mem->times[index].minibatch_s >= mem->times[other].minibatch_s : !better(fit, before)) break;
         order[at] = other;
     }
@@ -261,11 +264,11 @@ static bool any_fits(const struct cli_mem *mem)
 
 /* The results of each way. */
 struct found {
-    struct fit_way ways[FIT_WAYS_MAX];
-    struct fit fits[FIT_WAYS_MAX];
-    struct cli_mem_time times[FIT_WAYS_MAX];
-    struct fit_largest largest[FIT_WAYS_MAX];
-    uint32_t order[FIT_WAYS_MAX];
+    struct feasibility_way ways[FEASIBILITY_WAYS_MAX];
+    struct feasibility fits[FEASIBILITY_WAYS_MAX];
+    struct cli_mem_time times[FEASIBILITY_WAYS_MAX];
+    struct feasibility_largest largest[FEASIBILITY_WAYS_MAX];
+    uint32_t order[FEASIBILITY_WAYS_MAX];
 };
 
 enum { PLANNED_DEVICES_MOST = 16 };
@@ -287,21 +290,21 @@ static enum status answer(struct cli *cli, const struct request *request, struct
                           struct error *err)
 {
     if (request->largest) mem->largest = found->largest;
-    mem->count = fit_ways(mem->hardware, mem->job, found->ways);
+    mem->count = feasibility_ways(mem->hardware, mem->job, found->ways);
     mem->only_chosen = request->way != NULL;
     if (request->way) TRY(find_way(mem, found->ways, request->way, &mem->chosen, err));
     for (uint32_t i = 0; i < mem->count; i++) {
         found->order[i] = i;
         if (mem->only_chosen && i != mem->chosen) continue;
-        TRY(fit_find(mem->hardware, mem->job, &found->ways[i], &found->fits[i], err));
-        if (request->largest) TRY(fit_find_largest(mem->hardware, mem->job, &found->ways[i], &found->largest[i], err));
-        if (found->fits[i].verdict == FIT_YES) TRY(time_way(mem, i, &found->times[i], err));
+        TRY(feasibility_find(mem->hardware, mem->job, &found->ways[i], &found->fits[i], err));
+        if (request->largest) TRY(feasibility_find_largest(mem->hardware, mem->job, &found->ways[i], &found->largest[i], err));
+        if (found->fits[i].verdict == FEASIBILITY_YES) TRY(time_way(mem, i, &found->times[i], err));
         if (!mem->only_chosen) rank_way(mem, i, i, found->order);
     }
     if (!mem->only_chosen) mem->chosen = found->order[0];
     if (!mem->only_chosen) TRY(find_planned(request, mem, err));
     TRY((cli->json ? cli_mem_json : cli_mem_text)(cli, mem, err));
-    if (found->fits[mem->chosen].verdict == FIT_YES || any_fits(mem)) return STATUS_OK;
+    if (found->fits[mem->chosen].verdict == FEASIBILITY_YES || any_fits(mem)) return STATUS_OK;
     char text[CLI_MEM_VERDICT_BYTES];
     return error_set(err, STATUS_INFEASIBLE, "%s%s: %s", mem->only_chosen ? "it does not fit by way " : "no way fits; ",
                      found->ways[mem->chosen].name, cli_mem_verdict(mem, mem->chosen, text));

@@ -17,7 +17,7 @@
 #include "cli/ways/cli_optimal.h"
 #include "cli/ways/cli_runnable.h"
 #include "cli/ways/cli_saturn.h"
-#include "planner/capacity/fit_ways.h"
+#include "planner/capacity/feasibility_ways.h"
 #include "planner/policy/policies.h"
 #include "planner/spill/cut/bound.h"
 #include "planner/strategy/resident.h"
@@ -183,7 +183,7 @@ static enum status try_saturns(struct ways *w, struct error *err)
 /* --- the ways of `mem` ------------------------------------------------------------------------ */
 
 /* Returns true for a way with recomputation, if the last outcome is a plan of the same way without recomputation. */
-static bool keeps_needlessly_little(const struct cli_field *field, const struct fit_way *way)
+static bool keeps_needlessly_little(const struct cli_field *field, const struct feasibility_way *way)
 {
     const struct cli_policy_outcome *last = &field->outcomes[field->count - 1];
     size_t length = strlen(last->policy);
@@ -191,7 +191,7 @@ static bool keeps_needlessly_little(const struct cli_field *field, const struct 
            strcmp(way->name + length, "+recompute") == 0;
 }
 
-static enum status try_parallel(struct ways *w, const struct fit_way *way, struct error *err)
+static enum status try_parallel(struct ways *w, const struct feasibility_way *way, struct error *err)
 {
     struct cli_source source = *w->source;
     struct planner_options options = {.seed = w->fixed.seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
@@ -204,7 +204,7 @@ static enum status try_parallel(struct ways *w, const struct fit_way *way, struc
     return may_try(w, way->name, COST_PARALLEL) ? cli_field_try(w->field, &source, &options, way->name, err) : STATUS_OK;
 }
 
-static enum status try_alone(struct ways *w, const struct fit_way *way, struct error *err)
+static enum status try_alone(struct ways *w, const struct feasibility_way *way, struct error *err)
 {
     struct planner_options options = {.policy = way->policy, .seed = w->fixed.seed, .activations = way->activations,
                                       .optimizer = way->optimizer, .storage = way->storage, .last = way->last};
@@ -213,9 +213,9 @@ static enum status try_alone(struct ways *w, const struct fit_way *way, struct e
 
 static enum status try_fit_ways(struct ways *w, struct error *err)
 {
-    struct fit_way *ways = alloc_zeroed(FIT_WAYS_MAX, sizeof *ways);
-    if (!ways) return error_memory(err, "ways", FIT_WAYS_MAX * sizeof *ways);
-    uint32_t count = fit_ways(&w->hardware, &w->jobs.jobs[0], ways);
+    struct feasibility_way *ways = alloc_zeroed(FEASIBILITY_WAYS_MAX, sizeof *ways);
+    if (!ways) return error_memory(err, "ways", FEASIBILITY_WAYS_MAX * sizeof *ways);
+    uint32_t count = feasibility_ways(&w->hardware, &w->jobs.jobs[0], ways);
     for (uint32_t i = 0; i < count && !err->status; i++)
         if (parallel_is_set(&ways[i].parallel)) (void)!try_parallel(w, &ways[i], err);
         else if (w->jobs.count == 1) (void)!try_alone(w, &ways[i], err); /* else policies and the search have them */

@@ -83,7 +83,7 @@ static void add_stages(struct list *list, struct parallel p, uint64_t microbatch
     }
 }
 
-/* As fit_ways() offloads. */
+/* As feasibility_ways() offloads. */
 static void add_offloaded(struct list *list, struct parallel p, uint64_t microbatch)
 {
     p.offload = OFFLOAD_STATES;
@@ -130,7 +130,7 @@ static void add_grid(struct list *list, uint32_t devices)
 
 /* --- all -------------------------------------------------------------------------------------- */
 
-static void add_fit(struct list *list, const struct fit_way *fit, uint64_t microbatch)
+static void add_fit(struct list *list, const struct feasibility_way *fit, uint64_t microbatch)
 {
     char own[32];
     if (list->count == WHAT_IF_WAYS_MAX) return;
@@ -145,9 +145,9 @@ static void add_fit(struct list *list, const struct fit_way *fit, uint64_t micro
  * devices are in the grid, with all of theirs. */
 static void add_listed(struct list *list)
 {
-    struct fit_way ways[FIT_WAYS_MAX];
+    struct feasibility_way ways[FEASIBILITY_WAYS_MAX];
     const struct job *job = list->job;
-    uint32_t count = fit_ways(list->hardware, job, ways);
+    uint32_t count = feasibility_ways(list->hardware, job, ways);
     bool timed = job->network.family == NETWORK_PROFILE;
     for (uint32_t i = 0; i < count; i++) add_fit(list, &ways[i], job->microbatch);
     uint64_t most = 1;

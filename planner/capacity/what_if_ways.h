@@ -1,5 +1,5 @@
 /*
- * Every way that `spillway whatif` looks at for a job on a machine: those of `mem` (planner/capacity/fit_ways.h), on one device at a
+ * Every way that `spillway whatif` looks at for a job on a machine: those of `mem` (planner/capacity/feasibility_ways.h), on one device at a
  * time with the microbatches of the grid, too, and a grid over
  *
  *     devices        all; of several nodes also those of one
@@ -16,15 +16,15 @@
 #ifndef SPILLWAY_PLANNER_WHAT_IF_WAYS_H
 #define SPILLWAY_PLANNER_WHAT_IF_WAYS_H
 
-#include "planner/capacity/fit_ways.h"
+#include "planner/capacity/feasibility_ways.h"
 
 enum { WHAT_IF_WAYS_MAX = 4096 };
 
 struct what_if_way {
-    struct fit_way fit;    /* its name says the microbatch too, where that is not the job's */
-    uint64_t microbatch;   /* samples of a pass */
-    uint64_t microbatches; /* of a minibatch */
-    bool keeps_less;       /* may recompute where what is kept does not fit */
+    struct feasibility_way fit; /* its name says the microbatch too, where that is not the job's */
+    uint64_t microbatch;        /* samples of a pass */
+    uint64_t microbatches;      /* of a minibatch */
+    bool keeps_less;            /* may recompute where what is kept does not fit */
 };
 
 /* In an order that equal input gives again; what parallel_check() refuses is left out. Returns how many. */

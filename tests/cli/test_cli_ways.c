@@ -20,7 +20,7 @@
 #include "cli/ways/cli_runnable.h"
 #include "cli/ways/cli_saturn.h"
 #include "cli/ways/cli_ways.h"
-#include "planner/capacity/fit_ways.h"
+#include "planner/capacity/feasibility_ways.h"
 #include "planner/plan_runnable.h"
 #include "planner/policy/policies.h"
 #include "tests/support/support_seed.h"
@@ -161,13 +161,13 @@ static void compare_saturn(const struct random_case *c, const struct cli_field *
 static void compare_parallel(const struct random_case *c, const struct cli_field *kept, bool runs_here,
                              const struct planner_options *asked, struct counts *n)
 {
-    struct fit_way ways[FIT_WAYS_MAX];
+    struct feasibility_way ways[FEASIBILITY_WAYS_MAX];
     struct hardware hardware = {0};
     struct job_set jobs = {0};
     struct error err = {0};
     assert_int_equal(cli_source_jobs(&c->source, &jobs, &err), STATUS_OK);
     assert_int_equal(cli_machine_read(&c->source.machine, &hardware, &err), STATUS_OK);
-    uint32_t count = fit_ways(&hardware, &jobs.jobs[0], ways);
+    uint32_t count = feasibility_ways(&hardware, &jobs.jobs[0], ways);
     for (uint32_t i = 0; i < count; i++) {
         struct cli_source source = c->source;
         struct cli_candidate candidate = {0};

@@ -20,7 +20,7 @@
 #include "models/job/parallel_memory.h"
 #include "models/job/parallel_work.h"
 #include "models/network/network_t5.h"
-#include "planner/capacity/fit_largest.h"
+#include "planner/capacity/feasibility_largest.h"
 #include "planner/check/plan_check.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/support_models.h"
@@ -551,7 +551,7 @@ static void deeper_networks_keep_their_proportion(void **state)
     (void)state;
     struct job_set jobs = {0};
     read_jobs(tiny, &jobs);
-    struct job twice = fit_job_of_blocks(&jobs.jobs[0], 14), one = fit_job_of_blocks(&jobs.jobs[0], 1);
+    struct job twice = feasibility_job_of_blocks(&jobs.jobs[0], 14), one = feasibility_job_of_blocks(&jobs.jobs[0], 1);
     assert_int_equal(twice.network.encoder_blocks, 8);
     assert_int_equal(twice.network.layer_count, 16);
     assert_true(network_crosses(&twice.network, 9) && !network_crosses(&twice.network, 8));

@@ -3,7 +3,7 @@
  *
  * What stays on a device has a closed form, ZeRO's (arXiv 1910.02054, table 1): of P parameters and N ranks 16 P, 4 P +
  * 12 P / N, 2 P + 14 P / N and 16 P / N bytes with gradients of 16 bits; 18 P where they have 32. The deepest network
- * that fits is judged by fit_find() alone: it fits, and with a block more it does not.
+ * that fits is judged by feasibility_find() alone: it fits, and with a block more it does not.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"
 #include "models/job/parallel_memory.h"
-#include "planner/capacity/fit_largest.h"
+#include "planner/capacity/feasibility_largest.h"
 #include "tests/support/support_models.h"
 
 enum { DEVICES = 4 };
@@ -86,16 +86,16 @@ static void ways_are_read(void **state)
     (void)state;
     struct hardware hardware;
     struct job_set jobs;
-    struct fit_way way;
+    struct feasibility_way way;
     struct error err = {0};
     make_machine(&hardware);
     make_job(&jobs, halves);
-    assert_int_equal(fit_way_parse(&hardware, &jobs.jobs[0], "tp=2,dp=2,zero=1+recompute", &way, &err), STATUS_OK);
+    assert_int_equal(feasibility_way_parse(&hardware, &jobs.jobs[0], "tp=2,dp=2,zero=1+recompute", &way, &err), STATUS_OK);
     assert_string_equal(way.name, "tp=2,dp=2,zero=1+recompute");
     assert_int_equal(way.devices, 4);
     assert_int_equal(way.parallel.tensor, 2);
     assert_int_equal(way.parallel.recompute, RECOMPUTE_FULL);
-    assert_int_equal(fit_way_parse(&hardware, &jobs.jobs[0], "dp=1+selective", &way, &err), STATUS_OK);
+    assert_int_equal(feasibility_way_parse(&hardware, &jobs.jobs[0], "dp=1+selective", &way, &err), STATUS_OK);
     assert_int_equal(way.parallel.recompute, RECOMPUTE_SELECTIVE);
     static const struct {
         const char *text, *message;
@@ -106,7 +106,7 @@ static void ways_are_read(void **state)
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         err = (struct error){0};
-        assert_int_equal(fit_way_parse(&hardware, &jobs.jobs[0], cases[i].text, &way, &err), STATUS_BAD_INPUT);
+        assert_int_equal(feasibility_way_parse(&hardware, &jobs.jobs[0], cases[i].text, &way, &err), STATUS_BAD_INPUT);
         if (!strstr(err.text, cases[i].message)) fail_msg("'%s' does not say '%s'", err.text, cases[i].message);
     }
     job_set_release(&jobs);
@@ -124,20 +124,20 @@ static void one_more_does_not_fit(void **state)
     make_job(&jobs, halves);
     static const char *const texts[] = {"dp=1+recompute", "dp=4,zero=2+recompute", "tp=4", "pp=4+recompute"};
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
-        struct fit_way way;
-        struct fit fit;
-        struct fit_largest largest;
+        struct feasibility_way way;
+        struct feasibility fit;
+        struct feasibility_largest largest;
         struct error err = {0};
-        assert_int_equal(fit_way_parse(&hardware, &jobs.jobs[0], texts[i], &way, &err), STATUS_OK);
-        assert_int_equal(fit_find_largest(&hardware, &jobs.jobs[0], &way, &largest, &err), STATUS_OK);
-        struct job deepest = fit_job_of_blocks(&jobs.jobs[0], largest.blocks);
-        assert_int_equal(fit_find(&hardware, &deepest, &way, &fit, &err), STATUS_OK);
-        assert_int_equal(fit.verdict, FIT_YES);
+        assert_int_equal(feasibility_way_parse(&hardware, &jobs.jobs[0], texts[i], &way, &err), STATUS_OK);
+        assert_int_equal(feasibility_find_largest(&hardware, &jobs.jobs[0], &way, &largest, &err), STATUS_OK);
+        struct job deepest = feasibility_job_of_blocks(&jobs.jobs[0], largest.blocks);
+        assert_int_equal(feasibility_find(&hardware, &deepest, &way, &fit, &err), STATUS_OK);
+        assert_int_equal(fit.verdict, FEASIBILITY_YES);
         assert_int_equal(largest.parameters, network_parameters(&deepest.network));
-        struct job deeper = fit_job_of_blocks(&jobs.jobs[0], largest.blocks + 1);
-        assert_int_equal(fit_find(&hardware, &deeper, &way, &fit, &err), STATUS_OK);
-        assert_int_equal(fit.verdict, FIT_DEVICE);
-        assert_int_equal(largest.one_more, FIT_DEVICE);
+        struct job deeper = feasibility_job_of_blocks(&jobs.jobs[0], largest.blocks + 1);
+        assert_int_equal(feasibility_find(&hardware, &deeper, &way, &fit, &err), STATUS_OK);
+        assert_int_equal(fit.verdict, FEASIBILITY_DEVICE);
+        assert_int_equal(largest.one_more, FEASIBILITY_DEVICE);
     }
     job_set_release(&jobs);
     hardware_release(&hardware);
@@ -149,20 +149,20 @@ static void none_and_all(void **state)
     (void)state;
     struct hardware hardware;
     struct job_set jobs;
-    struct fit_way way;
-    struct fit_largest largest;
+    struct feasibility_way way;
+    struct feasibility_largest largest;
     struct error err = {0};
     make_machine(&hardware);
     make_job(&jobs, halves);
-    assert_int_equal(fit_way_parse(&hardware, &jobs.jobs[0], "dp=1", &way, &err), STATUS_OK);
+    assert_int_equal(feasibility_way_parse(&hardware, &jobs.jobs[0], "dp=1", &way, &err), STATUS_OK);
     hardware.devices[0].memory_bytes = 1 << 20;
-    assert_int_equal(fit_find_largest(&hardware, &jobs.jobs[0], &way, &largest, &err), STATUS_OK);
+    assert_int_equal(feasibility_find_largest(&hardware, &jobs.jobs[0], &way, &largest, &err), STATUS_OK);
     assert_int_equal(largest.blocks, 0);
     assert_int_equal(largest.parameters, 0);
     hardware.devices[0].memory_bytes = UINT64_C(1) << 50;
-    assert_int_equal(fit_find_largest(&hardware, &jobs.jobs[0], &way, &largest, &err), STATUS_OK);
-    assert_int_equal(largest.blocks, FIT_BLOCKS_MOST);
-    assert_int_equal(largest.one_more, FIT_YES);
+    assert_int_equal(feasibility_find_largest(&hardware, &jobs.jobs[0], &way, &largest, &err), STATUS_OK);
+    assert_int_equal(largest.blocks, FEASIBILITY_BLOCKS_MOST);
+    assert_int_equal(largest.one_more, FEASIBILITY_YES);
     job_set_release(&jobs);
     hardware_release(&hardware);
 }

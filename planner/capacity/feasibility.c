@@ -1,10 +1,10 @@
 /*
- * See fit.h. Two minibatches: by then everything that lives in a run has lived.
+ * See feasibility.h. Two minibatches: by then everything that lives in a run has lived.
  *
  * The plan takes machine and job over, so each gets views of them: structs of their own whose strings, links and profiles
  * are borrowed.
  */
-#include "planner/capacity/fit.h"
+#include "planner/capacity/feasibility.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static const uint64_t hardly_bytes = 256;
 
 /* --- views ------------------------------------------------------------------------------------ */
 
-static enum status view_machine(const struct hardware *from, uint32_t devices, struct fit_memory memory,
+static enum status view_machine(const struct hardware *from, uint32_t devices, struct feasibility_memory memory,
                                 struct hardware *out, struct error *err)
 {
     struct hardware view = *from;
@@ -60,8 +60,8 @@ static enum status view_job(const struct job *from, const struct parallel *paral
 
 /* Makes the plan of a way, of two minibatches, on a machine that has this much memory. The caller releases it, also
  * after an error. Errors: those of planner_plan(); `missing_bytes` as in planner.h. */
-static enum status fit_plan(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
-                            struct fit_memory memory, uint64_t *missing_bytes, struct plan *out, struct error *err)
+static enum status fit_plan(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
+                            struct feasibility_memory memory, uint64_t *missing_bytes, struct plan *out, struct error *err)
 {
     struct hardware machine = {0};
     struct job_set jobs = {0};
@@ -80,7 +80,7 @@ static enum status fit_plan(const struct hardware *hardware, const struct job *j
     return planner_plan(&machine, &jobs, &options, out, err);
 }
 
-uint64_t fit_usable_bytes(const struct hardware *hardware, const struct fit_way *way)
+uint64_t feasibility_usable_bytes(const struct hardware *hardware, const struct feasibility_way *way)
 {
     uint64_t least = UINT64_MAX;
     for (uint32_t d = 0; d < way->devices; d++)
@@ -88,15 +88,15 @@ uint64_t fit_usable_bytes(const struct hardware *hardware, const struct fit_way 
     return least;
 }
 
-struct fit_memory fit_memory_of(const struct hardware *hardware, const struct fit_way *way)
+struct feasibility_memory feasibility_memory_of(const struct hardware *hardware, const struct feasibility_way *way)
 {
-    return (struct fit_memory){.device_bytes = fit_usable_bytes(hardware, way),
-                               .host_bytes = hardware_host_bytes(hardware),
-                               .storage_bytes = hardware_storage_bytes(hardware)};
+    return (struct feasibility_memory){.device_bytes = feasibility_usable_bytes(hardware, way),
+                                       .host_bytes = hardware_host_bytes(hardware),
+                                       .storage_bytes = hardware_storage_bytes(hardware)};
 }
 
 /* Of one that runs everywhere alike, the first devices of its gangs stand for all. */
-static enum status fullest_device(const struct plan *plan, struct fit *out, struct error *err)
+static enum status fullest_device(const struct plan *plan, struct feasibility *out, struct error *err)
 {
     uint32_t fullest = 0, count = plan->gang_count > 0 ? plan->gang_count : plan->hardware.device_count;
     out->device_bytes = 0;
@@ -110,7 +110,7 @@ static enum status fullest_device(const struct plan *plan, struct fit *out, stru
     return memory_breakdown_of_device(plan, fullest, &out->device, err);
 }
 
-static enum status measure_plan(const struct plan *plan, struct fit *out, struct error *err)
+static enum status measure_plan(const struct plan *plan, struct feasibility *out, struct error *err)
 {
     char text[PLAN_MOMENT_BYTES];
     TRY(fullest_device(plan, out, err));
@@ -123,8 +123,8 @@ static enum status measure_plan(const struct plan *plan, struct fit *out, struct
 }
 
 /* *made false, and why: it does not fit, or nothing would help. */
-static enum status try_plan(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
-                            struct fit_memory memory, uint64_t *missing_bytes, bool *made, struct fit *out,
+static enum status try_plan(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
+                            struct feasibility_memory memory, uint64_t *missing_bytes, bool *made, struct feasibility *out,
                             struct error *err)
 {
     struct plan plan = {0};
@@ -134,29 +134,29 @@ static enum status try_plan(const struct hardware *hardware, const struct job *j
     if (*made) status = measure_plan(&plan, out, err);
     else snprintf(out->reason, sizeof out->reason, "%.*s", (int)sizeof out->reason - 1, why.text);
     plan_release(&plan);
-    if (status == STATUS_BAD_INPUT) out->verdict = FIT_IMPOSSIBLE;
+    if (status == STATUS_BAD_INPUT) out->verdict = FEASIBILITY_IMPOSSIBLE;
     else if (status != STATUS_OK && status != STATUS_INFEASIBLE) return error_set(err, status, "%s", why.text);
     return STATUS_OK;
 }
 
-static enum fit_verdict verdict(const struct fit *fit, const struct fit_memory *have)
+static enum feasibility_verdict verdict(const struct feasibility *fit, const struct feasibility_memory *have)
 {
-    if (fit->least_bytes > have->device_bytes) return FIT_DEVICE;
-    if (fit->host_bytes > have->host_bytes) return FIT_HOST;
-    return fit->stored_bytes > have->storage_bytes ? FIT_STORAGE : FIT_YES;
+    if (fit->least_bytes > have->device_bytes) return FEASIBILITY_DEVICE;
+    if (fit->host_bytes > have->host_bytes) return FEASIBILITY_HOST;
+    return fit->stored_bytes > have->storage_bytes ? FEASIBILITY_STORAGE : FEASIBILITY_YES;
 }
 
 /* --- ways whose device needs what it needs ---------------------------------------------------- */
 
 /* A plan of resident shards that takes so much may need a little more: areas for what is between shards are cut off
  * also where the last of them are not used. */
-static enum status least_alone(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
-                               struct fit *out, struct error *err)
+static enum status least_alone(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
+                               struct feasibility *out, struct error *err)
 {
     uint64_t missing = 0;
     struct plan plan = {0};
     struct error why = {0};
-    const struct fit_memory just = {out->device_bytes, unlimited_bytes, unlimited_bytes};
+    const struct feasibility_memory just = {out->device_bytes, unlimited_bytes, unlimited_bytes};
     enum status status = fit_plan(hardware, job, way, just, &missing, &plan, &why);
     plan_release(&plan);
     if (status == STATUS_INFEASIBLE) out->least_bytes += missing;
@@ -164,24 +164,24 @@ static enum status least_alone(const struct hardware *hardware, const struct job
     return STATUS_OK;
 }
 
-static enum status find_resident(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
-                                 struct fit *out, struct error *err)
+static enum status find_resident(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
+                                 struct feasibility *out, struct error *err)
 {
-    const struct fit_memory have = fit_memory_of(hardware, way),
+    const struct feasibility_memory have = feasibility_memory_of(hardware, way),
                             all = {unlimited_bytes, unlimited_bytes, unlimited_bytes};
     bool made;
     TRY(try_plan(hardware, job, way, all, NULL, &made, out, err));
     out->least_bytes = out->device_bytes;
     if (made && way->policy) TRY(least_alone(hardware, job, way, out, err));
-    out->verdict = made ? verdict(out, &have) : FIT_IMPOSSIBLE;
+    out->verdict = made ? verdict(out, &have) : FEASIBILITY_IMPOSSIBLE;
     return STATUS_OK;
 }
 
 /* Stages are as even as devices allow: other ones where these are larger. */
-static enum status find_stages(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
-                               struct fit *out, struct error *err)
+static enum status find_stages(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
+                               struct feasibility *out, struct error *err)
 {
-    const struct fit_memory have = fit_memory_of(hardware, way),
+    const struct feasibility_memory have = feasibility_memory_of(hardware, way),
                             these = {have.device_bytes, unlimited_bytes, unlimited_bytes},
                             all = {unlimited_bytes, unlimited_bytes, unlimited_bytes};
     uint64_t missing = 0;
@@ -189,46 +189,46 @@ static enum status find_stages(const struct hardware *hardware, const struct job
     TRY(try_plan(hardware, job, way, these, &missing, &fits, out, err));
     if (!fits) TRY(try_plan(hardware, job, way, all, NULL, &made, out, err));
     out->least_bytes = fits ? out->device_bytes : have.device_bytes + missing;
-    out->verdict = made ? verdict(out, &have) : FIT_IMPOSSIBLE;
+    out->verdict = made ? verdict(out, &have) : FEASIBILITY_IMPOSSIBLE;
     return STATUS_OK;
 }
 
 /* --- ways that take what there is ------------------------------------------------------------- */
 
 /* What a device needs at least, from what one with next to nothing lacks. */
-static enum status least_spilled(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
-                                 struct fit *out, struct error *err)
+static enum status least_spilled(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
+                                 struct feasibility *out, struct error *err)
 {
     bool made;
     uint64_t missing = 0;
-    const struct fit_memory hardly = {hardly_bytes, unlimited_bytes, unlimited_bytes};
+    const struct feasibility_memory hardly = {hardly_bytes, unlimited_bytes, unlimited_bytes};
     TRY(try_plan(hardware, job, way, hardly, &missing, &made, out, err));
     out->least_bytes = hardly_bytes + missing;
     return STATUS_OK;
 }
 
-static enum status find_spilled(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
-                                struct fit *out, struct error *err)
+static enum status find_spilled(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
+                                struct feasibility *out, struct error *err)
 {
-    const struct fit_memory have = fit_memory_of(hardware, way);
-    struct fit_memory enough = {.host_bytes = unlimited_bytes, .storage_bytes = unlimited_bytes};
+    const struct feasibility_memory have = feasibility_memory_of(hardware, way);
+    struct feasibility_memory enough = {.host_bytes = unlimited_bytes, .storage_bytes = unlimited_bytes};
     bool made = false;
     TRY(least_spilled(hardware, job, way, out, err));
-    if (out->verdict == FIT_IMPOSSIBLE) return STATUS_OK;
+    if (out->verdict == FEASIBILITY_IMPOSSIBLE) return STATUS_OK;
     enough.device_bytes = max_u64(have.device_bytes, out->least_bytes);
     if (out->least_bytes <= have.device_bytes) TRY(try_plan(hardware, job, way, have, NULL, &made, out, err));
     if (!made) TRY(try_plan(hardware, job, way, enough, NULL, &made, out, err));
-    out->verdict = made ? verdict(out, &have) : FIT_IMPOSSIBLE;
+    out->verdict = made ? verdict(out, &have) : FEASIBILITY_IMPOSSIBLE;
     return STATUS_OK;
 }
 
-enum status fit_find(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
-                     struct fit *out, struct error *err)
+enum status feasibility_find(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
+                             struct feasibility *out, struct error *err)
 {
-    struct fit fit = {0};
+    struct feasibility fit = {0};
     bool stages = way->policy && way->devices > 1;
-    TRY((stages ? find_stages : fit_way_stays(way) ? find_resident : find_spilled)(hardware, job, way, &fit, err));
-    if (fit.verdict != FIT_IMPOSSIBLE) fit.reason[0] = '\0';
+    TRY((stages ? find_stages : feasibility_way_stays(way) ? find_resident : find_spilled)(hardware, job, way, &fit, err));
+    if (fit.verdict != FEASIBILITY_IMPOSSIBLE) fit.reason[0] = '\0';
     *out = fit;
     return STATUS_OK;
 }

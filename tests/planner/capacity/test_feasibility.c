@@ -1,7 +1,7 @@
 /*
- * planner/capacity/fit.h: what it says of a way is what a plan of that way takes, where states stay one of any length (what is
- * worth keeping on a device between units depends on how often it comes back); a device with the least that it names is
- * enough and one with less is not; parts add up and are what layers weigh.
+ * planner/capacity/feasibility.h: what it says of a way is what a plan of that way takes, where states stay one of any length
+ * (what is worth keeping on a device between units depends on how often it comes back); a device with the least that it names
+ * is enough and one with less is not; parts add up and are what layers weigh.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #include "base/size.h"
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"
-#include "planner/capacity/fit.h"
+#include "planner/capacity/feasibility.h"
 #include "planner/check/plan_check.h"
 #include "tests/support/support_models.h"
 #include "tests/support/support_seed.h"
@@ -68,7 +68,7 @@ static void make_job(struct job_set *out, uint64_t key)
 }
 
 /* By the planner alone, with as many minibatches; the whole machine, as `plan` has it. */
-static enum status plan_way(const struct hardware *machine, uint64_t key, const struct fit_way *way,
+static enum status plan_way(const struct hardware *machine, uint64_t key, const struct feasibility_way *way,
                             uint64_t minibatches, uint64_t device_bytes, uint64_t host_bytes, struct plan *out)
 {
     struct hardware hardware;
@@ -107,11 +107,12 @@ static uint64_t fullest(const struct plan *plan)
     return most;
 }
 
-static void check_figures(const struct hardware *machine, uint64_t key, const struct fit_way *way, const struct fit *f)
+static void check_figures(const struct hardware *machine, uint64_t key, const struct feasibility_way *way,
+                          const struct feasibility *f)
 {
     struct plan plan;
-    uint64_t minibatches = fit_way_stays(way) ? 3 + random_below(key, 9, 3) : 2;
-    if (f->verdict != FIT_YES) return;
+    uint64_t minibatches = feasibility_way_stays(way) ? 3 + random_below(key, 9, 3) : 2;
+    if (f->verdict != FEASIBILITY_YES) return;
     enum status status = plan_way(machine, key, way, minibatches, machine->devices[0].memory_bytes,
                                   (uint64_t)machine->host_bytes.value, &plan);
     if (status != STATUS_OK) fail_msg("%s is said to fit", way->name);
@@ -124,11 +125,12 @@ static void check_figures(const struct hardware *machine, uint64_t key, const st
 }
 
 /* Enough, and one alignment less is not. Stages that do not fit are other stages on another device. */
-static void check_least(const struct hardware *machine, uint64_t key, const struct fit_way *way, const struct fit *f)
+static void check_least(const struct hardware *machine, uint64_t key, const struct feasibility_way *way,
+                        const struct feasibility *f)
 {
     struct plan plan;
     const uint64_t plenty = UINT64_C(1) << 40, step = 256;
-    if (f->verdict == FIT_IMPOSSIBLE || (way->policy && way->devices > 1)) return;
+    if (f->verdict == FEASIBILITY_IMPOSSIBLE || (way->policy && way->devices > 1)) return;
     enum status status = plan_way(machine, key, way, 2, f->least_bytes, plenty, &plan);
     plan_release(&plan);
     if (status != STATUS_OK) fail_msg("%s does not fit the least that it needs, %" PRIu64, way->name, f->least_bytes);
@@ -140,19 +142,19 @@ static void check_least(const struct hardware *machine, uint64_t key, const stru
 static void figures_are_those_of_plans(void **state)
 {
     (void)state;
-    uint64_t seed = support_seed("figures_are_those_of_plans"), verdicts[FIT_VERDICTS] = {0};
+    uint64_t seed = support_seed("figures_are_those_of_plans"), verdicts[FEASIBILITY_VERDICTS] = {0};
     for (uint64_t round = 0; round < 12; round++) {
         uint64_t key = random_mix(seed + round);
         struct hardware machine;
         struct job_set jobs;
-        struct fit_way ways[FIT_WAYS_MAX];
-        struct fit fit;
+        struct feasibility_way ways[FEASIBILITY_WAYS_MAX];
+        struct feasibility fit;
         struct error err = {0};
         make_machine(&machine, UINT64_C(1) << (20 + random_below(key, 7, 5)), UINT64_C(1) << (22 + random_below(key, 8, 4)));
         make_job(&jobs, key);
-        uint32_t count = fit_ways(&machine, &jobs.jobs[0], ways);
+        uint32_t count = feasibility_ways(&machine, &jobs.jobs[0], ways);
         for (uint32_t i = 0; i < count; i++) {
-            if (fit_find(&machine, &jobs.jobs[0], &ways[i], &fit, &err)) fail_msg("%s", err.text);
+            if (feasibility_find(&machine, &jobs.jobs[0], &ways[i], &fit, &err)) fail_msg("%s", err.text);
             verdicts[fit.verdict]++;
             if (sum_of(&fit.device) != fit.device_bytes || sum_of(&fit.host) != fit.host_bytes)
                 fail_msg("parts of %s do not add up", ways[i].name);
@@ -163,24 +165,25 @@ static void figures_are_those_of_plans(void **state)
         hardware_release(&machine);
     }
     printf("%" PRIu64 " fit, %" PRIu64 " lack device memory, %" PRIu64 " host memory, %" PRIu64 " are impossible\n",
-           verdicts[FIT_YES], verdicts[FIT_DEVICE], verdicts[FIT_HOST], verdicts[FIT_IMPOSSIBLE]);
+           verdicts[FEASIBILITY_YES], verdicts[FEASIBILITY_DEVICE], verdicts[FEASIBILITY_HOST],
+           verdicts[FEASIBILITY_IMPOSSIBLE]);
 }
 
 /* --- closed forms ----------------------------------------------------------------------------- */
 
-static struct fit fit_of(const char *job_text, const char *way_name)
+static struct feasibility fit_of(const char *job_text, const char *way_name)
 {
     struct hardware machine;
     struct job_set jobs = {0};
-    struct fit_way ways[FIT_WAYS_MAX];
-    struct fit fit = {.verdict = FIT_IMPOSSIBLE};
+    struct feasibility_way ways[FEASIBILITY_WAYS_MAX];
+    struct feasibility fit = {.verdict = FEASIBILITY_IMPOSSIBLE};
     struct error err = {0};
     make_machine(&machine, 0, 0);
     if (support_jobs(job_text, ".", &jobs, &err)) fail_msg("%s", err.text);
-    uint32_t count = fit_ways(&machine, &jobs.jobs[0], ways), found = 0;
+    uint32_t count = feasibility_ways(&machine, &jobs.jobs[0], ways), found = 0;
     while (found < count && strcmp(ways[found].name, way_name) != 0) found++;
     if (found == count) fail_msg("no way '%s'", way_name);
-    if (fit_find(&machine, &jobs.jobs[0], &ways[found], &fit, &err)) fail_msg("%s", err.text);
+    if (feasibility_find(&machine, &jobs.jobs[0], &ways[found], &fit, &err)) fail_msg("%s", err.text);
     job_set_release(&jobs);
     hardware_release(&machine);
     return fit;
@@ -197,8 +200,8 @@ static void a_resident_network_weighs_what_it_weighs(void **state)
 {
     (void)state;
     const uint64_t parameters = 124439808;
-    struct fit f = fit_of(GPT(""), "resident");
-    assert_int_equal(f.verdict, FIT_YES);
+    struct feasibility f = fit_of(GPT(""), "resident");
+    assert_int_equal(f.verdict, FEASIBILITY_YES);
     assert_int_equal(f.device.bytes[MEMORY_PART_WEIGHTS], 4 * parameters);
     assert_int_equal(f.device.bytes[MEMORY_PART_MOMENTS], 8 * parameters);
     assert_int_equal(f.device.bytes[MEMORY_PART_MASTER], 0);
@@ -214,8 +217,8 @@ static void shares_are_shares(void **state)
 {
     (void)state;
     const uint64_t parameters = 124439808, share = parameters / DEVICES, rounding = 12 * 12 + 13 * 64;
-    struct fit f = fit_of(GPT(", \"precision\": \"bf16\""), "dp=4,v=12,zero=1");
-    assert_int_equal(f.verdict, FIT_YES);
+    struct feasibility f = fit_of(GPT(", \"precision\": \"bf16\""), "dp=4,v=12,zero=1");
+    assert_int_equal(f.verdict, FEASIBILITY_YES);
     assert_in_range(f.device.bytes[MEMORY_PART_WEIGHTS], 2 * parameters, 2 * parameters + rounding);
     assert_in_range(f.device.bytes[MEMORY_PART_MASTER], 4 * share, 4 * share + rounding);
     assert_in_range(f.device.bytes[MEMORY_PART_MOMENTS], 8 * share, 8 * share + rounding);
@@ -226,8 +229,8 @@ static void shares_are_shares(void **state)
 static void what_is_stored_is_not_on_the_host(void **state)
 {
     (void)state;
-    struct fit f = fit_of(GPT(""), "dp=4,v=12,zero=3,offload=weights,storage");
-    assert_int_equal(f.verdict, FIT_YES);
+    struct feasibility f = fit_of(GPT(""), "dp=4,v=12,zero=3,offload=weights,storage");
+    assert_int_equal(f.verdict, FEASIBILITY_YES);
     assert_in_range(f.stored_bytes, UINT64_C(12) * 124439808, UINT64_C(12) * 124439808 + 4 * 12 * 12);
     assert_int_equal(f.host.bytes[MEMORY_PART_WEIGHTS] + f.host.bytes[MEMORY_PART_MOMENTS], 0);
     assert_true(f.host.bytes[MEMORY_PART_STAGED] > 0);
@@ -239,14 +242,14 @@ static void ways_are_those_that_are_possible(void **state)
     (void)state;
     struct hardware machine;
     struct job_set jobs = {0};
-    struct fit_way ways[FIT_WAYS_MAX];
+    struct feasibility_way ways[FEASIBILITY_WAYS_MAX];
     struct error err = {0};
     const struct hardware_options six = {.device_count = 6};
     if (hardware_find("dgx-a100-80gb", &machine, &err) || hardware_adjust(&machine, &six, &err) ||
         support_jobs("{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2-tiny-bytes\", \"microbatches\": 6, "
                      "\"minibatches\": 1}]}", ".", &jobs, &err))
         fail_msg("%s", err.text);
-    uint32_t count = fit_ways(&machine, &jobs.jobs[0], ways);
+    uint32_t count = feasibility_ways(&machine, &jobs.jobs[0], ways);
     for (uint32_t i = 0; i < count; i++) {
         const struct parallel *p = &ways[i].parallel;
         assert_null(strstr(ways[i].name, "storage"));

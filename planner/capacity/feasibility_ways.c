@@ -1,5 +1,6 @@
-/* See fit_ways.h. Combinations that a job's shape rules out are found by asking parallel_check(), as saturn_configs.c does. */
-#include "planner/capacity/fit_ways.h"
+/* See feasibility_ways.h. Combinations that a job's shape rules out are found by asking parallel_check(), as saturn_configs.c
+ * does. */
+#include "planner/capacity/feasibility_ways.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -21,15 +22,15 @@ enum { TENSOR_MOST = 8, CHUNKS_MOST = 128 };
 struct list {
     const struct hardware *hardware;
     const struct job *job;
-    struct fit_way *ways;
+    struct feasibility_way *ways;
     uint32_t count;
 };
 
 /* --- on one device at a time ------------------------------------------------------------------ */
 
-static void add_alone(struct list *list, const char *name, struct fit_way way)
+static void add_alone(struct list *list, const char *name, struct feasibility_way way)
 {
-    assert(list->count < FIT_WAYS_MAX);
+    assert(list->count < FEASIBILITY_WAYS_MAX);
     snprintf(way.name, sizeof way.name, "%s", name);
     list->ways[list->count++] = way;
 }
@@ -39,15 +40,15 @@ static void add_resident(struct list *list, const char *const names[2], uint32_t
     const uint32_t kept[] = {ACTIVATIONS_KEEP, ACTIVATIONS_KEEP_INPUTS}, last[] = {LAST_HOLDS_ALL, LAST_HOLDS_INPUTS};
     for (uint32_t i = 0; i < 2; i++)
         add_alone(list, names[i],
-                  (struct fit_way){.devices = devices, .policy = policy_model_parallel.name, .optimizer = PLACE_DEVICE,
-                                   .storage = STORAGE_NONE, .activations = kept[i], .last = last[i]});
+                  (struct feasibility_way){.devices = devices, .policy = policy_model_parallel.name, .optimizer = PLACE_DEVICE,
+                                           .storage = STORAGE_NONE, .activations = kept[i], .last = last[i]});
 }
 
 static void add_spilled(struct list *list)
 {
     bool cpu = hardware_has_cpu(list->hardware);
-    struct fit_way way = {.devices = 1, .policy = policy_sharded_lrtf.name, .optimizer = PLACE_DEVICE,
-                          .storage = STORAGE_NONE, .activations = PLANNER_AUTO};
+    struct feasibility_way way = {.devices = 1, .policy = policy_sharded_lrtf.name, .optimizer = PLACE_DEVICE,
+                                  .storage = STORAGE_NONE, .activations = PLANNER_AUTO};
     add_alone(list, "spilled", way);
     if (cpu) {
         way.optimizer = PLACE_CPU;
@@ -74,11 +75,11 @@ static void add_parallel(struct list *list, struct parallel parallel)
 {
     const uint32_t kept[] = {RECOMPUTE_NONE, RECOMPUTE_FULL};
     char text[PARALLEL_TEXT_BYTES];
-    for (uint32_t i = 0; i < 2 && list->count < FIT_WAYS_MAX; i++) {
-        struct fit_way *way = &list->ways[list->count];
+    for (uint32_t i = 0; i < 2 && list->count < FEASIBILITY_WAYS_MAX; i++) {
+        struct feasibility_way *way = &list->ways[list->count];
         parallel.recompute = kept[i];
         if (!is_possible(list->job, &parallel)) return;
-        *way = (struct fit_way){.devices = (uint32_t)parallel_devices(&parallel), .parallel = parallel};
+        *way = (struct feasibility_way){.devices = (uint32_t)parallel_devices(&parallel), .parallel = parallel};
         snprintf(way->name, sizeof way->name, "%s%s", parallel_text(&parallel, text), i > 0 ? "+recompute" : "");
         list->count++;
     }
@@ -124,7 +125,8 @@ static void add_stages(struct list *list, uint32_t tensor, uint32_t rest)
     add_parallel(list, p);
 }
 
-uint32_t fit_ways(const struct hardware *hardware, const struct job *job, struct fit_way out[FIT_WAYS_MAX])
+uint32_t feasibility_ways(const struct hardware *hardware, const struct job *job,
+                          struct feasibility_way out[FEASIBILITY_WAYS_MAX])
 {
     struct list list = {.hardware = hardware, .job = job, .ways = out};
     uint32_t devices = hardware->device_count;
@@ -154,17 +156,17 @@ static enum status parse_recompute(const char *text, size_t *length, uint32_t *o
     return error_set(err, STATUS_BAD_INPUT, "unknown '%.64s' (expected '+recompute', '+selective' or '+stage')", plus);
 }
 
-enum status fit_way_parse(const struct hardware *hardware, const struct job *job, const char *text,
-                          struct fit_way *out, struct error *err)
+enum status feasibility_way_parse(const struct hardware *hardware, const struct job *job, const char *text,
+                                  struct feasibility_way *out, struct error *err)
 {
-    char degrees_text[FIT_NAME_BYTES];
+    char degrees_text[FEASIBILITY_NAME_BYTES];
     size_t length;
     struct job own = *job;
     own.parallel = degrees(1, 1, 1);
     TRY(parse_recompute(text, &length, &own.parallel.recompute, err));
-    if (strlen(text) >= FIT_NAME_BYTES)
+    if (strlen(text) >= FEASIBILITY_NAME_BYTES)
         return error_set(err, STATUS_BAD_INPUT, "way '%.64s...' is too long (limit is %d characters)", text,
-                         FIT_NAME_BYTES - 1);
+                         FEASIBILITY_NAME_BYTES - 1);
     snprintf(degrees_text, sizeof degrees_text, "%.*s", (int)length, text);
     TRY(parallel_parse_text(degrees_text, &own.parallel, err));
     uint64_t devices = parallel_devices(&own.parallel);
@@ -172,7 +174,7 @@ enum status fit_way_parse(const struct hardware *hardware, const struct job *job
         return error_set(err, STATUS_BAD_INPUT, "way '%s' takes %" PRIu64 " devices (the machine has %" PRIu32 ")", text,
                          devices, hardware->device_count);
     TRY(parallel_check(&own, err));
-    *out = (struct fit_way){.devices = (uint32_t)devices, .parallel = own.parallel};
+    *out = (struct feasibility_way){.devices = (uint32_t)devices, .parallel = own.parallel};
     snprintf(out->name, sizeof out->name, "%s", text);
     return STATUS_OK;
 }

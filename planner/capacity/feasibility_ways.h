@@ -17,18 +17,18 @@
  * ...,offload=weights      weights too; ",storage": all that on storage
  * tp=t,pp=p,dp=d           tensor groups, as large as divide heads and devices, and stages; replicas of what is left
  */
-#ifndef SPILLWAY_PLANNER_FIT_WAYS_H
-#define SPILLWAY_PLANNER_FIT_WAYS_H
+#ifndef SPILLWAY_PLANNER_FEASIBILITY_WAYS_H
+#define SPILLWAY_PLANNER_FEASIBILITY_WAYS_H
 
 #include "planner/strategy/planner.h"
 
 struct hardware;
 struct job;
 
-enum { FIT_WAYS_MAX = 64, FIT_NAME_BYTES = PARALLEL_TEXT_BYTES + 16 };
+enum { FEASIBILITY_WAYS_MAX = 64, FEASIBILITY_NAME_BYTES = PARALLEL_TEXT_BYTES + 16 };
 
-struct fit_way {
-    char name[FIT_NAME_BYTES];
+struct feasibility_way {
+    char name[FEASIBILITY_NAME_BYTES];
     uint32_t devices;         /* of the machine's that it uses, the first ones */
     struct parallel parallel; /* all 0: one device at a time, by these: */
     const char *policy;
@@ -39,21 +39,22 @@ struct fit_way {
 };
 
 /* Are states on the devices from beginning to end? */
-static inline bool fit_way_stays(const struct fit_way *way)
+static inline bool feasibility_way_stays(const struct feasibility_way *way)
 {
     return way->last != LAST_AUTO || parallel_is_set(&way->parallel);
 }
 
 /* Those that this job can go on this machine, were there memory enough. Its minibatch has to have a microbatch for each
- * device at least, or replicas are left out. Returns how many; fewer than FIT_WAYS_MAX. */
-uint32_t fit_ways(const struct hardware *hardware, const struct job *job, struct fit_way out[FIT_WAYS_MAX]);
+ * device at least, or replicas are left out. Returns how many; fewer than FEASIBILITY_WAYS_MAX. */
+uint32_t feasibility_ways(const struct hardware *hardware, const struct job *job,
+                          struct feasibility_way out[FEASIBILITY_WAYS_MAX]);
 
 /*
  * One that need not be in that list: "tp=2,dp=8,zero=1", as parallel_parse_text() has it, with "+recompute", "+stage" or
  * "+selective" behind it. *out is named so. Errors: STATUS_BAD_INPUT when it cannot be read, the machine has too few
  * devices, or parallel_check() refuses it.
  */
-MUST_CHECK enum status fit_way_parse(const struct hardware *hardware, const struct job *job, const char *text,
-                                     struct fit_way *out, struct error *err);
+MUST_CHECK enum status feasibility_way_parse(const struct hardware *hardware, const struct job *job, const char *text,
+                                             struct feasibility_way *out, struct error *err);
 
 #endif

@@ -1,0 +1,48 @@
+/*
+ * Memory feasibility: whether a training run fits a machine, and how much memory it takes. The answer comes from a
+ * plan: the bytes of a way are the bytes of that way's plan (planner.h), which plan_check() has proven.
+ *
+ * A way that does not fit is planned once more on a machine with enough memory, so that its bytes are known as well.
+ * With states on the devices this is the same plan on larger devices. With states elsewhere it is a plan for one device
+ * that has just enough memory for the largest layer, without double buffering. Resident stages on several devices are
+ * cut by the memory of these devices; if that is too little, the stages are cut by time only.
+ */
+#ifndef SPILLWAY_PLANNER_FEASIBILITY_H
+#define SPILLWAY_PLANNER_FEASIBILITY_H
+
+#include "planner/capacity/feasibility_ways.h"
+#include "planner/walk/memory_breakdown.h"
+
+enum feasibility_verdict {
+    FEASIBILITY_YES,
+    FEASIBILITY_DEVICE,     /* a device lacks memory */
+    FEASIBILITY_HOST,       /* the host lacks memory */
+    FEASIBILITY_STORAGE,    /* storage lacks room */
+    FEASIBILITY_IMPOSSIBLE, /* more memory does not help: `reason` says why; bytes are unknown */
+    FEASIBILITY_VERDICTS
+};
+
+struct feasibility {
+    enum feasibility_verdict verdict;
+    uint64_t least_bytes;                 /* of a device: with less it does not fit */
+    uint64_t device_bytes;                /* what the plan takes of the device that it takes most of, ... */
+    uint64_t host_bytes, stored_bytes;    /* ... of the fullest host, of its storage */
+    struct memory_breakdown device, host; /* what is in them */
+    char moment[PLAN_MOMENT_BYTES];       /* when most of the device is in use */
+    char reason[256];
+};
+
+/* What a way takes. Neither is changed. Errors: STATUS_NO_MEMORY, STATUS_LIMIT. */
+MUST_CHECK enum status feasibility_find(const struct hardware *hardware, const struct job *job,
+                                        const struct feasibility_way *way, struct feasibility *out, struct error *err);
+
+/* Memory that a plan may use of the least of the devices that a way uses. */
+uint64_t feasibility_usable_bytes(const struct hardware *hardware, const struct feasibility_way *way);
+
+/* Of each device, each host and its storage. */
+struct feasibility_memory {
+    uint64_t device_bytes, host_bytes, storage_bytes;
+};
+struct feasibility_memory feasibility_memory_of(const struct hardware *hardware, const struct feasibility_way *way);
+
+#endif
