@@ -1,6 +1,6 @@
 /*
- * Node assignment: the node of each job that is spilled and run on the devices of several nodes: its states are in the memory
- * of one host, which no other node's devices can reach (planner/plan_hosts.h).
+ * Node assignment: the node of each spilled job on a machine of several nodes. A job's states are in the memory of one
+ * host, which no other node's devices can reach (planner/plan_hosts.h).
  */
 #ifndef SPILLWAY_PLANNER_NODE_ASSIGNMENT_H
 #define SPILLWAY_PLANNER_NODE_ASSIGNMENT_H
@@ -8,7 +8,7 @@
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"
 
-/* Are the first `devices` on several nodes? */
+/* Returns true when the first `devices` are on several nodes. */
 static inline bool node_assignment_applies(const struct hardware *hardware, uint32_t devices)
 {
     for (uint32_t d = 1; d < devices; d++)
@@ -16,7 +16,7 @@ static inline bool node_assignment_applies(const struct hardware *hardware, uint
     return false;
 }
 
-/* How many nodes have some of the jobs: each job is on one, and there are no more than have devices. */
+/* Returns the number of nodes with jobs: each job is on one node, and only nodes with devices count. */
 static inline uint32_t node_assignment_count(const struct hardware *hardware, const struct job_set *jobs)
 {
     uint32_t hosts = hardware_hosts_in_use(hardware);
@@ -24,12 +24,12 @@ static inline uint32_t node_assignment_count(const struct hardware *hardware, co
 }
 
 /*
- * Longest job first, each to the node that would be done with it soonest, of those whose memory has room
+ * Assigns the longest job first, each to the node that would finish it soonest, among the nodes whose memory has room
  * for its state.
  *
- * devices    those from 0 on that are used
- * seconds    (job count) what each computes in all
- * nodes      out: (job count)
+ *     devices    number of used devices, from 0 on
+ *     seconds    (job count) computation of each job in all
+ *     nodes      out: (job count)
  *
  * Errors: STATUS_NO_MEMORY.
  */

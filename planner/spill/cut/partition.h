@@ -1,26 +1,25 @@
 /*
- * Cutting jobs into shards, and a device's memory into areas.
+ * Cuts jobs into shards, and a device's memory into areas.
  *
  * Spilled state: each device's arena is
  *
  *     [ workspace | edge 0 .. edge e-1 | keep | persistent | table | weight buffer 0 | weight buffer 1 | ... ]
  *
- * `workspace` is the scratch of the one computation that runs. An *edge* holds what is small about
- * a unit: batch, loss, boundary activations and their gradients, in and out. A *weight buffer* holds what
- * is large: state, parameters, table, spilled activations. Units of a device take weight buffers and edges
- * in turn, so that the copies in for the next unit and the copies out of the last run beside the
- * computation of this one: two weight buffers are Hydra's double buffer, three let both directions of a
- * duplex link work at once, one is no double buffering. `keep` holds activations between passes,
- * `persistent` the states of shards that stay for as long as their job runs (partition_persistent.h),
- * `table` the token table and its gradient while a head computes: one head at a time, so weight buffers
- * need not be as large as a vocabulary.
+ * `workspace` is the scratch of the current computation. An *edge* holds the small data of a unit: batch, loss,
+ * boundary activations and their gradients, in and out. A *weight buffer* holds the large data: state, parameters,
+ * table, spilled activations. Units of a device use weight buffers and edges in turn, so that the copies in for the
+ * next unit and the copies out of the last one run during the computation of the current one: two weight buffers are
+ * Hydra's double buffer, three let both directions of a duplex link work at once, one means no double buffering. `keep`
+ * holds activations between passes, `persistent` the states of shards that stay while their job runs
+ * (partition_persistent.h), `table` the token table and its gradient while a head computes: one head at a time, so
+ * weight buffers can be smaller than a vocabulary.
  *
- * Resident state: `keep` is cut into seats; a job sits in one seat on each of its devices from LOAD
- * to STORE, with the state and the kept activations of its shards there. Each seat has a weight buffer, for
- * the token table and its gradient.
+ * Resident state: `keep` is cut into seats. A job sits in one seat on each of its devices from LOAD to STORE, with the
+ * state and the kept activations of its shards there. Each seat has a weight buffer, for the token table and its
+ * gradient.
  *
- * Source: greedy maximal shards, Hydra, arXiv 2110.08633, Algorithm 1; the weight buffer size is searched
- * for instead of given.
+ * Source: greedy maximal shards, Hydra, arXiv 2110.08633, Algorithm 1; here the weight buffer size is searched for and
+ * not given.
  */
 #ifndef SPILLWAY_PLANNER_PARTITION_H
 #define SPILLWAY_PLANNER_PARTITION_H
@@ -30,19 +29,19 @@
 
 enum { PARTITION_WEIGHT_BUFFERS_MAX = 8, ARENA_ALIGNMENT = 256 };
 
-/* States on storage, and what the arena of staged ones is cut into: see partition_storage.h. */
+/* States on storage, and the areas of the arena of staged states: see partition_storage.h. */
 struct partition_storage {
-    bool *stored;             /* per shard; NULL: none is */
+    bool *stored;             /* per shard; NULL: no state is stored */
     uint64_t transient_bytes, held_bytes; /* of a slot */
     uint32_t turns;           /* slots of each kind, per device */
     uint64_t stored_bytes;
 };
 
-/* Host memory where not all jobs are in it at the same time (host_need.h). */
+/* Host memory when not all jobs are in it at the same time (host_need.h). */
 struct partition_host {
-    uint64_t *need;            /* per job: bytes of its range; NULL: all jobs are in it for the whole run */
-    double *open_s, *close_s;  /* per job: seconds of bringing it from its files, and of writing its weights */
-    uint64_t room;             /* of each host */
+    uint64_t *need;            /* per job: bytes of its range; NULL: all jobs are in host memory for the whole run */
+    double *open_s, *close_s;  /* per job: seconds of opening it from its files, and of writing its weights */
+    uint64_t room;             /* bytes of each host */
 };
 
 struct partition {
@@ -51,43 +50,43 @@ struct partition {
     uint32_t *job_first_shard;   /* job count + 1 entries */
     uint32_t *shard_device;      /* resident only, else NULL */
     uint64_t *slice_rows;        /* per job: rows of an embedding slice; 0: not sliced */
-    bool *on_cpu;                /* per shard: the host's processor updates it; an embedding's passes
-                                    run there as well */
-    bool *persistent;            /* per shard: its state is on its device from LOAD to STORE; resident:
-                                    all of them */
+    bool *on_cpu;                /* per shard: the host's processor updates it; for an embedding also its passes */
+    bool *persistent;            /* per shard: its state is on its device from LOAD to STORE; resident: true for all
+                                    shards */
     struct partition_storage storage;
     struct partition_host host;
     uint32_t shard_count;
     bool resident;
-    bool apart;                  /* nothing stays on a device between units: what a job hands on goes through
-                                    host memory (planner_options.live) */
+    bool apart;                  /* nothing stays on a device between units: a job's boundaries go through host memory
+                                    (planner_options.live) */
     bool interleaved;            /* several jobs may be in the middle of a minibatch */
-    uint32_t activations;        /* enum plan_activations, of shards that are not `kept` */
+    uint32_t activations;        /* enum plan_activations, for shards that are not `kept` */
     bool *kept;                  /* per shard: its activations stay on the device (partition_kept.h) */
     uint64_t workspace_bytes;
     uint64_t edge_bytes;
     uint32_t edge_count;
     uint64_t weight_buffer_bytes;
     uint32_t weight_buffer_count;
-    uint64_t keep_bytes;         /* spilled: all of it; resident: of one seat */
+    uint64_t keep_bytes;         /* spilled: the whole area; resident: one seat */
     uint64_t persistent_bytes;   /* spilled: of all persistent states */
-    uint64_t table_bytes;        /* spilled: table and gradient of the largest vocabulary */
-    uint64_t *keep_offset;       /* per shard: of its activations (spilled), within `keep` */
-    uint64_t *state_offset;      /* per persistent shard: of its state, within the seat (resident) or
-                                    within `persistent` */
+    uint64_t table_bytes;        /* spilled: token table of the largest vocabulary, and its gradient */
+    uint64_t *keep_offset;       /* per shard: offset of its activations (spilled), within `keep` */
+    uint64_t *state_offset;      /* per persistent shard: offset of its state, within the seat (resident) or within
+                                    `persistent` */
     uint32_t seat_count;
-    double contention;           /* copies take so much longer when all devices copy at once */
+    double contention;           /* factor by which copies take longer when all devices copy at once */
     double objective_s;          /* estimated seconds of all minibatches on one device, summed;
                                     resident: see partition_resident.c */
 };
 
-/* How much longer copies take when so many devices, the first ones, copy at once: what the host gives them. */
+/* Returns the factor by which copies take longer when the first `devices` devices copy at once, by the host's
+ * bandwidth. */
 double partition_contention(const struct hardware *hardware, uint32_t busy_devices);
 
 /*
- * Cut for spilling. `interleaved`: all devices are used, and several jobs may be in the middle of a
- * minibatch on one of them; else one job at a time on device 0.
- * Errors: STATUS_INFEASIBLE, with the first job and layer that fits nowhere and the bytes missing.
+ * Cuts for spilling. `interleaved`: all devices are used, and several jobs may be in the middle of a minibatch on one
+ * of them; else one job at a time on device 0. Errors: STATUS_INFEASIBLE, with the first job and layer that fits
+ * nowhere and the missing bytes.
  */
 MUST_CHECK enum status partition_spilled(const struct hardware *hardware,
                                          const struct job_set *jobs,
@@ -95,7 +94,7 @@ MUST_CHECK enum status partition_spilled(const struct hardware *hardware,
                                          const struct planner_options *options, bool interleaved,
                                          struct partition *out, struct error *err);
 
-/* Cut for residence on all devices, at most `seats_max` jobs at a time. */
+/* Cuts for residence on all devices, at most `seats_max` jobs at a time. */
 MUST_CHECK enum status partition_resident(const struct hardware *hardware,
                                           const struct job_set *jobs,
                                           struct footprints *footprints,
@@ -105,27 +104,27 @@ MUST_CHECK enum status partition_resident(const struct hardware *hardware,
 
 void partition_release(struct partition *partition);
 
-/* UNIT_KEEP and UNIT_INPUTS of a shard that is not an embedding; `loss_inputs`: of the last one, of
- * activations only the inputs of layers are held. */
+/* Returns UNIT_KEEP and UNIT_INPUTS for a shard that is not an embedding. `loss_inputs`: for the last shard, only the
+ * inputs of layers are held. */
 static inline uint32_t partition_way(uint32_t activations, bool loss_inputs, bool last)
 {
     return !last ? plan_activations_way(activations) : loss_inputs ? UNIT_INPUTS : 0;
 }
 
-/* What shards do instead that keep their activations though others recompute or spill theirs: the
- * same activations, on the device. */
+/* Returns the enum plan_activations of shards that keep their activations on the device while other shards of the job
+ * recompute or spill theirs. */
 static inline uint32_t partition_kept_way(uint32_t activations)
 {
     return activations == ACTIVATIONS_SPILL_INPUTS ? ACTIVATIONS_KEEP_INPUTS : ACTIVATIONS_KEEP;
 }
 
-/* enum plan_activations of a shard. */
+/* Returns the enum plan_activations of a shard. */
 static inline uint32_t partition_activations(const struct partition *p, uint32_t shard)
 {
     return p->kept[shard] ? partition_kept_way(p->activations) : p->activations;
 }
 
-/* Offsets in a device's arena. */
+/* Return offsets in a device's arena. */
 static inline uint64_t partition_edge(const struct partition *p, uint32_t turn)
 {
     return p->workspace_bytes + (turn % p->edge_count) * p->edge_bytes;

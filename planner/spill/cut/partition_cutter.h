@@ -1,4 +1,4 @@
-/* What the two ways of cutting share (partition.c); nobody else includes this. */
+/* Shared by the two ways of cutting (partition.c). No other file includes this. */
 #ifndef SPILLWAY_PLANNER_PARTITION_CUTTER_H
 #define SPILLWAY_PLANNER_PARTITION_CUTTER_H
 
@@ -6,24 +6,24 @@
 #include "base/size.h"
 #include "planner/spill/cut/partition.h"
 
-/* What all candidates share. */
+/* The constants of all candidates. */
 struct cutter {
     const struct hardware *hardware;
     const struct job_set *jobs;
     struct footprints *footprints;
     const struct planner_options *options;
     bool interleaved;
-    uint32_t hosts;        /* that have some of the jobs; a spilled one is on one of them (node_assignment.h) */
-    uint32_t host_devices; /* that jobs of a host may be on */
-    uint64_t capacity; /* of the smallest device */
+    uint32_t hosts;        /* hosts with jobs; a spilled job is on one of them (node_assignment.h) */
+    uint32_t host_devices; /* devices that jobs of a host may use */
+    uint64_t capacity; /* bytes of the smallest device */
     uint64_t edge_bytes;
-    uint64_t table_bytes; /* token table and its gradient, of the largest vocabulary */
+    uint64_t table_bytes; /* token table of the largest vocabulary, and its gradient */
     double contention;
-    double copy_slows_s; /* seconds that a copied byte takes from computations: host devices */
-    bool shares_cpu;     /* the host's processor is what the devices compute with */
-    double host_fixed_bytes; /* states, table gradients, boundaries: whatever the cut */
+    double copy_slows_s; /* seconds that a copied byte takes from computations on host devices */
+    bool shares_cpu;     /* the devices compute with the host's processor */
+    double host_fixed_bytes; /* states, table gradients, boundaries: equal for all cuts */
     bool turns;            /* jobs take turns in host memory (host_need.h) */
-    /* where the least hopeless failure was, for the message */
+    /* the failure with the least missing bytes, for the message */
     uint32_t failed_job;
     uint64_t failed_layer;
     uint64_t missing_bytes;
@@ -33,33 +33,33 @@ struct cutter cutter_make(const struct hardware *hardware, const struct job_set 
                           struct footprints *footprints, const struct planner_options *options,
                           bool interleaved);
 
-/* May last shards hold all of their activations, or only the inputs of layers (`inputs`)? */
+/* Returns true when last shards may hold all of their activations, or only the inputs of layers (`inputs`). */
 static inline bool cutter_may_hold(const struct cutter *cutter, bool inputs)
 {
     uint32_t last = cutter->options->last;
     return last == LAST_AUTO || inputs == (last == LAST_HOLDS_INPUTS);
 }
 
-/* Remember a layer that did not fit, if it lacks less than those before. */
+/* Remembers a layer that did not fit, if it lacks less than the earlier ones. */
 void cutter_note_failure(struct cutter *cutter, uint32_t job, uint64_t layer, uint64_t missing);
 
-/* Remember that what every cut takes, `taken` bytes, exceeds the device already. */
+/* Remembers that the fixed needs of every cut, `taken` bytes, exceed the device already. */
 void cutter_note_fixed(struct cutter *cutter, uint64_t taken);
 
-/* The arrays of a partition, with room for every layer of every job. */
+/* Allocates the arrays of a partition, for every layer of every job. */
 MUST_CHECK enum status partition_allocate(const struct job_set *jobs, struct partition *out,
                                           struct error *err);
 
-/* Host memory of a job without spilled activations; a boundary and its gradient per layer, at most. */
+/* Returns the host memory of a job without spilled activations: at most a boundary and its gradient per layer. */
 double cutter_host_bytes(const struct job *job);
 
-/* Token table and its gradient, side by side. */
+/* Returns the bytes of the token table and its gradient. */
 uint64_t cutter_table_bytes(const struct job *job);
 
-/* Scratch of the greediest unit of a shard that computes this way; see partition_way(). */
+/* Returns the largest scratch of a shard's units in this way of computing; see partition_way(). */
 uint64_t cutter_workspace(const struct footprint *f, const struct job *job, bool last, uint32_t how);
 
-/* The message of a footprint that could not be had. */
+/* Returns the error of a footprint without memory. */
 enum status cutter_out_of_memory(struct error *err);
 
 static inline uint64_t padded(uint64_t bytes) { return size_align(bytes, ARENA_ALIGNMENT); }

@@ -1,42 +1,41 @@
 /*
- * Which states live on storage: those for which host memory has no room, chosen to cost the least.
+ * Chooses the states that live on storage: states without room in host memory, at the least cost.
  *
- * Host memory then holds, beside everything else, an arena of staged states (plan.h) for each device:
+ * Host memory then has, after all other buffers, an arena of staged states (plan.h) for each device:
  *
  *     [ transient 0 .. t-1 | held 0 .. t-1 ]    of a host's first device, then those of its second ...
  *
- * A *transient* slot is between storage and a device: a state, or parameters, or a slice of an
- * embedding, for as long as it takes to go through. A *held* one has a state that the host's processor
- * updates, from its being read to its being written. Units take both kinds in turn, as they take
- * weight buffers and edges of a device (partition.h).
+ * A *transient* slot is between storage and a device: a state, or parameters, or a slice of an embedding, while it goes
+ * through. A *held* slot has a state that the host's processor updates, from its read to its write. Units use both
+ * kinds in turn, like weight buffers and edges of a device (partition.h).
  */
 #ifndef SPILLWAY_PLANNER_PARTITION_STORAGE_H
 #define SPILLWAY_PLANNER_PARTITION_STORAGE_H
 
 #include "planner/spill/cut/partition.h"
 
-/* Gradients of a job on the host: one arrives while another is applied, and one more so that
- * neither waits for the other's end. (All shards' where it clips.) */
+/* Gradients of a job on the host: one arrives while another is applied, and one more so that neither waits for the
+ * other's end. (All shards' where it clips.) */
 enum { GRADIENT_TURNS = 3 };
 
 /*
- * Fill partition->storage. Where options->storage is STORAGE_NONE or there is none, nothing is
- * stored, and host memory that is too small is found by who sums it up.
- * Errors: STATUS_INFEASIBLE when host memory is too small with everything on storage, or storage is;
- * STATUS_BAD_INPUT for STORAGE_ALL on a machine without; STATUS_NO_MEMORY.
+ * Fills partition->storage. With STORAGE_NONE in options->storage, or without storage, nothing is stored, and the sum
+ * of host memory reports a shortage later. Errors: STATUS_INFEASIBLE when host memory is too small with everything on
+ * storage, or storage is; STATUS_BAD_INPUT for STORAGE_ALL on a machine without storage; STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status storage_choose(const struct hardware *hardware, const struct job_set *jobs,
                                       struct footprints *footprints,
                                       const struct planner_options *options,
                                       struct partition *partition, struct error *err);
 
-/* Is the state of a shard, by its index in the plan, on storage? */
+/* Returns true when the state of a shard, by its index in the plan, is on storage. */
 static inline bool storage_has(const struct partition *p, uint32_t shard)
 {
     return p->storage.stored && p->storage.stored[shard];
 }
 
-/* Offsets in the arena of staged states; `host_seat`: how many devices of its host come before the device. */
+/* Return bytes and offsets in the arena of staged states; `host_seat`: number of devices of the host before the
+ * device. */
 static inline uint64_t storage_device_bytes(const struct partition *p)
 {
     return p->storage.turns * (p->storage.transient_bytes + p->storage.held_bytes);
@@ -51,8 +50,8 @@ static inline uint64_t storage_held(const struct partition *p, uint32_t host_sea
            (turn % p->storage.turns) * p->storage.held_bytes;
 }
 
-/* What a minibatch moves of a stored shard: bytes read by its forward pass (parameters), and read
- * and written by its backward pass or loss (state). */
+/* The traffic of a stored shard in a minibatch: bytes read by its forward pass (parameters), and read and written by
+ * its backward pass or loss (state). */
 struct storage_traffic {
     uint64_t forward_read, back_read, back_written;
 };

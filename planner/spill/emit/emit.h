@@ -1,12 +1,12 @@
-/* A schedule written down as a plan: units with their copies, and the slots of each instance. */
+/* Writes a schedule as a plan: units with their copies, and the slots of each instance. */
 #ifndef SPILLWAY_PLANNER_EMIT_H
 #define SPILLWAY_PLANNER_EMIT_H
 
 #include "planner/spill/order/schedule.h"
 #include "planner/walk/plan_build.h"
 
-/* Add shards, buffers, units and instances to the builder. Errors: STATUS_NO_MEMORY, STATUS_LIMIT;
- * the builder's own errors surface at plan_builder_finish(). */
+/* Adds shards, buffers, units and instances to the builder. Errors: STATUS_NO_MEMORY, STATUS_LIMIT; the builder's own
+ * errors appear at plan_builder_finish(). */
 MUST_CHECK enum status emit_plan(struct plan_builder *builder, struct footprints *footprints,
                                  const struct partition *partition,
                                  const struct schedule *schedule, struct error *err);

@@ -1,10 +1,9 @@
 /*
- * The unit that is being written: its operations, and the ranges of the arena that they acquire.
+ * The unit under construction: its operations, and the ranges of the arena that they acquire.
  *
- * A range is noted as an area and an offset in it, for the unit is written once and its instances take
- * weight buffers, edges and staged states in turn (emit.c). Accesses are gathered by emit_use() until the
- * computation that makes them is added; a copy brings its own two. The first error stays in the emitter,
- * and what follows it does nothing.
+ * A range is noted as an area and an offset in it, because the unit is written once and its instances use weight
+ * buffers, edges and staged states in turn (emit.c). emit_use() gathers accesses until their computation is added; a
+ * copy adds its own two. The first error stays in the emitter, and later calls do nothing.
  */
 #ifndef SPILLWAY_PLANNER_EMIT_UNIT_H
 #define SPILLWAY_PLANNER_EMIT_UNIT_H
@@ -13,7 +12,7 @@
 #include "planner/spill/order/schedule.h"
 #include "planner/walk/plan_build.h"
 
-/* Of a device's arena; and of that of staged states. */
+/* Areas of a device's arena, and of the arena of staged states. */
 enum area {
     AREA_WORKSPACE,
     AREA_EDGE,
@@ -32,7 +31,7 @@ struct acquire {
     uint64_t offset_bytes, bytes;
 };
 
-/* What an instance of a unit needs beside the unit. */
+/* The slots of a unit's instances. */
 struct unit_slots {
     uint32_t first_acquire, acquire_count;
     uint32_t weight_buffer_turns, transient_turns, held_turns;
@@ -54,55 +53,55 @@ struct emitter {
     struct acquire *acquires;
     size_t acquire_count, acquire_capacity;
     uint32_t *edge_turn, *weight_buffer_turn, *transient_turn, *held_turn; /* per device */
-    uint32_t *host_seat; /* likewise: how many of its host's come before it */
+    uint32_t *host_seat; /* per device: number of its host's devices before it */
     uint32_t *slot_scratch;
     size_t slot_scratch_capacity;
-    /* the unit being written */
+    /* the unit under construction */
     struct unit_slots current;
     uint64_t edge_used, weight_buffer_used;
     struct plan_access accesses[ACCESSES_MAX];
     uint32_t access_count;
 };
 
-/* Where a unit finds its input. */
+/* The origin of a unit's input. */
 enum origin { ORIGIN_HOST, ORIGIN_HERE, ORIGIN_PEER, ORIGINS };
 
-/* The shard that a unit is about, and what it takes to write it. */
+/* The shard of a unit, with the data for writing the unit. */
 struct shard_view {
     const struct job *job;
     const struct footprint *footprint;
-    uint32_t job_index, shard, global; /* shard within the job; index in the plan */
+    uint32_t job_index, shard, global; /* shard: within the job; global: index in the plan */
     uint32_t shard_count;
     bool embedding, last;
-    bool resident;   /* so are all shards of the job */
-    bool persistent; /* the state is on the device, and stays */
-    bool on_cpu; /* the optimizer; of an embedding, both passes */
-    enum origin origin; /* of boundary or gradient that enter; from the host always the rest */
-    bool stays;         /* the output, in its edge, for the job's next unit */
+    bool resident;   /* all shards of the job are resident */
+    bool persistent; /* the state stays on the device */
+    bool on_cpu; /* the host's processor has the optimizer; for an embedding, both passes too */
+    enum origin origin; /* origin of the input boundary or gradient; all other data come from the host */
+    bool stays;         /* the output stays in its edge for the job's next unit */
     enum plan_pass pass; /* of the unit */
     uint32_t activations;
     uint64_t slice_rows; /* 0: whole */
 };
 
-/* What a slot of so many bytes takes of an area that is filled in order. */
+/* Returns the bytes of a slot for `bytes` in an area that is filled in order. */
 static inline uint64_t emit_padded(uint64_t bytes) { return size_align(bytes, ARENA_ALIGNMENT); }
 
-/* The next slot; offset_bytes is for areas other than edges and weight buffers, which are filled in order. */
+/* Adds the next slot. Edges and weight buffers are filled in order; offset_bytes is for the other areas. */
 void emit_slot(struct emitter *e, enum area area, uint64_t offset_bytes, uint64_t bytes);
 
-/* The next slice, or the end of the unit: what follows takes the next weight buffer. */
+/* Ends a slice, or the unit: the next one uses the next weight buffer. */
 void emit_turn_end(struct emitter *e);
 
-/* The name of a buffer of the unit's job. */
+/* Returns the number of a buffer of the unit's job. */
 uint32_t emit_buffer(struct emitter *e, const struct shard_view *v, uint32_t kind, uint32_t shard,
                      uint32_t variant, bool on_device, uint64_t bytes);
 
-/* An access of the next operation but for copies; a buffer of the device that comes to life with it. */
+/* Add an access of the next operation, unless it is a copy; acquire a device buffer with it. */
 void emit_use(struct emitter *e, uint32_t name, uint32_t flags);
 void emit_use_new(struct emitter *e, uint32_t name, uint32_t flags, enum area area,
                   uint64_t offset_bytes, uint64_t bytes);
 
-/* Copies: any; host buffer to a new device buffer; device buffer to the host. */
+/* Add copies: any; host buffer to a new device buffer; device buffer to the host. */
 void emit_copy(struct emitter *e, uint8_t stream, uint32_t from, uint64_t from_offset,
                uint32_t from_flags, uint32_t to, uint64_t to_offset, uint32_t to_flags,
                uint64_t bytes);
@@ -111,14 +110,14 @@ void emit_fetch(struct emitter *e, uint32_t host, uint64_t host_offset, uint32_t
 void emit_send(struct emitter *e, uint32_t device, uint32_t device_flags, uint32_t host,
                uint64_t host_offset, uint64_t bytes);
 
-/* Computations over the accesses gathered: the pass on the device, with its workspace; the same on the
- * host's processor; what the host stream does without a kernel. */
+/* Add computations over the gathered accesses: the pass on the device, with its workspace; the pass on the host's
+ * processor; a pass of the host stream without a kernel. */
 void emit_compute(struct emitter *e, const struct shard_view *v, enum plan_pass pass,
                   enum unit_pass unit_pass, uint32_t how, uint32_t slice, uint64_t first_row,
                   uint64_t row_count);
 void emit_cpu(struct emitter *e, const struct shard_view *v, enum plan_pass pass,
               uint64_t workspace);
 void emit_host(struct emitter *e, enum plan_pass pass);
-void emit_files(struct emitter *e, enum plan_pass pass); /* likewise on the file stream */
+void emit_files(struct emitter *e, enum plan_pass pass); /* on the file stream */
 
 #endif

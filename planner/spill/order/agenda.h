@@ -1,14 +1,14 @@
 /*
- * Which device decides next, and between which jobs: the queues of a list scheduler whose policy ranks jobs.
+ * The queues of a list scheduler whose policy ranks jobs: which device decides next, and between which jobs.
  *
- * Devices and jobs are in groups: a job may run on every device of its group, and on no other. Streamed jobs are all
- * in one group, or in one for each node; a resident job is in the group of the one device that has its next shard.
+ * Devices and jobs are in groups: a job may run on every device of its group, and on no other. Spilled jobs are all in
+ * one group, or in one for each node; a resident job is in the group of the one device that has its next shard.
  *
- * A job waits until it is ready, then it is ranked, then it is taken. A group can decide at
+ * A job waits until it is ready, then it is ranked, then it is popped. A group can decide at
  *
  *     max(earliest time at which one of its devices is free, earliest time at which one of its jobs is ready)
  *
- * and the device that decides is the lowest one that is free by then.
+ * and the lowest device that is free by then decides.
  *
  * Cost: O(log devices + log jobs) for each call, amortized.
  *
@@ -22,7 +22,7 @@
 #define AGENDA_NONE UINT32_MAX
 
 struct agenda_job {
-    double key; /* when it is ready; its rank, negative, when it is ranked */
+    double key; /* waiting: when it is ready; ranked: its rank, negative */
     uint32_t child, sibling;
 };
 
@@ -31,38 +31,38 @@ struct agenda_group {
     uint32_t *devices;         /* of the group, ascending */
     uint32_t device_count;
     uint32_t waiting, ranked;  /* roots of heaps of jobs; AGENDA_NONE: empty */
-    double woken_s;            /* until when jobs have been ranked */
-    uint32_t next;             /* the device that decides; AGENDA_NONE: no job is there */
+    double woken_s;            /* jobs ready until then have been ranked */
+    uint32_t next;             /* the device that decides; AGENDA_NONE: no job */
 };
 
 struct agenda {
     struct agenda_job *jobs;
     struct agenda_group *groups;
     uint32_t *group_of, *place_in_group; /* by device */
-    struct tournament next_s; /* by device: when it decides; HUGE_VAL where another of its group does */
+    struct tournament next_s; /* by device: when it decides; HUGE_VAL where another device of its group does */
 };
 
 /*
- * All devices are free at 0, no job is there. `group_of`: (device_count) the group of each device, each below
- * group_count; borrowed. Lives as long as `arena`, and allocates nothing after this. Errors: STATUS_NO_MEMORY.
+ * Creates an agenda: all devices free at 0, no jobs. `group_of`: (device_count) the group of each device, below
+ * group_count; borrowed. It lives as long as `arena`, and allocates nothing after this. Errors: STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status agenda_create(struct arena *arena, uint32_t job_count, uint32_t device_count,
                                      uint32_t *group_of, uint32_t group_count, struct agenda *out, struct error *err);
 
-/* A job that is not there becomes ready at ready_s. */
+/* Adds a job, which becomes ready at ready_s. */
 void agenda_add(struct agenda *agenda, uint32_t job, uint32_t group, double ready_s);
 
 void agenda_set_free(struct agenda *agenda, uint32_t device, double free_s);
 double agenda_free(const struct agenda *agenda, uint32_t device);
 
-/* The device that decides next, and when. AGENDA_NONE: no job is there. */
+/* Returns the device that decides next, and when. AGENDA_NONE: no job. */
 uint32_t agenda_next(const struct agenda *agenda, double *at);
 
-/* A job of the group that is ready at `at` and has no rank yet; it must be given one. AGENDA_NONE: each has one. */
+/* Returns a job of the group that is ready at `at` and must be given a rank. AGENDA_NONE: every job has one. */
 uint32_t agenda_wake(struct agenda *agenda, uint32_t group, double at);
 void agenda_rank(struct agenda *agenda, uint32_t job, uint32_t group, double rank);
 
-/* The job of highest rank leaves the agenda; the lowest one among equals. There is one. */
+/* Removes and returns the group's job of highest rank; the lowest one of equal ones. The group must have one. */
 uint32_t agenda_pop(struct agenda *agenda, uint32_t group);
 
 #endif
