@@ -1,29 +1,26 @@
 /*
  * Four bounds that need no solver.
  *
- *   area    all computation, each layer at the speed of the fastest device for it, spread evenly over the
- *           devices, and by the faster of the ways that there are of listing its kernels: that of jobs that
- *           compute on one device at a time, whose logits are made in pieces, and those of
- *           parallel jobs, whose tensor groups pad the words and whose optimizers step in one kernel.
- *           Recomputation is not counted: another plan might not need it. What the host's
- *           processor may do (optimizers, embeddings) is shared so that all end together.
- *   chain   a job's minibatches follow each other: the longest job alone, on one device at a time. A
- *           parallel job can be sooner.
- *   link    (where states are in host memory first, planner/plan_charges.h) every state must reach a device once and come back once; where the processor may update,
- *           only the parameters and as many gradients. And a job whose state exceeds
- *           all device memory together must, in each minibatch after the first, fetch at least the
- *           excess again, for each minibatch touches all of it; as much must go back. All of this
- *           crosses the links out of host memory: either direction with what they pass in one, and both
- *           together with what they pass in both, of which a simplex link has its bandwidth once.
+ *     area     all computation, each layer at the speed of the fastest device for it, spread evenly over the devices,
+ *              and by the faster of the two ways of listing its kernels: that of jobs on one device at a time, whose
+ *              logits are made in pieces, and that of parallel jobs, whose tensor groups pad the words and whose
+ *              optimizers step in one kernel. Recomputation is not counted: another plan might not need it. Work
+ *              that the host's processor may do (optimizers, embeddings) is shared so that all end together
+ *     chain    a job's minibatches follow each other: the longest job, on one device at a time without other jobs.
+ *              A parallel job can be faster
+ *     link     (where states are in host memory first, planner/plan_charges.h) every state must reach a device once
+ *              and come back once; where the processor may update, only the parameters and equally many gradients.
+ *              A job whose state exceeds all device memory together must fetch at least the excess again in each
+ *              minibatch after the first, because each minibatch touches all of it; the same bytes must go back. All
+ *              of this crosses the links out of host memory: each direction at the rate of one direction, and both
+ *              together at the rate of both, in which a simplex link has its bandwidth once
+ *     storage  states for which all memory together, the host's and the devices', has no room are on storage: they
+ *              must be read once and, because every update changes all of a state, written once. A job whose state
+ *              exceeds all memory reads and writes the excess in each minibatch
  *
- *   storage  states that all memory together, the host's and the devices', has no room for are on
- *           storage: they must be read once, and as every update changes all of a state, as much must
- *           be written. A job whose state alone exceeds all memory reads and writes the excess in
- *           each minibatch.
- *
- * The rate of the links is that of a tree: a link passes no more than its own bandwidth and no more
- * than what lies behind it. Paths that share a link farther from the host than one that they do
- * not share are summed as if they did not, which can only raise the rate: the bound stays valid.
+ * The rate of the links is that of a tree: a link passes at most its own bandwidth and at most the sum of the links
+ * after it. Paths that share a link farther from the host than one that they do not share are summed as if they did
+ * not, which can only raise the rate: the bound stays valid.
  */
 #include "planner/spill/cut/bound.h"
 
@@ -41,14 +38,14 @@
 
 /* --- links ----------------------------------------------------------------------------------- */
 
-/* What a link passes in one direction, or in both together. */
+/* Returns the bandwidth of a link in one direction, or in both together. */
 static double link_rate(const struct hardware_link *link, bool both)
 {
     return link->bandwidth.value * (both && link->duplex ? 2 : 1);
 }
 
-/* Bandwidth through the links at depth `depth` and behind it, for the devices of group[] whose path
- * agrees so far with device `leader`'s. */
+/* Returns the bandwidth through the links from depth `depth` on, for the devices of group[] whose path agrees so far
+ * with device `leader`'s. */
 static double rate_behind(const struct hardware *hw, uint32_t leader, uint32_t depth, bool both)
 {
     const struct hardware_device *lead = &hw->devices[leader];
@@ -149,8 +146,8 @@ static double layer_bytes(const struct job *job, uint64_t layer, bool whole)
     return bytes;
 }
 
-/* What a device must hold of a job at some time in each minibatch. Where the host's processor may
- * update, of an embedding only the token table of a tied head. */
+/* Returns the bytes that a device must hold of a job at some time in each minibatch. Where the host's processor may
+ * update, only the token table of a tied head counts of an embedding. */
 static double touched_bytes(const struct job *job, bool cpu)
 {
     double bytes = 0;
@@ -163,7 +160,7 @@ static double touched_bytes(const struct job *job, bool cpu)
     return bytes + table;
 }
 
-/* *bytes: in each direction; *rate: at which these, or those of both directions, cross the links. */
+/* *bytes: in each direction; *rate: at which these bytes, or the bytes of both directions, cross the links. */
 static double link_bound(const struct hardware *hw, const struct job_set *jobs, bool cpu,
                          double *bytes, double *rate)
 {
@@ -184,7 +181,8 @@ static double link_bound(const struct hardware *hw, const struct job_set *jobs, 
 
 /* --- storage --------------------------------------------------------------------------------- */
 
-/* Of jobs that memory does not hold alone: others may be in it one after the other. *bytes: in each direction. */
+/* For jobs that exceed memory by themselves: smaller ones may be in it one after the other. *bytes: in each
+ * direction. */
 static double storage_bound(const struct hardware *hw, const struct job_set *jobs, double *bytes)
 {
     double memory = hw->host_bytes.value, states = 0, again = 0;
@@ -209,7 +207,7 @@ static double storage_bound(const struct hardware *hw, const struct job_set *job
 
 /* --- computation ----------------------------------------------------------------------------- */
 
-/* Seconds of computation: what only devices can do, and what they or the host's processor can. */
+/* Seconds of computation: of work for devices only, and of work for devices or the host's processor. */
 struct parts {
     double device, movable, movable_on_cpu;
 };
@@ -222,7 +220,7 @@ static double pass_s(const struct hardware *hw, uint32_t device, const struct jo
     return cost_device_s(hw, device, items, count);
 }
 
-/* Where a job clips, its embedding's rows are gathered beside both devices and processor. */
+/* Where a job clips, its embedding's rows are gathered apart from devices and processor. */
 static bool gathers_apart(const struct job *job, uint64_t layer)
 {
     return layer == 0 && job_clips(job) && job_slices(job);
@@ -339,7 +337,8 @@ static double own_passes_s(const struct hardware *hw, uint32_t device, const str
            pass_s(hw, device, job, layer, PLAN_UPDATE, 0);
 }
 
-/* Returns seconds of a minibatch's passes over a layer on a device of one type; adds those of its update to *update_s. */
+/* Returns the seconds of a minibatch's passes over a layer on a device of one type; adds the update's seconds to
+ * *update_s. */
 static double passes_of_type(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer, double *update_s)
 {
     double own = own_passes_s(hw, device, job, layer);

@@ -1,7 +1,7 @@
 /*
- * See boundaries.h. Labels lie in one array, those behind a layer side by side, because they are all
- * made at once: from the labels behind each layer where the last part could begin. Each remembers the
- * label that it extends, and the cut is read off backwards:
+ * See boundaries.h. Labels are in one array, with the labels of a layer next to each other, because they are all made
+ * at once: from the labels of each layer where the last part could begin. Each label remembers the label that it
+ * extends, and the cut is read off backwards:
  *
  *     layers     0   1   2   3   4
  *     labels   |   |   |   |   |   |
@@ -18,10 +18,10 @@ struct label {
     double cost;
     uint64_t workspace_bytes, keep_bytes;
     uint64_t begin;      /* of its last part */
-    uint32_t predecessor; /* behind `begin`, counted from the first there */
+    uint32_t predecessor; /* index among the labels of layer `begin` */
 };
 
-/* Those behind one layer. */
+/* The labels of one layer. */
 struct front {
     struct label *labels;
     uint32_t count;
@@ -33,7 +33,7 @@ static bool dominates(const struct label *a, const struct label *b)
            a->keep_bytes <= b->keep_bytes;
 }
 
-/* Unless one there is no worse; those that are no better leave. False: there is no room for it. */
+/* Inserts a label unless one there is no worse; labels that are no better leave. Returns false without room. */
 static bool insert(struct front *front, const struct label *label)
 {
     for (uint32_t i = 0; i < front->count; i++)
@@ -68,7 +68,7 @@ static bool extend(const struct boundaries_problem *problem, const struct front 
     return true;
 }
 
-/* What is behind layer `end`; *room false: too many. The labels move to a place of their own size. */
+/* Makes the labels of layer `end`; *room false: too many. They move to memory of their exact size. */
 static enum status make_front(const struct boundaries_problem *problem, const struct front *fronts,
                               uint64_t end, struct front *scratch, struct front *out, bool *room,
                               struct error *err)

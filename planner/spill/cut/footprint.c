@@ -1,11 +1,11 @@
 /*
- * A cache in front of models/.
+ * A cache of questions to models/.
  *
- * The partitioner tries some dozens of weight buffer sizes, and for each walks the layers of each job,
- * asking at every step what the shard so far would need: a few thousand questions for a job, most
- * of them asked before. A question costs microseconds (the memory tables are rebuilt), an answer
- * from the cache nanoseconds. Jobs that differ only in name, seed, data or learning rate are one
- * job here: their lowest is their twin, found once by comparing what matters.
+ * The partitioner tries some dozens of weight buffer sizes, and for each walks the layers of each job, asking at every
+ * step for the needs of the shard so far: a few thousand questions for a job, most of them asked before. A question
+ * costs microseconds (the memory tables are rebuilt), an answer from the cache nanoseconds. Jobs that differ only in
+ * name, seed, data or learning rate are one job here: the lowest is their twin, found once by a comparison of the
+ * relevant fields.
  *
  * Of L equal blocks there are L ranges to measure, not L squared.
  *
@@ -242,7 +242,7 @@ static void measure(const struct footprints *f, const struct job *job, uint64_t 
     measure_seconds(f->hardware, job, first, count, out);
 }
 
-/* Equal layers are alike wherever they are: a range of them alone is the first such range. */
+/* Equal layers are equal at every position: a range of equal layers is the first such range. */
 static uint64_t alike(const struct network *network, uint64_t first, uint64_t count)
 {
     bool equal = network_alike_end(network, first) >= first + count;

@@ -24,7 +24,8 @@ static int compare_work(const void *left, const void *right)
     return a->job < b->job ? -1 : 1;
 }
 
-/* The node that ends first with so much more, of those with room for it if there is one; the lowest of several. */
+/* Returns the node that ends first with the additional seconds, among those with room for the state if there are any;
+ * the lowest of several. */
 static uint32_t soonest(const struct node *nodes, uint32_t count, const struct work *work, double bytes, double room)
 {
     uint32_t best = UINT32_MAX;

@@ -1,7 +1,6 @@
 /*
- * What both ways of cutting need: how much edges, scratch and host memory jobs take whatever the
- * cut, and what to say when nothing fits. The message names the layer that lacks least, for that is
- * the one that a slightly larger device would hold.
+ * Shared by both ways of cutting: the edges, scratch and host memory that jobs need for any cut, and the message when
+ * nothing fits. The message names the layer that lacks least, because a slightly larger device would hold it.
  */
 #include "base/try.h"
 #include "planner/spill/cut/partition_cutter.h"

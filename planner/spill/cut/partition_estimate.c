@@ -1,15 +1,15 @@
 /*
- * Two clocks. Among jobs that take turns there is always another unit to fill a gap, so the units of a
- * minibatch just add up, each with the largest of its parts. A job that is alone on its device has
- * nothing to fill gaps with: a shard's parameters come in again only when its update is out, and a
- * weight buffer is free again when what was in it has left. With few, large shards these gaps are most of a
- * minibatch, so its units are put on the lanes of a device one behind the other, as schedule.c will:
+ * Two clocks. With several jobs on a device there is always another unit to fill a gap, so the times of a minibatch's
+ * units add up, each the largest of its parts. A job without others on its device cannot fill gaps: a shard's
+ * parameters come in again only after its update is out, and a weight buffer is free again only after its contents have
+ * left. With few, large shards these gaps are most of a minibatch, so its units are put on the lanes of a device one
+ * after the other, as schedule.c will:
  *
  *     in       | in 1 |      | in 2 |in 2'|           ...
  *     compute         |  1   |      |    2    |   1'  | ...
  *     out                                     | out 2 | out 1 |
  *
- * The estimate is what the third minibatch adds to the second.
+ * The estimate is the time that the third minibatch adds to the second.
  */
 #include "planner/spill/cut/partition_estimate.h"
 
@@ -17,7 +17,7 @@
 
 #include "models/cost/cost.h"
 
-/* What a unit computes and copies. */
+/* The computation and the copies of a unit. */
 struct load {
     double compute_s;
     uint64_t in_bytes, out_bytes;
@@ -38,7 +38,7 @@ bool estimate_uses_cpu(const struct job *job, uint32_t place)
     return estimate_place(job, place) != PLACE_DEVICE && job_can_use_cpu(job);
 }
 
-/* Of an embedding's way back, and what follows it. */
+/* Returns the seconds of an embedding's backward pass and the work that follows it. */
 static double embedding_back_s(const struct job *job, const struct footprint *f)
 {
     return f->cpu_backward_s + (job_clips(job) ? f->cpu_norm_s + f->cpu_update_s : 0);
@@ -134,8 +134,8 @@ static double copied_s(const struct cutter *cutter, enum copy_direction directio
     return bytes ? cost_copy_s(cutter->hardware, 0, direction, bytes) * cutter->contention : 0;
 }
 
-/* What a unit leaves for the next one stays on the device, but for what comes from or goes to an
- * embedding of the host's processor. */
+/* A unit's output stays on the device for the next unit, except for copies from or to an embedding of the host's
+ * processor. */
 static void leave_here(struct shard_load *load, const struct footprint *f, bool last, bool to_host)
 {
     load->backward.in_bytes -= last ? f->input_bytes : f->output_bytes;
@@ -146,7 +146,7 @@ static void leave_here(struct shard_load *load, const struct footprint *f, bool 
     *(last ? &load->backward.in_bytes : &load->forward.in_bytes) += f->input_bytes;
 }
 
-/* A unit of shard `s`; `state_s` is when what it fetches is in host memory. */
+/* Runs a unit of shard `s`; `state_s`: when the data that it fetches are in host memory. */
 static void run_unit(const struct cutter *cutter, const struct candidate *c, struct lanes *lanes,
                      const struct load *load, uint32_t s, double state_s, bool persistent,
                      bool updates, double cpu_s)

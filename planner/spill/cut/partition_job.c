@@ -3,17 +3,17 @@
  *
  *     sum of t_i + e * (2 T * shards + sum of t_i^2 / T)
  *
- * with t_i the estimate of shard i (partition_estimate.h), T the sum of them of the greedy cut and e =
- * `tie`. Each term is a sum over shards, so it is one dynamic programme. Those behind e are a few
- * millionths of the first and decide between cuts of equal time: fewer shards before even ones, for the
- * second sum is T at most. Where the device computes all the time, cuts into single layers would be even,
- * and as long as any other by this estimate; the copies that they add are hidden, but not free.
+ * with t_i the estimate of shard i (partition_estimate.h), T the sum of them in the greedy cut and e = `tie`. Each term
+ * is a sum over shards, so it is one dynamic programme. The terms with e are a few millionths of the first and decide
+ * between cuts of equal time: fewer shards before even ones, because the second sum is at most T. Where the device
+ * computes all the time, cuts into single layers would be even, and as long as any other by this estimate; the copies
+ * that they add are hidden, but not free.
  *
- * Layers of one kind make many cuts of equal time: greedy shards of 5, 5 and 2 blocks become shards of 4,
- * for which a smaller weight buffer is enough, and what that frees may keep states on the device.
+ * Layers of one kind make many cuts of equal time: greedy shards of 5, 5 and 2 blocks become shards of 4, for which a
+ * smaller weight buffer is enough, and the freed memory may keep states on the device.
  *
- * The sum knows nothing of gaps between units, nor of what the processor does meanwhile, and a balanced
- * cut is taken only if the estimate of the whole minibatch, which does, is not longer.
+ * The sum ignores gaps between units and the processor's work. The estimate of the whole minibatch includes them, and a
+ * balanced cut is taken only if this estimate is not longer.
  */
 #include "planner/spill/cut/partition_job.h"
 
@@ -97,7 +97,7 @@ static void append_shard(const struct cutter *cutter, const struct candidate *c,
     cut->shards[cut->count++] = shard;
 }
 
-/* Give the processor as many of the last shards as shorten the minibatch. */
+/* Gives the processor the last shards while that shortens the minibatch. */
 static enum status share_updates(const struct cutter *cutter, const struct candidate *c, uint32_t j,
                                  struct job_cut *cut, struct error *err)
 {
@@ -145,7 +145,7 @@ static enum status need_of(const struct cutter *cutter, const struct candidate *
     return STATUS_OK;
 }
 
-/* Layers of a shard at most, as many shards are asked for. */
+/* Returns the most layers of a shard for the wanted number of shards. */
 static uint64_t most_layers(const struct cutter *cutter, const struct job *job)
 {
     uint64_t layers = job->network.layer_count;
@@ -201,7 +201,7 @@ static enum status add_layers(const struct cutter *cutter, const struct candidat
     return STATUS_OK;
 }
 
-/* What is decided when all shards are there. */
+/* Makes the decisions that need all shards. */
 static enum status finish(const struct cutter *cutter, const struct candidate *c, uint32_t j,
                           struct job_cut *cut, struct error *err)
 {

@@ -22,7 +22,7 @@ static bool may_keep(const struct job *job, const struct job_cut *cut, uint32_t 
     return s + 1 < cut->count && !(s == 0 && job_has_embedding(job));
 }
 
-/* What keeping saves, in nanoseconds: of computation, or of a link in each direction. */
+/* Returns the nanoseconds that keeping saves: of computation, or of a link in each direction. */
 static int64_t saved_ns(const struct cutter *cutter, const struct candidate *c, const struct footprint *f,
                         uint32_t kept)
 {

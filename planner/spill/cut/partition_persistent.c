@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* What all jobs' persistent shards need. */
+/* Needs of all jobs' persistent shards. */
 struct need {
     uint64_t bytes, workspace_bytes;
 };
@@ -64,7 +64,7 @@ static enum status mark_all(const struct cutter *cutter, const struct candidate 
     return STATUS_OK;
 }
 
-/* Of all minibatches of all jobs, which take as long as those of their twins. */
+/* Returns the seconds of all minibatches of all jobs; a job takes the time of its twin. */
 static double total_s(const struct cutter *cutter, const struct job_cut *cuts, bool persistent)
 {
     struct seconds sum = {0};

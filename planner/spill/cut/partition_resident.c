@@ -1,12 +1,12 @@
 /*
- * Stages that stay: each job is cut into one stage per device, balanced by time, and as many jobs as
- * fit sit on the devices at once.
+ * Resident stages: each job is cut into one stage per device, balanced by time, and all jobs that fit are on the
+ * devices at once.
  *
- * A stage must hold its state (and, if there is room, its activations or the inputs of its layers)
- * times the number of seats, beside the scratch of whatever runs. The number of seats is tried from
- * the largest down; with the same number, the way of treating activations that takes the least time
- * is taken: that of all stages where one job runs at a time, else that of the longest. The embedding
- * is a shard of its own and shares the first device with the first stage.
+ * A stage must hold its state (and, if there is room, its activations or the inputs of its layers) times the number of
+ * seats, together with the scratch of the current computation. Numbers of seats are tried from the largest down. With
+ * equal numbers, the way of treating activations with the least time is taken: the time of all stages where one job
+ * runs at a time, else of the longest stage. The embedding is a shard of its own and shares the first device with the
+ * first stage.
  */
 #include "planner/spill/cut/partition_cutter.h"
 
@@ -58,7 +58,7 @@ static enum status stage_lacks(const struct stage_problem *p, uint64_t first, ui
     return STATUS_OK;
 }
 
-/* ends[k] is the layer behind stage k; *fits false when no cut fits. */
+/* ends[k]: one past the last layer of stage k. *fits false: no cut fits. */
 static enum status cut_stages(const struct stage_problem *p, uint64_t first, uint64_t layers,
                               uint32_t stages, uint64_t *ends, bool *fits, struct error *err)
 {
@@ -123,7 +123,8 @@ static void place_shard(const struct stage_problem *p, const struct footprint *f
     out->workspace_bytes = max_u64(out->workspace_bytes, cutter_workspace(f, job, last, way));
 }
 
-/* The stages of p->job, which end in front of the layers `ends`; an embedding shares its device with the first of them. */
+/* Places the stages of p->job, which end before the layers `ends`; an embedding shares its device with the first
+ * stage. */
 static enum status place_job(const struct stage_problem *p, uint64_t first, uint32_t stages, const uint64_t *ends,
                              struct partition *out, struct error *err)
 {

@@ -1,26 +1,24 @@
 /*
- * Greedy maximal shards, for the best weight buffer size; if asked for, their boundaries then balanced.
+ * Greedy maximal shards, for the best weight buffer size; on request with balanced boundaries.
  *
- * For a given weight buffer size G the arena is settled: k weight buffers and the edges are taken off, what is
- * left is workspace (and room for kept activations). A shard may grow while its state fits G and
- * its scratch fits the workspace; the greedy cut has the fewest shards, because whatever fits, each
- * part of it fits too. G itself trades: a large one makes few shards but leaves little workspace
- * and long first copies. So some dozens of sizes between the smallest that any layer needs and all
- * of the memory are tried, with two and three weight buffers and each way of treating activations, in the
- * shards that go back later and in the one with the loss, and the cut with the least estimated time
- * (partition_estimate.h) is taken.
+ * For a given weight buffer size G the arena is settled: k weight buffers and the edges are taken off, and the rest is
+ * workspace (and room for kept activations). A shard may grow while its state fits G and its scratch fits the
+ * workspace. The greedy cut has the fewest shards, because each part of a fitting shard fits too. G itself is a trade:
+ * a large one makes few shards but leaves little workspace and long first copies. So some dozens of sizes between the
+ * smallest that any layer needs and all of the memory are tried, with two and three weight buffers and each way of
+ * treating activations, in the shards that go backward later and in the one with the loss. The cut with the least
+ * estimated time (partition_estimate.h) is taken.
  *
- * The place of the optimizers is tried like the rest. On the device a weight buffer holds a shard's state,
- * on the host's processor parameters and gradient. Split, it is cut as for the device, and of each
- * job as many shards as balance both go to the processor, the last ones: their gradients are there
- * first, and the first shards' parameters are wanted first. (Without moments, a state is less than
- * parameters and gradient; then a weight buffer holds these.)
+ * The place of the optimizers is tried like the rest. On the device a weight buffer holds a shard's state, on the
+ * host's processor parameters and gradient. Split, the job is cut as for the device, and the last shards of each job go
+ * to the processor until both are balanced: their gradients are ready first, and the first shards' parameters are
+ * needed first. (Without moments, a state is less than parameters and gradient; then a weight buffer holds these.)
  *
- * Balanced boundaries (partition_job.h) are for the best candidate alone. The weight buffer shrinks to what they
- * need, and what depends on the cut is chosen anew: what stays, and where updates are made.
+ * Balanced boundaries (partition_job.h) are only for the best candidate. The weight buffer shrinks to the need of the
+ * new cut, and the decisions that depend on the cut are made again: the states that stay, and the place of updates.
  *
- * When nothing fits, the message says what is missing when each layer is a shard of its own and there
- * is one weight buffer, and names the layer that needs most.
+ * When nothing fits, the message says how much is missing when each layer is a shard of its own and there is one weight
+ * buffer, and names the layer with the largest need.
  */
 #include "planner/spill/cut/partition_job.h"
 #include "planner/spill/cut/partition_kept.h"
@@ -41,7 +39,7 @@ enum { WEIGHT_BUFFER_SIZES = 20 };
 
 double partition_contention(const struct hardware *hardware, uint32_t busy_devices)
 {
-    struct hardware nodes = *hardware; /* up to the end of that of the last busy one */
+    struct hardware nodes = *hardware; /* up to the end of the last busy node */
     nodes.device_count = busy_devices;
     while (nodes.device_count < hardware->device_count &&
            hardware->devices[nodes.device_count].host == hardware->devices[busy_devices - 1].host)
@@ -65,7 +63,7 @@ static void copy_shards(struct partition *out, const struct job_cut *cut, uint32
     }
 }
 
-/* What all jobs' cuts need, and what they send to host memory. */
+/* Sums the needs of all jobs' cuts, and their traffic to host memory. */
 static void total(const struct cutter *cutter, const struct job_cut *cuts, uint64_t *workspace,
                   uint64_t *keep, double *spilled)
 {
@@ -100,7 +98,8 @@ static bool host_has_room(const struct cutter *cutter, const struct job_cut *cut
     return with_spilled >= 1 && with_spilled >= jobs_at_a_time(cutter, cuts, false);
 }
 
-/* What the others leave to job `j` and those like it, of `bytes` for workspace and kept activations. */
+/* Returns the memory, of `bytes` for workspace and kept activations, that the others leave to job `j` and its
+ * equals. */
 static struct partition_room room_of(const struct cutter *cutter, const struct job_cut *cuts, uint32_t j,
                                      uint64_t bytes)
 {
@@ -118,7 +117,7 @@ static struct partition_room room_of(const struct cutter *cutter, const struct j
     return room;
 }
 
-/* Balance greedy cuts, job by job; the weight buffer becomes what they still need of it. */
+/* Balances greedy cuts, job by job; the weight buffer shrinks to their need. */
 static enum status balance(const struct cutter *cutter, struct candidate *c, uint64_t room,
                            struct job_cut *cuts, struct error *err)
 {
@@ -201,8 +200,7 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     return STATUS_OK;
 }
 
-/* Where each shard's kept activations and persistent states lie: jobs behind each other when they
- * interleave. */
+/* Places each shard's kept activations and persistent states: one job after the other when they interleave. */
 static void place_what_stays(const struct cutter *cutter, struct partition *out)
 {
     uint64_t at = 0, state_at = 0;
@@ -323,7 +321,7 @@ static uint64_t layer_keep(const struct job *job, uint64_t layer, const struct f
     return padded(f->kept_bytes[activations]);
 }
 
-/* What is needed in one way of treating activations and optimizers, and the layer that needs most of it. */
+/* The need in one way of treating activations and optimizers, and the layer with the largest need. */
 struct least {
     uint64_t bytes, layer;
     uint32_t job;
@@ -359,7 +357,7 @@ static enum status least_need(const struct cutter *cutter, uint32_t activations,
     return status;
 }
 
-/* No memory would help: of what was asked for nothing is possible on these devices. */
+/* Reports options that are impossible on these devices with any memory. */
 static enum status impossible(const struct cutter *cutter, struct error *err)
 {
     uint32_t asked = cutter->options->activations;

@@ -1,27 +1,25 @@
 /*
- * Choosing the states that live on storage.
+ * Chooses the states that live on storage.
  *
- * A state on storage costs what it is moved: storage is one more link, shared by all devices, and
- * the time that it is busy is what the choice makes small.
+ * A state on storage costs its traffic: storage is one more link, shared by all devices, and the choice minimises its
+ * busy time.
  *
- * Per byte of host memory that it frees, a spilled shard moves 7/3 bytes in each minibatch of its
- * job (with AdamW: parameters in; state in and out), the last shard 2, an embedding with a tied head
- * 8/3, a persistent shard 2 in all. So the shards are sorted by seconds per byte, and taken until
- * there is room; then those that turn out to be superfluous are given back. Shards of equal cost are
- * taken in an order that spreads them over their job, so that what is read can come while its
+ * Per byte of host memory that it frees, a spilled shard moves 7/3 bytes in each minibatch of its job (with AdamW:
+ * parameters in; state in and out), the last shard 2, an embedding with a tied head 8/3, a persistent shard 2 in all.
+ * So the shards are sorted by seconds per byte, and taken until there is room; then superfluous ones are given back.
+ * Shards of equal cost are taken in an order that spreads them over their job, so that their reads run while their
  * neighbours compute:
  *
  *     position by the golden ratio:   0 . . 3 . 1 . . 4 . 2 . . 5      (numbers: taken when)
  *
- * How much room is missing is estimated from above (host_need.h). An embedding whose passes run on the host's processor
- * stays: they go to single rows of it, and storage would have to move all of it for that.
+ * The missing room is estimated from above (host_need.h). An embedding whose passes run on the host's processor stays:
+ * they go to single rows of it, and storage would have to move all of it for that.
  *
- * So do the states of a job that keeps the weights of its best evaluation: a KEEP copies them, whole.
- * And those of a job that clips, whose updates wait for the last gradient: they would have to be read
- * once more for them.
+ * The states of a job that keeps the weights of its best evaluation stay too, because a KEEP copies them, whole. So do
+ * the states of a job that clips: its updates wait for the last gradient, and would have to read them once more.
  *
- * The arena of staged states takes room itself, for the largest shard on storage. With less and less
- * turns of it there is more room; four let reading, copying, updating and writing go on side by side.
+ * The arena of staged states takes memory itself, for the largest shard on storage. With fewer turns of it there is
+ * more room; four let reading, copying, updating and writing run in parallel.
  *
  * This is a greedy knapsack: its loss against the best choice is less than the cost of one shard.
  */
@@ -43,7 +41,7 @@ enum { TURNS_MOST = 4, TURNS_LEAST = 2, BLOCK = 4096 };
 struct candidate {
     uint32_t shard, order;
     uint64_t bytes;           /* of its state */
-    uint64_t transient, held; /* what it takes of the arena */
+    uint64_t transient, held; /* bytes of the arena */
     double cost_s;            /* seconds of storage per byte, all minibatches */
 };
 
@@ -154,7 +152,7 @@ static uint64_t arena_bytes(const struct chooser *c)
     return storage_device_bytes(c->p) * c->devices;
 }
 
-/* Take until `missing` bytes and the arena find room. *lacking: what is still missing. */
+/* Takes states until `missing` bytes and the arena find room. *lacking: the bytes still missing. */
 static void choose(struct chooser *c, uint64_t missing, uint32_t turns, bool all, uint64_t *lacking)
 {
     struct partition_storage *storage = &c->p->storage;

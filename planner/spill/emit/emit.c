@@ -18,7 +18,8 @@
 #include "planner/spill/emit/emit_pass.h"
 #include "planner/spill/emit/emit_unit.h"
 
-/* Of a shard's pass: its origin, times these; its output stays, it is the last of its minibatch. */
+/* The variant of a shard's pass: its origin, times VARIANTS_OF_ORIGIN; its output stays; it is the last of its
+ * minibatch. */
 enum { VARIANT_STAYS = 2, VARIANT_ENDS = 1, VARIANTS_OF_ORIGIN = 4 };
 enum { UNIT_VARIANTS = ORIGINS * VARIANTS_OF_ORIGIN };
 
@@ -112,7 +113,7 @@ static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, en
 
 /* --- instances ------------------------------------------------------------------------------- */
 
-/* Whose turn it is on a device. */
+/* The turns of a device. */
 struct turns {
     uint32_t edge, weight_buffer, transient, held;
 };
@@ -157,8 +158,8 @@ static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32
     e->held_turn[device] += slots->held_turns;
 }
 
-/* Each unit on each device of its job's node, as if it were any weight buffer's turn: then whichever order they come in, one
- * finds a weight buffer that the units in front of it have not. */
+/* Adds each unit on each device of its job's node, with each weight buffer: then in any order of the units, one choice
+ * has a weight buffer that the units before it do not have. */
 static void add_choices(struct emitter *e, const uint32_t *last_device)
 {
     const struct hardware *hardware = &e->plan->hardware;
@@ -234,7 +235,7 @@ static void emit_schedule(struct emitter *e, const struct schedule *schedule, bo
     }
 }
 
-/* Staged states of a host's devices lie behind each other. */
+/* Numbers the seats: staged states of a host's devices follow each other. */
 static void number_seats(struct emitter *e)
 {
     uint32_t taken[DEVICES_MAX] = {0};

@@ -112,8 +112,8 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
     bool table_here = table && table_is_here(e, v);
     uint64_t gradient_bytes = table ? job_table_gradient_bytes(v->job) : 0;
     uint32_t table_name = 0, gradient = 0, loss = 0;
-    /* A job alone has the table's area to itself, and can fetch the table while its state waits for a
-     * weight buffer; among others the area is what is waited for, and the table would hold the state up. */
+    /* Without other jobs, a job has the table's area to itself, and can fetch the table while its state waits for a
+     * weight buffer. Among other jobs the area is the bottleneck, and the table would hold the state up. */
     bool state_first = e->partition->interleaved;
     uint32_t state = state_first ? emit_fetch_trained(e, v) : 0;
     if (table && !table_here) table_name = emit_fetch_table(e, v, table_area(v));
@@ -152,7 +152,7 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
     if (!v->persistent) emit_send_trained(e, v, state);
 }
 
-/* Forward and loss of the last shard on held-out data; its scratch is that of a LOSS, less gradients. */
+/* Writes forward and loss of the last shard on held-out data; its scratch is that of a LOSS, less gradients. */
 static void write_evaluation(struct emitter *e, const struct shard_view *v)
 {
     const struct footprint *f = v->footprint;
@@ -172,7 +172,7 @@ static void write_evaluation(struct emitter *e, const struct shard_view *v)
     emit_send(e, loss, ACCESS_RELEASE, held_out_loss(e, v), 0, sizeof(double));
 }
 
-/* The values as they are behind an evaluation, in full. Those of a persistent shard are brought for it. */
+/* Writes the values after an evaluation, in full. Values of a persistent shard are copied for it. */
 static void write_keep(struct emitter *e, const struct shard_view *v)
 {
     uint32_t state = emit_host_state(e, v, v->shard);
@@ -256,7 +256,7 @@ static void write_store(struct emitter *e, const struct shard_view *v)
                       v->footprint->state_bytes);
 }
 
-/* Of a job that has a range of host memory. */
+/* For a job that has a range of host memory. */
 static void write_open(struct emitter *e, const struct shard_view *v)
 {
     emit_use(e, emit_host_state(e, v, v->shard), ACCESS_WRITE);

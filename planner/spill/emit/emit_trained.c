@@ -4,9 +4,9 @@
  *       d2h  gradient of the parameters  -> host, in turn one of a few buffers of the job; weight buffer free
  *       cpu  update                         state of s, on the host
  *
- * end the unit; the next forward pass of the shard then waits for that update. A state on storage is
- * staged for longer then: what was read stays until it is updated and written. Where a job clips, a norm
- * stands in place of the update, and units of updates alone follow the minibatch's last backward pass.
+ * end the unit; the next forward pass of the shard then waits for that update. A state on storage is staged for longer
+ * then: from its read until it is updated and written. Where a job clips, a norm replaces the update, and units of
+ * updates follow the minibatch's last backward pass.
  */
 #include "planner/spill/emit/emit_trained.h"
 

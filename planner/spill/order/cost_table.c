@@ -18,7 +18,7 @@ static double copied_s(const struct cost_table *t, uint32_t device, enum copy_di
                  : 0;
 }
 
-/* As long as there is as much to write as to read: neither has what both share to itself. */
+/* Writes and reads are equally long, so that neither has the shared bandwidth to itself. */
 static double storage_s(const struct cost_table *t, enum storage_direction direction, uint64_t bytes)
 {
     const struct hardware_storage *storage = &t->hardware->storage;
@@ -36,7 +36,7 @@ static double computed_s(const struct hardware *hardware, uint32_t device, const
     return cost_work_s(hardware, device, items, count, NULL);
 }
 
-/* Of whom the times are: a shard on a device. */
+/* The subject of the times: a shard on a device. */
 struct timed_shard {
     const struct cost_table *t;
     const struct plan_shard *shard;
@@ -111,7 +111,7 @@ static void forward_times(const struct timed_shard *s, struct unit_cost *time)
         time->load_s += storage_s(t, STORAGE_READ, s->f->state_bytes);
 }
 
-/* What crosses the link for the states, where they are not on the device. */
+/* Adds the copies of states over the link, where they are not on the device. */
 static void backward_copies(const struct timed_shard *s, struct unit_cost *time)
 {
     const struct footprint *f = s->f;

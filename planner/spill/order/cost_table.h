@@ -1,7 +1,7 @@
 /*
- * Cost table: the estimated seconds of the parts of each unit that a partition makes: its copies, computation, work
- * on the host's processor and on storage. By models/cost/cost.h, so what is left out is contention but for
- * the average over shared links; the simulator knows about it.
+ * Cost table: the estimated seconds of the parts of each unit of a partition: its copies, computation, work on the
+ * host's processor and on storage. By models/cost/cost.h, so contention is left out, except for the average over shared
+ * links; the simulator has it.
  */
 #ifndef SPILLWAY_PLANNER_COST_TABLE_H
 #define SPILLWAY_PLANNER_COST_TABLE_H
@@ -9,43 +9,43 @@
 #include "planner/spill/cut/partition.h"
 #include "planner/spill/order/schedule.h"
 
-/* What durations are distinguished by. */
+/* Passes with different durations. */
 enum cost_pass { COST_PASS_FORWARD, COST_PASS_BACK, COST_PASS_EVALUATE, COST_PASSES };
 
 struct unit_cost {
     double in_s;       /* state, parameters, table, spilled activations */
-    double edge_in_s;  /* boundary or gradient, unless it is already there */
+    double edge_in_s;  /* boundary or gradient, unless it is on the device already */
     double compute_s;
     double edge_out_s;
     double out_s;
-    bool out_apart;    /* what goes out lies behind what came in, whose room is free before */
-    bool in_apart;     /* some of what comes in lies there too */
-    double load_s;     /* of a persistent shard's state, once */
-    double read_s, write_s; /* of states on storage */
-    double cpu_s;      /* the update on the host's processor, or the norm ... */
-    bool cpu_alone;    /* ... or all of the unit */
-    bool gathers;      /* it does so on the host stream */
-    double update_s;   /* where the job clips: once all norms are known */
+    bool out_apart;    /* outgoing data have memory of their own, and the memory of incoming data is free earlier */
+    bool in_apart;     /* some of the incoming data are in that memory too */
+    double load_s;     /* once, for a persistent shard's state */
+    double read_s, write_s; /* for states on storage */
+    double cpu_s;      /* update on the host's processor, or norm ... */
+    bool cpu_alone;    /* ... or the whole unit */
+    bool gathers;      /* the unit gathers on the host stream */
+    double update_s;   /* for jobs that clip: once all norms are known */
 };
 
-/* Borrows all that it points to. */
+/* Borrows everything that it points to. */
 struct cost_table {
     const struct hardware *hardware;
     const struct job_set *jobs;
     const struct partition *partition;
     struct unit_cost *of; /* (type_count, shard_count, COST_PASSES) */
-    uint32_t *kinds;      /* for each type that some device is of, the first such device */
+    uint32_t *kinds;      /* for each type of a device, the first such device */
     uint32_t kind_count;
 };
 
-/* Release it with cost_table_release(). Errors: STATUS_NO_MEMORY. */
+/* Makes the table. Release it with cost_table_release(). Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status cost_table_make(const struct hardware *hardware, const struct job_set *jobs,
                                        struct footprints *footprints,
                                        const struct partition *partition, struct cost_table *out,
                                        struct error *err);
 void cost_table_release(struct cost_table *times);
 
-/* The forward pass of a shard, by its index in the plan; its other passes are behind it. */
+/* Returns the cost of a shard's forward pass, by its index in the plan; its other passes follow. */
 static inline const struct unit_cost *cost_table_shard(const struct cost_table *t, uint32_t device,
                                                        uint32_t shard)
 {
@@ -70,10 +70,10 @@ static inline const struct unit_cost *cost_table_at(const struct cost_table *t, 
                                     : COST_PASS_BACK);
 }
 
-/* Units of a job's minibatch, by how many came before it, and of the evaluation behind it. */
+/* Returns the number of positions of a job's minibatch, and of the evaluation after it. */
 uint32_t cost_table_positions(const struct cost_table *times, uint32_t job, uint64_t minibatch);
 
-/* All units of a job. */
+/* Returns the number of all units of a job. */
 uint64_t cost_table_unit_count(const struct cost_table *times, uint32_t job);
 
 #endif

@@ -1,4 +1,4 @@
-/* See host_ranges.h. Cost: linear in the segments, which are few: those of jobs under way, and what lies between. */
+/* See host_ranges.h. Cost: linear in the segments, which are few: the ranges of jobs under way, and the gaps. */
 #include "planner/spill/order/host_ranges.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@ void host_ranges_begin(struct host_ranges *ranges, uint32_t hosts, uint64_t room
         ranges->segments[h] = (struct host_segment){.first = h * room, .end = (h + 1) * room, .job = PLAN_NONE};
 }
 
-/* Segments [first, behind) hold `bytes` in a row that are free first; *first == count: none do. */
+/* Finds the segments [first, behind) with `bytes` contiguous bytes that are free first; *first == count: none. */
 static void find(const struct host_ranges *r, uint32_t host, uint64_t bytes, uint32_t *first, uint32_t *behind,
                  double *ready_s)
 {

@@ -8,7 +8,7 @@
 
 static int64_t ticks(double seconds, int64_t least)
 {
-    double count = ceil(seconds * 1e6 - 1e-6); /* what is whole but for rounding stays whole */
+    double count = ceil(seconds * 1e6 - 1e-6); /* a whole number with a rounding error stays whole */
     return count > (double)least ? (int64_t)count : least;
 }
 

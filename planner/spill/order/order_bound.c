@@ -37,7 +37,7 @@ static struct unit_cost least(const struct cost_table *t, uint32_t job, uint32_t
 struct sums { /* seconds, of all units */
     double compute, in, out, weight_buffers; /* of a device, or of all that share the units */
     double cpu, read, write;          /* of the machine */
-    double head, tail, out_head;      /* least of a unit: copied in; behind that; in front of copying out */
+    double head, tail, out_head;      /* least of a unit: copy in; the rest after that; the part before the copy out */
     double behind;                    /* the last computation of all */
 };
 
@@ -48,7 +48,7 @@ static double out_of(const struct unit_cost *unit)
     return unit->out_s > 0 ? unit->edge_out_s + unit->out_s : 0; /* as long as it has its weight buffer */
 }
 
-/* `edges`: of so many of them what goes out beside the state counts. */
+/* `edges`: number of units whose other outgoing data count. */
 static void add_unit(struct sums *sums, const struct unit_cost *unit, bool persistent, double times, double edges)
 {
     bool weight_buffer = !persistent || unit->in_s > 0 || unit->out_s > 0;
@@ -84,8 +84,8 @@ static bool is_on(const struct partition *cut, uint32_t shard, uint32_t device)
     return !cut->resident || cut->shard_device[shard] == device;
 }
 
-/* The job's last unit of a minibatch that ends when its state is out. A boundary behind it, in the last minibatch, is waited
- * for by nobody: the clock may stop before. `distinct_positions()`: there is none. */
+/* Returns the job's last unit of a minibatch that ends when its state is out. In the last minibatch nothing waits for a
+ * later boundary, and the clock may stop before it. `distinct_positions()`: no such unit. */
 static uint32_t last_out(const struct cost_table *t, uint32_t job, uint32_t device)
 {
     uint32_t shards = partition_job_shards(t->partition, job), none = distinct_positions(&t->jobs->jobs[job], shards);
@@ -102,7 +102,7 @@ static double edges_before(const struct job *job, uint32_t shards, uint32_t posi
     return (double)job->minibatches - (position > last ? 1 : 0);
 }
 
-/* Of a job's units: to those of its shard's device where states are resident, else to the only one's. */
+/* Adds a job's units: to the sums of its shard's device where states are resident, else to the only sums. */
 static void add_job(const struct cost_table *t, uint32_t j, struct sums *sums)
 {
     const struct partition *cut = t->partition;
@@ -123,7 +123,7 @@ static void add_job(const struct cost_table *t, uint32_t j, struct sums *sums)
 
 /* --- chains ---------------------------------------------------------------------------------- */
 
-/* What a unit adds to its job's chain. */
+/* Returns the time that a unit adds to its job's chain. */
 static double link_s(const struct unit_cost *unit)
 {
     return unit->cpu_alone ? unit->cpu_s : unit->compute_s;
@@ -170,7 +170,7 @@ static void raise(struct order_bound *bound, double seconds, uint32_t kind)
         *bound = (struct order_bound){.seconds = seconds * rounding, .kind = kind};
 }
 
-/* A device alone begins with the first unit of a job and ends with the last of one. */
+/* A device begins with the first unit of a job and ends with the last unit of a job. */
 static struct sums of_one_device(const struct cost_table *t, struct sums sums)
 {
     double head = HUGE_VAL, tail = HUGE_VAL;

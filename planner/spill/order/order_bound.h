@@ -1,17 +1,16 @@
 /*
  * Lower bounds on the makespan, by the planner's clock (schedule_builder.h), of any order of the units of one
- * partition: how much better could another order be?
+ * partition: the possible gain of another order.
  *
- *   compute    all computation, recomputation included, evenly over the devices; before its first
- *              unit a device waits for a copy in
- *   in, out    all copies to (from) the devices, evenly over their lanes
- *   regions    each unit of spilled state takes a weight buffer while it is copied in, computes and is
- *              copied out
- *   processor  all that the host's processor does
- *   chain      one job by itself, as if all lanes were free for it: its units follow each other, and a
- *              shard's next minibatch waits for its state, updated
+ *     compute    all computation, recomputation included, evenly over the devices; before its first unit a
+ *                device waits for a copy in
+ *     in, out    all copies to (from) the devices, evenly over their lanes
+ *     regions    each unit of spilled state has a weight buffer while it is copied in, computes and is copied out
+ *     processor  all work of the host's processor
+ *     chain      one job, as if all lanes were free for it: its units follow each other, and a shard's next
+ *                minibatch waits for its state, updated
  *
- * Where states stay on devices, each of them has its own shards: the sums are over these.
+ * Where states stay on devices, each device has its own shards: the sums are over these.
  */
 #ifndef SPILLWAY_PLANNER_ORDER_BOUND_H
 #define SPILLWAY_PLANNER_ORDER_BOUND_H
@@ -23,7 +22,7 @@ struct order_bound {
     uint32_t kind; /* enum plan_order_kind */
 };
 
-/* Exact but for rounding. `one_device`: only device 0 is used. Errors: STATUS_NO_MEMORY. */
+/* Computes the bound, exact but for rounding. `one_device`: only device 0 is used. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status order_bound_make(const struct cost_table *times, bool one_device, struct order_bound *out,
                                         struct error *err);
 

@@ -27,7 +27,7 @@ static void put(struct replay *r, uint32_t job, uint32_t device)
     schedule_builder_put(r->builder, job, device, &r->out->units[r->placed++]);
 }
 
-/* What stands in front of the job's next unit that the instance knows, or of its end. */
+/* Places the units before the job's next unit in the instance, or before its end. */
 static void put_unknown(struct replay *r, uint32_t job, uint32_t device)
 {
     uint32_t known = schedule_unit_count(partition_job_shards(r->times->partition, job));
@@ -116,7 +116,7 @@ static int compare_started(const void *a, const void *b)
     return (x->device > y->device) - (x->device < y->device);
 }
 
-/* By starts: tasks take time, so those of a device, and those of a job, keep their order. */
+/* Orders by starts: tasks take time, so the tasks of a device, and those of a job, keep their order. */
 static enum status dispatch_of(const struct timetable *timetable, struct dispatch_step *steps, struct error *err)
 {
     struct started *all = alloc_zeroed(timetable->task_count, sizeof *all);

@@ -19,16 +19,16 @@ enum remaining { REMAINING_SHARE, REMAINING_COMPUTE, REMAINING_ALONE, REMAINING_
 
 struct rule {
     enum remaining remaining;
-    double weight; /* of what is left, against a mean unit of waiting */
+    double weight; /* weight of the remaining work against a mean unit of waiting */
     double link;   /* share of the waiting that counts of the link's, not of the computation's */
-    double ahead;  /* mean units: jobs that are ready so much later are candidates too */
+    double ahead;  /* in mean units: jobs that are ready at most this much later are candidates too */
     double noise;  /* spread of a factor on each job's measure */
     uint64_t seed; /* of the noise */
 };
 
 enum { SNAPSHOTS = 64 };
 
-/* The search on the jobs as an instance (order_of_instance.h): for so many units at most, ... */
+/* Limits of the search on the jobs as an instance (order_of_instance.h): units, iterations from which it runs. */
 enum { START_UNITS_MAX = 20000, START_ITERATIONS = 40 };
 #define START_SHARE 0.1 /* of the time that is left */
 static const double weights[] = {1, 0.25, 4, 0.0625, 16, 0.015625, 64, 256};
@@ -188,8 +188,8 @@ static void make_snapshots(struct search *s)
     }
 }
 
-/* The trial is complete and no worse than the best. Of equal ones the last is gone on from: from one
- * of them the next change may be better. */
+/* Keeps a complete trial that is no worse than the best. Of equal ones the search continues from the last: its
+ * neighbours may be better. */
 static void keep_trial(struct search *s)
 {
     struct scheduled_unit *units = s->best->units;
@@ -210,7 +210,7 @@ static void try_rule(struct search *s, const struct rule *rule)
     keep_trial(s);
 }
 
-/* Units [from, to) anew, the same of each job. */
+/* Places units [from, to) again, the same number of each job. */
 static void try_window(struct search *s, const struct rule *rule, uint32_t from, uint32_t to)
 {
     uint32_t start = from - from % s->stride;
@@ -231,7 +231,7 @@ static uint32_t random_length(uint64_t key, uint64_t counter, uint32_t n)
     return length < 1 ? 1 : length > n ? n : length;
 }
 
-/* Two neighbouring runs of units change places; or those of one job in a window change devices. */
+/* Two neighbouring sequences of units change places; or the units of one job in a window change devices. */
 static void try_move(struct search *s, uint64_t draw)
 {
     uint32_t n = s->best->count, devices = s->now->device_count;
@@ -318,7 +318,7 @@ static enum status start(const struct cost_table *times, uint64_t seed, struct s
     return STATUS_OK;
 }
 
-/* And from that of the jobs as an instance, where that is quick. */
+/* Starts also from the schedule of the jobs as an instance, where that is quick. */
 static enum status start_from_instance(struct search *s, uint64_t *tried, struct error *err)
 {
     struct schedule made;

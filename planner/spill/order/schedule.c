@@ -1,15 +1,15 @@
 /*
  * A list scheduler: policies decide, schedule_builder.h keeps the clocks.
  *
- * A decision is made when a device's computation lane becomes free and some job is ready, at the
- * earliest such time over all devices. Of what schedule_builder.h knows, a policy is shown what policy.h says.
- * Jobs that a policy ranks are kept sorted (planner/spill/order/agenda.h); a policy that chooses looks at all of them.
+ * A decision is made when a device's computation lane becomes free and some job is ready, at the earliest such time
+ * over all devices. A policy sees the part of schedule_builder.h's state that policy.h defines. Jobs that a policy
+ * ranks are kept sorted (planner/spill/order/agenda.h); a policy that chooses looks at all of them.
  *
- * Spilled over several nodes, each job is assigned to one of them (planner/spill/cut/node_assignment.h): when devices of a node ask, only its
- * jobs are shown as admitted, so that no policy need know of nodes.
+ * Spilled over several nodes, each job is assigned to one of them (planner/spill/cut/node_assignment.h): when devices
+ * of a node ask, only its jobs are shown as admitted, so that policies do not have to know nodes.
  *
- * Where jobs take turns in host memory, those that it has no room for are not admitted. Which are changes when a job begins
- * or ends, so that all are looked at again then.
+ * Where jobs take turns in host memory, jobs without room there are not admitted. That changes when a job begins or
+ * ends, so all are looked at again then.
  *
  * Cost per unit: O(log jobs + log devices) where the policy ranks jobs, else O(jobs + devices).
  */
@@ -73,7 +73,7 @@ static uint32_t host_of(const struct scheduler *s, uint32_t device)
     return s->builder->times->hardware->devices[device].host;
 }
 
-/* What has changed of a job. */
+/* Updates the view of a job. */
 static void show_job(struct scheduler *s, uint32_t job)
 {
     const struct schedule_builder_view *now = &s->builder->view_jobs[job];
@@ -108,7 +108,7 @@ static void show_first(struct scheduler *s)
                                                .shard = POLICY_NONE};
 }
 
-/* Which devices ask. Resident jobs have their devices: there, one is asked at a time. */
+/* Updates the devices that ask. Resident jobs have their devices: there, one is asked at a time. */
 static void show_devices(struct scheduler *s, uint32_t device)
 {
     bool alone = s->resident || s->view.ahead, other = host_of(s, device) != host_of(s, s->view.device);
@@ -363,7 +363,7 @@ static uint32_t place_of(const struct scheduler *s, const struct agenda *agenda,
     return asks ? last : device;
 }
 
-/* What run() does, for a policy that ranks: it always finds a job where some job is ready. */
+/* Runs a policy that ranks: it always finds a job where some job is ready. */
 static enum status run_ranked(struct scheduler *s, struct schedule *out, struct error *err)
 {
     struct agenda agenda;

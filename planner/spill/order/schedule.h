@@ -1,10 +1,9 @@
 /*
  * A schedule: which unit of which job on which device, in order.
  *
- * The units of a minibatch are numbered by position: 0 .. S-2 the forward passes, S-1 the loss,
- * S .. 2S-2 the backward passes of shards S-2 .. 0. Where an evaluation follows, those of its first
- * held-out minibatch are 2S-1 .. 3S-2, and so on. Updates of jobs that clip have no position: no policy
- * decides about them, they follow the last backward pass.
+ * The units of a minibatch are numbered by position: 0 .. S-2 the forward passes, S-1 the loss, S .. 2S-2 the backward
+ * passes of shards S-2 .. 0. When an evaluation follows, the units of its first held-out minibatch are 2S-1 .. 3S-2,
+ * and so on. Updates of jobs that clip have no position: they follow the last backward pass without a decision.
  */
 #ifndef SPILLWAY_PLANNER_SCHEDULE_H
 #define SPILLWAY_PLANNER_SCHEDULE_H
@@ -17,19 +16,18 @@ struct scheduled_unit {
     uint32_t position;
     uint32_t device;
     uint32_t seat;    /* resident; else 0 */
-    uint32_t next_here; /* index of the job's next unit where that is this device's next as well;
-                           PLAN_NONE where something comes between, or it is elsewhere */
-    bool first, last; /* of its job */
-    bool ends;        /* the last of its minibatch */
-    bool fetches;     /* its input comes straight from the device of the job's unit before */
-    bool fetched;     /* likewise its output goes to the next */
+    uint32_t next_here; /* index of the job's next unit when it is also this device's next; else PLAN_NONE */
+    bool first, last; /* first and last unit of its job */
+    bool ends;        /* last unit of its minibatch */
+    bool fetches;     /* the input comes directly from the device of the job's previous unit */
+    bool fetched;     /* likewise the output goes to the next unit */
 };
 
 struct schedule {
     struct scheduled_unit *units;
     uint32_t count;
     double makespan_s; /* by the scheduler's clock */
-    uint64_t *ranges;  /* per job: where its range of host memory begins; NULL: jobs do not take turns there */
+    uint64_t *ranges;  /* per job: offset of its range of host memory; NULL: jobs do not take turns there */
 };
 
 static inline uint32_t schedule_unit_count(uint32_t shards) { return 2 * shards - 1; }
@@ -45,7 +43,7 @@ static inline uint32_t schedule_unit_shard(uint32_t shards, uint32_t position)
     uint32_t count = schedule_unit_count(shards);
     return position < count ? 2 * shards - 2 - position : (position - count) % shards;
 }
-/* Does it begin from a batch, rather than from what the position in front of it leaves? */
+/* Returns true when the position begins from a batch, and not from the output of the previous position. */
 static inline bool schedule_unit_begins(uint32_t shards, uint32_t position)
 {
     return schedule_unit_shard(shards, position) == 0 && schedule_unit_pass(shards, position) != PLAN_BACKWARD;
@@ -53,22 +51,23 @@ static inline bool schedule_unit_begins(uint32_t shards, uint32_t position)
 
 struct cost_table;
 
-/* Drive a policy with estimated durations (cost_table.h). Errors: STATUS_NO_MEMORY, STATUS_LIMIT;
+/* Makes a schedule by a policy, with estimated durations (cost_table.h). Errors: STATUS_NO_MEMORY, STATUS_LIMIT;
  * STATUS_BAD_INPUT when the policy breaks a rule (policy_ask.h). */
 MUST_CHECK enum status schedule_make(const struct cost_table *times, const struct policy *policy,
                                      uint64_t seed, struct schedule *out, struct error *err);
 
-/* Room for all units of the jobs. The same errors. */
+/* Allocates a schedule for all units of the jobs. Errors: STATUS_NO_MEMORY, STATUS_LIMIT. */
 MUST_CHECK enum status schedule_init(struct schedule *schedule, const struct cost_table *times,
                                      struct error *err);
 
 struct schedule_builder;
 
-/* When all is placed: the jobs' ranges of host memory, where they take turns there. Errors: STATUS_NO_MEMORY. */
+/* Copies the jobs' ranges of host memory, if they take turns there, after all units are placed. Errors:
+ * STATUS_NO_MEMORY. */
 MUST_CHECK enum status schedule_copy_ranges(struct schedule *schedule, const struct schedule_builder *builder,
                                             struct error *err);
 
-/* Fill in next_here and fetched. Errors: STATUS_NO_MEMORY. */
+/* Fills in next_here and fetched. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status schedule_link(struct schedule *schedule, uint32_t jobs, uint32_t devices,
                                      struct error *err);
 void schedule_release(struct schedule *schedule);

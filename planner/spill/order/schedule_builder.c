@@ -47,7 +47,7 @@ static double opened_s(const struct schedule_builder *p, uint32_t job, double fr
     return max_s(p->hosts[node_of(p, job)].file_free_s, free_s) + p->times->partition->host.open_s[job];
 }
 
-/* Which of the jobs without a range could have one now. Resident ones are given theirs in order (admit()). */
+/* Finds the jobs without a range that could have one now. Resident ones get theirs in order (admit()). */
 static void look_for_ranges(struct schedule_builder *p)
 {
     const struct partition *cut = p->times->partition;
@@ -88,7 +88,7 @@ void schedule_builder_allocate_range(struct schedule_builder *p, uint32_t job)
     look_for_ranges(p);
 }
 
-/* The job has ended, all but for what is on its way to host memory, which is there at home_s. */
+/* Ends the job, except for its data on the way to host memory, which arrive at home_s. */
 static double give_range_back(struct schedule_builder *p, uint32_t job, double home_s)
 {
     struct schedule_builder_host *host = &p->hosts[node_of(p, job)];
@@ -211,10 +211,10 @@ static bool leaves_alike(const struct hardware *hardware, uint32_t from, uint32_
 }
 
 /*
- * Seconds of fetching the job's boundary or gradient straight from its last device; 0: it goes through
- * host memory. What is fetched holds its edge there, so the edge's next turn must come later in plan
- * order. A forward pass leaves its boundary to a backward pass as well and so sends it to the host in
- * any case: over a link that both copies cross, fetching it costs another copy out and gains nothing.
+ * Returns the seconds of fetching the job's boundary or gradient directly from its last device; 0: it goes through host
+ * memory. The fetched data hold their edge there, so the edge's next turn must come later in plan order. A forward pass
+ * leaves its boundary to a backward pass as well and so sends it to the host in any case: over a link that both copies
+ * cross, fetching it costs another copy out and gains nothing.
  */
 static double fetch_s(const struct schedule_builder *p, uint32_t job, uint32_t device)
 {
@@ -241,7 +241,7 @@ static double fetch_s(const struct schedule_builder *p, uint32_t job, uint32_t d
 
 /* When a unit could begin on a device, and what that takes. */
 struct timing {
-    double read_end;   /* storage has read what it must */
+    double read_end;   /* storage has read the state */
     double in_end;     /* all that takes a weight buffer is there ... */
     double edge_ready; /* ... and so is the boundary */
     double room;       /* what the unit makes has room */

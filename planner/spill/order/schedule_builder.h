@@ -1,15 +1,14 @@
 /*
- * Schedule builder: places units one after the other, with a clock per device. Its state is a schedule in the making.
+ * Schedule builder: places units one after the other, with clocks for each device. Its state is a partial schedule.
  *
- * Each device has three lanes, as the plan will have three streams: copies in, computation, copies
- * out (and one more where devices copy directly), and the weight buffers that spilled state takes in turn;
- * the host's processor is a fourth lane, of all devices together. A unit placed on a device starts its
- * copy in as soon as the lane and its weight buffer are free (the plan is static: what comes next is known,
- * so it can be fetched ahead), computes when the device, the copy and the job are ready, and frees its
- * weight buffer when its copy out has ended. The order in which units are placed is all that there is to
- * decide.
+ * Each device has three lanes, one for each stream of the plan: copies in, computation, copies out (and one more where
+ * devices copy directly), and the weight buffers that spilled state uses in turn; the host's processor is a fourth
+ * lane, shared by all devices. A unit placed on a device starts its copy in as soon as the lane and its weight buffer
+ * are free (the plan is static, so the next unit is known and can be fetched ahead), computes when the device, the copy
+ * and the job are ready, and frees its weight buffer when its copy out has ended. The order in which units are placed
+ * is the only decision.
  *
- * A state can be copied, so that a search may go on from it in several ways.
+ * A state can be copied, so that a search can continue from it in several ways.
  */
 #ifndef SPILLWAY_PLANNER_SCHEDULE_BUILDER_H
 #define SPILLWAY_PLANNER_SCHEDULE_BUILDER_H
@@ -19,38 +18,38 @@
 
 struct schedule_builder_lane {
     double h2d_free_s, compute_free_s, d2h_free_s, p2p_free_s;
-    double weight_buffer_free_s[PARTITION_WEIGHT_BUFFERS_MAX]; /* for what comes in ... */
-    double weight_buffer_left_s[PARTITION_WEIGHT_BUFFERS_MAX]; /* ... and for what lies behind it and goes out by itself */
+    double weight_buffer_free_s[PARTITION_WEIGHT_BUFFERS_MAX]; /* for incoming data ... */
+    double weight_buffer_left_s[PARTITION_WEIGHT_BUFFERS_MAX]; /* ... and for outgoing data with memory of their own */
     uint32_t turn;
-    uint32_t edge_turn; /* units placed here: each takes the next edge */
-    uint32_t last_job; /* of the last unit placed here; PLAN_NONE: none so far */
+    uint32_t edge_turn; /* units placed here: each uses the next edge */
+    uint32_t last_job; /* job of the last unit placed here; PLAN_NONE: none so far */
 };
 
 struct schedule_builder_host {
     double cpu_free_s, host_free_s, read_free_s, write_free_s, file_free_s;
 };
 
-struct schedule_builder_view { /* of a job: what decisions are made by */
+struct schedule_builder_view { /* the view of a job for decisions */
     double ready_s;       /* when its last unit ended */
-    double remaining_s;   /* computation of all its units not yet started */
+    double remaining_s;   /* computation of its units that have not started */
     uint32_t last_device; /* PLAN_NONE before its first unit */
-    uint32_t next_device; /* residence fixes it; PLAN_NONE: any */
-    bool admitted;        /* resident: it has a seat; where jobs take turns in host memory: it has a range there, or
-                             would be given one now */
+    uint32_t next_device; /* given by residence; PLAN_NONE: any */
+    bool admitted;        /* resident: it has a seat; jobs that take turns in host memory: it has a range there, or
+                             could have one now */
     bool reserved;        /* chosen ahead by a device */
 };
 
 struct schedule_builder_job {
-    double edge_ready_s; /* its last output is in host memory */
+    double edge_ready_s; /* when its last output is in host memory */
     uint64_t minibatch;  /* completed ones ... */
     uint32_t position;   /* ... and the position of the next unit */
     uint32_t seat;
-    uint32_t edge_turn;  /* of its last output on its device; PLAN_NONE: it is on the host alone */
-    bool has_range;      /* of host memory, from range_offset on, since its first unit was chosen */
+    uint32_t edge_turn;  /* edge of its last output on its device; PLAN_NONE: only the host has it */
+    bool has_range;      /* it has a range of host memory from range_offset on, since its first unit was chosen */
     uint64_t range_offset;
 };
 
-/* Open: schedulers read it, schedule_builder_put() alone changes it (but for view_jobs[].reserved). */
+/* Open structure: schedulers read it, only schedule_builder_put() changes it (except view_jobs[].reserved). */
 struct schedule_builder {
     const struct cost_table *times;
     uint32_t device_count;
@@ -58,33 +57,33 @@ struct schedule_builder {
     struct schedule_builder_host *hosts;     /* (hardware_host_count()) */
     struct schedule_builder_view *view_jobs; /* (job count) */
     struct schedule_builder_job *jobs;       /* (job count) */
-    double *state_ready_s;                   /* (shard count): the state is in host memory, updated */
+    double *state_ready_s;                   /* (shard count): when the state is in host memory, updated */
     uint32_t *seats_free;                    /* a stack */
     uint32_t seats_free_count, next_admitted;
-    struct host_ranges ranges;     /* where jobs take turns in host memory */
-    const uint32_t *nodes;         /* per job: the host that it is on; borrowed; NULL: the first */
-    double makespan_s;             /* of what was placed so far */
-    void *memory;                  /* of all arrays */
+    struct host_ranges ranges;     /* for jobs that take turns in host memory */
+    const uint32_t *nodes;         /* per job: its host; borrowed; NULL: the first host */
+    double makespan_s;             /* of the units placed so far */
+    void *memory;                  /* memory of all arrays */
     size_t bytes;
 };
 
-/* Nothing placed yet. `one_device`: no other than device 0 is used. Errors: STATUS_NO_MEMORY. */
+/* Creates a builder without units. `one_device`: only device 0 is used. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status schedule_builder_create(const struct cost_table *times, bool one_device,
                                                struct schedule_builder **out, struct error *err);
 void schedule_builder_destroy(struct schedule_builder *builder); /* NULL is fine */
 
-/* Both of the same times and devices. */
+/* Copies a builder to another one with the same times and devices. */
 void schedule_builder_copy(struct schedule_builder *to, const struct schedule_builder *from);
 
-/* Give the job its range of host memory, if jobs take turns and it has none: nobody else is promised that any more.
- * schedule_builder_put() does so for a job's first unit. The job must be admitted. */
+/* Gives the job its range of host memory, if jobs take turns and it has none; the range is then promised to no other
+ * job. schedule_builder_put() does so for a job's first unit. The job must be admitted. */
 void schedule_builder_allocate_range(struct schedule_builder *builder, uint32_t job);
 
-/* The jobs' nodes are these; before anything is placed. */
+/* Sets the jobs' nodes, before any unit is placed. */
 void schedule_builder_set_nodes(struct schedule_builder *builder, const uint32_t *nodes);
 
-/* Place the next unit of a job, which must be admitted, must have one left and may run there. Returns when it starts
- * to compute; *unit: what was placed, without its neighbour. */
+/* Places the next unit of a job, which must be admitted, must have one left and may run there. Returns the start of its
+ * computation; *unit: the placed unit, without its neighbour. */
 double schedule_builder_put(struct schedule_builder *builder, uint32_t job, uint32_t device,
                             struct scheduled_unit *unit);
 
