@@ -63,10 +63,10 @@ static void bytes_cell(struct cli_table *table, uint64_t bytes)
     cli_table_cell(table, "%s", bytes == 0 ? "-" : quantity_text((double)bytes, DIMENSION_BYTES, text));
 }
 
-static void print_figure(FILE *out, const char *what, const struct figure *figure)
+static void print_figure(FILE *out, const char *what, const struct sourced_value *figure)
 {
     char text[QUANTITY_TEXT_BYTES];
-    fprintf(out, "%s (%s: %s)", quantity_text(figure->value, DIMENSION_BYTES, text), figure_kind_names[figure->kind],
+    fprintf(out, "%s (%s: %s)", quantity_text(figure->value, DIMENSION_BYTES, text), source_kind_names[figure->kind],
             figure->source ? figure->source : what);
 }
 
@@ -105,7 +105,7 @@ static void print_head(FILE *out, const struct cli_mem *mem)
             quantity_text((double)mem->hardware->devices[0].memory_bytes, DIMENSION_BYTES, usable),
             quantity_text(type->memory_bytes.value, DIMENSION_BYTES, nominal));
     if (type->usable_bytes.source)
-        fprintf(out, " (%s: %s)", figure_kind_names[type->usable_bytes.kind], type->usable_bytes.source);
+        fprintf(out, " (%s: %s)", source_kind_names[type->usable_bytes.kind], type->usable_bytes.source);
     fputs("\nhost      ", out);
     print_figure(out, "host", &mem->hardware->host_bytes);
     if (hosts > 1)

@@ -13,7 +13,7 @@
 #include "cli/common/cli.h"
 #include "cli/ways/cli_candidate.h"
 #include "models/hardware/hardware.h"
-#include "models/hardware/machine_figures.h"
+#include "models/hardware/machine_values.h"
 #include "models/hardware/prices.h"
 #include "models/job/job.h"
 #include "planner/capacity/what_if.h"
@@ -25,7 +25,7 @@ enum { WHAT_IF_TOGETHER_MAX = 2000 };
 /* The effect on the time of changing one figure in all places of the machine that have it. */
 struct what_if_effect {
     double spread;            /* the largest relative spread of the figure; 0: no spread is known */
-    uint32_t kind;            /* enum figure_kind of the entry with that spread */
+    uint32_t kind;            /* enum source_kind of the entry with that spread */
     double better_s, worse_s; /* time of the jobs with the figure at 5 % and at 95 % of its distribution */
 };
 
@@ -48,7 +48,7 @@ struct what_if_answer {
     double tokens, samples;      /* totals of all jobs */
     double model_flops;          /* forward and backward, recomputation not counted */
     double peak_flops_per_s;     /* of the whole machine, dense */
-    struct what_if_effect effects[MACHINE_FIGURES];
+    struct what_if_effect effects[MACHINE_VALUES];
     char binds[WHAT_IF_TEXT_BYTES]; /* bottleneck of the longest job */
     uint64_t device_bytes, usable_bytes; /* of the device with the least memory left */
     uint64_t host_bytes;         /* of the fullest host: its largest job, or all jobs that are there at a time */

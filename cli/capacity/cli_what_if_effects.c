@@ -36,14 +36,14 @@ static void note_spread(void *context, const struct machine_place *place)
 
 void what_if_effects_begin(struct what_if_answer *a)
 {
-    for (uint32_t f = 0; f < MACHINE_FIGURES; f++) a->effects[f] = (struct what_if_effect){0};
-    machine_figures_visit(&a->hardware, note_spread, a);
+    for (uint32_t f = 0; f < MACHINE_VALUES; f++) a->effects[f] = (struct what_if_effect){0};
+    machine_values_visit(&a->hardware, note_spread, a);
 }
 
 /* --- simulations -------------------------------------------------------------------------------- */
 
 struct change {
-    uint32_t figure; /* enum machine_figure; MACHINE_FIGURES: no change */
+    uint32_t figure; /* enum machine_value; MACHINE_VALUES: no change */
     double share;    /* quantile of its error */
 };
 
@@ -59,8 +59,8 @@ static enum status simulate(const struct plan *plan, struct change change, doubl
     struct sim_result result = {0};
     struct trace trace = {0};
     enum status status = STATUS_OK;
-    if (change.figure < MACHINE_FIGURES) status = machine_figures_move(&plan->hardware, factor_of, &change, &moved, err);
-    const struct sim_options options = {.hardware = change.figure < MACHINE_FIGURES ? &moved : NULL};
+    if (change.figure < MACHINE_VALUES) status = machine_values_move(&plan->hardware, factor_of, &change, &moved, err);
+    const struct sim_options options = {.hardware = change.figure < MACHINE_VALUES ? &moved : NULL};
     if (!status) status = sim_run(plan, &options, &result, &trace, err);
     *seconds = result.makespan_s;
     sim_result_release(&result);
@@ -72,10 +72,10 @@ static enum status simulate(const struct plan *plan, struct change change, doubl
 enum status what_if_effects_add(const struct plan *plan, double run_s, struct what_if_answer *a, struct error *err)
 {
     double before_s;
-    TRY(simulate(plan, (struct change){.figure = MACHINE_FIGURES}, &before_s, err));
-    for (uint32_t f = 0; f < MACHINE_FIGURES; f++) {
+    TRY(simulate(plan, (struct change){.figure = MACHINE_VALUES}, &before_s, err));
+    for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
         struct what_if_effect *effect = &a->effects[f];
-        bool cost = machine_figure_is_cost(f);
+        bool cost = machine_value_is_cost(f);
         double better_s, worse_s;
         if (!(effect->spread > 0)) continue;
         TRY(simulate(plan, (struct change){f, cost ? low_share : high_share}, &better_s, err));
@@ -99,7 +99,7 @@ enum status what_if_effects_of_job(const struct job *job, const struct what_if_w
 void what_if_effects_end(struct what_if_answer *a)
 {
     double gain = 0, loss = 0; /* squares of logarithms */
-    for (uint32_t f = 0; f < MACHINE_FIGURES; f++) {
+    for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
         const struct what_if_effect *effect = &a->effects[f];
         if (!(effect->spread > 0)) continue;
         double better = fmin(0, log(effect->better_s / a->run_s)), worse = fmax(0, log(effect->worse_s / a->run_s));

@@ -313,17 +313,17 @@ static void print_refused(FILE *out, const struct what_if_report *report)
 /* Prints how many figures with spreads there are of each kind. */
 static void print_kinds(FILE *out, const struct what_if_answer *a)
 {
-    uint32_t counts[FIGURE_KIND_COUNT] = {0};
+    uint32_t counts[SOURCE_KIND_COUNT] = {0};
     const char *separator = "";
-    for (uint32_t f = 0; f < MACHINE_FIGURES; f++) counts[a->effects[f].kind] += a->effects[f].spread > 0;
+    for (uint32_t f = 0; f < MACHINE_VALUES; f++) counts[a->effects[f].kind] += a->effects[f].spread > 0;
     fprintf(out, "confidence: %s, figures with a known spread: ", a->name);
-    for (uint32_t k = 0; k < FIGURE_KIND_COUNT; k++) {
+    for (uint32_t k = 0; k < SOURCE_KIND_COUNT; k++) {
         if (counts[k] == 0) continue;
-        fprintf(out, "%s%" PRIu32 " %s", separator, counts[k], figure_kind_names[k]);
+        fprintf(out, "%s%" PRIu32 " %s", separator, counts[k], source_kind_names[k]);
         separator = ", ";
     }
     if (!*separator) fputs("none", out);
-    if (counts[FIGURE_ASSUMED] > 0) fputs(": 'spillway measure' there replaces what is assumed", out);
+    if (counts[SOURCE_ASSUMED] > 0) fputs(": 'spillway measure' there replaces what is assumed", out);
     fputc('\n', out);
 }
 
@@ -341,13 +341,13 @@ static enum status print_effects(FILE *out, const struct what_if_report *report,
     cli_table_begin(&table, (const char *const[]){"WHAT MOVES THE TIME", "ON", "WHICH IS", ">SPREAD", ">AT BEST", ">AT WORST", NULL});
     for (uint32_t i = 0; i < report->count; i++) {
         const struct what_if_answer *a = &report->answers[i];
-        for (uint32_t f = 0; f < MACHINE_FIGURES; f++) {
+        for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
             const struct what_if_effect *e = &a->effects[f];
             if (!a->fits || !matters(a, e)) continue;
             some = true;
-            cli_table_cell(&table, "%s", machine_figure_names[f]);
+            cli_table_cell(&table, "%s", machine_value_names[f]);
             cli_table_cell(&table, "%s", a->name);
-            cli_table_cell(&table, "%s", figure_kind_names[e->kind]);
+            cli_table_cell(&table, "%s", source_kind_names[e->kind]);
             cli_table_cell(&table, "%.0f %%", 100 * e->spread);
             cli_table_cell(&table, "%s", cli_signed_percent(e->better_s / a->run_s - 1, percent));
             cli_table_cell(&table, "%s", cli_signed_percent(e->worse_s / a->run_s - 1, percent));
@@ -512,11 +512,11 @@ static void cost_json(struct json_out *json, const struct what_if_report *report
 static void effects_json(struct json_out *json, const struct what_if_answer *a)
 {
     json_out_array_begin(json, "sensitivity", false);
-    for (uint32_t f = 0; f < MACHINE_FIGURES; f++) {
+    for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
         if (!(a->effects[f].spread > 0)) continue;
         json_out_object_begin(json, NULL, true);
-        json_out_string(json, "figure", machine_figure_names[f]);
-        json_out_string(json, "kind", figure_kind_names[a->effects[f].kind]);
+        json_out_string(json, "figure", machine_value_names[f]);
+        json_out_string(json, "kind", source_kind_names[a->effects[f].kind]);
         json_out_double(json, "spread", a->effects[f].spread);
         json_out_double(json, "better", a->effects[f].better_s / a->run_s - 1);
         json_out_double(json, "worse", a->effects[f].worse_s / a->run_s - 1);

@@ -64,13 +64,13 @@ static bool in_group(uint32_t group, uint32_t figure)
 
 static enum status unknown(const char *name, struct error *err)
 {
-    const char *names[2 + WHAT_IF_GROUPS + MACHINE_FIGURES];
+    const char *names[2 + WHAT_IF_GROUPS + MACHINE_VALUES];
     size_t count = 0;
     char ending[SUGGEST_BYTES];
     names[count++] = all_name;
     names[count++] = price_name;
     for (uint32_t g = 0; g < WHAT_IF_GROUPS; g++) names[count++] = group_names[g];
-    for (uint32_t f = 0; f < MACHINE_FIGURES; f++) names[count++] = machine_figure_names[f];
+    for (uint32_t f = 0; f < MACHINE_VALUES; f++) names[count++] = machine_value_names[f];
     return error_set(err, STATUS_BAD_INPUT, "option '--sensitivity': unknown figure '%.40s'%s", name,
                      suggest_ending_or(name, names, count,
                                        " (expected all, price, bw, mfu, or figures such as link or matmul_efficiency)", ending));
@@ -83,8 +83,8 @@ static enum status parse_name(const char *name, struct what_if_wanted *out, stru
     if (strcmp(name, price_name) == 0) found = &out->price;
     for (uint32_t g = 0; g < WHAT_IF_GROUPS; g++)
         if (strcmp(name, group_names[g]) == 0) found = &out->groups[g];
-    for (uint32_t f = 0; f < MACHINE_FIGURES; f++)
-        if (strcmp(name, machine_figure_names[f]) == 0) found = &out->figures[f];
+    for (uint32_t f = 0; f < MACHINE_VALUES; f++)
+        if (strcmp(name, machine_value_names[f]) == 0) found = &out->figures[f];
     if (!found) return unknown(name, err);
     *found = true;
     return STATUS_OK;
@@ -121,7 +121,7 @@ static double loss_of(const struct what_if_answer *a, uint32_t figure)
 static struct what_if_bar figure_bar(const struct what_if_answer *a, uint32_t f)
 {
     const struct what_if_effect *effect = &a->effects[f];
-    return (struct what_if_bar){.name = machine_figure_names[f], .kind = figure_kind_names[effect->kind],
+    return (struct what_if_bar){.name = machine_value_names[f], .kind = source_kind_names[effect->kind],
                                 .spread = effect->spread, .better = effect->better_s / a->run_s - 1,
                                 .worse = effect->worse_s / a->run_s - 1};
 }
@@ -131,13 +131,13 @@ static struct what_if_bar group_bar(const struct what_if_answer *a, uint32_t gro
 {
     struct what_if_bar bar = {.name = group_names[group]};
     double gain = 0, loss = 0; /* squares of logarithms */
-    for (uint32_t f = 0; f < MACHINE_FIGURES; f++) {
+    for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
         if (!in_group(group, f) || !(a->effects[f].spread > 0)) continue;
         gain += gain_of(a, f) * gain_of(a, f);
         loss += loss_of(a, f) * loss_of(a, f);
         if (a->effects[f].spread <= bar.spread) continue;
         bar.spread = a->effects[f].spread;
-        bar.kind = figure_kind_names[a->effects[f].kind];
+        bar.kind = source_kind_names[a->effects[f].kind];
     }
     bar.better = expm1(-sqrt(gain));
     bar.worse = expm1(sqrt(loss));
@@ -146,7 +146,7 @@ static struct what_if_bar group_bar(const struct what_if_answer *a, uint32_t gro
 
 static struct what_if_bar price_bar(void)
 {
-    return (struct what_if_bar){.name = price_name, .kind = figure_kind_names[FIGURE_ASSUMED], .spread = price_spread,
+    return (struct what_if_bar){.name = price_name, .kind = source_kind_names[SOURCE_ASSUMED], .spread = price_spread,
                                 .better = -price_spread, .worse = price_spread, .cost_only = true};
 }
 
@@ -172,7 +172,7 @@ uint32_t what_if_bars(const struct what_if_wanted *wanted, const struct what_if_
                       struct what_if_bar out[WHAT_IF_BARS_MAX])
 {
     uint32_t count = 0;
-    for (uint32_t f = 0; f < MACHINE_FIGURES; f++) {
+    for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
         if (!(a->effects[f].spread > 0)) continue;
         out[count] = figure_bar(a, f);
         if (wanted->figures[f] || (wanted->all && matters(&out[count]))) count++;
@@ -214,9 +214,9 @@ static void add_row(struct cli_table *table, const struct what_if_report *report
 
 static void print_missing(FILE *out, const struct what_if_wanted *wanted, const struct what_if_answer *a)
 {
-    for (uint32_t f = 0; f < MACHINE_FIGURES; f++)
+    for (uint32_t f = 0; f < MACHINE_VALUES; f++)
         if (wanted->figures[f] && !(a->effects[f].spread > 0))
-            fprintf(out, "%s of %s: no spread is known\n", machine_figure_names[f], a->name);
+            fprintf(out, "%s of %s: no spread is known\n", machine_value_names[f], a->name);
     for (uint32_t g = 0; g < WHAT_IF_GROUPS; g++)
         if (wanted->groups[g] && !(group_bar(a, g).spread > 0))
             fprintf(out, "%s of %s: no spread is known\n", group_names[g], a->name);

@@ -20,7 +20,7 @@ struct what_if_wanted {
     bool all;                    /* every figure with an effect, and the price */
     bool price;
     bool groups[WHAT_IF_GROUPS];
-    bool figures[MACHINE_FIGURES];
+    bool figures[MACHINE_VALUES];
 };
 
 /* Reads "all" or names separated by commas. Errors: STATUS_BAD_INPUT with a suggestion. */
@@ -32,7 +32,7 @@ struct what_if_bar {
     double better, worse;        /* relative changes of time and cost; of the price, only of cost */
     bool cost_only;
 };
-enum { WHAT_IF_BARS_MAX = MACHINE_FIGURES + WHAT_IF_GROUPS + 1 };
+enum { WHAT_IF_BARS_MAX = MACHINE_VALUES + WHAT_IF_GROUPS + 1 };
 
 /* Fills the bars of a machine that the jobs fit, the widest first, and returns their number. Figures without a known
  * spread have no bar. */

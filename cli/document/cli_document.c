@@ -203,13 +203,13 @@ static void assume_devices(struct cli_document *document, const struct hardware 
             assume(document, "Computations on %s take what was measured of such kernels.", type->name);
             continue;
         }
-        const struct figure *matmul = type->matmul_efficiency.source ? &type->matmul_efficiency
+        const struct sourced_value *matmul = type->matmul_efficiency.source ? &type->matmul_efficiency
                                                                      : &hardware_default_matmul_efficiency;
-        const struct figure *memory = type->memory_efficiency.source ? &type->memory_efficiency
+        const struct sourced_value *memory = type->memory_efficiency.source ? &type->memory_efficiency
                                                                      : &hardware_default_memory_efficiency;
         assume(document, "Kernels were not measured one by one on %s: products run at %.0f %% of its peak (%s), what only "
-               "moves memory at %.0f %% of its bandwidth (%s).", type->name, 100 * matmul->value, figure_kind_names[matmul->kind],
-               100 * memory->value, figure_kind_names[memory->kind]);
+               "moves memory at %.0f %% of its bandwidth (%s).", type->name, 100 * matmul->value, source_kind_names[matmul->kind],
+               100 * memory->value, source_kind_names[memory->kind]);
     }
 }
 
@@ -219,7 +219,7 @@ void cli_document_simulated(struct cli *cli, const struct hardware *hardware)
     if (!document) return;
     assume_devices(document, hardware);
     uint32_t measured = 0;
-    for (uint32_t l = 0; l < hardware->link_count; l++) measured += hardware->links[l].bandwidth.kind == FIGURE_MEASURED;
+    for (uint32_t l = 0; l < hardware->link_count; l++) measured += hardware->links[l].bandwidth.kind == SOURCE_MEASURED;
     if (hardware->link_count > 0)
         assume(document, "%" PRIu32 " of %" PRIu32 " links have a measured bandwidth; copies that are on one at the same "
                "time share it fairly.", measured, hardware->link_count);

@@ -1,5 +1,5 @@
 /*
- * A machine with one changed figure is a copy with moved figures (models/hardware/machine_figures.h). A link's
+ * A machine with one changed figure is a copy with moved figures (models/hardware/machine_values.h). A link's
  * bandwidth is in two places: in the link, and in the measured copies, which the cost model prefers. If the link is the
  * bottleneck of the route to a device, the device gets a type of its own, whose copies become faster by the same
  * factor.
@@ -15,7 +15,7 @@
 
 #include "base/try.h"
 #include "models/cost/cost.h"
-#include "models/hardware/machine_figures.h"
+#include "models/hardware/machine_values.h"
 #include "planner/plan_flops.h"
 #include "sim/engine/allocate.h"
 #include "sim/sim.h"
@@ -163,7 +163,7 @@ static enum status try_one(const struct plan *plan, double more, struct arena *a
     struct better better = {.group = &group, .resource = out->resource, .factor = 1 + more};
     if (out->resource == EXPLAIN_COMPUTE) return try_compute(plan, more, arena, out, err);
     if (out->resource == EXPLAIN_LINK) TRY(split_types(&plan->hardware, &better, arena, &split, err));
-    enum status status = machine_figures_move(&split, better_by, &better, &moved, err);
+    enum status status = machine_values_move(&split, better_by, &better, &moved, err);
     if (!status) status = simulate(plan, &moved, NULL, &out->after_s, err);
     hardware_release(&moved);
     return status;

@@ -14,9 +14,9 @@
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"
 
-/* --- figures ---------------------------------------------------------------------------------- */
+/* --- values ---------------------------------------------------------------------------------- */
 
-const char *const calibration_figure_names[FIT_FIGURES] = {
+const char *const calibration_value_names[FIT_VALUES] = {
     [FIT_MATMUL_EFFICIENCY] = "matmul efficiency",
     [FIT_MEMORY_EFFICIENCY] = "memory efficiency",
     [FIT_COLLECTIVE_LATENCY] = "collective latency",
@@ -34,9 +34,9 @@ const char *const calibration_figure_names[FIT_FIGURES] = {
     [FIT_NIC_BANDWIDTH] = "nic bandwidth",
     [FIT_NIC_LATENCY] = "nic latency",
 };
-static_assert(ARRAY_COUNT(calibration_figure_names) == FIT_FIGURES, "a name per figure");
+static_assert(ARRAY_COUNT(calibration_value_names) == FIT_VALUES, "a name per figure");
 
-const enum dimension calibration_figure_dimensions[FIT_FIGURES] = {
+const enum dimension calibration_value_dimensions[FIT_VALUES] = {
     [FIT_MATMUL_EFFICIENCY] = DIMENSION_COUNT_OF,
     [FIT_MEMORY_EFFICIENCY] = DIMENSION_COUNT_OF,
     [FIT_COLLECTIVE_LATENCY] = DIMENSION_SECONDS,
@@ -55,8 +55,8 @@ const enum dimension calibration_figure_dimensions[FIT_FIGURES] = {
     [FIT_NIC_LATENCY] = DIMENSION_SECONDS,
 };
 
-/* Returns a figure of a device type; NULL: it is a figure of a link. */
-static struct figure *type_figure(struct device_type *type, uint32_t which)
+/* Returns a value of a device type; NULL: it is a value of a link. */
+static struct sourced_value *type_sourced(struct device_type *type, uint32_t which)
 {
     switch (which) {
     case FIT_MATMUL_EFFICIENCY: return &type->matmul_efficiency;
@@ -75,38 +75,39 @@ static struct figure *type_figure(struct device_type *type, uint32_t which)
     }
 }
 
-static struct figure *link_figure(struct hardware_link *link, uint32_t which)
+static struct sourced_value *link_sourced(struct hardware_link *link, uint32_t which)
 {
     bool nic = which == FIT_NIC_BANDWIDTH || which == FIT_NIC_LATENCY;
     if (strncmp(link->name, nic ? "nic-" : "nvlink-", nic ? 4 : 7) != 0) return NULL;
     return which == FIT_NIC_BANDWIDTH || which == FIT_NVLINK_BANDWIDTH ? &link->bandwidth : &link->latency;
 }
 
-static void read_figures(struct hardware *hardware, double out[FIT_FIGURES])
+static void read_figures(struct hardware *hardware, double out[FIT_VALUES])
 {
-    for (uint32_t f = 0; f < FIT_FIGURES; f++) {
-        const struct figure *figure = type_figure(&hardware->types[0], f);
-        for (uint32_t l = 0; l < hardware->link_count && !figure && f >= FIT_NVLINK_BANDWIDTH; l++)
-            figure = link_figure(&hardware->links[l], f);
-        out[f] = figure ? figure->value : 0;
+    for (uint32_t f = 0; f < FIT_VALUES; f++) {
+        const struct sourced_value *sourced = type_sourced(&hardware->types[0], f);
+        for (uint32_t l = 0; l < hardware->link_count && !sourced && f >= FIT_NVLINK_BANDWIDTH; l++)
+            sourced = link_sourced(&hardware->links[l], f);
+        out[f] = sourced ? sourced->value : 0;
     }
 }
 
-static void put(struct figure *figure, double value, double spread, const char *source)
+static void put(struct sourced_value *sourced, double value, double spread, const char *source)
 {
-    if (!figure || value <= 0) return;
-    figure->value = value;
+    if (!sourced || value <= 0) return;
+    sourced->value = value;
     if (!source) return;
-    *figure = (struct figure){.value = value, .spread = spread, .kind = FIGURE_FITTED, .source = source,
-                              .as_of = figure->as_of ? figure->as_of : "2026-11"};
+    *sourced = (struct sourced_value){.value = value, .spread = spread, .kind = SOURCE_FITTED, .source = source,
+                                      .as_of = sourced->as_of ? sourced->as_of : "2026-11"};
 }
 
-void calibration_put(struct hardware *hardware, const double values[FIT_FIGURES], double spread, const char *source)
+void calibration_put(struct hardware *hardware, const double values[FIT_VALUES], double spread, const char *source)
 {
-    for (uint32_t f = 0; f < FIT_FIGURES; f++) {
-        for (uint32_t t = 0; t < hardware->type_count; t++) put(type_figure(&hardware->types[t], f), values[f], spread, source);
+    for (uint32_t f = 0; f < FIT_VALUES; f++) {
+        for (uint32_t t = 0; t < hardware->type_count; t++)
+            put(type_sourced(&hardware->types[t], f), values[f], spread, source);
         for (uint32_t l = 0; l < hardware->link_count && f >= FIT_NVLINK_BANDWIDTH; l++)
-            put(link_figure(&hardware->links[l], f), values[f], spread, source);
+            put(link_sourced(&hardware->links[l], f), values[f], spread, source);
     }
 }
 
@@ -163,7 +164,7 @@ enum status calibration_machine(const char *name, uint32_t devices, struct hardw
 }
 
 enum status calibration_start(const char *name, const struct measured_runs *sets, uint32_t set_count,
-                              double out[FIT_FIGURES], struct error *err)
+                              double out[FIT_VALUES], struct error *err)
 {
     struct hardware hardware = {0};
     uint32_t most = 1;
@@ -192,7 +193,7 @@ static enum status simulate(struct hardware *hardware, struct job_set *jobs, dou
     return status;
 }
 
-enum status calibration_predict(const char *name, const double values[FIT_FIGURES], const struct measured_run *run,
+enum status calibration_predict(const char *name, const double values[FIT_VALUES], const struct measured_run *run,
                                 double *out_s, struct error *err)
 {
     struct hardware hardware = {0};

@@ -28,11 +28,11 @@ struct calibration_problem {
     const struct measured_runs *sets; /* (set_count) */
     uint32_t set_count;
     const double *weights;  /* (set_count), above 0; NULL: 1 each */
-    bool keep[FIT_FIGURES]; /* figures that are not fitted */
+    bool keep[FIT_VALUES]; /* figures that are not fitted */
 };
 
 /* Fits the figures in `values` that are above 0. Errors: STATUS_BAD_INPUT for too few runs; as calibration_predict(). */
 MUST_CHECK enum status calibration_fit(const struct calibration_problem *problem, const struct calibration_split *split,
-                                       double values[FIT_FIGURES], struct error *err);
+                                       double values[FIT_VALUES], struct error *err);
 
 #endif

@@ -31,11 +31,11 @@ static enum status figures_text(struct cli *cli, const struct calibration_outcom
     struct cli_table table;
     char text[QUANTITY_TEXT_BYTES];
     cli_table_begin(&table, (const char *const[]){"FIGURE", ">START", ">END", NULL});
-    for (uint32_t f = 0; f < FIT_FIGURES; f++) {
+    for (uint32_t f = 0; f < FIT_VALUES; f++) {
         if (outcome->start[f] <= 0) continue;
-        cli_table_cell(&table, "%s", calibration_figure_names[f]);
-        cli_table_cell(&table, "%s", quantity_text(outcome->start[f], calibration_figure_dimensions[f], text));
-        cli_table_cell(&table, "%s", quantity_text(outcome->end[f], calibration_figure_dimensions[f], text));
+        cli_table_cell(&table, "%s", calibration_value_names[f]);
+        cli_table_cell(&table, "%s", quantity_text(outcome->start[f], calibration_value_dimensions[f], text));
+        cli_table_cell(&table, "%s", quantity_text(outcome->end[f], calibration_value_dimensions[f], text));
     }
     TRY(cli_table_end(&table, cli->out, err));
     fprintf(cli->out, "\n");
@@ -141,10 +141,10 @@ enum status calibration_report_json(struct cli *cli, const struct calibration_ou
     TRY(cli_report_begin(cli, "calibrate", &json, err));
     json_out_string(json, "machine", outcome->machine);
     json_out_array_begin(json, "figures", false);
-    for (uint32_t f = 0; f < FIT_FIGURES; f++) {
+    for (uint32_t f = 0; f < FIT_VALUES; f++) {
         if (outcome->start[f] <= 0) continue;
         json_out_object_begin(json, NULL, true);
-        json_out_string(json, "figure", calibration_figure_names[f]);
+        json_out_string(json, "figure", calibration_value_names[f]);
         json_out_double(json, "start", outcome->start[f]);
         json_out_double(json, "end", outcome->end[f]);
         json_out_object_end(json);

@@ -1,8 +1,8 @@
 /*
- * Every figure of a machine with its source, then its links.
+ * Every value of a machine with its source, then its links.
  *
- * No figure is left out: users need the source of every figure to judge a prediction. Figures are collected in one list
- * of (what, figure, dimension) rows, which the text prints as a table and --json as objects.
+ * No value is left out: users need the source of every value to judge a prediction. Values are collected in one list
+ * of (what, value, dimension) rows, which the text prints as a table and --json as objects.
  */
 #include "cli/machine/cli_hardware_report.h"
 
@@ -18,17 +18,17 @@ static const char *const unit_names[] = {
     [DIMENSION_WATTS] = "W",         [DIMENSION_COUNT_OF] = "ratio",
 };
 
-struct figure_row {
+struct value_row {
     const char *what;
-    const struct figure *figure;
+    const struct sourced_value *sourced;
     enum dimension dimension;
 };
 
 enum { TYPE_ROWS = 12 };
 
-static void list_type(const struct device_type *type, struct figure_row rows[TYPE_ROWS])
+static void list_type(const struct device_type *type, struct value_row rows[TYPE_ROWS])
 {
-    const struct figure_row list[TYPE_ROWS] = {
+    const struct value_row list[TYPE_ROWS] = {
         {"memory", &type->memory_bytes, DIMENSION_BYTES},
         {"usable memory", &type->usable_bytes, DIMENSION_BYTES},
         {"peak fp32", &type->peak_fp32, DIMENSION_FLOP_PER_S},
@@ -45,23 +45,23 @@ static void list_type(const struct device_type *type, struct figure_row rows[TYP
     memcpy(rows, list, sizeof list);
 }
 
-static void figure_cells(struct cli_table *table, const char *owner, const struct figure_row *row)
+static void value_cells(struct cli_table *table, const char *owner, const struct value_row *row)
 {
-    const struct figure *figure = row->figure;
+    const struct sourced_value *sourced = row->sourced;
     char value[QUANTITY_TEXT_BYTES];
     cli_table_cell(table, "%s", owner);
     cli_table_cell(table, "%s", row->what);
-    if (!figure->source) { /* only a figure of zero has no source */
+    if (!sourced->source) { /* only a value of zero has no source */
         cli_table_cell(table, "none");
         for (int i = 0; i < 4; i++) cli_table_cell(table, "%s", "");
         return;
     }
-    cli_table_cell(table, "%s", quantity_text(figure->value, row->dimension, value));
-    if (figure->spread > 0) cli_table_cell(table, "%.1f %%", 100 * figure->spread);
+    cli_table_cell(table, "%s", quantity_text(sourced->value, row->dimension, value));
+    if (sourced->spread > 0) cli_table_cell(table, "%.1f %%", 100 * sourced->spread);
     else cli_table_cell(table, "%s", "");
-    cli_table_cell(table, "%s", figure_kind_names[figure->kind]);
-    cli_table_cell(table, "%s", figure->as_of ? figure->as_of : "");
-    cli_table_cell(table, "%s", figure->source);
+    cli_table_cell(table, "%s", source_kind_names[sourced->kind]);
+    cli_table_cell(table, "%s", sourced->as_of ? sourced->as_of : "");
+    cli_table_cell(table, "%s", sourced->source);
 }
 
 static uint32_t measured_kernels(const struct compute_profile *profile)
@@ -71,60 +71,60 @@ static uint32_t measured_kernels(const struct compute_profile *profile)
     return count;
 }
 
-static void interference_rows(const struct interference *interference, struct figure_row rows[6])
+static void interference_rows(const struct interference *interference, struct value_row rows[6])
 {
-    rows[0] = (struct figure_row){"computing slowed by computing",
-                                  &interference->compute_by_compute, DIMENSION_COUNT_OF};
-    rows[1] = (struct figure_row){"computing slowed by a copy", &interference->compute_by_copy,
-                                  DIMENSION_COUNT_OF};
-    rows[5] = (struct figure_row){"computing slowed by a collective", &interference->compute_by_collective,
-                                  DIMENSION_COUNT_OF};
-    rows[2] = (struct figure_row){"a copy slowed by computing", &interference->copy_by_compute,
-                                  DIMENSION_COUNT_OF};
-    rows[3] = (struct figure_row){"a copy slowed by a copy", &interference->copy_by_copy,
-                                  DIMENSION_COUNT_OF};
-    rows[4] = (struct figure_row){"one copy alone", &interference->copy_reference_rate,
-                                  DIMENSION_BYTES_PER_S};
+    rows[0] = (struct value_row){"computing slowed by computing",
+                                 &interference->compute_by_compute, DIMENSION_COUNT_OF};
+    rows[1] = (struct value_row){"computing slowed by a copy", &interference->compute_by_copy,
+                                 DIMENSION_COUNT_OF};
+    rows[5] = (struct value_row){"computing slowed by a collective", &interference->compute_by_collective,
+                                 DIMENSION_COUNT_OF};
+    rows[2] = (struct value_row){"a copy slowed by computing", &interference->copy_by_compute,
+                                 DIMENSION_COUNT_OF};
+    rows[3] = (struct value_row){"a copy slowed by a copy", &interference->copy_by_copy,
+                                 DIMENSION_COUNT_OF};
+    rows[4] = (struct value_row){"one copy alone", &interference->copy_reference_rate,
+                                 DIMENSION_BYTES_PER_S};
 }
 
 /* With more links than this, a row stands for all links of a kind. */
 enum { LINKS_SHOWN = 128 };
 
-static bool same_figure(const struct figure *a, const struct figure *b)
+static bool same_sourced(const struct sourced_value *a, const struct sourced_value *b)
 {
     return !(a->value < b->value) && !(a->value > b->value) && a->source && b->source &&
            strcmp(a->source, b->source) == 0;
 }
 
-/* Returns true for links such as "nic-0" and "nic-1": one kind with one figure. */
+/* Returns true for links such as "nic-0" and "nic-1": one kind with one value. */
 static bool same_link(const struct hardware_link *a, const struct hardware_link *b)
 {
     size_t kind = strcspn(a->name, "0123456789");
-    return kind > 0 && strncmp(a->name, b->name, kind) == 0 && same_figure(&a->bandwidth, &b->bandwidth) &&
-           same_figure(&a->latency, &b->latency);
+    return kind > 0 && strncmp(a->name, b->name, kind) == 0 && same_sourced(&a->bandwidth, &b->bandwidth) &&
+           same_sourced(&a->latency, &b->latency);
 }
 
-static enum status print_figures(struct cli *cli, const struct hardware *hardware,
-                                 struct error *err)
+static enum status print_values(struct cli *cli, const struct hardware *hardware,
+                                struct error *err)
 {
     struct cli_table table;
     cli_table_begin(&table, (const char *const[]){"OF", "FIGURE", ">VALUE", ">SPREAD", "KIND",
                                                   "AS OF", "SOURCE", NULL});
-    figure_cells(&table, "host",
-                 &(struct figure_row){"memory", &hardware->host_bytes, DIMENSION_BYTES});
+    value_cells(&table, "host",
+                &(struct value_row){"memory", &hardware->host_bytes, DIMENSION_BYTES});
     for (uint32_t t = 0; t < hardware->type_count; t++) {
         const struct device_type *type = &hardware->types[t];
-        struct figure_row rows[TYPE_ROWS];
+        struct value_row rows[TYPE_ROWS];
         list_type(type, rows);
-        for (const struct figure_row *row = rows; row->what; row++)
-            figure_cells(&table, type->name, row);
+        for (const struct value_row *row = rows; row->what; row++)
+            value_cells(&table, type->name, row);
         for (uint32_t p = 0; p < type->profile_count; p++) {
             char owner[128];
-            struct figure_row slow[6];
+            struct value_row slow[6];
             snprintf(owner, sizeof owner, "%s, %u threads", type->name, type->profiles[p].threads);
             interference_rows(&type->profiles[p].interference, slow);
             for (size_t i = 0; i < ARRAY_COUNT(slow); i++)
-                if (slow[i].figure->source) figure_cells(&table, owner, &slow[i]);
+                if (slow[i].sourced->source) value_cells(&table, owner, &slow[i]);
         }
     }
     for (uint32_t l = 0, last; l < hardware->link_count; l = last + 1) {
@@ -134,10 +134,10 @@ static enum status print_figures(struct cli *cli, const struct hardware *hardwar
             if (!same_link(link, &hardware->links[last + 1])) break;
         if (last == l) snprintf(owner, sizeof owner, "link %s", link->name);
         else snprintf(owner, sizeof owner, "links %s to %s", link->name, hardware->links[last].name);
-        figure_cells(&table, owner,
-                     &(struct figure_row){"bandwidth", &link->bandwidth, DIMENSION_BYTES_PER_S});
-        figure_cells(&table, owner,
-                     &(struct figure_row){"latency", &link->latency, DIMENSION_SECONDS});
+        value_cells(&table, owner,
+                    &(struct value_row){"bandwidth", &link->bandwidth, DIMENSION_BYTES_PER_S});
+        value_cells(&table, owner,
+                    &(struct value_row){"latency", &link->latency, DIMENSION_SECONDS});
     }
     return cli_table_end(&table, cli->out, err);
 }
@@ -196,7 +196,7 @@ enum status cli_hardware_text(struct cli *cli, const struct hardware *hardware,
                 hardware->host_cores, hosts);
     if (hardware->note) fprintf(out, "note: %s\n", hardware->note);
     fputc('\n', out);
-    if (print_figures(cli, hardware, err) != STATUS_OK) return err->status;
+    if (print_values(cli, hardware, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     print_measured(out, hardware);
     fputs("links, each way where duplex:\n", out);
@@ -205,19 +205,19 @@ enum status cli_hardware_text(struct cli *cli, const struct hardware *hardware,
     return route ? cli_route_print(out, hardware, *route, err) : STATUS_OK;
 }
 
-static void figure_json(struct json_out *json, const char *owner, const struct figure_row *row)
+static void value_json(struct json_out *json, const char *owner, const struct value_row *row)
 {
-    const struct figure *figure = row->figure;
-    if (!figure->source) return;
+    const struct sourced_value *sourced = row->sourced;
+    if (!sourced->source) return;
     json_out_object_begin(json, NULL, true);
     json_out_string(json, "of", owner);
     json_out_string(json, "figure", row->what);
-    json_out_double(json, "value", figure->value);
+    json_out_double(json, "value", sourced->value);
     json_out_string(json, "unit", unit_names[row->dimension]);
-    json_out_double(json, "spread", figure->spread);
-    json_out_string(json, "kind", figure_kind_names[figure->kind]);
-    json_out_string(json, "source", figure->source);
-    if (figure->as_of) json_out_string(json, "as_of", figure->as_of);
+    json_out_double(json, "spread", sourced->spread);
+    json_out_string(json, "kind", source_kind_names[sourced->kind]);
+    json_out_string(json, "source", sourced->source);
+    if (sourced->as_of) json_out_string(json, "as_of", sourced->as_of);
     else json_out_null(json, "as_of");
     json_out_object_end(json);
 }
@@ -229,20 +229,20 @@ enum status cli_hardware_json(struct cli *cli, const char *report, const struct 
     if (cli_report_begin(cli, report, &json, err) != STATUS_OK) return err->status;
     json_out_string(json, "name", hardware->name);
     json_out_array_begin(json, "figures", false);
-    figure_json(json, "host",
-                &(struct figure_row){"memory", &hardware->host_bytes, DIMENSION_BYTES});
+    value_json(json, "host",
+               &(struct value_row){"memory", &hardware->host_bytes, DIMENSION_BYTES});
     for (uint32_t t = 0; t < hardware->type_count; t++) {
-        struct figure_row rows[TYPE_ROWS];
+        struct value_row rows[TYPE_ROWS];
         list_type(&hardware->types[t], rows);
-        for (const struct figure_row *row = rows; row->what; row++)
-            figure_json(json, hardware->types[t].name, row);
+        for (const struct value_row *row = rows; row->what; row++)
+            value_json(json, hardware->types[t].name, row);
     }
     for (uint32_t l = 0; l < hardware->link_count; l++) {
         const struct hardware_link *link = &hardware->links[l];
-        figure_json(json, link->name,
-                    &(struct figure_row){"bandwidth", &link->bandwidth, DIMENSION_BYTES_PER_S});
-        figure_json(json, link->name,
-                    &(struct figure_row){"latency", &link->latency, DIMENSION_SECONDS});
+        value_json(json, link->name,
+                   &(struct value_row){"bandwidth", &link->bandwidth, DIMENSION_BYTES_PER_S});
+        value_json(json, link->name,
+                   &(struct value_row){"latency", &link->latency, DIMENSION_SECONDS});
     }
     json_out_array_end(json);
     if (route) cli_route_json(json, hardware, *route);

@@ -34,13 +34,13 @@ static enum status keep_figure(const char *text, struct calibration_outcome *out
     snprintf(name, sizeof name, "%.*s", sign ? (int)(sign - text) : (int)strlen(text), text);
     for (char *c = name; *c; c++)
         if (*c == '-' || *c == '_') *c = ' ';
-    while (figure < FIT_FIGURES && strcmp(name, calibration_figure_names[figure]) != 0) figure++;
-    if (figure == FIT_FIGURES || outcome->start[figure] <= 0)
+    while (figure < FIT_VALUES && strcmp(name, calibration_value_names[figure]) != 0) figure++;
+    if (figure == FIT_VALUES || outcome->start[figure] <= 0)
         return error_set(err, STATUS_BAD_INPUT, "option '--keep' is '%s' (expected a figure of %s, such as '%s')", text,
-                         outcome->machine, calibration_figure_names[FIT_MATMUL_EFFICIENCY]);
+                         outcome->machine, calibration_value_names[FIT_MATMUL_EFFICIENCY]);
     problem->keep[figure] = true;
     if (!sign) return STATUS_OK;
-    if (quantity_parse(sign + 1, calibration_figure_dimensions[figure], &outcome->start[figure], err) != STATUS_OK)
+    if (quantity_parse(sign + 1, calibration_value_dimensions[figure], &outcome->start[figure], err) != STATUS_OK)
         return error_add(err, "option '--keep', %s", name);
     if (outcome->start[figure] > 0) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "option '--keep' is '%s' (expected a value above 0)", text);
@@ -111,7 +111,7 @@ static void end_error(struct calibration_error *error)
     error->mean_absolute /= error->runs;
 }
 
-static enum status predict(struct calibration_outcome *out, const double values[FIT_FIGURES], uint32_t s, uint32_t i,
+static enum status predict(struct calibration_outcome *out, const double values[FIT_VALUES], uint32_t s, uint32_t i,
                            double *error, struct error *err)
 {
     const struct measured_runs *set = &out->sets[s];
@@ -139,7 +139,7 @@ static enum status fit_fold(const struct calibration_problem *problem, uint32_t 
                             struct error *err)
 {
     struct calibration_split split = calibration_fold(&out->folds, fold);
-    double values[FIT_FIGURES], error;
+    double values[FIT_VALUES], error;
     memcpy(values, out->start, sizeof values);
     TRY(calibration_fit(problem, &split, values, err));
     for (uint32_t s = 0; s < out->set_count; s++) {
@@ -181,11 +181,11 @@ static enum status calibrate(const struct calibration_problem *problem, struct c
 
 /* Returns the fitted figures; 0 for figures that were kept, which keep their kind in the file. */
 static enum status fitted_figures(const struct calibration_problem *problem, const struct calibration_outcome *outcome,
-                                  double out[FIT_FIGURES], struct error *err)
+                                  double out[FIT_VALUES], struct error *err)
 {
-    double own[FIT_FIGURES];
+    double own[FIT_VALUES];
     TRY(calibration_start(outcome->machine, outcome->sets, outcome->set_count, own, err));
-    for (uint32_t f = 0; f < FIT_FIGURES; f++) {
+    for (uint32_t f = 0; f < FIT_VALUES; f++) {
         bool given = outcome->end[f] < own[f] || outcome->end[f] > own[f];
         out[f] = problem->keep[f] && !given ? 0 : outcome->end[f];
     }
@@ -196,7 +196,7 @@ static enum status write_machine(const struct calibration_problem *problem, cons
                                  struct error *err)
 {
     struct hardware hardware = {0};
-    double values[FIT_FIGURES];
+    double values[FIT_VALUES];
     struct json_file file = {0};
     double error = 0, runs = 0;
     for (uint32_t s = 0; s < outcome->set_count; s++) {

@@ -87,13 +87,13 @@ double measure_samples_spread(const struct measure_samples *samples)
 
 /* --- helpers of all parts --------------------------------------------------------------------------- */
 
-struct figure measure_figure(const struct measure *measure, double value, double spread)
+struct sourced_value measure_sourced(const struct measure *measure, double value, double spread)
 {
-    return (struct figure){.value = value,
-                           .spread = spread,
-                           .kind = FIGURE_MEASURED,
-                           .source = "spillway measure",
-                           .as_of = measure->as_of};
+    return (struct sourced_value){.value = value,
+                                  .spread = spread,
+                                  .kind = SOURCE_MEASURED,
+                                  .source = "spillway measure",
+                                  .as_of = measure->as_of};
 }
 
 bool measure_stopped(const struct measure *measure)
@@ -112,21 +112,21 @@ void measure_progress(const struct measure *measure, const char *what)
  * rounds. */
 static double measure_moments_spread(const struct measure_moments *moments)
 {
-    return moments->count < 2 ? 0 : FIGURE_SPREAD_DEVIATIONS * sqrt(moments->squares / moments->count);
+    return moments->count < 2 ? 0 : SOURCED_SPREAD_DEVIATIONS * sqrt(moments->squares / moments->count);
 }
 
 /* A machine of which others take a share h is slower by 1 / (1 - h) at times, and at other times it is not. */
-struct figure measure_speed(struct measure *measure)
+struct sourced_value measure_speed(struct measure *measure)
 {
     struct measure_watch *const watch = &measure->watch;
     measure_watch_judge(watch);
     const struct load load = load_between(&watch->begun, &watch->window);
     const double disturbed = watch->sample_count > 0 ? (double)watch->disturbed_count / (double)watch->sample_count : 0;
-    measure->hardware->load = (struct hardware_load){.others = measure_figure(measure, load.others, 0),
-                                                     .stolen = measure_figure(measure, load.stolen, 0),
-                                                     .disturbed = measure_figure(measure, disturbed, 0)};
-    const double by_load = -FIGURE_SPREAD_DEVIATIONS * log(1 - fmin(load_taken(&load), TAKEN_COUNTED_MAX));
-    return measure_figure(measure, 1, fmin(1, hypot(measure_moments_spread(&measure->moments), by_load)));
+    measure->hardware->load = (struct hardware_load){.others = measure_sourced(measure, load.others, 0),
+                                                     .stolen = measure_sourced(measure, load.stolen, 0),
+                                                     .disturbed = measure_sourced(measure, disturbed, 0)};
+    const double by_load = -SOURCED_SPREAD_DEVIATIONS * log(1 - fmin(load_taken(&load), TAKEN_COUNTED_MAX));
+    return measure_sourced(measure, 1, fmin(1, hypot(measure_moments_spread(&measure->moments), by_load)));
 }
 
 /* --- profiles ---------------------------------------------------------------------------------------- */
@@ -204,7 +204,7 @@ static enum status open_parts(struct measure *measure, const struct measure_mach
 }
 
 static enum status keep_parts(struct measure *measure, const struct measure_parts *parts, struct device_type *type,
-                              struct figure *handover_s, struct error *err)
+                              struct sourced_value *handover_s, struct error *err)
 {
     struct compute_profile *profiles;
     TRY(ARENA_NEW(&measure->hardware->arena, parts->profile_count, profiles, err));
@@ -220,7 +220,7 @@ static enum status keep_parts(struct measure *measure, const struct measure_part
 }
 
 static enum status measure_profiles(struct measure *measure, const struct measure_machine *machine,
-                                    struct device_type *type, struct figure *handover_s, struct error *err)
+                                    struct device_type *type, struct sourced_value *handover_s, struct error *err)
 {
     struct measure_parts parts = {.profile_count = 0};
     double peak = 0;
@@ -234,11 +234,11 @@ static enum status measure_profiles(struct measure *measure, const struct measur
     const struct compute_profile *const full = &type->profiles[type->profile_count - 1];
     const double product = measure_best_product(type, KERNEL_MATMUL_FORWARD);
     /* where others kept the cores busy while the peak was measured, any kernel may have been faster */
-    type->peak_fp32 = measure_figure(measure, fmax(peak, best_rate(type, 0, KERNEL_COUNT)), 0);
-    type->matmul_efficiency = measure_figure(measure, product / type->peak_fp32.value, 0);
-    type->memory_bandwidth = measure_figure(measure, measure_step_bandwidth(full), 0);
-    type->memory_efficiency = measure_figure(measure, 1, 0);
-    type->launch_latency = measure_figure(measure, measure_shortest(full), 0);
+    type->peak_fp32 = measure_sourced(measure, fmax(peak, best_rate(type, 0, KERNEL_COUNT)), 0);
+    type->matmul_efficiency = measure_sourced(measure, product / type->peak_fp32.value, 0);
+    type->memory_bandwidth = measure_sourced(measure, measure_step_bandwidth(full), 0);
+    type->memory_efficiency = measure_sourced(measure, 1, 0);
+    type->launch_latency = measure_sourced(measure, measure_shortest(full), 0);
     type->speed = measure_speed(measure);
     return STATUS_OK;
 }
@@ -258,7 +258,7 @@ static double widest_copy(const struct device_type *type, uint32_t cores)
 
 /* Adds one device with one link, in the arena. */
 static enum status place_device(struct measure *measure, struct device_type *type, uint32_t cores,
-                                struct figure handover_s, struct error *err)
+                                struct sourced_value handover_s, struct error *err)
 {
     struct hardware *const hardware = measure->hardware;
     enum status status = ARENA_NEW(&hardware->arena, 1, hardware->devices, err);
@@ -276,10 +276,10 @@ static enum status place_device(struct measure *measure, struct device_type *typ
     hardware->device_count = 1;
     hardware->links[0] = (struct hardware_link){
         .name = "memory",
-        .bandwidth = measure_figure(measure, widest_copy(type, cores), 0),
+        .bandwidth = measure_sourced(measure, widest_copy(type, cores), 0),
         .latency = handover_s,
         .duplex = true};
-    hardware->links[0].bandwidth.kind = FIGURE_DERIVED;
+    hardware->links[0].bandwidth.kind = SOURCE_DERIVED;
     hardware->link_count = 1;
     return STATUS_OK;
 }
@@ -300,7 +300,7 @@ static enum status describe(struct measure *measure, const struct measure_machin
     return status;
 }
 
-/* Strings of figures live as long as the hardware. */
+/* Strings of values live as long as the hardware. */
 static enum status set_date(struct measure *measure, struct error *err)
 {
     const time_t now = time(NULL);
@@ -318,7 +318,7 @@ enum status measure_begin(struct measure *measure, const struct measure_options 
                                 .begun_s = clock_s(),
                                 .budget_s = options->budget_s > 0 ? options->budget_s : 45};
     const enum status status = set_date(measure, err);
-    out->host_bytes = measure_figure(measure, (double)host_memory_available(), 0);
+    out->host_bytes = measure_sourced(measure, (double)host_memory_available(), 0);
     return status;
 }
 
@@ -333,10 +333,10 @@ enum status measure_host(const struct measure_options *options, struct hardware 
     const double available = out->host_bytes.value;
     struct device_type type = {
         .name = "host",
-        .memory_bytes = measure_figure(&measure, (double)host_memory_total(), 0),
-        .usable_bytes = measure_figure(&measure, floor(available / 2), 0),
+        .memory_bytes = measure_sourced(&measure, (double)host_memory_total(), 0),
+        .usable_bytes = measure_sourced(&measure, floor(available / 2), 0),
     };
-    struct figure handover_s = {0};
+    struct sourced_value handover_s = {0};
     if (status == STATUS_OK) status = measure_profiles(&measure, &machine, &type, &handover_s, err);
     if (status == STATUS_OK)
         status = place_device(&measure, &type, machine.cores, handover_s, err);

@@ -142,7 +142,7 @@ void measure_copy_visits_visit(struct measure_copy_visits *visits)
 }
 
 enum status measure_copy_visits_keep(struct measure_copy_visits *visits, struct device_type *type,
-                                     struct figure *handover_s, struct error *err)
+                                     struct sourced_value *handover_s, struct error *err)
 {
     const struct copy_point *kept[2];
     for (uint32_t d = 0; d < 2; d++) {
@@ -161,6 +161,6 @@ enum status measure_copy_visits_keep(struct measure_copy_visits *visits, struct 
     type->d2h = kept[1];
     type->h2d_count = type->d2h_count = visits->size_count;
     const struct measure_samples *const handovers = measure_series_samples(&visits->handovers);
-    *handover_s = measure_figure(visits->measure, measure_samples_median(handovers), measure_samples_spread(handovers));
+    *handover_s = measure_sourced(visits->measure, measure_samples_median(handovers), measure_samples_spread(handovers));
     return device_failed(measure_bench_device(visits->bench), err);
 }

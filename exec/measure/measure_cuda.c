@@ -75,7 +75,7 @@ static enum status measure_host_bandwidth(struct measure *measure, uint32_t core
             ;
         const struct work_item item = {KERNEL_ADAMW, 1, STEP_FLOATS, 0, 0};
         measure->hardware->host_bandwidth =
-            measure_figure(measure, work_item_bytes(&item, sizeof(float)) / timing.seconds, 0);
+            measure_sourced(measure, work_item_bytes(&item, sizeof(float)) / timing.seconds, 0);
         measure_progress(measure, "host memory");
     }
     device_close(host);
@@ -106,7 +106,7 @@ static enum status open_parts(struct measure *measure, size_t available, uint32_
 
 static enum status measure_type(struct measure *measure, struct device_type *type,
                                 struct compute_profile *profile, size_t available,
-                                uint32_t count, struct figure *handover_s, struct error *err)
+                                uint32_t count, struct sourced_value *handover_s, struct error *err)
 {
     struct measure_parts parts = {.profile_count = 0};
     enum status status = open_parts(measure, available, count, &parts, err);
@@ -125,15 +125,15 @@ static enum status measure_type(struct measure *measure, struct device_type *typ
 static void set_peaks(struct measure *measure, struct device_type *type, double peak)
 {
     const double product = measure_best_product(type, KERNEL_MATMUL_FORWARD);
-    type->peak_fp32 = measure_figure(measure, fmax(peak, product), 0);
-    type->peak_fp32.kind = FIGURE_DERIVED;
+    type->peak_fp32 = measure_sourced(measure, fmax(peak, product), 0);
+    type->peak_fp32.kind = SOURCE_DERIVED;
     type->peak_bf16 =
-        measure_figure(measure, measure_best_product(type, KERNEL_MATMUL_BF16_FORWARD), 0);
-    type->peak_bf16.kind = FIGURE_DERIVED;
-    type->matmul_efficiency = measure_figure(measure, product / type->peak_fp32.value, 0);
-    type->memory_bandwidth = measure_figure(measure, measure_step_bandwidth(type->profiles), 0);
-    type->memory_efficiency = measure_figure(measure, 1, 0);
-    type->launch_latency = measure_figure(measure, measure_shortest(type->profiles), 0);
+        measure_sourced(measure, measure_best_product(type, KERNEL_MATMUL_BF16_FORWARD), 0);
+    type->peak_bf16.kind = SOURCE_DERIVED;
+    type->matmul_efficiency = measure_sourced(measure, product / type->peak_fp32.value, 0);
+    type->memory_bandwidth = measure_sourced(measure, measure_step_bandwidth(type->profiles), 0);
+    type->memory_efficiency = measure_sourced(measure, 1, 0);
+    type->launch_latency = measure_sourced(measure, measure_shortest(type->profiles), 0);
     type->speed = measure_speed(measure);
 }
 
@@ -162,7 +162,7 @@ static enum status place_p2p(struct measure *measure, const struct device_type *
         char name[32];
         struct hardware_link *const link = &hardware->links[hardware->link_count++];
         snprintf(name, sizeof name, "p2p-%" PRIu32, d);
-        *link = (struct hardware_link){.bandwidth = measure_figure(measure, rate, 0),
+        *link = (struct hardware_link){.bandwidth = measure_sourced(measure, rate, 0),
                                        .latency = hardware->links[0].latency,
                                        .duplex = true};
         status = arena_string(&hardware->arena, name, &link->name, err);
@@ -171,7 +171,7 @@ static enum status place_p2p(struct measure *measure, const struct device_type *
 }
 
 static enum status place_devices(struct measure *measure, const struct device_type *type,
-                                 uint32_t count, struct figure handover_s, struct error *err)
+                                 uint32_t count, struct sourced_value handover_s, struct error *err)
 {
     struct hardware *const hardware = measure->hardware;
     enum status status = ARENA_NEW(&hardware->arena, count, hardware->devices, err);
@@ -188,7 +188,7 @@ static enum status place_devices(struct measure *measure, const struct device_ty
         hardware->devices[d] = (struct hardware_device){
             .memory_bytes = (uint64_t)type->usable_bytes.value, .path = {d}, .path_count = 1};
         hardware->links[d] = (struct hardware_link){
-            .bandwidth = measure_figure(measure, link_rate(type), 0),
+            .bandwidth = measure_sourced(measure, link_rate(type), 0),
             .latency = handover_s,
             .duplex = true};
         status = arena_string(&hardware->arena, name, &hardware->links[d].name, err);
@@ -246,9 +246,9 @@ enum status measure_cuda(const struct measure_options *options, struct hardware 
         return error_set(err, STATUS_DEVICE, "cannot ask about the GPU: %s",
                          cudaGetErrorString(cudaGetLastError()));
     struct compute_profile *profile;
-    struct figure handover_s = {0};
-    struct device_type type = {.memory_bytes = measure_figure(&measure, (double)total, 0),
-                               .usable_bytes = measure_figure(&measure, (double)available, 0)};
+    struct sourced_value handover_s = {0};
+    struct device_type type = {.memory_bytes = measure_sourced(&measure, (double)total, 0),
+                               .usable_bytes = measure_sourced(&measure, (double)available, 0)};
     status = ARENA_NEW(&out->arena, 1, profile, err);
     if (status == STATUS_OK)
         status = arena_string(&out->arena, properties.name, &type.name, err);

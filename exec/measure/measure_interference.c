@@ -234,12 +234,12 @@ void measure_laboratory_visit(struct measure_laboratory *lab)
 }
 
 /* Never below zero: work does not speed other work up, noise does. */
-static struct figure effect(const struct measure *measure, const struct measure_series *series)
+static struct sourced_value effect(const struct measure *measure, const struct measure_series *series)
 {
     const struct measure_samples *const samples = measure_series_samples(series);
     const double mean = measure_samples_mean(samples), median = measure_samples_median(samples);
     const double spread = mean > 0 ? fabs(measure_samples_spread(samples) * median / mean) : 0;
-    return measure_figure(measure, fmax(0, mean), fmin(1, spread));
+    return measure_sourced(measure, fmax(0, mean), fmin(1, spread));
 }
 
 enum status measure_laboratory_keep(struct measure_laboratory *lab, struct interference *out, struct error *err)
@@ -253,7 +253,7 @@ enum status measure_laboratory_keep(struct measure_laboratory *lab, struct inter
         .copy_by_compute = effect(measure, &effects->copy_by_compute),
         .copy_by_copy = effect(measure, &effects->copy_by_copy),
         .copy_reference_rate =
-            measure_figure(measure, measure_samples_median(reference), measure_samples_spread(reference)),
+            measure_sourced(measure, measure_samples_median(reference), measure_samples_spread(reference)),
     };
     return device_failed(measure_bench_device(lab->benches[0]), err);
 }

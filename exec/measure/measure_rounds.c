@@ -2,7 +2,7 @@
  * The order of a measurement: all parts take turns over the whole of it.
  *
  * A part that was measured in one stretch would be spoiled whole by something that runs for seconds. In rounds, such a
- * disturbance costs every figure a sample or two of many, which the watch sets aside. Sizes of kernels that are left
+ * disturbance costs every value a sample or two of many, which the watch sets aside. Sizes of kernels that are left
  * with too few clean samples are visited again at the end.
  */
 #include "base/process/progress.h"

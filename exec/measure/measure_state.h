@@ -25,7 +25,7 @@ double measure_samples_spread(const struct measure_samples *samples);
 
 /* --- disturbances (measure_watch.c) ------------------------------------------------------------ */
 
-/* The samples of one figure. Disturbed samples are used only if there are no clean ones. */
+/* The samples of one value. Disturbed samples are used only if there are no clean ones. */
 struct measure_series {
     struct measure_samples clean, disturbed;
 };
@@ -72,14 +72,14 @@ struct measure {
     struct measure_watch watch;
 };
 
-/* Returns a figure with source and date; `kind` is FIGURE_MEASURED. */
-struct figure measure_figure(const struct measure *measure, double value, double spread);
+/* Returns a value with source and date; `kind` is SOURCE_MEASURED. */
+struct sourced_value measure_sourced(const struct measure *measure, double value, double spread);
 
 bool measure_stopped(const struct measure *measure);
 /* Reports the used part of the budget. */
 void measure_progress(const struct measure *measure, const char *what);
 /* Stores the load seen by the watch in the hardware. Returns the spread of the machine's speed. */
-struct figure measure_speed(struct measure *measure);
+struct sourced_value measure_speed(struct measure *measure);
 
 /* The amount of measurement depends only on the budget: coarse grids below 15 s. */
 static inline bool measure_is_coarse(const struct measure *measure)
@@ -87,7 +87,7 @@ static inline bool measure_is_coarse(const struct measure *measure)
     return measure->budget_s < 15;
 }
 
-/* Sets the date of figures, host memory and cores. */
+/* Sets the date of values, host memory and cores. */
 MUST_CHECK enum status measure_begin(struct measure *measure, const struct measure_options *options,
                                      struct hardware *out, struct error *err);
 
@@ -146,7 +146,7 @@ double measure_peak(struct measure_bench *bench);
 /*
  * --- parts of the measurement ------------------------------------------------------------------
  *
- * Each part is opened, visited in every round, and kept at the end: its figures are then in the arena of the
+ * Each part is opened, visited in every round, and kept at the end: its values are then in the arena of the
  * hardware. close() accepts NULL, and a part whose opening failed.
  */
 
@@ -171,7 +171,7 @@ MUST_CHECK enum status measure_copy_visits_open(struct measure *measure, struct 
                                                 struct measure_copy_visits **out, struct error *err);
 void measure_copy_visits_visit(struct measure_copy_visits *visits);
 MUST_CHECK enum status measure_copy_visits_keep(struct measure_copy_visits *visits, struct device_type *type,
-                                                struct figure *handover_s, struct error *err);
+                                                struct sourced_value *handover_s, struct error *err);
 void measure_copy_visits_close(struct measure_copy_visits *visits);
 
 /* Measures copies from one device of the back end to another: seconds by size (measure_p2p.c). There must be two
@@ -215,7 +215,7 @@ struct measure_parts {
 };
 
 /*
- * Visits all parts in rounds until the budget is spent and every figure has a sample. Then visits sizes of kernels
+ * Visits all parts in rounds until the budget is spent and every value has a sample. Then visits sizes of kernels
  * with too few clean samples again, for at most a quarter of the budget. Errors: STATUS_INTERRUPTED, STATUS_DEVICE.
  */
 MUST_CHECK enum status measure_rounds(struct measure *measure, struct measure_parts *parts, struct error *err);

@@ -42,7 +42,7 @@ static enum status one_pass(struct disk_bench *bench, uint32_t lane, struct erro
     return storage_read(bench->storage, lane, bench->memory[lane], at, bench->pass, err);
 }
 
-static enum status measure_alone(struct disk_bench *bench, uint32_t lane, struct figure *out,
+static enum status measure_alone(struct disk_bench *bench, uint32_t lane, struct sourced_value *out,
                                  struct error *err)
 {
     struct measure_samples samples = {.count = 0};
@@ -54,7 +54,7 @@ static enum status measure_alone(struct disk_bench *bench, uint32_t lane, struct
         if (measure_stopped(bench->measure))
             return error_set(err, STATUS_INTERRUPTED, "stopped while measuring");
     }
-    *out = measure_figure(bench->measure, measure_samples_median(&samples), measure_samples_spread(&samples));
+    *out = measure_sourced(bench->measure, measure_samples_median(&samples), measure_samples_spread(&samples));
     return STATUS_OK;
 }
 
@@ -75,7 +75,7 @@ static void *run_side(void *pointer)
 /* The bytes that both threads move until the first of them finishes are unknown; the bytes until
  * both have finished are known. The slower thread has the disk for itself at the end, so the result
  * is a lower estimate. */
-static enum status measure_both(struct disk_bench *bench, struct figure *out, struct error *err)
+static enum status measure_both(struct disk_bench *bench, struct sourced_value *out, struct error *err)
 {
     struct side sides[LANES] = {{.bench = bench, .lane = LANE_READ},
                                 {.bench = bench, .lane = LANE_WRITE}};
@@ -91,11 +91,11 @@ static enum status measure_both(struct disk_bench *bench, struct figure *out, st
     for (uint32_t lane = 0; lane < LANES; lane++)
         if (sides[lane].err.status != STATUS_OK)
             return error_set(err, sides[lane].err.status, "%s", sides[lane].err.text);
-    *out = measure_figure(bench->measure, LANES * BOTH_PASSES * (double)bench->pass / seconds, 0);
+    *out = measure_sourced(bench->measure, LANES * BOTH_PASSES * (double)bench->pass / seconds, 0);
     return STATUS_OK;
 }
 
-static enum status measure_latency(struct disk_bench *bench, struct figure *out, struct error *err)
+static enum status measure_latency(struct disk_bench *bench, struct sourced_value *out, struct error *err)
 {
     struct measure_samples samples = {.count = 0};
     for (uint64_t i = 0; i < LATENCY_SAMPLES; i++) {
@@ -106,7 +106,7 @@ static enum status measure_latency(struct disk_bench *bench, struct figure *out,
         if (status != STATUS_OK) return status;
         measure_samples_add(&samples, clock_s() - start_s);
     }
-    *out = measure_figure(bench->measure, measure_samples_median(&samples), measure_samples_spread(&samples));
+    *out = measure_sourced(bench->measure, measure_samples_median(&samples), measure_samples_spread(&samples));
     return STATUS_OK;
 }
 
@@ -145,7 +145,7 @@ enum status measure_storage(struct measure *measure, const char *folder,
     }
     if (status == STATUS_OK) status = measure_all(&bench, out, err);
     if (status == STATUS_OK) {
-        out->capacity_bytes = measure_figure(measure, usable_share * (double)free_bytes, 0);
+        out->capacity_bytes = measure_sourced(measure, usable_share * (double)free_bytes, 0);
         if (measure->options->notes)
             fprintf(measure->options->notes, "storage in '%s' (%s): read %s, write %s\n", folder,
                     storage_text(bench.storage),

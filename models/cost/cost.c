@@ -235,15 +235,15 @@ double cost_peak_flops_per_s(const struct hardware *hardware, uint32_t device)
     return peak * cost_host_share(hardware, device);
 }
 
-static const struct figure *stated_or(const struct figure *figure, const struct figure *otherwise)
+static const struct sourced_value *stated_or(const struct sourced_value *sourced, const struct sourced_value *otherwise)
 {
-    return figure->value > 0 ? figure : otherwise;
+    return sourced->value > 0 ? sourced : otherwise;
 }
 
 /* Returns the cost on the host's processor, which host memory limits. */
 static struct cost host_memory_cost(const struct hardware *hardware, const struct work_item *item)
 {
-    const struct figure *memory = &hardware_default_memory_efficiency;
+    const struct sourced_value *memory = &hardware_default_memory_efficiency;
     double rate = hardware_of_host(hardware, hardware->host_bandwidth.value) * memory->value;
     return (struct cost){.seconds = work_item_bytes(item, ELEMENT_BYTES) / rate, .spread = memory->spread};
 }
@@ -265,12 +265,12 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
 {
     bool cpu = device == hardware_cpu(hardware);
     const struct device_type *type = &hardware->types[cpu ? 0 : hardware->devices[device].type];
-    const struct figure *matmul =
+    const struct sourced_value *matmul =
         stated_or(&type->matmul_efficiency, &hardware_default_matmul_efficiency);
-    const struct figure *memory =
+    const struct sourced_value *memory =
         stated_or(&type->memory_efficiency, &hardware_default_memory_efficiency);
     double share = cost_host_share(hardware, device);
-    const struct figure *fp32 = stated_or(&type->peak_tf32, &type->peak_fp32);
+    const struct sourced_value *fp32 = stated_or(&type->peak_tf32, &type->peak_fp32);
     bool scalar = fp32 == &type->peak_fp32 && !is_bf16_product(item->kernel); /* no matrix cores */
     if (scalar) matmul = stated_or(&type->fp32_efficiency, matmul);
     double peak = (is_bf16_product(item->kernel) ? stated_or(&type->peak_bf16, fp32) : fp32)->value;

@@ -107,12 +107,12 @@ static struct parts scores_parts(const struct kernel_model *model, struct kernel
                     product_s(model, rates, (struct product){tokens, width, tokens, heads});
     bool back = is_backward(one->kernel);
     double score_bytes = back ? model->score_bytes_backward.value : model->score_bytes_forward.value;
-    if (kernel_half(one->kernel) != one->kernel) score_bytes *= 2; /* fp32: the figures hold for 16 bits */
+    if (kernel_half(one->kernel) != one->kernel) score_bytes *= 2; /* fp32: the values hold for 16 bits */
     double bytes = work_item_bytes(one, ELEMENT_BYTES) + heads * tokens * tokens * score_bytes;
     return (struct parts){back ? 2 * once_s : once_s, bytes, back ? 12 : 8};
 }
 
-/* All others; a figure that is 0 says nothing. */
+/* All others; a value that is 0 says nothing. */
 static struct parts other_parts(const struct kernel_model *model, struct kernel_rates rates, const struct work_item *one)
 {
     struct parts parts = {work_item_flops(one) / rates.flops_per_s, work_item_bytes(one, ELEMENT_BYTES), 1};

@@ -21,14 +21,14 @@
 #include "base/text/quantity.h"
 #include "base/try.h"
 
-const char *const figure_kind_names[] = {
-    [FIGURE_DATASHEET] = "datasheet",
-    [FIGURE_MEASURED] = "measured",
-    [FIGURE_DERIVED] = "derived",
-    [FIGURE_ASSUMED] = "assumed",
-    [FIGURE_FITTED] = "fitted",
+const char *const source_kind_names[] = {
+    [SOURCE_DATASHEET] = "datasheet",
+    [SOURCE_MEASURED] = "measured",
+    [SOURCE_DERIVED] = "derived",
+    [SOURCE_ASSUMED] = "assumed",
+    [SOURCE_FITTED] = "fitted",
 };
-static_assert(ARRAY_COUNT(figure_kind_names) == FIGURE_KIND_COUNT, "a name per kind");
+static_assert(ARRAY_COUNT(source_kind_names) == SOURCE_KIND_COUNT, "a name per kind");
 
 void hardware_release(struct hardware *hardware)
 {
@@ -181,10 +181,10 @@ const struct compute_profile *hardware_profile(const struct hardware *hardware, 
 
 /* --- what the command line changes ---------------------------------------------------------- */
 
-static struct figure stated(double value)
+static struct sourced_value stated(double value)
 {
-    return (struct figure){.value = value, .kind = FIGURE_ASSUMED, .source = "command line",
-                           .as_of = "this run"};
+    return (struct sourced_value){.value = value, .kind = SOURCE_ASSUMED, .source = "command line",
+                                  .as_of = "this run"};
 }
 
 static enum status set_device_count(struct hardware *hardware, uint32_t count, struct error *err)
@@ -413,7 +413,7 @@ static enum status set_storage(struct hardware *hardware, uint64_t bytes, double
     if (bytes > 0) storage->capacity_bytes = stated((double)bytes);
     if (bytes_per_s <= 0) return STATUS_OK;
     storage->read_rate = storage->write_rate = stated(bytes_per_s);
-    storage->both_rate = (struct figure){0};
+    storage->both_rate = (struct sourced_value){0};
     return STATUS_OK;
 }
 
@@ -421,14 +421,14 @@ static enum status set_storage(struct hardware *hardware, uint64_t bytes, double
 static void set_matmul_efficiency(struct device_type *type, double share)
 {
     type->matmul_efficiency = stated(share);
-    type->fp32_efficiency = (struct figure){0};
-    if (type->kernel_model.matmul_sustained.value < share) type->kernel_model.matmul_sustained = (struct figure){0};
+    type->fp32_efficiency = (struct sourced_value){0};
+    if (type->kernel_model.matmul_sustained.value < share) type->kernel_model.matmul_sustained = (struct sourced_value){0};
 }
 
 static void drop_tf32(struct device_type *type)
 {
     if (!(type->peak_tf32.value > 0)) return;
-    type->peak_tf32 = (struct figure){0};
+    type->peak_tf32 = (struct sourced_value){0};
     if (type->fp32_efficiency.value > 0) return;
     type->fp32_efficiency =
         type->matmul_efficiency.value > 0 ? type->matmul_efficiency : hardware_default_matmul_efficiency;

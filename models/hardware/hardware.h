@@ -1,7 +1,7 @@
 /*
  * Machines: memories, devices, links, and the speed of kernels on them.
  *
- * One file format serves for datasheet presets and for output of `spillway measure`. Every figure carries its source,
+ * One file format serves for datasheet presets and for output of `spillway measure`. Every value carries its source,
  * date and kind. A measured table of a kernel overrides the datasheet's peak times efficiency. The bandwidth of a
  * duplex link counts per direction, of a simplex link for both directions together.
  *
@@ -27,7 +27,7 @@
  * by piece. Both halves run at the same time and share the host's links with offloading. A link on both paths is
  * crossed twice, a simplex link at twice the rate.
  *
- * File format (F: a figure, see below; optional keys in parentheses):
+ * File format (F: a sourced value, see below; optional keys in parentheses):
  *
  *     {"spillway_hardware": 1, "name": "...", "backend": "cuda",
  *      ("note": "...", "measured_on": "...", "stack": "frameworks", "load": {"others": F, "stolen": F, "disturbed": F},)
@@ -50,7 +50,7 @@
  *      "devices": [{"type": "...", "path": ["link", ...], ("memory_bytes": n,
  *                   "networks": [{"group": 1, "path": ["link", ...]}])}]}
  *
- * A figure without a unit is refused, as is any unknown key.
+ * A sourced value without a unit is refused, as is any unknown key.
  */
 #ifndef SPILLWAY_MODELS_HARDWARE_H
 #define SPILLWAY_MODELS_HARDWARE_H
@@ -72,33 +72,33 @@ enum { DEVICES_MAX = 24576, LINKS_MAX = 8 * DEVICES_MAX, PATH_LINKS_MAX = 8, DEV
 enum { NETWORKS_MAX = 4, NETWORK_GROUPS_MAX = 2 * DEVICES_MAX };
 enum { PROFILES_MAX = 256, COPY_POINTS_MAX = 256, HOST_CORES_MAX = 1 << 20 };
 
-enum figure_kind {
-    FIGURE_DATASHEET,
-    FIGURE_MEASURED,
-    FIGURE_DERIVED,
-    FIGURE_ASSUMED,
-    FIGURE_FITTED, /* chosen such that predictions match measurements (spillway calibrate) */
-    FIGURE_KIND_COUNT
+enum source_kind {
+    SOURCE_DATASHEET,
+    SOURCE_MEASURED,
+    SOURCE_DERIVED,
+    SOURCE_ASSUMED,
+    SOURCE_FITTED, /* chosen such that predictions match measurements (spillway calibrate) */
+    SOURCE_KIND_COUNT
 };
-extern const char *const figure_kind_names[FIGURE_KIND_COUNT];
+extern const char *const source_kind_names[SOURCE_KIND_COUNT];
 
 /* A number with its origin. In files: {"value": 616, "unit": "GB/s", "kind": "datasheet", "source": "...", "as_of":
- * "2026-11"}; measured figures also have "spread" (relative, half the interquartile range of the measurements). The
+ * "2026-11"}; measured values also have "spread" (relative, half the interquartile range of the measurements). The
  * unit of a plain ratio is "ratio". */
-struct figure {
+struct sourced_value {
     double value;       /* SI base: bytes, bytes/s, seconds, FLOP/s, or a plain ratio */
     double spread;      /* relative; 0 when unknown */
-    uint32_t kind;      /* enum figure_kind */
-    const char *source; /* may be NULL only in a zero figure */
+    uint32_t kind;      /* enum source_kind */
+    const char *source; /* may be NULL only in a zero value */
     const char *as_of;
 };
 
-/* Half the interquartile range of a standard normal distribution: converts a figure's spread into standard
+/* Half the interquartile range of a standard normal distribution: converts a value's spread into standard
  * deviations. */
-#define FIGURE_SPREAD_DEVIATIONS 0.67448975019608171
+#define SOURCED_SPREAD_DEVIATIONS 0.67448975019608171
 
 /* Used for machines that state no efficiency of their own. */
-extern const struct figure hardware_default_matmul_efficiency, hardware_default_memory_efficiency;
+extern const struct sourced_value hardware_default_matmul_efficiency, hardware_default_memory_efficiency;
 
 enum { RATE_POINTS_MAX = 512 };
 
@@ -125,8 +125,8 @@ struct kernel_rate {
  * Zero: no effect.
  */
 struct interference {
-    struct figure compute_by_compute, compute_by_copy, compute_by_collective, copy_by_compute, copy_by_copy;
-    struct figure copy_reference_rate; /* bytes/s of a copy with nothing else running */
+    struct sourced_value compute_by_compute, compute_by_copy, compute_by_collective, copy_by_compute, copy_by_copy;
+    struct sourced_value copy_reference_rate; /* bytes/s of a copy with nothing else running */
 };
 
 /*
@@ -156,19 +156,19 @@ extern const char *const hardware_stack_names[STACK_COUNT + 1]; /* ends with NUL
  * is no model, and kernels take launch latency plus the roofline.
  */
 struct kernel_model {
-    struct figure multiprocessors;      /* number of multiprocessors; each takes one tile of a product */
-    struct figure matmul_depth;         /* inner dimension k at which a product reaches half its rate */
-    struct figure matmul_sustained;     /* highest fraction of the peak that products of any size reach; 0: no
+    struct sourced_value multiprocessors; /* number of multiprocessors; each takes one tile of a product */
+    struct sourced_value matmul_depth;  /* inner dimension k at which a product reaches half its rate */
+    struct sourced_value matmul_sustained; /* highest fraction of the peak that products of any size reach; 0: no
                                            limit */
-    struct figure misaligned_rate;      /* fraction of its rate that a product reaches if its rows are not a
+    struct sourced_value misaligned_rate; /* fraction of its rate that a product reaches if its rows are not a
                                            multiple of 16 bytes; 0: all of it */
-    /* Figures of frameworks: */
-    struct figure score_bytes_forward;  /* bytes that attention moves per score, without its matrix products; */
-    struct figure score_bytes_backward; /* 0: attention is one kernel that keeps scores on chip */
-    struct figure loss_passes;          /* passes of the loss over the logits, each read and write; 0: one */
-    struct figure elementwise_passes;   /* passes of elementwise work over activations; 0: one */
-    struct figure kernel_gap;           /* gap between kernels on the device, seconds */
-    struct figure dispatch_latency;     /* host time to launch one kernel, seconds */
+    /* Values of frameworks: */
+    struct sourced_value score_bytes_forward; /* bytes that attention moves per score, without its matrix products; */
+    struct sourced_value score_bytes_backward; /* 0: attention is one kernel that keeps scores on chip */
+    struct sourced_value loss_passes;   /* passes of the loss over the logits, each read and write; 0: one */
+    struct sourced_value elementwise_passes; /* passes of elementwise work over activations; 0: one */
+    struct sourced_value kernel_gap;    /* gap between kernels on the device, seconds */
+    struct sourced_value dispatch_latency; /* host time to launch one kernel, seconds */
 };
 
 struct copy_point {
@@ -179,19 +179,19 @@ struct copy_point {
 
 struct device_type {
     const char *name;
-    struct figure memory_bytes;        /* nominal */
-    struct figure usable_bytes;        /* free memory that the driver reports on an idle device */
-    struct figure peak_fp32, peak_tf32, peak_bf16; /* dense FLOP/s, fp32 accumulation; 0: none */
-    struct figure memory_bandwidth;    /* bytes/s */
-    struct figure matmul_efficiency;   /* fraction of the peak, used if nothing was measured */
-    struct figure fp32_efficiency;     /* fraction of peak_fp32 for fp32 products without matrix cores. It includes
+    struct sourced_value memory_bytes; /* nominal */
+    struct sourced_value usable_bytes; /* free memory that the driver reports on an idle device */
+    struct sourced_value peak_fp32, peak_tf32, peak_bf16; /* dense FLOP/s, fp32 accumulation; 0: none */
+    struct sourced_value memory_bandwidth; /* bytes/s */
+    struct sourced_value matmul_efficiency; /* fraction of the peak, used if nothing was measured */
+    struct sourced_value fp32_efficiency; /* fraction of peak_fp32 for fp32 products without matrix cores. It includes
                                           effects of shapes: waves and depth of the kernel_model are not
                                           subtracted. 0: matmul_efficiency */
-    struct figure memory_efficiency;   /* fraction of memory_bandwidth, likewise */
-    struct figure launch_latency;      /* seconds per kernel */
-    struct figure board_power;         /* power limit of a board, watts; 0: unknown */
-    struct figure collective_latency;  /* seconds before the first step of a collective */
-    struct figure speed;               /* speed relative to its own measurements: 1, with its spread between one
+    struct sourced_value memory_efficiency; /* fraction of memory_bandwidth, likewise */
+    struct sourced_value launch_latency; /* seconds per kernel */
+    struct sourced_value board_power;  /* power limit of a board, watts; 0: unknown */
+    struct sourced_value collective_latency; /* seconds before the first step of a collective */
+    struct sourced_value speed;        /* speed relative to its own measurements: 1, with its spread between one
                                           moment and another, for all kernels and copies alike; 0: unknown */
     struct kernel_model kernel_model;
     const struct compute_profile *profiles;
@@ -205,8 +205,8 @@ struct device_type {
 
 struct hardware_link {
     const char *name;
-    struct figure bandwidth; /* bytes/s, per direction if duplex */
-    struct figure latency;   /* seconds */
+    struct sourced_value bandwidth; /* bytes/s, per direction if duplex */
+    struct sourced_value latency; /* seconds */
     bool duplex;
     bool paced;              /* the executor slows copies down to this bandwidth */
 };
@@ -240,18 +240,18 @@ static inline struct hardware_network *hardware_join(struct hardware_device *dev
 
 /* Storage for states that do not fit into host memory; the values count for all hosts together. */
 struct hardware_storage {
-    struct figure capacity_bytes;  /* 0: no storage */
-    struct figure read_rate, write_rate; /* bytes/s, one direction at a time */
-    struct figure both_rate;       /* sum of both directions at the same time, bytes/s; 0: unknown, the larger of
+    struct sourced_value capacity_bytes; /* 0: no storage */
+    struct sourced_value read_rate, write_rate; /* bytes/s, one direction at a time */
+    struct sourced_value both_rate; /* sum of both directions at the same time, bytes/s; 0: unknown, the larger of
                                       read_rate and write_rate is used */
-    struct figure latency;         /* seconds before the first byte */
+    struct sourced_value latency;  /* seconds before the first byte */
 };
 
-/* Load of the machine during its measurement. The figures have no source if nothing was measured. */
+/* Load of the machine during its measurement. The values have no source if nothing was measured. */
 struct hardware_load {
-    struct figure others;    /* share of processor time used by other programs */
-    struct figure stolen;    /* share of processor time given to other machines by the hypervisor */
-    struct figure disturbed; /* share of the samples that were disturbed */
+    struct sourced_value others; /* share of processor time used by other programs */
+    struct sourced_value stolen; /* share of processor time given to other machines by the hypervisor */
+    struct sourced_value disturbed; /* share of the samples that were disturbed */
 };
 
 struct hardware {
@@ -260,10 +260,10 @@ struct hardware {
     const char *backend;       /* "host" or "cuda" */
     uint32_t stack;            /* enum hardware_stack */
     const char *note;          /* assumptions; may be NULL */
-    struct figure host_bytes;  /* DRAM that plans may use, all hosts together */
-    struct figure host_bandwidth; /* memory bandwidth of all cores of all hosts, bytes/s; 0: unknown, see
+    struct sourced_value host_bytes; /* DRAM that plans may use, all hosts together */
+    struct sourced_value host_bandwidth; /* memory bandwidth of all cores of all hosts, bytes/s; 0: unknown, see
                                      hardware_cpu() */
-    struct figure file_read, file_write; /* bytes/s of files, all hosts together; 0: unknown
+    struct sourced_value file_read, file_write; /* bytes/s of files, all hosts together; 0: unknown
                                             (models/job/host_files.h) */
     uint32_t host_cores;       /* all hosts together */
     uint32_t host_nodes, node_devices; /* number of hosts and of devices per host, in order; 0, 0: one host */
@@ -391,7 +391,7 @@ static inline uint32_t hardware_route_lane(const struct hardware *hardware, cons
 uint32_t hardware_route_crossings(const struct hardware *hardware, const struct p2p_route *route, uint32_t hop);
 
 /* Rate of a staged copy, as a fraction of the rate of its slower half. */
-extern const struct figure hardware_staged_efficiency;
+extern const struct sourced_value hardware_staged_efficiency;
 
 /* Returns the bytes/s that reading and writing share when they run at the same time, for each host. */
 double hardware_storage_rate(const struct hardware *hardware);

@@ -21,15 +21,15 @@
 
 #include "base/try.h"
 
-static const char as_of[] = FIGURES_AS_OF;
+static const char as_of[] = HARDWARE_AS_OF;
 
 enum { PCIE_OLDEST = 3, PCIE_NEWEST = 5 };
-static const struct figure pcie_rates[] = {
-    [3] = {.value = 12.5 * GB, .spread = 0.05, .kind = FIGURE_ASSUMED, .as_of = as_of,
+static const struct sourced_value pcie_rates[] = {
+    [3] = {.value = 12.5 * GB, .spread = 0.05, .kind = SOURCE_ASSUMED, .as_of = as_of,
            .source = "pinned copies on PCIe 3 x16 reach 12 to 13 GB/s"},
-    [4] = {.value = 26.0 * GB, .spread = 0.05, .kind = FIGURE_MEASURED, .as_of = as_of,
+    [4] = {.value = 26.0 * GB, .spread = 0.05, .kind = SOURCE_MEASURED, .as_of = as_of,
            .source = "nvbandwidth's README, host_to_device_memcpy_ce on PCIe 4 x16"},
-    [5] = {.value = 52.0 * GB, .spread = 0.05, .kind = FIGURE_MEASURED, .as_of = as_of,
+    [5] = {.value = 52.0 * GB, .spread = 0.05, .kind = SOURCE_MEASURED, .as_of = as_of,
            .source = "pinned copies of H100 machines, 50 to 55 GB/s on PCIe 5 x16"},
 };
 
@@ -39,29 +39,29 @@ static const double both_over_one = 1.42;
 /* The part of the total memory that a process cannot use: its context, and other users of the card. */
 static const double context_bytes = 512 * MIB;
 
-static struct figure figure_derived(double value, const char *source)
+static struct sourced_value sourced_derived(double value, const char *source)
 {
-    return (struct figure){.value = value, .kind = FIGURE_DERIVED, .source = source,
-                           .as_of = as_of};
+    return (struct sourced_value){.value = value, .kind = SOURCE_DERIVED, .source = source,
+                                  .as_of = as_of};
 }
 
-struct figure figure_assumed(double value, double spread, const char *source)
+struct sourced_value sourced_assumed(double value, double spread, const char *source)
 {
-    return (struct figure){.value = value, .spread = spread, .kind = FIGURE_ASSUMED,
-                           .source = source, .as_of = as_of};
+    return (struct sourced_value){.value = value, .spread = spread, .kind = SOURCE_ASSUMED,
+                                  .source = source, .as_of = as_of};
 }
 
-struct figure figure_measured(double value, double spread, const char *source)
+struct sourced_value sourced_measured(double value, double spread, const char *source)
 {
-    return (struct figure){.value = value, .spread = spread, .kind = FIGURE_MEASURED,
-                           .source = source, .as_of = as_of};
+    return (struct sourced_value){.value = value, .spread = spread, .kind = SOURCE_MEASURED,
+                                  .source = source, .as_of = as_of};
 }
 
 /* --- parts ---------------------------------------------------------------------------------- */
 
-static void set_fitted(struct figure *figure, struct figure fitted)
+static void set_fitted(struct sourced_value *sourced, struct sourced_value fitted)
 {
-    if (fitted.value > 0) *figure = fitted;
+    if (fitted.value > 0) *sourced = fitted;
 }
 
 static void apply_fit(struct device_type *type, const struct gpu_fit *fit)
@@ -82,8 +82,8 @@ static enum status build_type(const struct gpu *gpu, const struct node *node, st
     double total = gpu->total.value < gpu->memory.value ? gpu->total.value : gpu->memory.value;
     type->name = gpu->name;
     type->memory_bytes = gpu->memory;
-    type->usable_bytes = figure_derived(total - context_bytes,
-                                        "nvidia-smi's total less 512 MiB for the driver's context");
+    type->usable_bytes = sourced_derived(total - context_bytes,
+                                         "nvidia-smi's total less 512 MiB for the driver's context");
     type->peak_fp32 = gpu->fp32;
     type->peak_tf32 = gpu->tf32;
     type->peak_bf16 = gpu->bf16;
@@ -91,7 +91,7 @@ static enum status build_type(const struct gpu *gpu, const struct node *node, st
     type->memory_bandwidth = gpu->bandwidth;
     type->matmul_efficiency = hardware_default_matmul_efficiency;
     type->memory_efficiency = hardware_default_memory_efficiency;
-    type->launch_latency = figure_assumed(5e-6, 0.5, "a kernel launch takes 3 to 8 us");
+    type->launch_latency = sourced_assumed(5e-6, 0.5, "a kernel launch takes 3 to 8 us");
     if (gpu->fit) apply_fit(type, gpu->fit);
     if (node->fit) apply_fit(type, node->fit); /* the machine's fit takes precedence over its GPU's */
     return STATUS_OK;
@@ -107,7 +107,7 @@ struct build {
     uint32_t nodes;
     uint32_t each;     /* devices of a node */
     uint32_t switches; /* likewise */
-    struct figure pcie, nvlink, nvlink_latency;
+    struct sourced_value pcie, nvlink, nvlink_latency;
     double oversubscription;
     bool networked;    /* there is a network between nodes */
     bool peers;        /* struct gpu */
@@ -116,8 +116,8 @@ struct build {
 };
 
 /* Adds a link. Its number among its kind is its index minus `first`. */
-static enum status add_link(struct build *b, const char *what, uint32_t first, struct figure bandwidth,
-                            struct figure latency, struct error *err)
+static enum status add_link(struct build *b, const char *what, uint32_t first, struct sourced_value bandwidth,
+                            struct sourced_value latency, struct error *err)
 {
     struct hardware *out = b->out;
     uint32_t index = out->link_count++;
@@ -135,14 +135,14 @@ static uint32_t leaf_count(const struct build *b)
 
 static enum status add_host_links(struct build *b, struct error *err)
 {
-    const struct figure once = figure_assumed(0, 0, "counted once, at the device's link");
-    const struct figure start = figure_assumed(1e-5, 0.5, "a copy starts in 5 to 15 us");
-    const struct figure bridge =
-        figure_assumed((b->switches ? b->switches : 1) * both_over_one * b->pcie.value, 0.1,
-                       "both directions at once carry 1.42 times one (nvbandwidth's README: 18 to 19 "
-                       "GB/s each way, 26.0 alone)");
-    const struct figure uplink =
-        figure_assumed(b->pcie.value, 0.1, "a switch has one x16 link to the host");
+    const struct sourced_value once = sourced_assumed(0, 0, "counted once, at the device's link");
+    const struct sourced_value start = sourced_assumed(1e-5, 0.5, "a copy starts in 5 to 15 us");
+    const struct sourced_value bridge =
+        sourced_assumed((b->switches ? b->switches : 1) * both_over_one * b->pcie.value, 0.1,
+                        "both directions at once carry 1.42 times one (nvbandwidth's README: 18 to 19 "
+                        "GB/s each way, 26.0 alone)");
+    const struct sourced_value uplink =
+        sourced_assumed(b->pcie.value, 0.1, "a switch has one x16 link to the host");
     for (uint32_t i = 0; i < b->nodes; i++) {
         TRY(add_link(b, "bridge", 0, bridge, once, err));
         b->out->links[i].duplex = false;
@@ -159,7 +159,7 @@ static enum status add_host_links(struct build *b, struct error *err)
 static enum status add_networks(struct build *b, struct error *err)
 {
     const struct node *node = b->node;
-    const struct figure once = figure_assumed(0, 0, "counted once, at the NICs");
+    const struct sourced_value once = sourced_assumed(0, 0, "counted once, at the NICs");
     b->first_nvlink = b->out->link_count;
     for (uint32_t i = 0; i < b->out->device_count && b->each > 1 && b->nvlink.value > 0; i++)
         TRY(add_link(b, "nvlink", b->first_nvlink, b->nvlink, b->nvlink_latency, err));
@@ -167,9 +167,9 @@ static enum status add_networks(struct build *b, struct error *err)
     for (uint32_t i = 0; i < b->nodes * node->nic_count && b->networked; i++)
         TRY(add_link(b, "nic", b->first_nic, node->nic, node->nic_latency, err));
     b->first_leaf = b->out->link_count;
-    const struct figure uplink =
-        figure_assumed(node->leaf_nodes * node->nic.value / b->oversubscription, 0,
-                       "the NICs of a leaf over the oversubscription that was asked for");
+    const struct sourced_value uplink =
+        sourced_assumed(node->leaf_nodes * node->nic.value / b->oversubscription, 0,
+                        "the NICs of a leaf over the oversubscription that was asked for");
     for (uint32_t i = 0; i < leaf_count(b); i++) TRY(add_link(b, "leaf", b->first_leaf, uplink, once, err));
     return STATUS_OK;
 }
@@ -229,19 +229,19 @@ static enum status build_topology(struct build *b, struct error *err)
     return STATUS_OK;
 }
 
-static struct figure several(struct figure of_one, uint32_t nodes)
+static struct sourced_value several(struct sourced_value of_one, uint32_t nodes)
 {
     of_one.value *= nodes;
     return of_one;
 }
 
 /* Memory channels end where cores do not: two sockets of eight channels at most. */
-static struct figure host_bandwidth(const struct node *node, uint32_t nodes)
+static struct sourced_value host_bandwidth(const struct node *node, uint32_t nodes)
 {
     double each = 5 * GB * node->host_cores, most = 200 * GB;
     if (node->host_bandwidth.value > 0) return several(node->host_bandwidth, nodes);
-    return figure_assumed(nodes * (each < most ? each : most), 0.5,
-                          "5 GB/s for each core, 200 GB/s at most for each host");
+    return sourced_assumed(nodes * (each < most ? each : most), 0.5,
+                           "5 GB/s for each core, 200 GB/s at most for each host");
 }
 
 static void add_storage(const struct node *node, uint32_t nodes, struct hardware_storage *out)
@@ -249,7 +249,7 @@ static void add_storage(const struct node *node, uint32_t nodes, struct hardware
     if (node->storage.value <= 0) return;
     out->capacity_bytes = several(node->storage, nodes);
     out->read_rate = out->write_rate = several(node->storage_rate, nodes);
-    out->latency = figure_assumed(1e-4, 0.5, "an NVMe drive answers in 0.1 ms");
+    out->latency = sourced_assumed(1e-4, 0.5, "an NVMe drive answers in 0.1 ms");
 }
 
 static enum status name_machine(const struct gpu *gpu, const struct node *node, uint32_t count,
@@ -283,7 +283,7 @@ enum status hardware_build(const struct gpu *gpu, const struct node *node, uint3
     out->host_bandwidth = host_bandwidth(node, count);
     add_storage(node, count, &out->storage);
     TRY(build_type(gpu, node, out, err));
-    struct figure start = figure_assumed(5e-6, 0.5, "a copy starts in 5 to 15 us"); /* two of them */
+    struct sourced_value start = sourced_assumed(5e-6, 0.5, "a copy starts in 5 to 15 us"); /* two of them */
     if (gpu->fit) set_fitted(&start, gpu->fit->nvlink_latency);
     if (node->fit) set_fitted(&start, node->fit->nvlink_latency);
     struct build b = {.node = node, .nodes = count, .each = each, .switches = switches,

@@ -20,22 +20,22 @@
 
 /* Values fitted to measured runs; they replace the defaults of hardware_build(). Zero values replace nothing. */
 struct gpu_fit {
-    struct figure fp32_efficiency;
-    struct figure matmul_efficiency, memory_efficiency, launch_latency, collective_latency;
+    struct sourced_value fp32_efficiency;
+    struct sourced_value matmul_efficiency, memory_efficiency, launch_latency, collective_latency;
     struct kernel_model kernel_model;
-    struct figure nvlink_latency; /* latency of each of the two links that a message crosses */
+    struct sourced_value nvlink_latency; /* latency of each of the two links that a message crosses */
 };
 
 struct gpu {
     const char *name;
     const char *driver_name; /* as nvidia-smi prints it */
     const char *summary;
-    struct figure memory, total; /* nominal, and what nvidia-smi reports */
-    struct figure bandwidth, fp32, tf32, bf16;
-    uint32_t pcie; /* generation, 3 to 5 */
-    struct figure nvlink; /* per direction, to a switch that joins all devices of a machine; 0: none */
-    struct figure power;  /* watts of a board */
-    const struct gpu_fit *fit; /* NULL: nothing was fitted */
+    struct sourced_value memory, total; /* nominal, and what nvidia-smi reports */
+    struct sourced_value bandwidth, fp32, tf32, bf16;
+    uint32_t pcie;               /* generation, 3 to 5 */
+    struct sourced_value nvlink; /* per direction, to a switch that joins all devices of a machine; 0: none */
+    struct sourced_value power; /* watts of a board */
+    const struct gpu_fit *fit;   /* NULL: nothing was fitted */
     bool peers;            /* without NVLink: devices copy directly over PCIe, which drivers allow only for
                               data-centre cards */
 };
@@ -45,16 +45,16 @@ struct node {
     const char *name, *summary, *note; /* NULL for a machine that is only several of a GPU */
     const char *gpu;
     uint32_t device_count;
-    struct figure host_bytes;
+    struct sourced_value host_bytes;
     uint32_t host_cores;
-    struct figure host_bandwidth; /* 0: assumed from its cores */
-    struct figure storage, storage_rate; /* all NVMe drives together, one direction; 0: none */
+    struct sourced_value host_bandwidth;        /* 0: assumed from its cores */
+    struct sourced_value storage, storage_rate; /* all NVMe drives together, one direction; 0: none */
     uint32_t pcie;        /* generation of the host; 0: the GPU's */
-    uint32_t switch_devices; /* devices per PCIe switch; 0: two */
-    const struct gpu_fit *fit; /* fit of its GPUs under the software that ran there; NULL: the GPU's fit */
-    struct figure nvlink; /* 0: the GPU's */
+    uint32_t switch_devices;                    /* devices per PCIe switch; 0: two */
+    const struct gpu_fit *fit;                  /* fit of its GPUs under the software that ran there; NULL: the GPU's fit */
+    struct sourced_value nvlink;                /* 0: the GPU's */
     uint32_t nic_count;   /* divides device_count; 0: nodes cannot be joined */
-    struct figure nic, nic_latency; /* per NIC; a message crosses two NICs */
+    struct sourced_value nic, nic_latency;      /* per NIC; a message crosses two NICs */
     uint32_t leaf_nodes;  /* nodes per leaf switch, with NICs of the same place */
 };
 
@@ -67,15 +67,15 @@ struct node {
 MUST_CHECK enum status hardware_build(const struct gpu *gpu, const struct node *node, uint32_t count,
                                       double oversubscription, bool joins, struct hardware *out, struct error *err);
 
-/* Make the figures of presets. */
-struct figure figure_assumed(double value, double spread, const char *source);
-struct figure figure_measured(double value, double spread, const char *source);
+/* Make the values of presets. */
+struct sourced_value sourced_assumed(double value, double spread, const char *source);
+struct sourced_value sourced_measured(double value, double spread, const char *source);
 
-#define FIGURES_AS_OF "2026-11"
-#define SEEN(v, s) {.value = (v), .kind = FIGURE_DATASHEET, .source = (s), .as_of = FIGURES_AS_OF}
+#define HARDWARE_AS_OF "2026-11"
+#define SEEN(v, s) {.value = (v), .kind = SOURCE_DATASHEET, .source = (s), .as_of = HARDWARE_AS_OF}
 #define GUESS(v, s) \
-    {.value = (v), .spread = 0.1, .kind = FIGURE_ASSUMED, .source = (s), .as_of = FIGURES_AS_OF}
-#define PUBLISHED(v, s) {.value = (v), .spread = 0.1, .kind = FIGURE_MEASURED, .source = (s), .as_of = FIGURES_AS_OF}
+    {.value = (v), .spread = 0.1, .kind = SOURCE_ASSUMED, .source = (s), .as_of = HARDWARE_AS_OF}
+#define PUBLISHED(v, s) {.value = (v), .spread = 0.1, .kind = SOURCE_MEASURED, .source = (s), .as_of = HARDWARE_AS_OF}
 #define NONE {.value = 0}
 
 #define GIB 0x1p30

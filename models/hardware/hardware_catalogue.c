@@ -1,5 +1,5 @@
 /*
- * The catalogue: a row per GPU with its datasheet, a row per node with the parts around its GPUs. Each figure names
+ * The catalogue: a row per GPU with its datasheet, a row per node with the parts around its GPUs. Each value names
  * its source. Values have dates; they are not the present ones.
  *
  * Rates are dense and accumulate in fp32; tables that list sparse rates, or half-precision sums of GeForce cards, are
@@ -37,7 +37,7 @@
 /*
  * The A100 under the software of 2021 (Megatron-LM, DeepSpeed), fitted to runs in plots/papers/data: the first,
  * third, fifth ... of every file except megatron_fig7.csv and megatron_table2.csv, with weights 12 and 9 for vTrain's
- * files (plots/papers/README.md has the command of `calibrate`; tests/cli/test_calibrate_a100.c checks the figures).
+ * files (plots/papers/README.md has the command of `calibrate`; tests/cli/test_calibrate_a100.c checks the values).
  * Mean errors, of fitted and held-out runs: vTrain on one node 5.0 and 4.2 %, on several 6.6 and 8.9 %, Megatron's
  * table 1 3.3 and 3.6 %, Korthikanti's table 5 1.0 and 3.5 %. The first two give the spread here. The forms were
  * chosen with both halves in view; the efficiencies of products and of memory and NVLink's rate were set by hand.
@@ -46,7 +46,7 @@
  * time.
  */
 #define FITTED(v)                                                                                 \
-    {.value = (v), .spread = 0.08, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,                 \
+    {.value = (v), .spread = 0.08, .kind = SOURCE_FITTED, .as_of = HARDWARE_AS_OF,                 \
      .source = "iteration times of GPT on A100: vTrain, arXiv 2104.04473, arXiv 2205.05198"}
 
 static const struct gpu_fit a100_fit = {
@@ -76,25 +76,25 @@ static const struct gpu_fit a100_fit = {
  *
  * 16-bit transformers. Products and scores were set by hand to kernels that Aceso measured one by one, for a sequence
  * of 2048 through a block 5120 wide (microsoft/SuperScaler): its three large products reach 92 TFLOP/s overall,
- * forward and backward, longer products more; also softmax and dropout of scores. All other figures, mainly gaps and
+ * forward and backward, longer products more; also softmax and dropout of scores. All other values, mainly gaps and
  * dispatches, are the A100's from before collectives were dispatched: the same software (except passes over losses,
  * which would apply to fp32 too). No iteration was fitted. The iterations in Megatron-LM's README of November 2020,
  * with tensor groups of 1, 2, 4 and 8, come out 12, 11, 3 and 1 % too long (plots/papers/megatron-v100.json).
  * plots/papers has the effect on pipelines: terapipe-table2, pipedream-2bw-fig6 and -fig8. Tried and dropped: the
- * A100's present figures, without and with its wait before collectives, and only that wait. Mean errors were, for
+ * A100's present values, without and with its wait before collectives, and only that wait. Mean errors were, for
  * megatron-v100, 5.4, 6.7 and 8.6 % instead of 6.6; for terapipe-table2 21.2, 21.9 and 21.8 instead of 21.0; for
  * compression-table6 25.0, 22.1 and 20.3 instead of 23.1; for -fig6 25.0, 26.1 and 24.8 instead of 23.6; for -fig8
  * 21.6, 21.6 and 20.5 instead of 20.5: no better overall.
  */
 #define V100_KERNELS(v)                                                                           \
-    {.value = (v), .spread = 0.15, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,                 \
+    {.value = (v), .spread = 0.15, .kind = SOURCE_FITTED, .as_of = HARDWARE_AS_OF,                 \
      .source = "kernels of GPT of 13 billion on a V100: Aceso's profiles, microsoft/SuperScaler"}
 #define LIKE_A100(v)                                                                              \
-    {.value = (v), .spread = 0.3, .kind = FIGURE_ASSUMED, .as_of = FIGURES_AS_OF,                 \
+    {.value = (v), .spread = 0.3, .kind = SOURCE_ASSUMED, .as_of = HARDWARE_AS_OF,                 \
      .source = "as an earlier fit to the same software has it on A100"}
 
 static const struct gpu_fit v100_fit = {
-    .fp32_efficiency = {.value = 0.63, .spread = 0.1, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,
+    .fp32_efficiency = {.value = 0.63, .spread = 0.1, .kind = SOURCE_FITTED, .as_of = HARDWARE_AS_OF,
                         .source = "1 x 1 convolutions of ResNet-50 in PipeDream's profile"},
     .matmul_efficiency = V100_KERNELS(0.755),
     .kernel_model = {
@@ -197,7 +197,7 @@ static const struct gpu gpus[] = {
      SEEN(350, BOARD), NULL, PEERS},
     {"rtx-5090-32gb", "NVIDIA GeForce RTX 5090", "Blackwell, PCIe 5", SEEN(32 * GIB, VENDOR),
      GUESS(32607 * MIB, SMI_RECALLED), SEEN(1792 * GB, VENDOR), SEEN(104.8 * TFLOP, VENDOR),
-     GUESS(104.8 * TFLOP, "as fp32"), {.value = 209.5 * TFLOP, .kind = FIGURE_DERIVED, .as_of = FIGURES_AS_OF,
+     GUESS(104.8 * TFLOP, "as fp32"), {.value = 209.5 * TFLOP, .kind = SOURCE_DERIVED, .as_of = HARDWARE_AS_OF,
      .source = "838.4 sparse with fp16 sums: a half of a half of it"}, 5, NONE, SEEN(575, BOARD), NULL, STAGED},
     {"b200-180gb", "NVIDIA B200", "Blackwell, HBM3e, PCIe 5", SEEN(180 * GIB, VENDOR),
      GUESS(179 * GB, "clouds list 179 to 192 GB"), GUESS(7700 * GB, "sources disagree: 7.7 to 8 TB/s"),
@@ -214,7 +214,7 @@ static const struct gpu gpus[] = {
  *
  * The efficiency of the machine of 2022 is fitted to the hours of its baseline, plain model parallelism, which has
  * negligible copies: 0.18 from the text models (84.3 h for 12 of 0.9 B, 4 epochs of 2.05 M tokens), 0.525 from the
- * image models (18.1 h for 12 of 0.3 to 2 B, 5 epochs of 50 000 images). The figure is their geometric mean. The
+ * image models (18.1 h for 12 of 0.3 to 2 B, 5 epochs of 50 000 images). The value is their geometric mean. The
  * cause of the difference is not published. Hydra's own hours and all speed-ups are not used in the fit.
  */
 #define HYDRA_NOTE                                                                               \
@@ -222,7 +222,7 @@ static const struct gpu gpus[] = {
     "one host bridge; NVLink is not used"
 static const struct gpu_fit hydra_fit = {
     .matmul_efficiency = {
-        .value = 0.31, .spread = 0.7, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,
+        .value = 0.31, .spread = 0.7, .kind = SOURCE_FITTED, .as_of = HARDWARE_AS_OF,
         .source = "hours of model parallelism in Hydra's report of April 2022, Fig. 8: 0.18 and 0.525, their geometric mean"},
 };
 
@@ -233,7 +233,7 @@ static const struct gpu_fit hydra_fit = {
  * matrices.
  */
 #define DEEPSPEED_FITTED(v)                                                                       \
-    {.value = (v), .spread = 0.1, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,                  \
+    {.value = (v), .spread = 0.1, .kind = SOURCE_FITTED, .as_of = HARDWARE_AS_OF,                  \
      .source = "throughput of one V100: ZeRO-Offload, arXiv 2101.06840, Fig. 8"}
 
 static const struct gpu_fit dgx_2_fit = {
@@ -245,7 +245,7 @@ static const struct gpu_fit dgx_2_fit = {
 };
 
 #define NVLINK_2                                                                                    \
-    {.value = 135 * GB, .spread = 0.1, .kind = FIGURE_MEASURED, .as_of = FIGURES_AS_OF,             \
+    {.value = 135 * GB, .spread = 0.1, .kind = SOURCE_MEASURED, .as_of = HARDWARE_AS_OF,             \
      .source = "NVLink 2, six links of 25 GB/s each way: all-reduce of 8 V100 reaches 135 (vTrain's " \
                "traces)"}
 #define DGX_NOTE                                                                                  \

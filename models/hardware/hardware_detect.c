@@ -18,19 +18,19 @@
 #include "models/hardware/hardware_catalogue.h"
 #include "models/hardware/hardware_mix.h"
 
-static struct figure told(const struct detected *found, double value, const char *source)
+static struct sourced_value told(const struct detected *found, double value, const char *source)
 {
-    return (struct figure){.value = value, .kind = FIGURE_DERIVED, .source = source, .as_of = found->as_of};
+    return (struct sourced_value){.value = value, .kind = SOURCE_DERIVED, .source = source, .as_of = found->as_of};
 }
 
 /* --- the host as a device ------------------------------------------------------------------------- */
 
 static const double core_bandwidth = 5 * GB, host_bandwidth_most = 200 * GB;
 
-static struct figure host_bandwidth(const struct detected *found)
+static struct sourced_value host_bandwidth(const struct detected *found)
 {
-    return figure_assumed(fmin(core_bandwidth * found->cores, host_bandwidth_most), 0.5,
-                          "5 GB/s for each core, 200 GB/s at most");
+    return sourced_assumed(fmin(core_bandwidth * found->cores, host_bandwidth_most), 0.5,
+                           "5 GB/s for each core, 200 GB/s at most");
 }
 
 static enum status build_host(const struct detected *found, struct hardware *out, struct error *err)
@@ -40,7 +40,7 @@ static enum status build_host(const struct detected *found, struct hardware *out
     TRY(ARENA_NEW(&out->arena, 1, out->devices, err));
     const double clock_hz = found->clock_hz > 0 ? found->clock_hz : 2.5e9;
     const double memory = floor((double)found->host_bytes / 2);
-    const struct figure bandwidth = host_bandwidth(found);
+    const struct sourced_value bandwidth = host_bandwidth(found);
     out->name = "detected-host";
     out->backend = "host";
     out->threads = found->cores;
@@ -48,19 +48,19 @@ static enum status build_host(const struct detected *found, struct hardware *out
         .name = found->cpu,
         .memory_bytes = told(found, memory, "half of the host memory that can be had"),
         .usable_bytes = told(found, memory, "half of the host memory that can be had"),
-        .peak_fp32 = figure_assumed(clock_hz * found->flops_per_cycle * found->cores, 0.5,
-                                    found->clock_hz > 0 ? "cores, clock and the widest instructions of /proc/cpuinfo"
-                                                        : "cores at 2.5 GHz and the widest instructions of "
-                                                          "/proc/cpuinfo"),
+        .peak_fp32 = sourced_assumed(clock_hz * found->flops_per_cycle * found->cores, 0.5,
+                                     found->clock_hz > 0 ? "cores, clock and the widest instructions of /proc/cpuinfo"
+                                                         : "cores at 2.5 GHz and the widest instructions of "
+                                                           "/proc/cpuinfo"),
         .memory_bandwidth = bandwidth,
-        .matmul_efficiency = figure_assumed(0.7, 0.3, "a matrix library's share of that peak"),
-        .memory_efficiency = figure_assumed(0.9, 0.1, "of that bandwidth"),
-        .launch_latency = figure_assumed(2e-6, 0.5, "waking a team of threads"),
+        .matmul_efficiency = sourced_assumed(0.7, 0.3, "a matrix library's share of that peak"),
+        .memory_efficiency = sourced_assumed(0.9, 0.1, "of that bandwidth"),
+        .launch_latency = sourced_assumed(2e-6, 0.5, "waking a team of threads"),
     };
     out->links[0] = (struct hardware_link){
         .name = "memory",
-        .bandwidth = figure_assumed(bandwidth.value / 2, 0.5, "a copy reads and writes host memory"),
-        .latency = figure_assumed(2e-6, 0.5, "waking a thread"),
+        .bandwidth = sourced_assumed(bandwidth.value / 2, 0.5, "a copy reads and writes host memory"),
+        .latency = sourced_assumed(2e-6, 0.5, "waking a thread"),
         .duplex = true,
     };
     out->devices[0] = (struct hardware_device){.memory_bytes = (uint64_t)memory, .path_count = 1};
@@ -97,10 +97,10 @@ static struct gpu unknown_gpu(const struct detected *found, const struct detecte
         .bandwidth = told_of->memory_bytes_per_s > 0
                          ? told(found, told_of->memory_bytes_per_s,
                                 "clock and width of the memory's bus, by the driver")
-                         : figure_assumed(300 * GB, 1, "nothing is known of this GPU's memory"),
+                         : sourced_assumed(300 * GB, 1, "nothing is known of this GPU's memory"),
         .fp32 = told_of->fp32_flops_per_s > 0
                     ? told(found, told_of->fp32_flops_per_s, "multiprocessors and clock, by the driver")
-                    : figure_assumed(8 * TFLOP, 1, "nothing is known of this GPU's speed"),
+                    : sourced_assumed(8 * TFLOP, 1, "nothing is known of this GPU's speed"),
         .pcie = 3,
     };
 }

@@ -29,7 +29,7 @@ struct detected {
     const struct detected_gpu *gpus;
     uint32_t gpu_count;        /* 0: the host is the device */
     const bool *reaches;       /* (gpu_count, gpu_count): true if `row` fetched data directly from `column` */
-    const char *as_of;         /* date of the figures */
+    const char *as_of;         /* date of the values */
 };
 
 /*

@@ -36,10 +36,10 @@ struct import_middle import_middle(double *values, uint32_t count)
     return (struct import_middle){.value = median, .spread = median > 0 ? (high - low) / 2 / median : 0};
 }
 
-struct figure import_figure(const struct import *import, double value, double spread, const char *source)
+struct sourced_value import_sourced(const struct import *import, double value, double spread, const char *source)
 {
-    return (struct figure){.value = value, .spread = spread, .kind = FIGURE_MEASURED, .source = source,
-                           .as_of = import->as_of};
+    return (struct sourced_value){.value = value, .spread = spread, .kind = SOURCE_MEASURED, .source = source,
+                                  .as_of = import->as_of};
 }
 
 static enum status import_json(struct import *import, const char *text, size_t length, struct error *err)

@@ -3,7 +3,7 @@
  *
  * Its table does not name the collective, but its two bandwidths do: bus over algorithm bandwidth is 2 (n - 1) / n of an
  * all-reduce, (n - 1) / n of an all-gather and a reduce-scatter. Both are printed with two decimals, so the largest row
- * decides, whose figures have most digits.
+ * decides, whose values have most digits.
  */
 #include <inttypes.h>
 #include <math.h>

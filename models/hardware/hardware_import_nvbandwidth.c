@@ -72,19 +72,19 @@ static enum status set_curve(struct import *import, const struct copy_point **po
     return STATUS_OK;
 }
 
-/* Sets the last link on the way from the host, which belongs only to the device. Both directions have one figure, the
+/* Sets the last link on the way from the host, which belongs only to the device. Both directions have one value, the
  * better. */
 static void set_pcie(struct import *import, const struct matrix *m)
 {
     struct hardware *h = import->machine;
     for (uint32_t d = 0; d < m->devices; d++) {
-        struct figure *link = &h->links[h->devices[d].path[h->devices[d].path_count - 1]].bandwidth;
+        struct sourced_value *link = &h->links[h->devices[d].path[h->devices[d].path_count - 1]].bandwidth;
         double rate = m->cells[d] * 1e9;
-        bool other = link->kind == FIGURE_MEASURED && link->source && strncmp(link->source, "nvbandwidth", 11) == 0 &&
+        bool other = link->kind == SOURCE_MEASURED && link->source && strncmp(link->source, "nvbandwidth", 11) == 0 &&
                      strstr(link->source, m->what == WHAT_H2D ? "device_to_host" : "host_to_device");
         if (!(rate > 0) || (other && link->value >= rate)) continue;
-        *link = import_figure(import, rate, 0, m->what == WHAT_H2D ? "nvbandwidth, host_to_device_memcpy_ce"
-                                                                   : "nvbandwidth, device_to_host_memcpy_ce");
+        *link = import_sourced(import, rate, 0, m->what == WHAT_H2D ? "nvbandwidth, host_to_device_memcpy_ce"
+                                                                    : "nvbandwidth, device_to_host_memcpy_ce");
     }
 }
 
@@ -101,7 +101,7 @@ static void set_network(struct import *import, const struct matrix *m, double *s
         if (count == 0 || !network || network->path_count != 1) continue;
         struct import_middle middle = import_middle(scratch, count);
         h->links[network->path[0]].bandwidth =
-            import_figure(import, middle.value * 1e9, middle.spread, "nvbandwidth, device_to_device_memcpy_ce");
+            import_sourced(import, middle.value * 1e9, middle.spread, "nvbandwidth, device_to_device_memcpy_ce");
     }
 }
 

@@ -5,7 +5,7 @@
 #include "models/hardware/hardware_import.h"
 
 struct import {
-    const char *name, *as_of; /* name of the file; date of its figures */
+    const char *name, *as_of; /* name of the file; date of its values */
     struct hardware *machine;
     struct import_report *report;
 };
@@ -19,8 +19,8 @@ struct import_middle {
 };
 struct import_middle import_middle(double *values, uint32_t count);
 
-/* Returns a measured figure of the machine; `source` is borrowed and must live as long as the machine. */
-struct figure import_figure(const struct import *import, double value, double spread, const char *source);
+/* Returns a measured value of the machine; `source` is borrowed and must live as long as the machine. */
+struct sourced_value import_sourced(const struct import *import, double value, double spread, const char *source);
 
 /* One message size of a ring's step, from one result of nccl-tests. */
 struct nccl_row {

@@ -1,8 +1,8 @@
 /*
  * Hardware files in and out.
  *
- * Host, storage, and device types with their measured profiles. Figures are tables of their own
- * (models/hardware/hardware_figure.h), links and devices are models/hardware/hardware_topology.h's.
+ * Host, storage, and device types with their measured profiles. Values are tables of their own
+ * (models/hardware/sourced_value.h), links and devices are models/hardware/hardware_topology.h's.
  *
  * Links and types are named in files and numbered in memory. Tables of points are short arrays
  * [m, n, k, seconds, spread], since a measured profile has hundreds; they are sorted here.
@@ -14,66 +14,66 @@
 
 #include "base/size.h"
 #include "base/try.h"
-#include "models/hardware/hardware_figure.h"
+#include "models/hardware/sourced_value.h"
 #include "models/hardware/hardware_topology.h"
 
-/* --- which figures there are ----------------------------------------------------------------- */
+/* --- which values there are ----------------------------------------------------------------- */
 
 static const double bytes_max = 0x1p60, rate_max = 1e18, flops_max = 1e21, seconds_max = 1e6;
 static const double tiny = 1e-9; /* "more than 0" for rates and sizes in base units */
 
-static const struct figure_spec type_figures[] = {
-    FIGURE(device_type, "memory", memory_bytes, DIMENSION_BYTES, JSON_REQUIRED, 1, bytes_max),
-    FIGURE(device_type, "usable", usable_bytes, DIMENSION_BYTES, JSON_OPTIONAL, 1, bytes_max),
-    FIGURE(device_type, "peak_fp32", peak_fp32, DIMENSION_FLOP_PER_S, JSON_REQUIRED, tiny,
-           flops_max),
-    FIGURE(device_type, "peak_tf32", peak_tf32, DIMENSION_FLOP_PER_S, JSON_OPTIONAL, tiny,
-           flops_max),
-    FIGURE(device_type, "peak_bf16", peak_bf16, DIMENSION_FLOP_PER_S, JSON_OPTIONAL, tiny,
-           flops_max),
-    FIGURE(device_type, "memory_bandwidth", memory_bandwidth, DIMENSION_BYTES_PER_S, JSON_REQUIRED,
-           tiny, rate_max),
-    FIGURE(device_type, "matmul_efficiency", matmul_efficiency, DIMENSION_COUNT_OF, JSON_OPTIONAL,
-           tiny, 1),
-    FIGURE(device_type, "fp32_efficiency", fp32_efficiency, DIMENSION_COUNT_OF, JSON_OPTIONAL, tiny, 1),
-    FIGURE(device_type, "memory_efficiency", memory_efficiency, DIMENSION_COUNT_OF, JSON_OPTIONAL,
-           tiny, 1),
-    FIGURE(device_type, "launch_latency", launch_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0,
-           seconds_max),
-    FIGURE(device_type, "board_power", board_power, DIMENSION_WATTS, JSON_OPTIONAL, tiny, 1e6),
-    FIGURE(device_type, "collective_latency", collective_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0,
-           seconds_max),
-    FIGURE(device_type, "speed", speed, DIMENSION_COUNT_OF, JSON_OPTIONAL, 1, 1),
+static const struct sourced_value_spec type_values[] = {
+    SOURCED_VALUE(device_type, "memory", memory_bytes, DIMENSION_BYTES, JSON_REQUIRED, 1, bytes_max),
+    SOURCED_VALUE(device_type, "usable", usable_bytes, DIMENSION_BYTES, JSON_OPTIONAL, 1, bytes_max),
+    SOURCED_VALUE(device_type, "peak_fp32", peak_fp32, DIMENSION_FLOP_PER_S, JSON_REQUIRED, tiny,
+                  flops_max),
+    SOURCED_VALUE(device_type, "peak_tf32", peak_tf32, DIMENSION_FLOP_PER_S, JSON_OPTIONAL, tiny,
+                  flops_max),
+    SOURCED_VALUE(device_type, "peak_bf16", peak_bf16, DIMENSION_FLOP_PER_S, JSON_OPTIONAL, tiny,
+                  flops_max),
+    SOURCED_VALUE(device_type, "memory_bandwidth", memory_bandwidth, DIMENSION_BYTES_PER_S, JSON_REQUIRED,
+                  tiny, rate_max),
+    SOURCED_VALUE(device_type, "matmul_efficiency", matmul_efficiency, DIMENSION_COUNT_OF, JSON_OPTIONAL,
+                  tiny, 1),
+    SOURCED_VALUE(device_type, "fp32_efficiency", fp32_efficiency, DIMENSION_COUNT_OF, JSON_OPTIONAL, tiny, 1),
+    SOURCED_VALUE(device_type, "memory_efficiency", memory_efficiency, DIMENSION_COUNT_OF, JSON_OPTIONAL,
+                  tiny, 1),
+    SOURCED_VALUE(device_type, "launch_latency", launch_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0,
+                  seconds_max),
+    SOURCED_VALUE(device_type, "board_power", board_power, DIMENSION_WATTS, JSON_OPTIONAL, tiny, 1e6),
+    SOURCED_VALUE(device_type, "collective_latency", collective_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0,
+                  seconds_max),
+    SOURCED_VALUE(device_type, "speed", speed, DIMENSION_COUNT_OF, JSON_OPTIONAL, 1, 1),
 };
 
-static const struct figure_spec kernel_model_figures[] = {
-    FIGURE(kernel_model, "multiprocessors", multiprocessors, DIMENSION_COUNT_OF, JSON_REQUIRED, 1, 1e6),
-    FIGURE(kernel_model, "matmul_depth", matmul_depth, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
-    FIGURE(kernel_model, "score_bytes_forward", score_bytes_forward, DIMENSION_BYTES, JSON_OPTIONAL, 0, 1e6),
-    FIGURE(kernel_model, "score_bytes_backward", score_bytes_backward, DIMENSION_BYTES, JSON_OPTIONAL, 0, 1e6),
-    FIGURE(kernel_model, "loss_passes", loss_passes, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
-    FIGURE(kernel_model, "elementwise_passes", elementwise_passes, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
-    FIGURE(kernel_model, "matmul_sustained", matmul_sustained, DIMENSION_COUNT_OF, JSON_OPTIONAL, tiny, 1),
-    FIGURE(kernel_model, "misaligned_rate", misaligned_rate, DIMENSION_COUNT_OF, JSON_OPTIONAL, tiny, 1),
-    FIGURE(kernel_model, "kernel_gap", kernel_gap, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
-    FIGURE(kernel_model, "dispatch_latency", dispatch_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
+static const struct sourced_value_spec kernel_model_values[] = {
+    SOURCED_VALUE(kernel_model, "multiprocessors", multiprocessors, DIMENSION_COUNT_OF, JSON_REQUIRED, 1, 1e6),
+    SOURCED_VALUE(kernel_model, "matmul_depth", matmul_depth, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
+    SOURCED_VALUE(kernel_model, "score_bytes_forward", score_bytes_forward, DIMENSION_BYTES, JSON_OPTIONAL, 0, 1e6),
+    SOURCED_VALUE(kernel_model, "score_bytes_backward", score_bytes_backward, DIMENSION_BYTES, JSON_OPTIONAL, 0, 1e6),
+    SOURCED_VALUE(kernel_model, "loss_passes", loss_passes, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
+    SOURCED_VALUE(kernel_model, "elementwise_passes", elementwise_passes, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
+    SOURCED_VALUE(kernel_model, "matmul_sustained", matmul_sustained, DIMENSION_COUNT_OF, JSON_OPTIONAL, tiny, 1),
+    SOURCED_VALUE(kernel_model, "misaligned_rate", misaligned_rate, DIMENSION_COUNT_OF, JSON_OPTIONAL, tiny, 1),
+    SOURCED_VALUE(kernel_model, "kernel_gap", kernel_gap, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
+    SOURCED_VALUE(kernel_model, "dispatch_latency", dispatch_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
 };
 
-static const struct figure_spec interference_figures[] = {
-    FIGURE(interference, "compute_by_compute", compute_by_compute, DIMENSION_COUNT_OF,
-           JSON_OPTIONAL, 0, 1e6),
-    FIGURE(interference, "compute_by_copy", compute_by_copy, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
-           1e6),
-    FIGURE(interference, "compute_by_collective", compute_by_collective, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
-           1e6),
-    FIGURE(interference, "copy_by_compute", copy_by_compute, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
-           1e6),
-    FIGURE(interference, "copy_by_copy", copy_by_copy, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
-    FIGURE(interference, "copy_reference_rate", copy_reference_rate, DIMENSION_BYTES_PER_S,
-           JSON_OPTIONAL, tiny, rate_max),
+static const struct sourced_value_spec interference_values[] = {
+    SOURCED_VALUE(interference, "compute_by_compute", compute_by_compute, DIMENSION_COUNT_OF,
+                  JSON_OPTIONAL, 0, 1e6),
+    SOURCED_VALUE(interference, "compute_by_copy", compute_by_copy, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
+                  1e6),
+    SOURCED_VALUE(interference, "compute_by_collective", compute_by_collective, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
+                  1e6),
+    SOURCED_VALUE(interference, "copy_by_compute", copy_by_compute, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
+                  1e6),
+    SOURCED_VALUE(interference, "copy_by_copy", copy_by_copy, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
+    SOURCED_VALUE(interference, "copy_reference_rate", copy_reference_rate, DIMENSION_BYTES_PER_S,
+                  JSON_OPTIONAL, tiny, rate_max),
 };
 
-static const struct figure_spec host_figures[] = {
+static const struct sourced_value_spec host_values[] = {
     {"memory", offsetof(struct hardware, host_bytes), DIMENSION_BYTES, JSON_REQUIRED, 1, bytes_max},
     {"memory_bandwidth", offsetof(struct hardware, host_bandwidth), DIMENSION_BYTES_PER_S,
      JSON_OPTIONAL, 1, rate_max},
@@ -81,22 +81,22 @@ static const struct figure_spec host_figures[] = {
     {"file_write", offsetof(struct hardware, file_write), DIMENSION_BYTES_PER_S, JSON_OPTIONAL, 1, rate_max},
 };
 
-static const struct figure_spec load_figures[] = {
-    FIGURE(hardware_load, "others", others, DIMENSION_COUNT_OF, JSON_REQUIRED, 0, 1),
-    FIGURE(hardware_load, "stolen", stolen, DIMENSION_COUNT_OF, JSON_REQUIRED, 0, 1),
-    FIGURE(hardware_load, "disturbed", disturbed, DIMENSION_COUNT_OF, JSON_REQUIRED, 0, 1),
+static const struct sourced_value_spec load_values[] = {
+    SOURCED_VALUE(hardware_load, "others", others, DIMENSION_COUNT_OF, JSON_REQUIRED, 0, 1),
+    SOURCED_VALUE(hardware_load, "stolen", stolen, DIMENSION_COUNT_OF, JSON_REQUIRED, 0, 1),
+    SOURCED_VALUE(hardware_load, "disturbed", disturbed, DIMENSION_COUNT_OF, JSON_REQUIRED, 0, 1),
 };
 
-static const struct figure_spec storage_figures[] = {
-    FIGURE(hardware_storage, "capacity", capacity_bytes, DIMENSION_BYTES, JSON_REQUIRED, 1,
-           bytes_max),
-    FIGURE(hardware_storage, "read", read_rate, DIMENSION_BYTES_PER_S, JSON_REQUIRED, tiny,
-           rate_max),
-    FIGURE(hardware_storage, "write", write_rate, DIMENSION_BYTES_PER_S, JSON_REQUIRED, tiny,
-           rate_max),
-    FIGURE(hardware_storage, "both", both_rate, DIMENSION_BYTES_PER_S, JSON_OPTIONAL, tiny,
-           rate_max),
-    FIGURE(hardware_storage, "latency", latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
+static const struct sourced_value_spec storage_values[] = {
+    SOURCED_VALUE(hardware_storage, "capacity", capacity_bytes, DIMENSION_BYTES, JSON_REQUIRED, 1,
+                  bytes_max),
+    SOURCED_VALUE(hardware_storage, "read", read_rate, DIMENSION_BYTES_PER_S, JSON_REQUIRED, tiny,
+                  rate_max),
+    SOURCED_VALUE(hardware_storage, "write", write_rate, DIMENSION_BYTES_PER_S, JSON_REQUIRED, tiny,
+                  rate_max),
+    SOURCED_VALUE(hardware_storage, "both", both_rate, DIMENSION_BYTES_PER_S, JSON_OPTIONAL, tiny,
+                  rate_max),
+    SOURCED_VALUE(hardware_storage, "latency", latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
 };
 
 /* --- measured points ------------------------------------------------------------------------ */
@@ -255,8 +255,8 @@ static enum status parse_profile(const struct json_input *in, const json_t *arra
     TRY(json_object_close(&inner, err));
     if (!interference) return STATUS_OK;
     TRY(json_object_open(&inner, in, interference, "an interference object", err));
-    TRY(figures_read(&inner, interference_figures, ARRAY_COUNT(interference_figures), arena,
-                     &out->interference, err));
+    TRY(sourced_values_read(&inner, interference_values, ARRAY_COUNT(interference_values), arena,
+                            &out->interference, err));
     return json_object_close(&inner, err);
 }
 
@@ -269,8 +269,8 @@ static void write_profile(struct json_out *out, const struct compute_profile *pr
         write_rates(out, kernel_names[kernel], &profile->kernels[kernel]);
     json_out_object_end(out);
     json_out_object_begin(out, "interference", false);
-    figures_write(out, interference_figures, ARRAY_COUNT(interference_figures),
-                  &profile->interference);
+    sourced_values_write(out, interference_values, ARRAY_COUNT(interference_values),
+                         &profile->interference);
     json_out_object_end(out);
     json_out_object_end(out);
 }
@@ -279,14 +279,14 @@ static void write_profile(struct json_out *out, const struct compute_profile *pr
 
 /* Used where a file states no efficiency. Sources: "up to 0.5" of the peak is what large training
  * reaches (llm-analysis, README); 0.8 to 0.9 of the memory bandwidth is what copies reach. */
-const struct figure hardware_default_matmul_efficiency = {
-    .value = 0.5, .spread = 0.3, .kind = FIGURE_ASSUMED, .as_of = "2026-11",
+const struct sourced_value hardware_default_matmul_efficiency = {
+    .value = 0.5, .spread = 0.3, .kind = SOURCE_ASSUMED, .as_of = "2026-11",
     .source = "planning default: large training runs reach up to half of the peak"};
-const struct figure hardware_default_memory_efficiency = {
-    .value = 0.8, .spread = 0.1, .kind = FIGURE_ASSUMED, .as_of = "2026-11",
+const struct sourced_value hardware_default_memory_efficiency = {
+    .value = 0.8, .spread = 0.1, .kind = SOURCE_ASSUMED, .as_of = "2026-11",
     .source = "planning default: kernels bound by memory reach 0.8 to 0.9"};
-const struct figure hardware_staged_efficiency = {
-    .value = 0.79, .spread = 0.1, .kind = FIGURE_MEASURED, .as_of = "2026-11",
+const struct sourced_value hardware_staged_efficiency = {
+    .value = 0.79, .spread = 0.1, .kind = SOURCE_MEASURED, .as_of = "2026-11",
     .source = "copies without peer access: 22.3 of 26 GB/s on PCIe 4 (NVIDIA/nccl issue 814), 37 of 52 on PCIe 5 (issue 1264)"};
 
 static enum status parse_profiles(struct json_object *object, struct arena *arena,
@@ -322,7 +322,7 @@ static enum status parse_kernel_model(struct json_object *object, struct arena *
     TRY(json_take_object(object, "kernel_model", JSON_OPTIONAL, &value, err));
     if (!value) return STATUS_OK;
     TRY(json_object_open(&model, object->input, value, "a kernel model object", err));
-    TRY(figures_read(&model, kernel_model_figures, ARRAY_COUNT(kernel_model_figures), arena, out, err));
+    TRY(sourced_values_read(&model, kernel_model_values, ARRAY_COUNT(kernel_model_values), arena, out, err));
     return json_object_close(&model, err);
 }
 
@@ -330,7 +330,7 @@ static void write_kernel_model(struct json_out *out, const struct kernel_model *
 {
     if (model->multiprocessors.value <= 0) return;
     json_out_object_begin(out, "kernel_model", false);
-    figures_write(out, kernel_model_figures, ARRAY_COUNT(kernel_model_figures), model);
+    sourced_values_write(out, kernel_model_values, ARRAY_COUNT(kernel_model_values), model);
     json_out_object_end(out);
 }
 
@@ -339,10 +339,10 @@ static enum status parse_type(const struct json_input *in, const json_t *array, 
 {
     struct json_object object;
     TRY(json_object_open_at(&object, in, array, index, "a device type object", err));
-    TRY(figures_read_text(&object, "name", arena, &out->name, err));
+    TRY(sourced_values_read_text(&object, "name", arena, &out->name, err));
     out->matmul_efficiency = hardware_default_matmul_efficiency;
     out->memory_efficiency = hardware_default_memory_efficiency;
-    TRY(figures_read(&object, type_figures, ARRAY_COUNT(type_figures), arena, out, err));
+    TRY(sourced_values_read(&object, type_values, ARRAY_COUNT(type_values), arena, out, err));
     if (!out->usable_bytes.source) out->usable_bytes = out->memory_bytes;
     TRY(parse_kernel_model(&object, arena, &out->kernel_model, err));
     TRY(parse_profiles(&object, arena, out, err));
@@ -357,7 +357,7 @@ static void write_type(struct json_out *out, const struct device_type *type)
 {
     json_out_object_begin(out, NULL, false);
     json_out_string(out, "name", type->name);
-    figures_write(out, type_figures, ARRAY_COUNT(type_figures), type);
+    sourced_values_write(out, type_values, ARRAY_COUNT(type_values), type);
     write_kernel_model(out, &type->kernel_model);
     if (type->profile_count > 0) {
         json_out_array_begin(out, "profiles", false);
@@ -376,7 +376,7 @@ static void write_type(struct json_out *out, const struct device_type *type)
 static enum status parse_types(struct json_object *object, struct hardware *out, struct error *err)
 {
     const json_t *array;
-    TRY(figures_read_table(object, "device_types", DEVICE_TYPES_MAX, sizeof *out->types, &out->arena,
+    TRY(sourced_values_read_table(object, "device_types", DEVICE_TYPES_MAX, sizeof *out->types, &out->arena,
                    &array, &out->type_count, &out->types, err));
     for (uint32_t i = 0; i < out->type_count; i++) {
         TRY(parse_type(object->input, array, i, &out->arena, &out->types[i], err));
@@ -394,7 +394,7 @@ static enum status parse_host(struct json_object *object, struct hardware *out, 
     const json_t *value;
     TRY(json_take_object(object, "host", JSON_REQUIRED, &value, err));
     TRY(json_object_open(&host, object->input, value, "a host object", err));
-    TRY(figures_read(&host, host_figures, ARRAY_COUNT(host_figures), &out->arena, out, err));
+    TRY(sourced_values_read(&host, host_values, ARRAY_COUNT(host_values), &out->arena, out, err));
     TRY(json_take_u32(&host, "cores", JSON_REQUIRED, 1, HOST_CORES_MAX, &out->host_cores, err));
     TRY(json_take_u32(&host, "threads", JSON_OPTIONAL, 0, HOST_CORES_MAX, &out->threads, err));
     TRY(json_take_u32(&host, "nodes", JSON_OPTIONAL, 1, DEVICES_MAX, &out->host_nodes, err));
@@ -411,8 +411,8 @@ static enum status parse_storage(struct json_object *object, struct hardware *ou
     TRY(json_take_object(object, "storage", JSON_OPTIONAL, &value, err));
     if (!value) return STATUS_OK;
     TRY(json_object_open(&storage, object->input, value, "a storage object", err));
-    TRY(figures_read(&storage, storage_figures, ARRAY_COUNT(storage_figures), &out->arena,
-                     &out->storage, err));
+    TRY(sourced_values_read(&storage, storage_values, ARRAY_COUNT(storage_values), &out->arena,
+                            &out->storage, err));
     return json_object_close(&storage, err);
 }
 
@@ -423,14 +423,14 @@ static enum status parse_load(struct json_object *object, struct hardware *out, 
     TRY(json_take_object(object, "load", JSON_OPTIONAL, &value, err));
     if (!value) return STATUS_OK;
     TRY(json_object_open(&load, object->input, value, "a load object", err));
-    TRY(figures_read(&load, load_figures, ARRAY_COUNT(load_figures), &out->arena, &out->load, err));
+    TRY(sourced_values_read(&load, load_values, ARRAY_COUNT(load_values), &out->arena, &out->load, err));
     return json_object_close(&load, err);
 }
 
 static enum status read_optional_text(struct json_object *object, const char *key,
                                       struct arena *arena, const char **out, struct error *err)
 {
-    return json_has(object, key) ? figures_read_text(object, key, arena, out, err) : STATUS_OK;
+    return json_has(object, key) ? sourced_values_read_text(object, key, arena, out, err) : STATUS_OK;
 }
 
 static const char *const backends[] = {"host", "cuda"};
@@ -446,7 +446,7 @@ static enum status parse_machine(const struct json_input *in, const json_t *valu
     size_t backend, stack = STACK_SPILLWAY;
     TRY(json_object_open(&object, in, value, "a hardware object", err));
     TRY(json_take_u64(&object, "spillway_hardware", JSON_REQUIRED, 1, 1, &version, err));
-    TRY(figures_read_text(&object, "name", &out->arena, &out->name, err));
+    TRY(sourced_values_read_text(&object, "name", &out->arena, &out->name, err));
     TRY(json_take_choice(&object, "backend", JSON_REQUIRED, backends, ARRAY_COUNT(backends),
                          &backend, err));
     out->backend = backends[backend];
@@ -494,11 +494,11 @@ void hardware_write(const struct hardware *hardware, struct json_out *out, const
     if (hardware->stack != STACK_SPILLWAY) json_out_string(out, "stack", hardware_stack_names[hardware->stack]);
     if (hardware->load.others.source) {
         json_out_object_begin(out, "load", false);
-        figures_write(out, load_figures, ARRAY_COUNT(load_figures), &hardware->load);
+        sourced_values_write(out, load_values, ARRAY_COUNT(load_values), &hardware->load);
         json_out_object_end(out);
     }
     json_out_object_begin(out, "host", false);
-    figures_write(out, host_figures, ARRAY_COUNT(host_figures), hardware);
+    sourced_values_write(out, host_values, ARRAY_COUNT(host_values), hardware);
     json_out_u64(out, "cores", hardware->host_cores);
     json_out_u64(out, "threads", hardware->threads);
     if (hardware->host_nodes > 0) json_out_u64(out, "nodes", hardware->host_nodes);
@@ -506,7 +506,7 @@ void hardware_write(const struct hardware *hardware, struct json_out *out, const
     json_out_object_end(out);
     if (hardware_has_storage(hardware)) {
         json_out_object_begin(out, "storage", false);
-        figures_write(out, storage_figures, ARRAY_COUNT(storage_figures), &hardware->storage);
+        sourced_values_write(out, storage_values, ARRAY_COUNT(storage_values), &hardware->storage);
         json_out_object_end(out);
     }
     json_out_array_begin(out, "device_types", false);

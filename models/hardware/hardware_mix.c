@@ -127,7 +127,7 @@ enum status hardware_mix(const struct hardware *parts, uint32_t count, const cha
         for (uint32_t d = 0; d < part->device_count; d++)
             add_device(&m, part, first_link, first_group, &part->devices[d]);
         first_group += groups_of(part);
-        struct figure memory = part->host_bytes, bandwidth = part->host_bandwidth;
+        struct sourced_value memory = part->host_bytes, bandwidth = part->host_bandwidth;
         memory.value += out->host_bytes.value;
         bandwidth.value += out->host_bandwidth.value;
         out->host_bytes = memory;

@@ -61,7 +61,7 @@ const char *hardware_preset_summary(uint32_t index)
 
 /* --- the host -------------------------------------------------------------------------------- */
 
-/* Measured in 2026-11 on two cores of an Emerald Rapids Xeon; each figure says how. */
+/* Measured in 2026-11 on two cores of an Emerald Rapids Xeon; each value says how. */
 static enum status build_host(struct hardware *out, struct error *err)
 {
     TRY(ARENA_NEW(&out->arena, 1, out->types, err));
@@ -70,22 +70,22 @@ static enum status build_host(struct hardware *out, struct error *err)
     out->name = host_name;
     out->backend = "host";
     out->note = "measure your own machine: this one stands in for it";
-    out->host_bytes = figure_assumed(16 * GIB, 0, "of 24 GiB");
+    out->host_bytes = sourced_assumed(16 * GIB, 0, "of 24 GiB");
     out->host_cores = out->threads = 2;
     out->types[0] = (struct device_type){
         .name = host_name,
-        .memory_bytes = figure_assumed(8 * GIB, 0, "a part of host memory"),
-        .usable_bytes = figure_assumed(8 * GIB, 0, "a part of host memory"),
-        .peak_fp32 = figure_measured(0.4 * TFLOP, 0.04, "AVX-512 multiply-adds on both cores"),
-        .memory_bandwidth = figure_measured(29 * GB, 0.05, "triad on both cores"),
-        .matmul_efficiency = figure_measured(0.82, 0.05, "oneDNN's sgemm over the shapes of GPT-2"),
-        .memory_efficiency = figure_assumed(0.9, 0.1, "of the triad"),
-        .launch_latency = figure_assumed(2e-6, 0.5, "waking a team of threads"),
+        .memory_bytes = sourced_assumed(8 * GIB, 0, "a part of host memory"),
+        .usable_bytes = sourced_assumed(8 * GIB, 0, "a part of host memory"),
+        .peak_fp32 = sourced_measured(0.4 * TFLOP, 0.04, "AVX-512 multiply-adds on both cores"),
+        .memory_bandwidth = sourced_measured(29 * GB, 0.05, "triad on both cores"),
+        .matmul_efficiency = sourced_measured(0.82, 0.05, "oneDNN's sgemm over the shapes of GPT-2"),
+        .memory_efficiency = sourced_assumed(0.9, 0.1, "of the triad"),
+        .launch_latency = sourced_assumed(2e-6, 0.5, "waking a team of threads"),
     };
     out->links[0] = (struct hardware_link){
         .name = "memory",
-        .bandwidth = figure_measured(11.4 * GB, 0.05, "memcpy of 1 GiB by one thread"),
-        .latency = figure_assumed(2e-6, 0.5, "waking a thread"),
+        .bandwidth = sourced_measured(11.4 * GB, 0.05, "memcpy of 1 GiB by one thread"),
+        .latency = sourced_assumed(2e-6, 0.5, "waking a thread"),
         .duplex = true,
     };
     out->devices[0].memory_bytes = (uint64_t)(8 * GIB);
@@ -321,8 +321,8 @@ static enum status find_part(const char *text, enum part_kind kind, struct hardw
         if (kind == PART_NODES) return fail_kind(text, kind, err);
         TRY(check_count(text, count, DEVICES_MAX, "devices", err));
         const struct node node = {.device_count = (uint32_t)count,
-                                  .host_bytes = figure_assumed(128 * GIB * (double)count, 0,
-                                                               "128 GiB for each device"),
+                                  .host_bytes = sourced_assumed(128 * GIB * (double)count, 0,
+                                                                "128 GiB for each device"),
                                   .host_cores = 16 * (uint32_t)count};
         return hardware_build(find_gpu(name), &node, 1, 1, false, out, err);
     }

@@ -10,11 +10,11 @@
 
 #include "base/size.h"
 #include "base/try.h"
-#include "models/hardware/hardware_figure.h"
+#include "models/hardware/sourced_value.h"
 
-static const struct figure_spec link_figures[] = {
-    FIGURE(hardware_link, "bandwidth", bandwidth, DIMENSION_BYTES_PER_S, JSON_REQUIRED, 1e-9, 1e18),
-    FIGURE(hardware_link, "latency", latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0, 1e6),
+static const struct sourced_value_spec link_values[] = {
+    SOURCED_VALUE(hardware_link, "bandwidth", bandwidth, DIMENSION_BYTES_PER_S, JSON_REQUIRED, 1e-9, 1e18),
+    SOURCED_VALUE(hardware_link, "latency", latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0, 1e6),
 };
 
 /* --- links -------------------------------------------------------------------------------- */
@@ -24,8 +24,8 @@ static enum status parse_link(const struct json_input *in, const json_t *array, 
 {
     struct json_object object;
     TRY(json_object_open_at(&object, in, array, index, "a link object", err));
-    TRY(figures_read_text(&object, "name", arena, &out->name, err));
-    TRY(figures_read(&object, link_figures, ARRAY_COUNT(link_figures), arena, out, err));
+    TRY(sourced_values_read_text(&object, "name", arena, &out->name, err));
+    TRY(sourced_values_read(&object, link_values, ARRAY_COUNT(link_values), arena, out, err));
     TRY(json_take_bool(&object, "duplex", JSON_REQUIRED, &out->duplex, err));
     TRY(json_take_bool(&object, "paced", JSON_OPTIONAL, &out->paced, err));
     return json_object_close(&object, err);
@@ -64,7 +64,7 @@ static enum status parse_links(struct json_object *object, struct hardware *out,
 {
     const json_t *array;
     uint32_t twice = UINT32_MAX;
-    TRY(figures_read_table(object, "links", LINKS_MAX, sizeof *out->links, &out->arena, &array,
+    TRY(sourced_values_read_table(object, "links", LINKS_MAX, sizeof *out->links, &out->arena, &array,
                    &out->link_count, &out->links, err));
     *names = (struct link_names){.count = out->link_count};
     TRY(ARENA_NEW(&out->arena, out->link_count, names->of, err));
@@ -183,7 +183,7 @@ static enum status parse_devices(struct json_object *object, const struct link_n
                                  struct hardware *out, struct error *err)
 {
     const json_t *array;
-    TRY(figures_read_table(object, "devices", DEVICES_MAX, sizeof *out->devices, &out->arena, &array,
+    TRY(sourced_values_read_table(object, "devices", DEVICES_MAX, sizeof *out->devices, &out->arena, &array,
                    &out->device_count, &out->devices, err));
     for (uint32_t i = 0; i < out->device_count; i++)
         TRY(parse_device(object->input, array, i, out, names, &out->devices[i], err));
@@ -196,7 +196,7 @@ static void write_link(struct json_out *out, const struct hardware_link *link)
 {
     json_out_object_begin(out, NULL, false);
     json_out_string(out, "name", link->name);
-    figures_write(out, link_figures, ARRAY_COUNT(link_figures), link);
+    sourced_values_write(out, link_values, ARRAY_COUNT(link_values), link);
     json_out_bool(out, "duplex", link->duplex);
     if (link->paced) json_out_bool(out, "paced", true);
     json_out_object_end(out);

@@ -8,10 +8,10 @@
 
 static const double link_bytes_per_s = 1e9;
 
-static struct figure assumed(double value)
+static struct sourced_value assumed(double value)
 {
-    return (struct figure){
-        .value = value, .kind = FIGURE_ASSUMED, .source = "an instance's own machine", .as_of = "2026-11"};
+    return (struct sourced_value){
+        .value = value, .kind = SOURCE_ASSUMED, .source = "an instance's own machine", .as_of = "2026-11"};
 }
 
 enum status sim_live_machine(const struct instance *in, struct hardware *out, struct error *err)

@@ -7,11 +7,11 @@
 
 #include "base/hash.h"
 #include "base/random.h"
-#include "models/hardware/machine_figures.h"
+#include "models/hardware/machine_values.h"
 
 double noise_factor(double spread, double share)
 {
-    return exp(spread / FIGURE_SPREAD_DEVIATIONS * gsl_cdf_ugaussian_Pinv(share));
+    return exp(spread / SOURCED_SPREAD_DEVIATIONS * gsl_cdf_ugaussian_Pinv(share));
 }
 
 struct drawing {
@@ -36,7 +36,7 @@ static bool measured_seconds(const struct machine_place *place)
  * all points of a kernel class of a device type, and all copies of a direction. */
 static uint64_t identity(const struct drawing *drawing, const struct machine_place *place)
 {
-    if (!measured_seconds(place)) return identity_of(machine_figure_names[place->figure], place->source, place->value);
+    if (!measured_seconds(place)) return identity_of(machine_value_names[place->figure], place->source, place->value);
     uint64_t type = identity_of(drawing->hardware->types[place->index].name, NULL, 0);
     return type + 1 + (place->figure == MACHINE_KERNELS ? place->kernel : KERNEL_COUNT + place->figure);
 }
@@ -75,7 +75,7 @@ enum status machine_draw(const struct hardware *from, uint64_t seed, uint64_t nu
                          struct error *err)
 {
     struct drawing drawing = {.key = random_u64(seed, number), .hardware = from};
-    return machine_figures_move(from, drawn_factor, &drawing, out, err);
+    return machine_values_move(from, drawn_factor, &drawing, out, err);
 }
 
 struct finding {
@@ -93,6 +93,6 @@ static void find_spread(void *context, const struct machine_place *place)
 bool machine_has_spread(const struct hardware *hardware)
 {
     struct finding finding = {.hardware = hardware};
-    machine_figures_visit(hardware, find_spread, &finding);
+    machine_values_visit(hardware, find_spread, &finding);
     return finding.some;
 }

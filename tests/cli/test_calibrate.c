@@ -222,7 +222,7 @@ static void a_fit_finds_its_way_back(void **state)
     static const char machine[] = "dgx-a100-80gb";
     struct measured_run runs[RUNS];
     struct measured_runs set = {.path = "made up", .runs = runs, .count = RUNS};
-    double start[FIT_FIGURES], truth[FIT_FIGURES], found[FIT_FIGURES], seconds;
+    double start[FIT_VALUES], truth[FIT_VALUES], found[FIT_VALUES], seconds;
     struct error err = {0};
     make_runs(runs);
     if (calibration_start(machine, &set, 1, start, &err) != STATUS_OK) fail_msg("%s", err.text);
@@ -252,7 +252,7 @@ static void too_few_runs_are_refused(void **state)
     (void)state;
     struct measured_run runs[RUNS];
     struct measured_runs set = {.path = "made up", .runs = runs, .count = 4};
-    double values[FIT_FIGURES];
+    double values[FIT_VALUES];
     struct error err = {0};
     make_runs(runs);
     assert_int_equal(calibration_start("dgx-a100-80gb", &set, 1, values, &err), STATUS_OK);

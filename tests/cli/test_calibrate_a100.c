@@ -49,7 +49,7 @@ static void read_runs(struct runs *out)
     }
 }
 
-static double mean_error(const struct measured_runs *set, const struct calibration_split *split, const double values[FIT_FIGURES])
+static double mean_error(const struct measured_runs *set, const struct calibration_split *split, const double values[FIT_VALUES])
 {
     double sum = 0, count = 0, seconds;
     struct error err = {0};
@@ -68,7 +68,7 @@ static void the_catalogue_is_what_a_fit_finds(void **state)
     (void)state;
     struct runs runs;
     struct error err = {0};
-    double shipped[FIT_FIGURES], found[FIT_FIGURES];
+    double shipped[FIT_VALUES], found[FIT_VALUES];
     const struct calibration_split even = {.half = HALF_EVEN};
     read_runs(&runs);
     if (calibration_start(machine, runs.sets, FILES, shipped, &err) != STATUS_OK) fail_msg("%s", err.text);
@@ -76,11 +76,11 @@ static void the_catalogue_is_what_a_fit_finds(void **state)
     for (size_t k = 0; k < ARRAY_COUNT(kept); k++) problem.keep[kept[k]] = true;
     memcpy(found, shipped, sizeof found);
     if (calibration_fit(&problem, &even, found, &err) != STATUS_OK) fail_msg("%s", err.text);
-    for (uint32_t f = 0; f < FIT_FIGURES; f++) {
+    for (uint32_t f = 0; f < FIT_VALUES; f++) {
         if (shipped[f] <= 0) continue;
         double off = fabs(found[f] / shipped[f] - 1);
-        print_message("%-22s %.4g, fitted %.4g\n", calibration_figure_names[f], shipped[f], found[f]);
-        if (!(off < (f == FIT_MATMUL_DEPTH ? 0.25 : 0.1))) fail_msg("%s: %g and not %g", calibration_figure_names[f], found[f], shipped[f]);
+        print_message("%-22s %.4g, fitted %.4g\n", calibration_value_names[f], shipped[f], found[f]);
+        if (!(off < (f == FIT_MATMUL_DEPTH ? 0.25 : 0.1))) fail_msg("%s: %g and not %g", calibration_value_names[f], found[f], shipped[f]);
     }
     arena_release(&runs.arena);
 }

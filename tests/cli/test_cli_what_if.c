@@ -91,11 +91,11 @@ static void silence(struct hardware *hardware)
 {
     for (uint32_t t = 0; t < hardware->type_count; t++) {
         struct device_type *type = &hardware->types[t];
-        struct figure *figures[] = {&type->peak_fp32, &type->peak_tf32, &type->peak_bf16, &type->memory_bandwidth,
-                                    &type->matmul_efficiency, &type->memory_efficiency, &type->launch_latency,
-                                    &type->collective_latency, &type->kernel_model.matmul_depth,
-                                    &type->kernel_model.score_bytes_forward, &type->kernel_model.score_bytes_backward,
-                                    &type->kernel_model.loss_passes, &type->kernel_model.dispatch_latency};
+        struct sourced_value *figures[] = {&type->peak_fp32, &type->peak_tf32, &type->peak_bf16, &type->memory_bandwidth,
+                                           &type->matmul_efficiency, &type->memory_efficiency, &type->launch_latency,
+                                           &type->collective_latency, &type->kernel_model.matmul_depth,
+                                           &type->kernel_model.score_bytes_forward, &type->kernel_model.score_bytes_backward,
+                                           &type->kernel_model.loss_passes, &type->kernel_model.dispatch_latency};
         for (size_t f = 0; f < sizeof figures / sizeof *figures; f++) figures[f]->spread = 0;
     }
     for (uint32_t l = 0; l < hardware->link_count; l++) hardware->links[l].bandwidth.spread = hardware->links[l].latency.spread = 0;
@@ -114,7 +114,7 @@ static void without_spreads_it_is_sure(void **state)
     assert_int_equal(what_if_answer(&nowhere, &jobs, &answer, &err), STATUS_OK);
     assert_true(answer.fits);
     assert_true(answer.low_s == answer.run_s && answer.high_s == answer.run_s);
-    for (uint32_t f = 0; f < MACHINE_FIGURES; f++) assert_true(answer.effects[f].spread == 0);
+    for (uint32_t f = 0; f < MACHINE_VALUES; f++) assert_true(answer.effects[f].spread == 0);
     end(&answer, &jobs);
 }
 

@@ -20,9 +20,9 @@ static struct what_if_wanted wanted(const char *list)
     return out;
 }
 
-static void effect(struct what_if_answer *a, enum machine_figure figure, double spread, double better, double worse)
+static void effect(struct what_if_answer *a, enum machine_value figure, double spread, double better, double worse)
 {
-    a->effects[figure] = (struct what_if_effect){.spread = spread, .kind = FIGURE_FITTED, .better_s = a->run_s * better,
+    a->effects[figure] = (struct what_if_effect){.spread = spread, .kind = SOURCE_FITTED, .better_s = a->run_s * better,
                                                  .worse_s = a->run_s * worse};
 }
 
@@ -63,7 +63,7 @@ static void all_is_what_matters(void **state)
     struct what_if_bar bars[WHAT_IF_BARS_MAX];
     struct what_if_wanted want = wanted("all");
     uint32_t matter = 1; /* the price */
-    for (uint32_t f = 0; f < MACHINE_FIGURES; f++) {
+    for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
         double size = random_below(seed, f, 3) ? 0.002 + 0.001 * (double)random_below(seed, 100 + f, 200) : 0.0004;
         effect(&a, f, 0.05, 1 - size, 1 + size / 2);
         matter += size > 0.001;

@@ -155,7 +155,7 @@ static void check_profile(const struct hardware *hardware, const struct compute_
     assert_true(i->copy_reference_rate.value > 1e6);
     assert_true(i->compute_by_compute.value >= 0 && i->compute_by_copy.value >= 0);
     assert_true(i->copy_by_compute.value >= 0 && i->copy_by_copy.value >= 0);
-    assert_int_equal(i->copy_reference_rate.kind, FIGURE_MEASURED);
+    assert_int_equal(i->copy_reference_rate.kind, SOURCE_MEASURED);
     assert_true(hardware->types[0].peak_fp32.value > 1e8);
 }
 

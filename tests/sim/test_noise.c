@@ -41,7 +41,7 @@ static void drawn_figures_have_their_spread(void **state)
     uint64_t seed = support_seed("noise"), within = 0, below = 0, both = 0;
     assert_int_equal(hardware_find("4x a100-sxm4-80gb", &machine, &err), STATUS_OK);
     assert_true(machine_has_spread(&machine));
-    struct figure *efficiency = &machine.types[0].memory_efficiency, *link = &machine.links[0].bandwidth;
+    struct sourced_value *efficiency = &machine.types[0].memory_efficiency, *link = &machine.links[0].bandwidth;
     efficiency->spread = 0.02; /* so small that it is never cut at 1 */
     link->spread = 0.1;
     for (uint64_t n = 0; n < DRAWS; n++) {
@@ -53,7 +53,7 @@ static void drawn_figures_have_their_spread(void **state)
         below += moved < 0;
         both += (moved < 0) == (moved_link < 0);
         for (uint32_t l = 1; l < machine.link_count; l++) { /* what is alike stays alike */
-            const struct figure *other = &machine.links[l].bandwidth, *first = &machine.links[1].bandwidth;
+            const struct sourced_value *other = &machine.links[l].bandwidth, *first = &machine.links[1].bandwidth;
             if (other->value == first->value && strcmp(other->source, first->source) == 0 && other->spread == first->spread)
                 assert_true(drawn.links[l].bandwidth.value == drawn.links[1].bandwidth.value);
         }
@@ -103,7 +103,7 @@ static void moments_move_all_alike(void **state)
                                .d2h = &copy, .d2h_count = 1};
     const struct hardware machine = {.types = &type, .type_count = 1};
     assert_false(machine_has_spread(&machine));
-    type.speed = (struct figure){.value = 1, .spread = 0.2};
+    type.speed = (struct sourced_value){.value = 1, .spread = 0.2};
     assert_true(machine_has_spread(&machine));
     uint64_t seed = support_seed("moments"), within = 0;
     for (uint64_t n = 0; n < DRAWS; n++) {

@@ -10,7 +10,7 @@ static inline void support_plain(struct hardware *hardware)
         struct device_type *type = &hardware->types[t];
         type->kernel_model = (struct kernel_model){.multiprocessors = {.value = 0}};
         type->matmul_efficiency = hardware_default_matmul_efficiency;
-        type->fp32_efficiency = (struct figure){.value = 0};
+        type->fp32_efficiency = (struct sourced_value){.value = 0};
         type->memory_efficiency = hardware_default_memory_efficiency;
         type->launch_latency.value = 5e-6;
         type->collective_latency.value = 0;

@@ -21,9 +21,9 @@ static void *allocate(struct arena *arena, size_t count, size_t size)
     return memory;
 }
 
-static struct figure figure_of(double value)
+static struct sourced_value figure_of(double value)
 {
-    return (struct figure){.value = value, .kind = FIGURE_ASSUMED, .source = "workload W", .as_of = "2026-11"};
+    return (struct sourced_value){.value = value, .kind = SOURCE_ASSUMED, .source = "workload W", .as_of = "2026-11"};
 }
 
 static const char *name_of(struct arena *arena, const char *what, uint32_t number)

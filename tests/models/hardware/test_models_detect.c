@@ -111,7 +111,7 @@ static void a_host_alone_is_its_device(void **state)
     assert_near(hardware.host_bytes.value, 100 * GIB);
     assert_near(hardware.types[0].usable_bytes.value, 50 * GIB);
     assert_near(hardware.types[0].peak_fp32.value, 24 * 3e9 * 32);
-    assert_true(hardware.types[0].peak_fp32.kind == FIGURE_ASSUMED);
+    assert_true(hardware.types[0].peak_fp32.kind == SOURCE_ASSUMED);
     assert_true(hardware_has_cpu(&hardware));
     hardware_release(&hardware);
 }
@@ -227,7 +227,7 @@ static void unknown_gpus_are_what_is_told(void **state)
     c.gpus[0].fp32_flops_per_s = c.gpus[1].memory_bytes_per_s = 0;
     c.gpus[1].fp32_flops_per_s = c.gpus[0].memory_bytes_per_s = 0;
     build(&c, &bare);
-    assert_true(bare.types[0].peak_fp32.kind == FIGURE_ASSUMED && bare.types[0].peak_fp32.spread >= 1);
+    assert_true(bare.types[0].peak_fp32.kind == SOURCE_ASSUMED && bare.types[0].peak_fp32.spread >= 1);
     hardware_release(&bare);
 }
 

@@ -31,7 +31,7 @@ static void a_file_is_read(void **state)
     assert_int_equal(h.host_cores, 2);
     assert_int_equal(h.threads, 1);
     assert_true(h.host_bytes.value == 24 * 0x1p30 && h.host_bytes.spread == 0.03);
-    assert_int_equal(h.host_bytes.kind, FIGURE_MEASURED);
+    assert_int_equal(h.host_bytes.kind, SOURCE_MEASURED);
     assert_string_equal(h.host_bytes.source, "s");
     assert_true(h.types[0].peak_fp32.value == 200.5e9);
     assert_true(h.types[0].usable_bytes.value == 8 * 0x1p30); /* as nominal */
@@ -44,8 +44,8 @@ static void a_file_is_read(void **state)
 }
 
 #define LOAD(others, stolen)                                                                           \
-    "\"load\": {\"others\": " FIGURE(others, "ratio") ", \"stolen\": " FIGURE(stolen, "ratio") ", " \
-    "\"disturbed\": " FIGURE("0.375", "ratio") "},\n"
+    "\"load\": {\"others\": " SOURCED_VALUE(others, "ratio") ", \"stolen\": " SOURCED_VALUE(stolen, "ratio") ", " \
+    "\"disturbed\": " SOURCED_VALUE("0.375", "ratio") "},\n"
 
 /* The share of others is told when it is a twentieth or more, and the larger cause is named. */
 static void a_load_is_read_and_told(void **state)
@@ -75,12 +75,12 @@ static void a_load_is_read_and_told(void **state)
 
 static const char profiled[] =
     HEAD
-    "\"device_types\": [{\"name\": \"core\", \"memory\": " FIGURE("8", "GiB") ",\"peak_fp32\": "
-    FIGURE("200.5", "GFLOP/s") ", \"memory_bandwidth\": " FIGURE("14.5", "GB/s") ",\n"
+    "\"device_types\": [{\"name\": \"core\", \"memory\": " SOURCED_VALUE("8", "GiB") ",\"peak_fp32\": "
+    SOURCED_VALUE("200.5", "GFLOP/s") ", \"memory_bandwidth\": " SOURCED_VALUE("14.5", "GB/s") ",\n"
     "\"profiles\": [{\"threads\": 2, \"kernels\": {\"matmul_forward\": [[64, 64, 128, 1e-5, 0.01],"
     " [32, 64, 128, 5.25e-6, 0.02]], \"gelu_forward\": [[100, 7, 0, 3e-6, 0]]},"
-    " \"interference\": {\"compute_by_copy\": " FIGURE("0.25", "ratio") ", \"copy_reference_rate\": "
-    FIGURE("11", "GB/s") "}}, {\"threads\": 1, \"kernels\": {}}],\n"
+    " \"interference\": {\"compute_by_copy\": " SOURCED_VALUE("0.25", "ratio") ", \"copy_reference_rate\": "
+    SOURCED_VALUE("11", "GB/s") "}}, {\"threads\": 1, \"kernels\": {}}],\n"
     "\"h2d\": [[1048576, 1e-4, 0.1], [4096, 3e-6, 0.2]]}],\n" LINKS DEVICES;
 
 static void profiles_are_read_and_sorted(void **state)
@@ -132,17 +132,17 @@ static void bad_files_are_refused_with_their_place(void **state)
          "\"host\": {\"memory\": {\"value\": 24}, \"cores\": 2}}",
          "test:2:20: missing keys 'unit', 'kind', 'source' and 'as_of'"},
         {"{\"spillway_hardware\": 1, \"name\": \"m\", \"backend\": \"cuda\",\n"
-         "\"host\": {\"memory\": " FIGURE("24", "GB/s") ", \"cores\": 2}}",
+         "\"host\": {\"memory\": " SOURCED_VALUE("24", "GB/s") ", \"cores\": 2}}",
          "test:2:42: 'memory' has the unit 'GB/s' (expected that of a size such as 96MiB)"},
         {"{\"spillway_hardware\": 1, \"name\": \"m\", \"backend\": \"cuda\",\n"
-         "\"host\": {\"memory\": " FIGURE("2", "0GB") ", \"cores\": 2}}",
+         "\"host\": {\"memory\": " SOURCED_VALUE("2", "0GB") ", \"cores\": 2}}",
          "test:2:41: 'memory' has the unit '0GB' (expected that of a size such as 96MiB)"},
-        {HEAD "\"device_types\": [{\"name\": \"a\", \"memory\": " FIGURE("8", "GB")
-         ", \"peak_fp32\": " FIGURE("8", "GFLOP/s") ", \"memory_bandwidth\": "
-         FIGURE("8", "GB/s") ",\n\"matmul_efficiency\": " FIGURE("80", "%") "}]}",
+        {HEAD "\"device_types\": [{\"name\": \"a\", \"memory\": " SOURCED_VALUE("8", "GB")
+         ", \"peak_fp32\": " SOURCED_VALUE("8", "GFLOP/s") ", \"memory_bandwidth\": "
+         SOURCED_VALUE("8", "GB/s") ",\n\"matmul_efficiency\": " SOURCED_VALUE("80", "%") "}]}",
          "test:4:44: 'matmul_efficiency' has the unit '%' (expected 'ratio')"},
         {"{\"spillway_hardware\": 1, \"name\": \"m\", \"backend\": \"cuda\",\n"
-         "\"host\": {\"memory\": " FIGURE("0", "GB") ", \"cores\": 2}}",
+         "\"host\": {\"memory\": " SOURCED_VALUE("0", "GB") ", \"cores\": 2}}",
          "test:2:30: 'memory' is 0 in base units (expected 1 to 1.15292e+18)"},
         {"{\"spillway_hardware\": 1, \"name\": \"m\", \"backend\": \"cuda\",\n\"host\": {\"memory\": "
          "{\"value\": 2, \"unit\": \"GB\", \"kind\": \"guess\", \"source\": \"\", \"as_of\": \"\"}}}",
@@ -152,7 +152,7 @@ static void bad_files_are_refused_with_their_place(void **state)
          "test:2:20: missing key 'source'"},
         {HEAD "\"device_types\": []}", "test:3:17: 'device_types' has 0 elements (expected 1 to 1024)"},
         {HEAD TYPES "\"links\": [{\"name\": \"a\", \"duplex\": true, \"bandwidth\": "
-         FIGURE("1e-3", "B/s") "}]}", "test:1:1: missing key 'devices'"},
+         SOURCED_VALUE("1e-3", "B/s") "}]}", "test:1:1: missing key 'devices'"},
         {HEAD TYPES LINKS "\"devices\": [{\"type\": \"core\", \"path\": []}]}",
          "test:5:38: 'path' has 0 links (expected 1 to 8)"},
         {HEAD TYPES LINKS "\"devices\": [{\"type\": \"core\", \"path\": [\"dram\", \"dram\"]}]}",
@@ -182,8 +182,8 @@ static void bad_files_are_refused_with_their_place(void **state)
 static void repetitions_and_excess_are_refused(void **state)
 {
     (void)state;
-    static const char *const type = "{\"name\": \"core\", \"memory\": " FIGURE("8", "GiB")
-        ", \"peak_fp32\": " FIGURE("2", "GFLOP/s") ", \"memory_bandwidth\": " FIGURE("1", "GB/s");
+    static const char *const type = "{\"name\": \"core\", \"memory\": " SOURCED_VALUE("8", "GiB")
+        ", \"peak_fp32\": " SOURCED_VALUE("2", "GFLOP/s") ", \"memory_bandwidth\": " SOURCED_VALUE("1", "GB/s");
     static const struct {
         const char *more, *next, *links, *message;
     } rows[] = {
@@ -211,7 +211,7 @@ static void repetitions_and_excess_are_refused(void **state)
                     c += 4;
                 } else if (strncmp(c, "LINK", 4) == 0) {
                     at += snprintf(at, room, "{\"name\": \"dram\", \"duplex\": true, "
-                                             "\"bandwidth\": " FIGURE("2", "GB/s") "}");
+                                             "\"bandwidth\": " SOURCED_VALUE("2", "GB/s") "}");
                     c += 4;
                 } else {
                     *at++ = *c++;
@@ -263,9 +263,9 @@ static void bad_points_are_refused(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         char text[4096];
         snprintf(text, sizeof text,
-                 HEAD "\"device_types\": [{\"name\": \"core\", \"memory\": " FIGURE("8", "GiB")
-                      ",\"peak_fp32\": " FIGURE("2", "GFLOP/s") ", \"memory_bandwidth\": "
-                      FIGURE("1", "GB/s")
+                 HEAD "\"device_types\": [{\"name\": \"core\", \"memory\": " SOURCED_VALUE("8", "GiB")
+                      ",\"peak_fp32\": " SOURCED_VALUE("2", "GFLOP/s") ", \"memory_bandwidth\": "
+                      SOURCED_VALUE("1", "GB/s")
                       ", \"profiles\": [{\"threads\": 1,\n                 \"kernels\": {%s}}]}],\n"
                       LINKS DEVICES,
                  rows[i].kernels);

@@ -17,10 +17,10 @@
 
 /* --- presets -------------------------------------------------------------------------------- */
 
-static void check_figure(const struct figure *figure)
+static void check_figure(const struct sourced_value *figure)
 {
     assert_true(isfinite(figure->value) && figure->value >= 0);
-    assert_true(figure->kind < FIGURE_KIND_COUNT);
+    assert_true(figure->kind < SOURCE_KIND_COUNT);
     if (figure->value == 0 && !figure->source) return;
     assert_non_null(figure->source);
     assert_non_null(figure->as_of);
@@ -35,7 +35,7 @@ static void check_figures(const struct hardware *h)
     }
     for (uint32_t i = 0; i < h->type_count; i++) {
         const struct device_type *t = &h->types[i];
-        const struct figure *all[] = {
+        const struct sourced_value *all[] = {
             &t->memory_bytes,      &t->usable_bytes,      &t->peak_fp32,
             &t->peak_tf32,         &t->peak_bf16,         &t->memory_bandwidth,
             &t->matmul_efficiency, &t->memory_efficiency, &t->launch_latency,    &t->board_power};
@@ -147,7 +147,7 @@ static void hydra_has_its_machines(void **state)
     assert_string_equal(h.types[0].name, "rtx-2080-ti-11gb");
     /* sqrt(0.18 * 0.525) = 0.307, of the machine; the same GPU elsewhere has the default */
     assert_float_equal(h.types[0].matmul_efficiency.value, 0.31, 0);
-    assert_int_equal(h.types[0].matmul_efficiency.kind, FIGURE_FITTED);
+    assert_int_equal(h.types[0].matmul_efficiency.kind, SOURCE_FITTED);
     /* bridge, switch, PCIe: but for the bridge nothing is shared */
     for (uint32_t d = 0; d < h.device_count; d++) {
         assert_int_equal(h.devices[d].path_count, 3);
@@ -177,7 +177,7 @@ static void a_node_may_have_a_fit_of_its_own(void **state)
     support_machine("16x v100-sxm2-32gb", &board);
     const struct device_type *fitted = &node.types[0], *plain = &board.types[0];
     assert_string_equal(fitted->name, plain->name);
-    assert_int_equal(fitted->matmul_efficiency.kind, FIGURE_FITTED);
+    assert_int_equal(fitted->matmul_efficiency.kind, SOURCE_FITTED);
     assert_float_equal(fitted->matmul_efficiency.value, 0.4, 0);
     assert_float_equal(fitted->kernel_model.matmul_depth.value, 1500, 0);
     assert_true(plain->matmul_efficiency.value != fitted->matmul_efficiency.value);

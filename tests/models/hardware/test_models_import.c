@@ -47,11 +47,11 @@ static void nvbandwidth_sets_links_and_curves(void **state)
     struct error err = {0};
     if (import("2x a100-sxm4-40gb", bandwidth, &h, &err) != STATUS_OK) fail_msg("%s", err.text);
     const struct device_type *type = &h.types[0];
-    const struct figure *first = &h.links[h.devices[0].path[h.devices[0].path_count - 1]].bandwidth,
+    const struct sourced_value *first = &h.links[h.devices[0].path[h.devices[0].path_count - 1]].bandwidth,
                         *second = &h.links[h.devices[1].path[h.devices[1].path_count - 1]].bandwidth;
     assert_true(near(first->value, 25.10e9));  /* the better of both directions */
     assert_true(near(second->value, 26.03e9));
-    assert_int_equal(first->kind, FIGURE_MEASURED);
+    assert_int_equal(first->kind, SOURCE_MEASURED);
     assert_string_equal(first->source, "nvbandwidth, device_to_host_memcpy_ce");
     assert_string_equal(first->as_of, "2026-11-22");
     assert_true(near(h.links[h.devices[0].networks[0].path[0]].bandwidth.value, 243.5e9));

@@ -39,8 +39,8 @@ static void make_runs(const struct runs *s, bool spelled, struct plan *out)
                                .backward_ns = (uint64_t)llround(1e9 * (s->backward_s + (spelled ? s->decode_s : 0))),
                                .activation_bytes = (uint64_t)(spelled ? kept : bytes), .parameter_bytes = 64};
     test_parallel_machine(&hardware, s->replicas, 1e10, 0);
-    hardware.host_bandwidth = (struct figure){.value = 1e10, .kind = FIGURE_ASSUMED, .source = "a test",
-                                              .as_of = "2026-11"};
+    hardware.host_bandwidth = (struct sourced_value){.value = 1e10, .kind = SOURCE_ASSUMED, .source = "a test",
+                                                     .as_of = "2026-11"};
     for (uint32_t d = 0; d < s->replicas; d++) hardware.links[d].bandwidth.value = link_rate;
     for (uint32_t d = 0; d < s->replicas && s->slots > 0; d++)
         hardware.devices[d].memory_bytes = s->slots * (uint64_t)kept + (spelled ? 0 : (uint64_t)bytes) + 50000;

@@ -29,7 +29,8 @@ static void plan_and_simulate(struct parallel parallel, uint64_t microbatches, u
     struct sim_result result = {0};
     struct error err = {0};
     test_parallel_machine(&hardware, parallel.pipeline * parallel.data, 1e11, 0);
-    hardware.host_bandwidth = (struct figure){.value = 2e10, .kind = FIGURE_ASSUMED, .source = "a test", .as_of = "2026-11"};
+    hardware.host_bandwidth =
+        (struct sourced_value){.value = 2e10, .kind = SOURCE_ASSUMED, .source = "a test", .as_of = "2026-11"};
     test_gpt_jobs(&jobs, 1, BLOCKS, 64, 256, minibatches);
     jobs.jobs[0].parallel = parallel;
     jobs.jobs[0].microbatches = microbatches;

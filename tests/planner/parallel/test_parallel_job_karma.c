@@ -26,7 +26,7 @@ static void make_machine(struct hardware *out, uint32_t devices, double link, do
 {
     test_parallel_machine(out, devices, nic, 0);
     for (uint32_t d = 0; d < devices; d++) out->links[d].bandwidth.value = link;
-    out->host_bandwidth = (struct figure){.value = host, .kind = FIGURE_ASSUMED, .source = "a test", .as_of = "2026-11"};
+    out->host_bandwidth = (struct sourced_value){.value = host, .kind = SOURCE_ASSUMED, .source = "a test", .as_of = "2026-11"};
 }
 
 struct uniform {
@@ -230,7 +230,7 @@ static void make_gpt(struct plan *out, uint32_t ranks, uint32_t zero, uint64_t m
         hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate = hardware.host_bandwidth;
         hardware.storage.both_rate = hardware.host_bandwidth;
         hardware.storage.capacity_bytes.value = 1e15;
-        hardware.storage.latency = (struct figure){0};
+        hardware.storage.latency = (struct sourced_value){0};
     }
     for (uint32_t d = 0; d < ranks; d++) hardware.devices[d].memory_bytes = memory;
     test_gpt_jobs(&jobs, 1, 6, 64, 256, 3);

@@ -25,14 +25,14 @@ static void make_machine(struct hardware *out, uint32_t devices, double link, do
 {
     test_parallel_machine(out, devices, p2p, 0);
     for (uint32_t d = 0; d < devices; d++) out->links[d].bandwidth.value = link;
-    out->host_bandwidth = (struct figure){.value = slow, .kind = FIGURE_ASSUMED, .source = "a test", .as_of = "2026-11"};
+    out->host_bandwidth = (struct sourced_value){.value = slow, .kind = SOURCE_ASSUMED, .source = "a test", .as_of = "2026-11"};
     if (stored <= 0) return;
     out->storage.capacity_bytes = out->storage.read_rate = out->storage.write_rate = out->host_bandwidth;
     out->storage.capacity_bytes.value = 1e15;
     out->storage.read_rate.value = out->storage.write_rate.value = stored;
     out->storage.both_rate = out->storage.read_rate;
     out->storage.both_rate.value = 2 * stored;
-    out->storage.latency = (struct figure){0};
+    out->storage.latency = (struct sourced_value){0};
 }
 
 struct uniform {

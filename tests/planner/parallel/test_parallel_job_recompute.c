@@ -65,7 +65,8 @@ static void plan_mixed(struct mixed *m, const char *choices, struct plan *out)
     struct hardware hardware;
     struct job_set jobs;
     test_parallel_machine(&hardware, m->replicas, 1e12, 0);
-    hardware.host_bandwidth = (struct figure){.value = 1e12, .kind = FIGURE_ASSUMED, .source = "a test", .as_of = "2026-11"};
+    hardware.host_bandwidth =
+        (struct sourced_value){.value = 1e12, .kind = SOURCE_ASSUMED, .source = "a test", .as_of = "2026-11"};
     for (uint32_t d = 0; d < m->replicas; d++) {
         hardware.links[d].bandwidth.value = link_rate;
         hardware.devices[d].memory_bytes = (m->prefetch + 3) * LARGEST_WEIGHTS + (m->places + 1) * (uint64_t)ACTIVATION_BYTES;

@@ -53,7 +53,7 @@ static enum status make(const struct wish *wish, struct plan *plan, struct error
     hardware.storage.capacity_bytes.value = wish->capacity ? (double)wish->capacity : 1e12;
     hardware.storage.read_rate.value = read_rate;
     hardware.storage.write_rate.value = write_rate;
-    const struct figure figure = {.source = "made up", .as_of = "2026-11"};
+    const struct sourced_value figure = {.source = "made up", .as_of = "2026-11"};
     hardware.storage.capacity_bytes.source = hardware.storage.read_rate.source =
         hardware.storage.write_rate.source = figure.source;
     hardware.storage.capacity_bytes.as_of = hardware.storage.read_rate.as_of =

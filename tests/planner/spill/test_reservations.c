@@ -129,7 +129,8 @@ static void plan_jobs(struct job_set *jobs, struct plan *plan)
 {
     struct hardware hardware;
     test_parallel_machine(&hardware, DEVICES, 1e12, 0);
-    hardware.host_bandwidth = (struct figure){.value = 1e11, .kind = FIGURE_ASSUMED, .source = "a test", .as_of = "2026-11"};
+    hardware.host_bandwidth =
+        (struct sourced_value){.value = 1e11, .kind = SOURCE_ASSUMED, .source = "a test", .as_of = "2026-11"};
     test_parallel_plan(&hardware, jobs, plan);
 }
 

@@ -456,7 +456,7 @@ static void tight_devices(void **state)
                                                     .optimizer = PLANNER_AUTO,
                                                     .resident = resident};
             test_hardware(&hardware, 2, bytes, 1e9);
-            hardware.host_bandwidth = (struct figure){.value = 2e10, .kind = FIGURE_ASSUMED, .source = "a test", .as_of = "2026-11"};
+            hardware.host_bandwidth = (struct sourced_value){.value = 2e10, .kind = SOURCE_ASSUMED, .source = "a test", .as_of = "2026-11"};
             test_gpt_jobs(&jobs, 2, 3, 64, 256, 3);
             for (uint32_t j = 0; j < 2; j++) jobs.jobs[j].devices = &numbers[j];
             for (uint32_t j = 0; j < 2; j++) jobs.jobs[j].device_count = 1;

@@ -128,10 +128,10 @@ static const char *name_of(struct arena *arena, const char *prefix, uint32_t num
     return name;
 }
 
-static struct figure figure_of(double value)
+static struct sourced_value figure_of(double value)
 {
-    return (struct figure){
-        .value = value, .kind = FIGURE_ASSUMED, .source = "made up", .as_of = "2026-11"};
+    return (struct sourced_value){
+        .value = value, .kind = SOURCE_ASSUMED, .source = "made up", .as_of = "2026-11"};
 }
 
 void sim_test_machine(struct hardware *out, const char *backend, uint32_t devices)

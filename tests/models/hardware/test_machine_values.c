@@ -1,5 +1,5 @@
 /*
- * models/hardware/machine_figures.h: a machine moved in one figure differs in that one alone, by the factor; the machine that it was
+ * models/hardware/machine_values.h: a machine moved in one value differs in that one alone, by the factor; the machine that it was
  * made of does not change; shares of a peak stay shares.
  */
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "models/hardware/machine_figures.h"
+#include "models/hardware/machine_values.h"
 #include "tests/support/support_models.h"
 
 enum { PLACES_MAX = 20000 };
@@ -34,7 +34,7 @@ static struct list list_of(const struct hardware *hardware)
 {
     struct list list = {.places = calloc(PLACES_MAX, sizeof *list.places)};
     assert_non_null(list.places);
-    machine_figures_visit(hardware, keep, &list);
+    machine_values_visit(hardware, keep, &list);
     return list;
 }
 
@@ -53,7 +53,7 @@ static void check_moved(const struct hardware *hardware, const struct list *befo
 {
     struct hardware moved = {0};
     struct error err = {0};
-    assert_int_equal(machine_figures_move(hardware, factor_of, &change, &moved, &err), STATUS_OK);
+    assert_int_equal(machine_values_move(hardware, factor_of, &change, &moved, &err), STATUS_OK);
     struct list after = list_of(&moved), still = list_of(hardware);
     assert_int_equal(after.count, before->count);
     for (uint32_t i = 0; i < after.count; i++) {
@@ -80,7 +80,7 @@ static void one_figure_moves_alone(void **state)
         if (hardware_find(machines[m], &hardware, &err) != STATUS_OK) fail_msg("%s", err.text);
         struct list before = list_of(&hardware);
         assert_true(before.count > 10);
-        for (uint32_t f = 0; f < MACHINE_FIGURES; f++) {
+        for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
             check_moved(&hardware, &before, (struct change){f, 0.83});
             check_moved(&hardware, &before, (struct change){f, 7.25});
         }
@@ -103,7 +103,7 @@ static const char measured[] =
     " \"links\": [{\"name\": \"l\", \"bandwidth\": {\"value\": 5, \"unit\": \"GB/s\", \"kind\": \"measured\", \"source\": \"s\", \"as_of\": \"2026\"}, \"duplex\": true}],"
     " \"devices\": [{\"type\": \"t\", \"path\": [\"l\"]}]}";
 
-static uint32_t count_of(const struct list *list, enum machine_figure figure)
+static uint32_t count_of(const struct list *list, enum machine_value figure)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < list->count; i++) count += list->places[i].figure == figure;
@@ -123,7 +123,7 @@ static void points_are_places(void **state)
     assert_int_equal(count_of(&list, MACHINE_COMPUTE_BY_COPY), 1);
     assert_int_equal(count_of(&list, MACHINE_LINK), 1);
     assert_int_equal(count_of(&list, MACHINE_LAUNCH_LATENCY), 0); /* it has none */
-    for (uint32_t f = 0; f < MACHINE_FIGURES; f++) check_moved(&hardware, &list, (struct change){f, 1.7});
+    for (uint32_t f = 0; f < MACHINE_VALUES; f++) check_moved(&hardware, &list, (struct change){f, 1.7});
     free(list.places);
     hardware_release(&hardware);
 }
@@ -131,16 +131,16 @@ static void points_are_places(void **state)
 static void every_figure_has_a_name(void **state)
 {
     (void)state;
-    for (uint32_t f = 0; f < MACHINE_FIGURES; f++) {
-        assert_non_null(machine_figure_names[f]);
-        for (uint32_t g = 0; g < f; g++) assert_string_not_equal(machine_figure_names[f], machine_figure_names[g]);
+    for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
+        assert_non_null(machine_value_names[f]);
+        for (uint32_t g = 0; g < f; g++) assert_string_not_equal(machine_value_names[f], machine_value_names[g]);
     }
-    assert_false(machine_figure_is_cost(MACHINE_MATMUL_EFFICIENCY));
-    assert_true(machine_figure_is_cost(MACHINE_DISPATCH_LATENCY));
-    assert_true(machine_figure_is_cost(MACHINE_H2D));
-    assert_true(machine_figure_is_cost(MACHINE_LINK_LATENCY));
-    assert_true(machine_figure_is_cost(MACHINE_STORAGE_LATENCY));
-    assert_false(machine_figure_is_cost(MACHINE_LINK));
+    assert_false(machine_value_is_cost(MACHINE_MATMUL_EFFICIENCY));
+    assert_true(machine_value_is_cost(MACHINE_DISPATCH_LATENCY));
+    assert_true(machine_value_is_cost(MACHINE_H2D));
+    assert_true(machine_value_is_cost(MACHINE_LINK_LATENCY));
+    assert_true(machine_value_is_cost(MACHINE_STORAGE_LATENCY));
+    assert_false(machine_value_is_cost(MACHINE_LINK));
 }
 
 int main(void)

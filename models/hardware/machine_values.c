@@ -2,7 +2,7 @@
  * One walk serves both: it is given a machine whose tables may be written, or writes nothing. Where measured points are
  * moved the walk first takes a copy of them.
  */
-#include "models/hardware/machine_figures.h"
+#include "models/hardware/machine_values.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "base/size.h"
 #include "base/try.h"
 
-const char *const machine_figure_names[MACHINE_FIGURES] = {
+const char *const machine_value_names[MACHINE_VALUES] = {
     [MACHINE_PEAK_FP32] = "peak_fp32",
     [MACHINE_PEAK_TF32] = "peak_tf32",
     [MACHINE_PEAK_BF16] = "peak_bf16",
@@ -49,7 +49,7 @@ const char *const machine_figure_names[MACHINE_FIGURES] = {
     [MACHINE_COMPUTE_BY_COLLECTIVE] = "compute_by_collective",
 };
 
-bool machine_figure_is_cost(enum machine_figure figure)
+bool machine_value_is_cost(enum machine_value figure)
 {
     return (figure >= MACHINE_LAUNCH_LATENCY && figure <= MACHINE_RING) || figure == MACHINE_LINK_LATENCY ||
            figure == MACHINE_STORAGE_LATENCY || figure == MACHINE_COMPUTE_BY_COLLECTIVE;
@@ -71,7 +71,7 @@ static void meet(const struct walk *w, const struct machine_place *place, double
     else *value = place->value * w->factor(w->context, place);
 }
 
-static void meet_figure(const struct walk *w, enum machine_figure name, uint32_t index, struct figure *figure)
+static void meet_sourced(const struct walk *w, enum machine_value name, uint32_t index, struct sourced_value *figure)
 {
     const struct machine_place place = {.figure = name, .index = index, .value = figure->value, .spread = figure->spread,
                                         .kind = figure->kind, .source = figure->source};
@@ -80,15 +80,15 @@ static void meet_figure(const struct walk *w, enum machine_figure name, uint32_t
     if (share && !w->visit && figure->value > 1) figure->value = 1;
 }
 
-static void meet_seconds(const struct walk *w, enum machine_figure name, uint32_t index, uint32_t kernel, double spread,
+static void meet_seconds(const struct walk *w, enum machine_value name, uint32_t index, uint32_t kernel, double spread,
                          double *seconds)
 {
     const struct machine_place place = {.figure = name, .index = index, .kernel = kernel, .value = *seconds,
-                                        .spread = spread, .kind = FIGURE_MEASURED};
+                                        .spread = spread, .kind = SOURCE_MEASURED};
     meet(w, &place, seconds);
 }
 
-/* Returns the table in a form that may be written: a copy when figures are moved, else the table itself, which is
+/* Returns the table in a form that may be written: a copy when values are moved, else the table itself, which is
  * then not written. */
 static enum status own(const struct walk *w, const void *table, size_t count, size_t size, void **out, struct error *err)
 {
@@ -102,7 +102,7 @@ static enum status own(const struct walk *w, const void *table, size_t count, si
 
 /* --- device types ------------------------------------------------------------------------------ */
 
-static enum status meet_copies(const struct walk *w, enum machine_figure name, uint32_t index,
+static enum status meet_copies(const struct walk *w, enum machine_value name, uint32_t index,
                                const struct copy_point **points, uint32_t count, struct error *err)
 {
     void *table;
@@ -133,11 +133,11 @@ static enum status meet_profiles(const struct walk *w, uint32_t index, struct de
     for (uint32_t p = 0; p < type->profile_count; p++) {
         struct interference *interference = &owned[p].interference;
         for (uint32_t k = 0; k < KERNEL_COUNT; k++) TRY(meet_kernel(w, index, k, &owned[p].kernels[k], err));
-        meet_figure(w, MACHINE_COMPUTE_BY_COMPUTE, index, &interference->compute_by_compute);
-        meet_figure(w, MACHINE_COMPUTE_BY_COPY, index, &interference->compute_by_copy);
-        meet_figure(w, MACHINE_COMPUTE_BY_COLLECTIVE, index, &interference->compute_by_collective);
-        meet_figure(w, MACHINE_COPY_BY_COMPUTE, index, &interference->copy_by_compute);
-        meet_figure(w, MACHINE_COPY_BY_COPY, index, &interference->copy_by_copy);
+        meet_sourced(w, MACHINE_COMPUTE_BY_COMPUTE, index, &interference->compute_by_compute);
+        meet_sourced(w, MACHINE_COMPUTE_BY_COPY, index, &interference->compute_by_copy);
+        meet_sourced(w, MACHINE_COMPUTE_BY_COLLECTIVE, index, &interference->compute_by_collective);
+        meet_sourced(w, MACHINE_COPY_BY_COMPUTE, index, &interference->copy_by_compute);
+        meet_sourced(w, MACHINE_COPY_BY_COPY, index, &interference->copy_by_copy);
     }
     if (!w->visit) type->profiles = owned;
     return STATUS_OK;
@@ -146,7 +146,7 @@ static enum status meet_profiles(const struct walk *w, uint32_t index, struct de
 static enum status meet_type(const struct walk *w, uint32_t index, struct device_type *type, struct error *err)
 {
     static const struct {
-        enum machine_figure name;
+        enum machine_value name;
         size_t offset;
     } figures[] = {
         {MACHINE_PEAK_FP32, offsetof(struct device_type, peak_fp32)},
@@ -169,7 +169,7 @@ static enum status meet_type(const struct walk *w, uint32_t index, struct device
         {MACHINE_DISPATCH_LATENCY, offsetof(struct device_type, kernel_model.dispatch_latency)},
     };
     for (size_t i = 0; i < ARRAY_COUNT(figures); i++)
-        meet_figure(w, figures[i].name, index, (struct figure *)(void *)((char *)type + figures[i].offset));
+        meet_sourced(w, figures[i].name, index, (struct sourced_value *)(void *)((char *)type + figures[i].offset));
     TRY(meet_profiles(w, index, type, err));
     TRY(meet_copies(w, MACHINE_H2D, index, &type->h2d, type->h2d_count, err));
     TRY(meet_copies(w, MACHINE_D2H, index, &type->d2h, type->d2h_count, err));
@@ -183,18 +183,18 @@ static enum status walk(const struct walk *w, struct hardware *machine, struct e
 {
     for (uint32_t t = 0; t < machine->type_count; t++) TRY(meet_type(w, t, &machine->types[t], err));
     for (uint32_t l = 0; l < machine->link_count; l++) {
-        meet_figure(w, MACHINE_LINK, l, &machine->links[l].bandwidth);
-        meet_figure(w, MACHINE_LINK_LATENCY, l, &machine->links[l].latency);
+        meet_sourced(w, MACHINE_LINK, l, &machine->links[l].bandwidth);
+        meet_sourced(w, MACHINE_LINK_LATENCY, l, &machine->links[l].latency);
     }
-    meet_figure(w, MACHINE_HOST_BANDWIDTH, 0, &machine->host_bandwidth);
-    meet_figure(w, MACHINE_STORAGE_READ, 0, &machine->storage.read_rate);
-    meet_figure(w, MACHINE_STORAGE_WRITE, 0, &machine->storage.write_rate);
-    meet_figure(w, MACHINE_STORAGE_BOTH, 0, &machine->storage.both_rate);
-    meet_figure(w, MACHINE_STORAGE_LATENCY, 0, &machine->storage.latency);
+    meet_sourced(w, MACHINE_HOST_BANDWIDTH, 0, &machine->host_bandwidth);
+    meet_sourced(w, MACHINE_STORAGE_READ, 0, &machine->storage.read_rate);
+    meet_sourced(w, MACHINE_STORAGE_WRITE, 0, &machine->storage.write_rate);
+    meet_sourced(w, MACHINE_STORAGE_BOTH, 0, &machine->storage.both_rate);
+    meet_sourced(w, MACHINE_STORAGE_LATENCY, 0, &machine->storage.latency);
     return STATUS_OK;
 }
 
-void machine_figures_visit(const struct hardware *hardware, machine_visitor *visit, void *context)
+void machine_values_visit(const struct hardware *hardware, machine_visitor *visit, void *context)
 {
     struct hardware seen = *hardware; /* never written to */
     struct error none = {0};
@@ -203,8 +203,8 @@ void machine_figures_visit(const struct hardware *hardware, machine_visitor *vis
     assert(status == STATUS_OK); /* nothing is allocated */
 }
 
-enum status machine_figures_move(const struct hardware *from, machine_factor *factor, void *context, struct hardware *out,
-                                 struct error *err)
+enum status machine_values_move(const struct hardware *from, machine_factor *factor, void *context, struct hardware *out,
+                                struct error *err)
 {
     struct hardware_link *links;
     struct device_type *types;
