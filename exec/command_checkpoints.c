@@ -22,7 +22,7 @@ enum { FOUND_VERSION = 1, WAIT_S = 15 };
 
 /* --- a run that has not ended yet -------------------------------------------------------------- */
 
-/* The process that holds the folder's lock, by the kernel's list; 0: not known. */
+/* Returns the process that holds the folder's lock, by the kernel's list; 0: unknown. */
 static long writer_of(const char *folder)
 {
     struct stat info;
@@ -50,8 +50,8 @@ static void tell_waiting(const char *who, const char *folder)
 }
 
 /*
- * An executor whose parent was killed ends the minibatches that it has begun and writes a last checkpoint. Looked at before
- * that, its jobs would seem to be where they were; hence it is waited for.
+ * Waits for an executor that still writes. An executor whose parent was killed ends the minibatches that it has begun
+ * and writes a last checkpoint. Reading earlier would show a previous state of its jobs.
  */
 static enum status wait_for_writer(const char *folder, const volatile bool *stop, struct error *err)
 {

@@ -137,7 +137,7 @@ static void write_traces(const struct run_command *command, struct run_result *r
     }
 }
 
-/* How the run ended, as an error; STATUS_OK when everything is as asked. */
+/* Returns the outcome of the run as an error; STATUS_OK when everything is as requested. */
 static enum status judge(const struct plan *plan, const struct run_result *result, struct error *err)
 {
     if (result->failed > 0) (void)!tell_failures(plan, result, err);

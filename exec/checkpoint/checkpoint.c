@@ -55,7 +55,7 @@ enum status checkpoint_path(char out[PATH_MAX], const char *folder, const struct
     return error_set(err, STATUS_IO, "the path of the checkpoints of job '%s' is too long", job->name);
 }
 
-/* The step in a file's name; 0 when it is no checkpoint with this ending. */
+/* Returns the step in a file's name; 0 when it is not a checkpoint with this ending. */
 static uint64_t step_of(const char *name, const char *ending)
 {
     static const char begin[] = "step-";

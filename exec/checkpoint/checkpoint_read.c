@@ -151,7 +151,7 @@ static size_t difference(const char *a, const char *b)
     return from + (a[from] == ' ');
 }
 
-/* It is whole; is it of this training? */
+/* Checks that an undamaged checkpoint belongs to this training. */
 static enum status check_identity(const struct reader *reader, const struct checkpoint_subject *subject,
                                   struct error *err)
 {
@@ -190,7 +190,7 @@ static enum status check_identity(const struct reader *reader, const struct chec
     return status;
 }
 
-/* The same tensors in the same order as would be written. */
+/* Checks that the file has the same tensors in the same order as the writer would write. */
 static enum status check_contents(const struct reader *reader, const struct checkpoint_contents *contents,
                                   struct error *err)
 {
@@ -215,7 +215,7 @@ static enum status check_contents(const struct reader *reader, const struct chec
     return STATUS_OK;
 }
 
-/* How many evaluations a file says it has; check_contents() holds it to that. */
+/* Returns the number of evaluations that a file states; check_contents() verifies it. */
 static uint64_t stated_evaluations(const struct reader *reader)
 {
     const struct safetensors_tensor *const tensor =

@@ -31,7 +31,7 @@ struct checkpoint_folder {
     int lock;
 };
 
-/* The folder in which `path` lies. */
+/* Writes the folder of `path`. */
 static enum status parent_of(const char *path, char out[PATH_MAX], struct error *err)
 {
     size_t length = strlen(path);
@@ -93,7 +93,7 @@ struct writer {
     size_t checksum_count;
 };
 
-/* All of it, and note its checksum. A disk that takes nothing and says nothing is full. */
+/* Writes all of a piece and updates the checksum. A disk that accepts no bytes without an error is full. */
 static enum status write_piece(struct writer *writer, const void *data, uint64_t length,
                                struct error *err)
 {
@@ -116,7 +116,7 @@ static enum status write_piece(struct writer *writer, const void *data, uint64_t
     return STATUS_OK;
 }
 
-/* As (n, 2): steps, which a double holds exactly, and losses. */
+/* Writes evaluations as (n, 2): steps, which a double holds exactly, and losses. */
 static enum status write_evaluations(struct writer *writer, const struct checkpoint_history *history,
                                      struct error *err)
 {

@@ -1,10 +1,7 @@
 /*
- * Looking needs no devices and no shards: a whole network is taken for one shard, in whose layout its
- * tensors are listed. A job's state is read only where its weights are to be written, one job at a
- * time.
- *
- * Data that cannot be opened are no reason to refuse: the job may be complete, and if not, the run will
- * say so.
+ * This needs no devices and no shards: a whole network counts as one shard, in whose layout its tensors are listed. A
+ * job's state is read only if its weights are to be written, one job at a time. Data that cannot be opened are no
+ * reason to refuse: the job may be complete; if not, the run reports the fault.
  */
 #include "exec/checkpoint/resume.h"
 

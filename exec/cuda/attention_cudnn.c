@@ -146,7 +146,7 @@ static void apply_to(struct cudnn_graph *graph, cudnnPointwiseMode_t mode, struc
         y);
 }
 
-/* The number of each row (axis 2) or column (axis 3). */
+/* Returns the index of each row (axis 2) or column (axis 3). */
 static struct cudnn_tensor index_along(struct cudnn_graph *graph, const struct piece *p,
                                        struct cudnn_tensor scores, int64_t axis)
 {
@@ -263,7 +263,7 @@ static void make_backward(struct cudnn_graph *graph, const struct piece *p)
 
 /* --- settling ------------------------------------------------------------------------------------- */
 
-/* On such a boundary the library's workspace begins, which is what memory_attention_copies() leaves. */
+/* Alignment of the library's workspace, as memory_attention_copies() leaves it. */
 enum { WORKSPACE_ALIGNMENT = 256 };
 
 static struct attention_sizes sizes_of(const struct kernel_attention *a)
@@ -282,7 +282,7 @@ static uint64_t granted_bytes(const struct kernel_attention *shape, enum directi
     return bytes > WORKSPACE_ALIGNMENT ? bytes - WORKSPACE_ALIGNMENT : 0;
 }
 
-/* The largest divisor below n; n > 1. */
+/* Returns the largest divisor below n; n > 1. */
 static int64_t next_divisor(int64_t n)
 {
     int64_t factor = 2;
@@ -290,7 +290,7 @@ static int64_t next_divisor(int64_t n)
     return n / factor;
 }
 
-/* A plan for the largest piece whose workspace there is room for; its `plan` is NULL when there is none. */
+/* Makes a plan for the largest piece whose workspace fits; its `plan` is NULL when there is none. */
 static struct way find_way(const struct cudnn_library *library, const struct cudnn_target *target,
                            const struct kernel_attention *shape, enum direction direction,
                            uint64_t granted, uint64_t *wants, char why[CUDNN_GRAPH_REASON])
@@ -404,7 +404,7 @@ static struct copies copies_of(const struct kernel_attention *a, bool back)
     return c;
 }
 
-/* Where the operands of a piece begin. */
+/* Addresses of a piece's operands. */
 struct place {
     int64_t row, row_kv, sum; /* numbers to be passed over */
 };
@@ -487,7 +487,7 @@ static const char *run_pieces(struct attention_cudnn *cudnn, const struct kernel
     return NULL;
 }
 
-/* Rows of heads, rounded into the scratch or widened out of it. */
+/* Rounds rows of heads into the scratch; widen_out() widens them out of it. */
 static cudaError_t round_in(cudaStream_t stream, const struct kernel_attention *a, bf16 *to,
                             const float *from, int64_t heads, int64_t row)
 {

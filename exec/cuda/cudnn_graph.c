@@ -79,7 +79,7 @@ static void finalize(struct cudnn_graph *graph, cudnnBackendDescriptor_t descrip
 /* --- tensors -------------------------------------------------------------------------------------- */
 
 enum { TENSOR_REAL, TENSOR_VIRTUAL, TENSOR_BY_VALUE };
-/* Memory of real tensors lies on such a boundary; so do rows of bf16 whose width 8 divides. */
+/* Alignment of real tensors; rows of bf16 whose width is a multiple of 8 have it too. */
 enum { TENSOR_ALIGNMENT = 16 };
 /* Numbers of virtual tensors begin here. */
 enum { FIRST_VIRTUAL = 1000 };
@@ -237,7 +237,7 @@ static cudnnBackendDescriptor_t whole_graph(struct cudnn_graph *graph,
     return all;
 }
 
-/* Is this configuration's engine one whose bits may differ from call to call? */
+/* Returns true when the configuration's engine may give different bits from call to call. */
 static bool is_unsteady(struct cudnn_graph *graph, cudnnBackendDescriptor_t config)
 {
     const struct cudnn_library *const library = graph->library;
@@ -256,7 +256,7 @@ static bool is_unsteady(struct cudnn_graph *graph, cudnnBackendDescriptor_t conf
     return false;
 }
 
-/* A plan of a configuration; NULL when the library cannot. *bytes: its workspace. */
+/* Makes a plan of a configuration; NULL when the library cannot. *bytes: its workspace. */
 static cudnnBackendDescriptor_t plan_of(struct cudnn_graph *graph,
                                         const struct cudnn_target *target,
                                         cudnnBackendDescriptor_t config, uint64_t *bytes)

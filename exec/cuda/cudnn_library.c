@@ -30,7 +30,7 @@ static void *load(char *why, size_t size)
     return NULL;
 }
 
-/* A symbol into a pointer to a function, which ISO C does not convert to. */
+/* Loads a symbol into a pointer to a function, to which ISO C does not convert data pointers. */
 static bool find(void *handle, const char *name, void *function)
 {
     void *const symbol = dlsym(handle, name);

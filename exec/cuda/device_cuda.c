@@ -135,7 +135,7 @@ static bool worked(struct device *device, const char *call, cudaError_t status)
 
 /* --- times ----------------------------------------------------------------------------------------- */
 
-/* The anchor's clock_s(), from the quickest of some round trips. */
+/* Sets the anchor's clock_s(), from the quickest of some round trips. */
 static cudaError_t calibrate(struct cuda_stream *own)
 {
     double quickest_s = 1e9;
@@ -160,7 +160,7 @@ static cudaError_t calibrate(struct cuda_stream *own)
     return cudaSuccess;
 }
 
-/* clock_s() of an event that has been reached, which is known to lie between two times. */
+/* Returns clock_s() of a reached event, which is known to be between two times. */
 static double time_of(struct device *device, struct cuda_stream *own, cudaEvent_t event,
                       double earliest_s, double latest_s)
 {
@@ -258,7 +258,7 @@ static bool give_copy(struct device_stream *stream, void *to, const void *from, 
                   cudaMemcpyPeerAsync(to, cuda->index, from, peer, bytes, own->stream));
 }
 
-/* A piece of a paced copy: there when it returns. */
+/* Copies a piece of a paced copy and waits for its arrival. */
 static void copy_and_wait(void *context, void *to, const void *from, uint64_t bytes)
 {
     struct device_stream *const stream = context;

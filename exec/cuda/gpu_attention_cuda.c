@@ -79,7 +79,7 @@ static struct kernel_attention attention_at(const struct measure_bench *bench, f
                               .rounded = true};
 }
 
-/* In [-1, 1). */
+/* Fills operands with numbers in [-1, 1). */
 static void fill(struct measure_bench *bench)
 {
     for (int array = Q; array <= DOUT; array++)
@@ -167,7 +167,8 @@ static void put_rates(struct json_out *json, const struct measure_bench *bench, 
     json_out_double(json, "backward_flops_per_s", flops_of(bench->shape, true) / seconds[1]);
 }
 
-/* JSON has no NaN and no infinity: the member is left out, which the test for it takes as a failure. */
+/* Writes the difference. JSON has no NaN and no infinity: the member is then left out, which the test treats as a
+ * failure. */
 static void put_difference(struct json_out *json, const struct measure_bench *bench, enum array array,
                            const char *name)
 {

@@ -140,7 +140,7 @@ add_product(float sum[EACH][shape<D, TILE, EACH>::COLUMNS], const float *weights
     }
 }
 
-/* A thread's part of a TILE x D result, times a factor, to rows of a matrix. */
+/* Writes a thread's part of a TILE x D result, times a factor, to rows of a matrix. */
 template <int D, int TILE, int EACH>
 __device__ static inline void store_tile(float *to, int64_t stride, int first, int t, int d,
                                          const float sum[EACH][shape<D, TILE, EACH>::COLUMNS],
@@ -268,7 +268,7 @@ __device__ static inline void load_rows(float *lse, float *delta, const float *g
     }
 }
 
-/* The weights P of a tile of queries and one of keys, and dS, both to shared memory. */
+/* Computes the weights P of a tile of queries and a tile of keys, and dS, both into shared memory. */
 template <int D, int TILE, int EACH>
 __device__ static inline void make_weights(float *weights, float *slopes, const float *queries,
                                            const float *keys, const float *gradients,
@@ -449,7 +449,7 @@ extern "C" cudaError_t cuda_attention_backward(cudaStream_t stream,
     return run_backward<256, 8, 1>(stream, *attention);
 }
 
-/* The attribute must be asked for above 48 KiB, and asking loads the kernel. */
+/* Requests shared memory above 48 KiB, which needs an attribute; setting it loads the kernel. */
 static cudaError_t allow(const void *kernel, size_t bytes)
 {
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);

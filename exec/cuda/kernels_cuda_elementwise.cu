@@ -156,7 +156,7 @@ __global__ static void round_to_bf16(bf16 *out, const float *x, int64_t n)
         if (first + e * THREADS < n) out[first + e * THREADS] = bf16_nearest(in[e]);
 }
 
-/* A block a row. */
+/* One block per row. */
 __global__ static void round_rows(bf16 *out, const float *x, int64_t width, int64_t stride)
 {
     for (int64_t i = threadIdx.x; i < width; i += THREADS)

@@ -35,7 +35,7 @@ __device__ static inline float number_of(bf16 x)
     return bf16_widen(x);
 }
 
-/* A block per token; the slice with row 0 comes first and writes, others add. */
+/* One block per token; the slice with row 0 comes first and writes, others add. */
 template <typename Number>
 __global__ static void embed_forward(float *x, const Number *rows, const int32_t *tokens,
                                      int64_t token_stride, int64_t t, int64_t c, int64_t v,
@@ -66,7 +66,7 @@ __global__ static void make_pairs(unsigned long long *pairs, struct cuda_embed e
     pairs[r] = (unsigned long long)(inside ? token : e.vocabulary) << 32 | (unsigned long long)r;
 }
 
-/* The first pair whose row is at least `row`; all threads of the block must call. */
+/* Returns the first pair whose row is at least `row`; all threads of the block must call it. */
 __device__ static int64_t find_pair(const unsigned long long *pairs, int64_t count, int64_t row)
 {
     int64_t low = 0, high = count;
@@ -85,7 +85,7 @@ __device__ static int64_t find_pair(const unsigned long long *pairs, int64_t cou
 
 /* --- update ----------------------------------------------------------------------------------------------- */
 
-/* A block per row of the range. */
+/* One block per row of the range. */
 __global__ static void update_rows(struct cuda_embed e, const unsigned long long *pairs)
 {
     const int64_t row = blockIdx.x, global = e.first_row + row;

@@ -190,7 +190,7 @@ static cublasStatus_t make_plan(struct cuda_products *products, struct product_p
     return status;
 }
 
-/* The plan of a shape, made when it is not there yet. */
+/* Returns the plan of a shape, and makes it if it does not exist. */
 static cublasStatus_t find_plan(struct cuda_products *products, const struct key *key,
                                 struct product_plan **out)
 {
@@ -209,7 +209,7 @@ static cublasStatus_t find_plan(struct cuda_products *products, const struct key
     return make_plan(products, *out, key);
 }
 
-/* The largest power of two, up to CUDA_OPERAND_ALIGNMENT, that divides address and size. */
+/* Returns the largest power of two, up to CUDA_OPERAND_ALIGNMENT, that divides address and size. */
 static uint8_t alignment_of(const void *operand, int64_t count, uint64_t element_bytes)
 {
     const uint64_t bits = (uint64_t)(uintptr_t)operand | (uint64_t)count * element_bytes |

@@ -83,7 +83,7 @@ __global__ static void norm_input(float *dx, const float *dout, const float *x,
 
 /* --- RMS norm ----------------------------------------------------------------------------------------- */
 
-/* As norm_forward, without a mean and a bias. */
+/* As norm_forward, without mean and bias. */
 __global__ static void rms_norm_forward(float *out, float *sum, float *stats, const float *x,
                                         const float *y, const float *w, int64_t c, float epsilon)
 {
@@ -214,7 +214,7 @@ static cudaError_t sum_columns(cudaStream_t stream, float *plain, float *weighte
 
 /* --- the loss --------------------------------------------------------------------------------------------- */
 
-/* The target of row r of a part is at labels[r / t * stride + r % t]; negative: it has none. */
+/* Returns the target of row r of a part: labels[r / t * stride + r % t]; negative: none. */
 __device__ static inline int64_t target_of(const struct cuda_loss &a, int64_t row)
 {
     return a.labels[row / a.t * a.label_stride + row % a.t];

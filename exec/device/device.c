@@ -340,8 +340,8 @@ bool device_synchronize(struct device_stream *stream, uint64_t event, double tim
     return device_reached(stream, event);
 }
 
-/* The next free command of the ring; waits for room. Filled in without the lock, for the thread
- * does not look at it before push() has counted it. */
+/* Returns the next free command of the ring; waits for room. It is filled in without the lock, since the thread does
+ * not read it before push() has counted it. */
 static struct device_command *next_command(struct device_stream *stream, enum command_kind kind,
                                            struct device_timing *timing)
 {

@@ -33,7 +33,7 @@ static bool number_of_key(const char *path, const char *key, uint64_t *out)
     return found;
 }
 
-/* An entry of /proc/meminfo, in bytes. */
+/* Reads an entry of /proc/meminfo, in bytes. */
 static bool meminfo(const char *key, uint64_t *out)
 {
     uint64_t kilobytes;
@@ -42,7 +42,7 @@ static bool meminfo(const char *key, uint64_t *out)
     return true;
 }
 
-/* A file that holds one number; "max" is no limit and not found. */
+/* Reads a file that holds one number; "max" means no limit and counts as not found. */
 static bool number_in_file(const char *path, uint64_t *out)
 {
     FILE *file = fopen(path, "re");

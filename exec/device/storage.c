@@ -142,7 +142,8 @@ static void transfer_begin(struct transfer *t, const struct storage *storage)
     t->end = size_align(t->offset + t->bytes, storage->block);
 }
 
-/* The next piece; false when there is none, or one has failed. `room` is for one piece. */
+/* Takes the next piece; returns false when there is none or one has failed. `room` is the piece's
+ * buffer. */
 static bool next_piece(struct transfer *t, const struct storage *storage, struct piece *piece)
 {
     const uint64_t block = storage->block;
@@ -198,7 +199,7 @@ static bool account(const struct storage *storage, struct transfer *t, struct pi
     return true;
 }
 
-/* A piece by ordinary calls. */
+/* Transfers a piece by ordinary calls. */
 static void move_piece(const struct storage *storage, struct transfer *t, struct piece *piece,
                        bool write)
 {
@@ -243,7 +244,7 @@ static void submit(struct lane *lane, const struct transfer *t, struct piece *pi
     io_uring_sqe_set_data(entry, piece);
 }
 
-/* One that has ended; returns it, or NULL while it goes on. */
+/* Returns a piece that has ended; NULL while it continues. */
 static struct piece *reap(struct lane *lane, struct transfer *t, struct io_uring_cqe *entry)
 {
     struct piece *const piece = io_uring_cqe_get_data(entry);
@@ -376,7 +377,8 @@ enum status storage_write(struct storage *storage, uint32_t lane, const void *fr
 
 /* --- opening and closing ------------------------------------------------------------------------ */
 
-/* A file without a name. Where the file system cannot, one whose name is taken away at once. */
+/* Opens a file without a name. If the file system does not support that, opens a file and removes
+ * its name at once. */
 static int open_file(struct storage *storage, int flags)
 {
     struct storage_calls *const calls = storage->calls;
@@ -401,7 +403,8 @@ static void add_note(struct storage *storage, const char *text)
     snprintf(storage->note + used, sizeof storage->note - used, "%s%s", used > 0 ? "; " : "", text);
 }
 
-/* Does the file take direct I/O in our blocks? Some file systems open it and refuse then. */
+/* Returns true when the file supports direct I/O in our blocks. Some file systems open it and then
+ * refuse. */
 static bool block_can_be_read(const struct storage *storage)
 {
     void *block;

@@ -45,7 +45,7 @@ enum { LLMC_HEADER_BYTES = 256 * 4 };
 #define KEY_KIND UINT64_C(0x6b696e64)
 #define KEY_WORD UINT64_C(0x776f7264)
 
-/* The seed of all held-out data; jobs cannot have it (JOB_SEED_MAX). */
+/* The seed of all held-out data, which jobs cannot have (JOB_SEED_MAX). */
 #define HELD_OUT_SEED UINT64_C(0x68656c642d6f7574)
 static_assert(HELD_OUT_SEED > JOB_SEED_MAX, "no job's training is drawn from it");
 
@@ -160,7 +160,7 @@ typedef enum status (*open_function)(struct data_source *source, const char *pat
 static const open_function open_functions[DATA_FORMAT_COUNT] = {
     [DATA_TEXT] = open_text, [DATA_LLMC] = open_llmc, [DATA_NANOGPT] = open_nanogpt};
 
-/* Tokens [first, first + count), which are at most CHUNK: is there one that is too large? */
+/* Checks tokens [first, first + count), at most CHUNK: returns true when one is too large. */
 enum { CHUNK = 1024 };
 CLONES static bool chunk_exceeds(const struct data_source *source, uint64_t first, uint64_t count)
 {
@@ -217,7 +217,7 @@ static void describe_text(struct data_source *source, const struct job *job)
     assert(source->vocabulary > 0 && source->vocabulary <= INT32_MAX);
 }
 
-/* Does an evaluation use a part of the training's file? */
+/* Returns true when evaluations use a part of the training file. */
 static bool shares_file(const struct job *job)
 {
     return job->evaluation.every > 0 && !job->evaluation.data;
@@ -412,7 +412,7 @@ static void choose_words(const struct data_source *source, uint64_t sample, uint
     }
 }
 
-/* The place with the smallest draw of a microbatch, counted from the first of all. */
+/* Returns the place with the smallest draw in a microbatch, counted from the first place of all. */
 static uint64_t nearest_word(const struct data_source *source, uint64_t microbatch)
 {
     uint64_t count = source->microbatch * source->sequence, first = microbatch * count;

@@ -54,7 +54,7 @@ static const struct type {
 
 /* --- one entry -------------------------------------------------------------------------------- */
 
-/* Where a message is about: the file and one of its tensors. */
+/* The subject of a message: the file and one of its tensors. */
 struct place {
     const char *file, *tensor;
 };
@@ -92,7 +92,8 @@ static enum status parse_shape(struct place place, const json_t *shape,
     return STATUS_OK;
 }
 
-/* The range of the data, checked against what type and shape need and against the file. */
+/* Parses the range of the data and checks it against the size by type and shape, and against the
+ * file. */
 static enum status parse_range(struct place place, const json_t *range, uint32_t element_bytes,
                                uint64_t data_bytes, struct safetensors_tensor *tensor,
                                struct error *err)
@@ -413,7 +414,7 @@ static const struct type *type_named(const char *name)
     return NULL;
 }
 
-/* The header as text in `json`; `tensors` get their bytes, and offsets from the data. */
+/* Writes the header into `json`; sets bytes of tensors, and offsets relative to the data. */
 static void write_header(struct json_out *json, struct safetensors_tensor *tensors, size_t count,
                          const struct safetensors_pair *metadata, size_t metadata_count)
 {

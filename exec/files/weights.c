@@ -24,7 +24,7 @@
 
 /* --- walking over tensors --------------------------------------------------------------------- */
 
-/* A tensor in a part of a blob; NULL when the part does not have it. */
+/* Returns a tensor in a part of a blob; NULL when the part does not store it. */
 static void *in_part(const struct weights_walk *walk, enum state_part part)
 {
     const struct state_tables *const tables = &walk->tables[walk->shard];
@@ -121,8 +121,8 @@ static void other_name(uint32_t family, const char *name, char other[OTHER_NAME_
         snprintf(other, OTHER_NAME_BYTES, "%s", name + length);
 }
 
-/* A tensor under its name, or as BERT's first checkpoints have it: their norms have a gamma and a
- * beta. NULL when there is neither. */
+/* Finds a tensor by its name, or by its name in BERT's first checkpoints, whose norms have gamma and beta. NULL when
+ * there is neither. */
 static const struct safetensors_tensor *find(const struct safetensors *file, const char *name)
 {
     static const char *const old[][2] = {{"LayerNorm.weight", "LayerNorm.gamma"},
@@ -138,7 +138,7 @@ static const struct safetensors_tensor *find(const struct safetensors *file, con
     return tensor;
 }
 
-/* The tensor of the file that fills a tensor of the network, in *out. */
+/* Finds the tensor of the file that fills a tensor of the network. */
 static enum status find_tensor(const char *path, uint32_t family, const struct safetensors *file,
                                const struct tensor_spec *spec, const struct safetensors_tensor **out, struct error *err)
 {

@@ -65,7 +65,7 @@ struct head {
     float scale;
 };
 
-/* Where the rows of a head begin, among heads of which H or K lie side by side in a row. */
+/* Returns the start of a head's rows, among H or K heads that are adjacent in a row. */
 static int64_t place(const struct shape *shape, int64_t row, int64_t sample, int64_t index)
 {
     return sample * shape->t * row + index * shape->d;

@@ -125,7 +125,7 @@ static uint64_t *sort_pairs(uint64_t *pairs, uint64_t *other, int64_t count, int
     return pairs;
 }
 
-/* The first pair whose row is at least `row`. */
+/* Returns the first pair whose row is at least `row`. */
 static int64_t find_pair(const uint64_t *pairs, int64_t count, int64_t row)
 {
     int64_t low = 0, high = count;

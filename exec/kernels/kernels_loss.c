@@ -47,7 +47,7 @@ CLONES static double loss_row(float *z, int64_t v, int64_t target, float scale)
     return log((double)sum) - at_target;
 }
 
-/* The target of row `row`: labels(b, t), `stride` apart. Negative: the row has none. */
+/* The targets of rows: labels(b, t), `stride` apart. Negative: no target. */
 struct targets {
     const int32_t *labels;
     int64_t stride, t;
@@ -58,7 +58,7 @@ static int64_t target_of(const struct targets *targets, int64_t row)
     return targets->labels[row / targets->t * targets->stride + row % targets->t];
 }
 
-/* What `rows` add to a mean over `counted` rows that is divided by the number of parts. */
+/* Computes the share that `rows` add to a mean over `counted` rows, divided by the number of parts. */
 static void loss_of_rows(const struct kernels *kernels, double *loss, float *logits,
                          const struct targets *targets, int64_t counted, int64_t v,
                          struct kernel_loss_rows rows)

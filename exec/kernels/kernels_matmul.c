@@ -60,7 +60,7 @@ CLONES static void sum_full_columns(float *sums, const float *x, int64_t m, int6
     for (int l = 0; l < COLUMNS; l++) sums[l] = add ? sums[l] + total[l] : total[l];
 }
 
-/* The same additions for the last, narrower block. */
+/* Makes the same additions for the last, narrower block. */
 static void sum_some_columns(float *sums, const float *x, int64_t m, int64_t stride, int64_t count,
                              bool add)
 {

@@ -109,7 +109,7 @@ CLONES static void norm_weight_columns(float *restrict dw, float *restrict db,
     memcpy(db, total_b, sizeof total_b);
 }
 
-/* The same for fewer columns: the last block. */
+/* Does the same for fewer columns: the last block. */
 static void norm_weight_some(float *dw, float *db, const float *dout, const float *x,
                              const float *stats, int64_t r, int64_t stride, int64_t count)
 {

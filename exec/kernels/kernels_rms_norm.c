@@ -83,7 +83,7 @@ CLONES static void rms_norm_weight_columns(float *restrict dw, const float *dout
     memcpy(dw, total, sizeof total);
 }
 
-/* The same for fewer columns: the last block. */
+/* Does the same for fewer columns: the last block. */
 static void rms_norm_weight_some(float *dw, const float *dout, const float *x, const float *stats,
                                  int64_t r, int64_t stride, int64_t count)
 {

@@ -178,7 +178,7 @@ CLONES static void round_piece_at_random(bf16 *restrict out, const float *restri
         out[i] = bf16_random(x[i], bf16_draw(key, place + (uint64_t)i) >> shift & 0xffffu);
 }
 
-/* At most STEP_PIECE parameters. */
+/* Steps at most STEP_PIECE parameters. */
 static void piece_apply(const struct host_step *step, const struct kernel_parameters *piece,
                         const float *g, int64_t n, float scale)
 {

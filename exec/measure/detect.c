@@ -1,5 +1,6 @@
 /*
- * The host, and what PCI says of links: files of the kernel's.
+ * Detects the host, and PCI links by files of the kernel. A link has the speed that both ends support, and an idle
+ * device may have reduced it. The code therefore reads the maximum of both ends, and the present number of lanes.
  *
  * A link goes at the speed that both ends can, and a device that is idle may have gone down: so the most
  * that each of them is made for is asked for, and lanes as they are now.
@@ -17,7 +18,7 @@
 
 /* --- PCI ------------------------------------------------------------------------------------------ */
 
-/* The number that the file begins with; 0 where it cannot be read. */
+/* Reads the number at the start of a file; 0 when it cannot be read. */
 static double number_in(const char *root, const char *address, const char *file)
 {
     char path[512], text[64];

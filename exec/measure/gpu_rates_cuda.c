@@ -123,7 +123,7 @@ static double seconds_of(struct device *device, struct kernel_call call)
     return call.seconds;
 }
 
-/* Where the arrays of a call begin: floats, so far apart that three or four fit. */
+/* Returns the start of an array of a call. The distance allows three or four arrays of floats. */
 static float *array(const struct kernel_call *call, int64_t index)
 {
     return call->arena + index * (int64_t)(ARENA_BYTES / sizeof(float) / 4);
@@ -259,7 +259,7 @@ static void put_memory(struct bench_gpu *bench)
     json_out_object_end(json);
 }
 
-/* The products of GPT-2's blocks, small to XL, and square ones. */
+/* Measures the products of GPT-2's blocks, small to XL, and square ones. */
 static void put_products(struct bench_gpu *bench, const char *key, const struct product_calls *calls)
 {
     static const int64_t shapes[][3] = {{1024, 2304, 768},  {8192, 2304, 768},  {8192, 3072, 768},
@@ -307,7 +307,7 @@ static void put_attention(struct bench_gpu *bench)
     json_out_array_end(json);
 }
 
-/* A small one to be held against the host, GPT-2 124M, Llama 3 8B short and long, BERT base. */
+/* A small shape for comparison with the host, GPT-2 124M, Llama 3 8B short and long, BERT base. */
 static const struct gpu_attention_shape attention_shapes[] = {
     {1, 1001, 8, 2, 64, true, true},    {8, 1024, 12, 12, 64, true, false},
     {2, 2048, 32, 8, 128, true, false}, {1, 4096, 32, 8, 128, true, false},

@@ -48,7 +48,7 @@ static int compare_values(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* The value below which a part `part` of the sorted values lies, between neighbours linearly. */
+/* Returns the quantile `part` of sorted values, interpolated linearly. */
 static double quantile(const struct measure_samples *samples, double part)
 {
     assert(samples->count > 0);
@@ -115,7 +115,7 @@ static double measure_moments_spread(const struct measure_moments *moments)
     return moments->count < 2 ? 0 : SOURCED_SPREAD_DEVIATIONS * sqrt(moments->squares / moments->count);
 }
 
-/* A machine of which others take a share h is slower by 1 / (1 - h) at times, and at other times it is not. */
+/* A machine of which others take a share h is at times slower by 1 / (1 - h), and at other times not. */
 struct sourced_value measure_speed(struct measure *measure)
 {
     struct measure_watch *const watch = &measure->watch;
@@ -170,7 +170,7 @@ double measure_step_bandwidth(const struct compute_profile *profile)
     return work_item_bytes(&item, sizeof(float)) / point->seconds;
 }
 
-/* The shortest time that any kernel took: what starting one costs. */
+/* Returns the shortest time of any kernel: the cost of a launch. */
 double measure_shortest(const struct compute_profile *profile)
 {
     double least = INFINITY;

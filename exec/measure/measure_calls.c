@@ -22,7 +22,7 @@
 
 /* --- operands ------------------------------------------------------------------------------------ */
 
-/* How many operands of one size there are before the first comes back. */
+/* Number of operands of one size before the first is used again. */
 enum { KEPT_SHARE = 16, GRADIENT_SHARE = 4, WEIGHT_SHARE = 48 };
 
 static float *place(const struct measure_call *c, enum measure_region region, uint64_t share, int64_t elements)
@@ -45,7 +45,7 @@ static float *kept(const struct measure_call *c, int64_t elements)
     return place(c, KEPT, KEPT_SHARE, elements);
 }
 
-/* A second tensor kept by the same layer. */
+/* Returns a second tensor kept by the same layer. */
 static float *kept_too(const struct measure_call *c, int64_t elements)
 {
     return place(&(struct measure_call){.bench = c->bench, .turn = c->turn + KEPT_SHARE / 2}, KEPT,
@@ -253,7 +253,7 @@ static void call_embed_forward(const struct measure_call *c)
                               c->bench->many, s.t + 1, s.b, s.t, c->n, MANY_WORDS, 0, rows);
 }
 
-/* As many heads of keys as of queries, of 32. */
+/* Uses equal numbers of heads of keys and queries, of width 32. */
 static void call_rope(const struct measure_call *c)
 {
     static const struct rope rope = {.kind = ROPE_DEFAULT, .theta = 10000};

@@ -1,5 +1,6 @@
 /*
- * The time of one copy against its size, and of handing over from one stream to another.
+ * Measures the time of a copy by its size, and of a handover from one stream to another. Each sample is a batch of
+ * copies with nothing else running, each between places that were not touched for a while, as spilled state is.
  *
  * Each sample is a batch of copies with nothing else to do, each between places that were not touched for a while, as
  * spilled state is.
@@ -59,7 +60,7 @@ static void wait_a_while(void *argument)
         ;
 }
 
-/* From the end of work on one stream to the start of work on another that waited for it. */
+/* Measures the time from the end of work on one stream to the start of work on another that waited for it. */
 static double time_handover(struct measure_bench *bench, char *host)
 {
     struct device_stream *const first = device_stream(measure_bench_device(bench), STREAM_COMPUTE);

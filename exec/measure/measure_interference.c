@@ -65,7 +65,7 @@ static void enqueue_repeats(struct repeater *r, double duration_s)
     }
 }
 
-/* Run all at once for about `duration_s`; once_s[i]: mean seconds of what lies in the common time. */
+/* Runs all at once for about `duration_s`; once_s[i]: mean seconds of the work inside the common time. */
 static void run_together(struct repeater *const *repeaters, uint32_t count, double duration_s,
                          double *once_s)
 {
@@ -87,7 +87,7 @@ static void run_together(struct repeater *const *repeaters, uint32_t count, doub
             if (inside++ == 0) first_s = r->timings[n].start_s;
             last_s = r->timings[n].end_s;
         }
-        /* Nothing lies wholly inside when the others were done at once: all of it then. */
+        /* No work is wholly inside the common time: use all of it. */
         once_s[i] = inside > 0 ? (last_s - first_s) / inside
                                : (r->timings[r->count - 1].end_s - r->timings[0].start_s) / r->count;
     }

@@ -49,7 +49,7 @@ struct measure_kernel_visits {
     uint32_t visit_count;
 };
 
-/* How often the kernel has taken a processor away from a thread of this process. */
+/* Counts how often the kernel has preempted a thread of this process. */
 static long count_preemptions(void)
 {
     struct rusage usage;
@@ -100,7 +100,7 @@ static void measure_sample(const struct kernels *kernels, void *argument)
     measure_watch_take(probe->watch, &probe->series, seconds, count_preemptions() != preemptions);
 }
 
-/* Is there anything to measure, and does the device have the kernel? */
+/* Returns true when the class is measured and the device has the kernel. */
 static bool is_measured(const struct measure_bench *bench, const struct kernel_class *class)
 {
     void (*function)(void) = NULL;

@@ -39,7 +39,7 @@ static uint32_t processors_allowed(void)
     return (uint32_t)CPU_COUNT(&set);
 }
 
-/* Whole processors that the control group's quota is worth; UINT32_MAX without one. */
+/* Returns the whole processors in the control group's quota; UINT32_MAX without a quota. */
 static uint32_t processors_in_quota(void)
 {
     FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
@@ -79,8 +79,8 @@ void measure_machine_look(struct measure_machine *machine)
     read_cpu_model(machine->cpu, sizeof machine->cpu);
 }
 
-/* How much others work while this process sleeps, in [0, 1]; 0 when that cannot be known. The load
- * average would count work that ended a minute ago: the build of this very program. */
+/* Returns the share of the machine that others use while this process sleeps, in [0, 1]; 0 when unknown. The load
+ * average would count work that ended a minute ago, such as the build of this program. */
 static double others_busy(void)
 {
     const struct timespec pause = {.tv_nsec = 300 * 1000 * 1000};

@@ -36,7 +36,7 @@
 
 /* --- the walk ----------------------------------------------------------------------------------- */
 
-/* While stopping: is there a job whose last minibatch is not wholly enqueued? */
+/* While stopping: returns true when some job's last minibatch is not completely enqueued. */
 static bool work_is_left(const struct run_loop *loop)
 {
     for (uint32_t j = 0; j < loop->plan->jobs.count; j++)

@@ -1,5 +1,7 @@
 /*
- * Attention is made ready before a run.
+ * Attention is prepared before a run. A library may compile code for a shape, and may find that it does not support
+ * the shape. This happens here, on the thread that opened the device, so that the first step does not wait for it and
+ * all steps use the same implementation. Only bf16 jobs have a choice.
  *
  * A library may want to compile code for a shape, and may find that it cannot: that is settled here, on the
  * thread that opened the device, so that the first step does not wait for it and no step finds another way
@@ -13,7 +15,7 @@
 #include "exec/state/run_faults.h"
 #include "models/job/job.h"
 
-/* As the blocks of a job call it (exec/network/transformer.c). */
+/* Returns the arguments with which the blocks of a job call attention. */
 static struct kernel_attention shape_of(const struct job *job)
 {
     const struct network *const n = &job->network;

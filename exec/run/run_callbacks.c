@@ -21,7 +21,7 @@
 
 /* --- minibatches --------------------------------------------------------------------------------- */
 
-/* May a computation of this minibatch start? It does so at once then. */
+/* Returns true when a computation of this minibatch may start, and counts it as begun. */
 static bool begin_minibatch(struct run *run, uint32_t job, uint64_t minibatch)
 {
     struct run_progress *const progress = &run->jobs[job];
@@ -35,7 +35,7 @@ static bool begin_minibatch(struct run *run, uint32_t job, uint64_t minibatch)
     return may;
 }
 
-/* The line of a minibatch; of a job that clips, when both its loss and its norm are there. */
+/* Logs a minibatch; for a job that clips, when both its loss and its norm are known. */
 static void log_minibatch(struct run *run, const struct run_log_entry *part, bool has_loss)
 {
     struct run_progress *const progress = &run->jobs[part->job];
@@ -82,7 +82,7 @@ static void diverge(struct run *run, uint32_t job, uint64_t minibatch, const cha
     run_fail_job(run, job, true, &why);
 }
 
-/* The first step of a minibatch was made or left out: the norm of its gradients is known. */
+/* Takes the norm of a minibatch's gradients after its first step was made or skipped. */
 static void handle_norm(struct run *run, uint32_t job, uint64_t minibatch, const double *norms,
                         bool skipped)
 {
@@ -139,7 +139,7 @@ static void call_compute(const struct kernels *kernels, void *argument)
     profiler_range_pop();
 }
 
-/* A computation of the host stream, which has no kernels of its own. */
+/* Runs a computation of the host stream, which has no kernels of its own. */
 static void call_gather(void *argument)
 {
     const struct compute_call *const call = argument;
@@ -185,7 +185,7 @@ static void call_batch(void *argument)
                    call->batch_index, call->batch, &why) == STATUS_OK)
         return;
     if (call->held_out) {
-        /* its minibatch was begun and is ended: with anything that is a batch, for nothing */
+        /* its minibatch has begun and is finished with arbitrary data; the result is not used */
         memset(call->batch, 0, job_batch_bytes(&run->plan->jobs.jobs[call->job]));
         pthread_mutex_lock(&run->lock);
         run->jobs[call->job].held_out_failed = true;
@@ -295,7 +295,7 @@ static void call_loss(void *argument)
     log_minibatch(run, &entry, true);
 }
 
-/* The loss of a held-out minibatch; the last one of an evaluation completes it. */
+/* Takes the loss of a held-out minibatch; the last one completes the evaluation. */
 static void call_held_out(void *argument)
 {
     const struct loss_call *const call = argument;

@@ -37,7 +37,7 @@
 
 static const double POLL_S = 0.1;
 
-/* The unit of a job that runs. */
+/* The running unit of a job. */
 struct live_unit {
     struct run_live *live;
     uint32_t job;
@@ -53,7 +53,7 @@ struct run_live {
     bool without_policy;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint32_t *over;                /* jobs whose units are over since this was looked at ... */
+    uint32_t *over;                /* jobs whose units have ended since the last check ... */
     double *over_s;                /* ... and when, since the start of the run */
     uint32_t over_count;
 };
@@ -125,7 +125,7 @@ static void end_policy(struct run_live *live)
     plan_dispatch_end_policy(live->dispatch);
 }
 
-/* The run ends as if it had been told to, and with this error. */
+/* Ends the run as a stop would, with this error. */
 static void fail_policy(struct run_live *live, const struct error *why)
 {
     struct run *const run = live->loop->run;

@@ -136,10 +136,10 @@ static enum status make_tables(struct run *run, struct error *err)
 
 /* --- weights, several shards at a time --------------------------------------------------------- */
 
-/* A job that is read from a file is one item; of one that is initialised, each shard is. */
+/* A job read from a file is one item; of an initialised job, each shard is an item. */
 struct weight_item {
     uint32_t job, first_shard, shard_count;
-    struct checkpoint_found found; /* of a job that goes on */
+    struct checkpoint_found found; /* of a job that continues */
     struct error error;
 };
 
@@ -156,7 +156,7 @@ static struct disk *checkpoint_disk(const struct run *run)
     return disk ? disk : &disk_real;
 }
 
-/* The parameters of the best evaluation so far, where a job keeps them. */
+/* Fills the parameters of the best evaluation so far, if the job keeps them. */
 static enum status fill_best(struct run *run, const struct weight_item *item, struct error *err)
 {
     const struct job *const job = &run->plan->jobs.jobs[item->job];
@@ -210,7 +210,7 @@ static enum status fill_weights(struct run *run, struct weight_item *item, struc
     return status != STATUS_OK ? status : saved;
 }
 
-/* It goes on from a checkpoint; say so when that was computed by something else. */
+/* Notes a job that continues from a checkpoint of other software or hardware. */
 static void note_resumed(struct run *run, uint32_t job, const struct checkpoint_found *found)
 {
     const struct plan *const plan = run->plan;
@@ -331,9 +331,9 @@ static void pin_host(struct run *run)
 
 /* --- devices ----------------------------------------------------------------------------------- */
 
-/* The slowest paced link on a way; 0: none is paced. Each stream is paced by itself, so copies that
- * share a link in one direction do not slow each other down; one between devices by the links of the
- * device that fetches. */
+/* Returns the rate of the slowest paced link on a path; 0: none is paced. Each stream is paced separately, so copies
+ * that share a link in one direction do not slow each other down. A copy between devices is paced by the links of the
+ * fetching device. */
 static double paced_rate(const struct hardware *hardware, const uint32_t *path, uint32_t count)
 {
     double rate = 0;
@@ -358,7 +358,7 @@ static bool computes_on_host(const struct plan_op *op)
            op->pass != PLAN_KEEP;
 }
 
-/* The stream of the host's processor: the computing part of a host device, with all cores. */
+/* Opens the stream of the host's processor: the computing part of a host device, with all cores. */
 static enum status open_cpu(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -482,7 +482,7 @@ static enum status open_devices(struct run *run, struct error *err)
     return open_cpu(run, err);
 }
 
-/* Have a job's data been looked through for an earlier one, whose tokens are in the same range? */
+/* Returns true when a job's data was already scanned for an earlier job whose tokens have the same range. */
 static bool is_known(const struct run *run, uint32_t j)
 {
     const struct job *const job = &run->plan->jobs.jobs[j];
@@ -495,7 +495,7 @@ static bool is_known(const struct run *run, uint32_t j)
     return false;
 }
 
-/* An evaluation without data of its own has a part of the job's, all of which was looked through. */
+/* Opens a job's data. An evaluation without separate data has a part of the job's, all of which is scanned. */
 static enum status open_data_of_job(struct run *run, uint32_t j, struct error *err)
 {
     const struct job *const job = &run->plan->jobs.jobs[j];
@@ -567,7 +567,7 @@ static enum status check_no_checkpoints(struct run *run, struct error *err)
     return STATUS_OK;
 }
 
-/* Does some job go on from a checkpoint? Then the log goes on as well. */
+/* Returns true when some job continues from a checkpoint: the log then continues too. */
 static bool log_goes_on(const struct run *run)
 {
     bool goes_on = run->options->log_goes_on;
@@ -658,7 +658,7 @@ static enum status keep_values(struct run *run, uint32_t j, const struct state_t
     return status;
 }
 
-/* The weights of the best evaluation, of a job that keeps them. */
+/* Writes the weights of the best evaluation, if the job keeps them. */
 static enum status keep_best(struct run *run, uint32_t j, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -698,7 +698,7 @@ static void say_what_is_left(struct run *run, uint32_t j)
         snprintf(failure->text + used, room, "; its weights are finite, those of some layers after minibatch %" PRIu64, last);
 }
 
-/* A job whose state is damaged has nothing to keep. */
+/* Keeps a job's results; a job with damaged state has none. */
 static enum status keep_job(struct run *run, uint32_t j, struct error *err)
 {
     const struct plan *const plan = run->plan;

@@ -21,7 +21,7 @@ struct file_call {
     bool last; /* of the job's shards */
 };
 
-/* Nothing begins after a stop, nor a job that has failed. */
+/* Returns true when a job may be opened: not after a stop, and not after it failed. */
 static bool may_open(struct run *run, uint32_t job)
 {
     pthread_mutex_lock(&run->lock);

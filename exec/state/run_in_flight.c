@@ -26,10 +26,10 @@
 
 enum { AHEAD_MIN = 64 };
 static const double BACKLOG_MAX_S = 10;
-static const double POLL_S = 0.1; /* how often the stop flag, progress and stalls are looked at */
+static const double POLL_S = 0.1; /* interval of checks of the stop flag, progress and stalls */
 static const double STALL_MIN_S = 60, STALL_FACTOR = 20;
 
-/* Is the walk far enough ahead, or is there no room for what `op` enqueues? */
+/* Returns true when the walk is far enough ahead, or when there is no room for the work of `op`. */
 static bool is_ahead(const struct run_loop *loop, const struct plan_walk_op *op)
 {
     const struct device_stream *const stream = loop->run->streams[op->stream];
@@ -115,7 +115,7 @@ static enum status report_stall(const struct run_loop *loop, double waited_s, st
     return error_set(err, STATUS_DEVICE, "nothing has ended for %.3g s: %s", waited_s, text);
 }
 
-/* Complete, everything enqueued for it has ended, and nothing of it is newer on a device. */
+/* Returns true when the job is complete, all its enqueued work has ended, and no device has newer state. */
 static bool is_home(const struct run_loop *loop, uint32_t job)
 {
     const struct plan *const plan = loop->plan;

@@ -37,7 +37,8 @@ struct run_record {
     double first_s, last_s;
 };
 
-/* How many accesses in the whole run take or give back a slot: the most changes there can be. */
+/* Counts the accesses in the whole run that acquire or release a slot: the largest number of
+ * changes. */
 static uint64_t count_changes(const struct plan *plan)
 {
     uint64_t total = 0;

@@ -118,7 +118,7 @@ struct checkpoint_subject run_checkpoint_subject(const struct run *run, uint32_t
     };
 }
 
-/* How many evaluations there were until a step; those do not change any more. */
+/* Returns the number of evaluations until a step; these no longer change. */
 static uint64_t evaluations_until(struct run *run, uint32_t job, uint64_t step)
 {
     const struct run_job_result *const result = &run->result->jobs[job];
@@ -197,7 +197,7 @@ static bool copy_state(struct run_saver *saver, uint32_t job, const bool *covere
     return true;
 }
 
-/* The state of a job that does not change any more, from where it lives if that is memory. */
+/* Writes the state of a job that no longer changes, from its home if that is memory. */
 static void write_final(struct run_saver *saver, uint32_t job, uint64_t minibatch)
 {
     struct run *const run = saver->run;
@@ -242,8 +242,8 @@ static bool cut_can_be_served(const struct run_saver *saver)
     return saver->phase == PHASE_REACHED || (saver->phase == PHASE_COPIED && saver->to_bring == 0);
 }
 
-/* The next job that has ended and whose state is on the host; PLAN_NONE. A cut that is on its way goes
- * first, for streams wait for its copy. */
+/* Returns the next job that has ended and whose state is on the host; PLAN_NONE: none. A pending cut goes first,
+ * since streams wait for its copy. */
 static uint32_t final_to_serve(const struct run_saver *saver)
 {
     if (saver->phase != PHASE_IDLE) return PLAN_NONE;
@@ -293,8 +293,8 @@ struct saver_call {
     uint64_t minibatch;
 };
 
-/* Was the minibatch computed, and is the job sound? (That its evaluation failed, whose data vanished,
- * is no reason to lose the training: then this one evaluation is missing.) */
+/* Returns true when the minibatch was computed and the job is sound. (A failed evaluation, whose data vanished, is no
+ * reason to lose the training: then only this evaluation is missing.) */
 static bool is_there(struct run *run, uint32_t job, uint64_t minibatch)
 {
     const struct run_progress *const progress = &run->jobs[job];
@@ -478,7 +478,7 @@ static bool is_due(const struct run_saver *saver, uint32_t job, uint64_t minibat
     return saver->options->every_s > 0 && clock_s() - saved->at_s >= saver->options->every_s;
 }
 
-/* May this minibatch, not the last one, be the best so far? */
+/* Returns true when this minibatch, which is not the last one, may be the best so far. */
 static bool is_evaluated(const struct run_saver *saver, uint32_t job, uint64_t minibatch)
 {
     const struct job *const about = &saver->run->plan->jobs.jobs[job];
@@ -512,8 +512,8 @@ bool run_saver_is_ahead(const struct run_saver *saver, const struct plan_walk_op
     return ahead;
 }
 
-/* Is there room for a copy? Waits for one that is being made, and, with `must`, for the disk: there is
- * room then unless the job gave up. */
+/* Returns true when there is room for a copy. Waits for a copy in progress and, with `must`, for the disk; then there
+ * is room unless the job gave up. */
 static bool is_free(struct run_saver *saver, uint32_t job, bool must)
 {
     pthread_mutex_lock(&saver->lock);
@@ -538,14 +538,14 @@ static void consider_cut(struct run_saver *saver, const struct plan_walk_op *op,
     cut(saver, op, walked, !due);
 }
 
-/* Does it leave state on its way to storage? */
+/* Returns true when the operation leaves state on its way to storage. */
 static bool goes_on_to_storage(const struct run_saver *saver, const struct plan_walk_op *op)
 {
     return op->op->stream == STREAM_D2H &&
            saver->run->plan->buffers[op->uses[1].buffer].kind == BUFFER_STAGED;
 }
 
-/* The last operation of a job, after which nothing of it is newer on a device. */
+/* Considers a final checkpoint after the last operation of a job, when no device has newer state. */
 static void consider_final(struct run_saver *saver, const struct plan_walk_op *op)
 {
     const uint32_t job = op->unit->job;

@@ -69,7 +69,8 @@ static uint64_t lent_bytes(const struct run *run, uint32_t shard, enum run_state
     return size_align(parameters ? value_bytes(run, shard) : state_bytes(run, shard), STORAGE_BLOCK);
 }
 
-/* How states come to be. */
+/* Returns true when all states of the job are filled together, from a file, and not shard by
+ * shard. */
 static bool filled_at_once(const struct job *job)
 {
     return job->weights_in || job->first_minibatch > 0;

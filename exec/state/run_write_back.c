@@ -75,7 +75,7 @@ bool run_saves_state(const struct run_loop *loop, const struct plan_walk_op *op)
 
 /* --- bringing back ------------------------------------------------------------------------------ */
 
-/* A slice of an embedding is a range of rows in each part of the shard's state. */
+/* Copies newer state back. A slice of an embedding is a range of rows in each part of the shard's state. */
 void run_bring_state(struct run *run, uint32_t device, uint32_t buffer,
                      const struct device_state *state, char *to, struct device_guard guard)
 {
