@@ -84,7 +84,7 @@
  * each job its own instances in their order, on any device, each in one of the choices for its unit and that device
  * (planner/policy/plan_dispatch.h). That every order is within memory follows from two conditions, which plan_check()
  * checks: the buffers of a unit live only in its instance, and each choice has memory for them. Choices are instances
- * that stand after those of the plan order, in no segment.
+ * that stand after the plan order's instances, in no segment.
  *
  * Training. A job runs one unit at a time. Shard 0 is the embedding layer by itself, the last shard ends with the head.
  * A minibatch of S shards is 2 S - 1 units: FORWARD of shards 0 .. S-2, LOSS of shard S-1 (forward, loss, backward and
@@ -281,8 +281,8 @@ struct plan_slot {
 };
 
 /* Devices gang_devices[first + i], i = place along axis 0 + extents[0] * (along axis 1 + ...). With several ends the
- * devices of the first stage come before those of the last, and each of these stages is also a gang of its own, which
- * carries out all other instances. */
+ * devices of the first stage come before the devices of the last, and each of these stages is also a gang of its own,
+ * which carries out all other instances. */
 struct plan_gang {
     uint32_t first;
     uint32_t extents[AXIS_COUNT]; /* at least 1 each */
@@ -366,8 +366,8 @@ struct plan_order {
     uint64_t tried; /* number of orders examined */
 };
 
-/* What a job's shards keep from their forward to their backward pass. The last shard, which has both in one, holds the
- * activations that its `inputs_only` says. */
+/* The activations that a job's shards keep from their forward to their backward pass. The last shard, which has both in
+ * one, holds the activations that its `inputs_only` says. */
 enum plan_activations {
     ACTIVATIONS_RECOMPUTE,    /* only their input, the boundary */
     ACTIVATIONS_KEEP,         /* all activations, on the device */

@@ -2,7 +2,7 @@
  * The kernels of one COMPUTE operation, summed over its layers.
  *
  * models/ knows the work of one pass over one layer. An operation is a few passes over a run of layers, nearly all of
- * which are equal blocks: the work of a run of blocks is that of its first block, with each count multiplied by the
+ * which are equal blocks: the work of a run of blocks is the work of its first block, with each count multiplied by the
  * length of the run. So the cost is the same for 3 layers and for 3000.
  *
  *     backward of [block, block, block]:  forward x 2 and recompute x 1, backward x 3, update x 3

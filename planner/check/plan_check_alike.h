@@ -5,7 +5,7 @@
 #include "planner/check/plan_checker.h"
 
 /*
- * Returns true when the unit, whose operations are those of the plan from first_op on, is alike to `known`, which was
+ * Returns true when the unit, whose operations begin at the plan's operation first_op, is alike to `known`, which was
  * found right. Then every result of plan_check_unit.c, claims included, is the same for both units, operation by
  * operation. The operations of `unit` must exist; no other check of it is needed before.
  */

@@ -2,10 +2,10 @@
  * Choices: checks that every order of the jobs' instances is within memory, on any devices.
  *
  * Two conditions are enough. A unit that gives back all that it acquires leaves nothing on a device: in any plan order
- * the live buffers are those that the current instance has acquired. And each choice gives its live buffers disjoint
- * ranges, within the device. By rule 3 of plan.h a property of the plan order holds in every legal timing. Such units
- * meet only in host memory, where buffers belong to one job, so the contents that a computation finds depend on the
- * order within its job and on nothing else; plan_check_run.c checks that order as the plan has it.
+ * only buffers that the current instance has acquired are live. And each choice gives its live buffers disjoint ranges,
+ * within the device. By rule 3 of plan.h a property of the plan order holds in every legal timing. Such units meet only
+ * in host memory, where buffers belong to one job, so the contents that a computation finds depend on the order within
+ * its job and on nothing else; plan_check_run.c checks that order as the plan has it.
  */
 #include <inttypes.h>
 #include <stdlib.h>

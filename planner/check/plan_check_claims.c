@@ -9,7 +9,7 @@
  *     state                 r       rw       rw        rw           (or parameters, but for an update)
  *     parameters            r        r        r
  *     their gradient                 w        w        r      r     (with parameters; else state)
- *     norms                                            r      w     (all; those of its shard)
+ *     norms                                            r      w     (all; its shard's)
  *     table                          r                        (or the embedding's, if resident here)
  *     table gradient                 w        r               (embedding of a tied head)
  *     batch                 r        r        r               (embedding and loss)

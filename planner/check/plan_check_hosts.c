@@ -9,7 +9,7 @@
  *
  * A range belongs to its job from the first OPEN to the last CLOSE. All OPENs and CLOSEs of a host are on one stream,
  * and by rule 2 of plan.h all other operations of a job come after its first OPEN and before its CLOSEs in every
- * timing. So it is enough that in plan order jobs with overlapping ranges are never under way together.
+ * timing. So it is enough when jobs with overlapping ranges are never under way together in plan order.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
  *     weights    GATHER: copy up v [all-gather: weights v], for one pass
  *
  * Swapped activations are copied out after a FORWARD and in within a GATHER. The planner chooses which ones: a pass
- * finds those of its microbatch or is refused.
+ * finds its microbatch's activations or is refused.
  *
  * With delayed updates a pass claims the version of one update less (parallel_staleness()), which is on the device
  * until the REFRESH of the next. A REFRESH that comes too early or too late breaks the claims of passes.

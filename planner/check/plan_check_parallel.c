@@ -22,7 +22,7 @@
  * Where the first and the last stage share a table, a JOIN finds the gradients of both ends, reduced where there are
  * replicas, and leaves them joined; their UPDATEs need them joined.
  *
- * Whole weights are those of the state. Where ranks update shares of them, passes find them after the all-gather of the
+ * Whole weights are the state's. Where ranks update shares of them, passes find them after the all-gather of the
  * shares; where ranks split them, in the PARAMETERS that a GATHER made for this pass.
  *
  * planner/check/plan_check_offload.c has offloaded data.

@@ -2,8 +2,8 @@
  * Reservations: part of plan_check().
  *
  * A reservation has its devices from its first instance in plan order to its last and, by rule 2 of plan.h, in every
- * timing from the end of earlier users to the beginning of later ones. So it is enough that in plan order no
- * reservation runs any more when another has taken one of its devices, or follows it, and that the other one finds its
+ * timing from the end of earlier users to the beginning of later ones. So it is enough when, in plan order, no
+ * reservation runs any more after another has taken one of its devices, or follows it, and when the other one finds its
  * devices empty.
  *
  *     plan order    0 0 1 0 1 2 1     reservations 0 and 1 overlap; 2 takes a device of 0, and one of 1 too early

@@ -67,8 +67,8 @@ struct check_walk {
     uint32_t *first_turn;     /* per shard: its first entry; shards + 1 */
     const struct plan_instance *instance;
     bool one_place;           /* of each gang only the first place is followed */
-    uint32_t *smallest;       /* then per device: the device with the least memory of those that are followed together;
-                                 else the device itself */
+    uint32_t *smallest;       /* then per device: the device with the least memory of the devices followed together;
+                                                                  else the device itself */
     struct plan_gang_peers *peers; /* then per gang: the peers whose routes were checked */
     uint32_t *holders;        /* per device: the reservation that has it, or PLAN_NONE; NULL without reservations */
     uint8_t *reservation_states;    /* per reservation: RESERVATION_* */

@@ -38,7 +38,7 @@ struct shard_facts {
     uint64_t used_bytes[STATE_PARTS];  /* of each part: an embedding's is padded at its end */
     uint64_t gradient_bytes, gradient_used_bytes; /* of the parameters, likewise */
     uint64_t input_bytes, output_bytes, activation_bytes;
-    uint64_t norm_offset, norm_bytes; /* position of its tensors' norms within those of the job; 0, 0: it does not clip */
+    uint64_t norm_offset, norm_bytes; /* position of its tensors' norms within the job's; 0, 0: it does not clip */
     bool parallel_known;                /* of a parallel job: bytes that its passes use ... */
     uint64_t parallel_bytes[11];
     bool whole_known;
@@ -52,7 +52,7 @@ struct shard_facts {
 /*
  * Things that buffers hold, each with a version. The version of a shard's state counts its updates; all other things
  * have the version of their minibatch. The numbers of a shard's things begin at shard * SHARD_THINGS, the numbers of a
- * job's things after those of all shards.
+ * job's things after all shards' numbers.
  */
 enum shard_thing {
     THING_STATE,
@@ -71,7 +71,7 @@ enum shard_thing {
     SHARD_THINGS
 };
 
-/* What versions of parallel jobs count, for the n-th pass over a run. Other jobs have minibatches. */
+/* The unit of versions of parallel jobs, for the n-th pass over a run. Other jobs have minibatches. */
 enum claim_clock {
     CLOCK_MINIBATCH,
     CLOCK_MICROBATCH, /* n */
@@ -183,8 +183,8 @@ MUST_CHECK enum status check_offload_op(struct checker *c);
 /* Returns the replica that passes over its microbatch in the instance, of the stage's replicas that take turns; 0 where
  * none take turns, or for an instance of all of them. */
 uint32_t check_parallel_turn(const struct plan *plan, const struct plan_instance *instance);
-/* Whose progress a place of the instance's gang shares: the run, and the number of the replica among those of its stage
- * that take turns; 0 where none do. */
+/* The progress that a place of the instance's gang shares: of the run, and of a replica, numbered among its stage's
+ * replicas that take turns; 0 where none do. */
 struct check_rank {
     uint32_t run, turn;
 };

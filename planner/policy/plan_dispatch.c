@@ -1,5 +1,5 @@
 /*
- * Of the plan order two things remain: a job's instances and their order. Time and device are open. A job's *chain* is
+ * Two things remain of the plan order: a job's instances and their order. Time and device are open. A job's *chain* is
  * a cursor over its own instances in the segments of the plan:
  *
  *     segments   [ a0 b0 a1 b1 ] x 3   [ b2 a2 ] x 1

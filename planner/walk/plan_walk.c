@@ -4,7 +4,7 @@
  * The rule as written looks back over all operations that ever used a buffer or a range of memory. Two observations
  * reduce it to a few numbers per buffer:
  *
- *     - A stream is in order. Of the operations to wait for, only the latest on each stream matters: its
+ *     - A stream is in order. Only the latest operation on each stream matters among those to wait for: its
  *       predecessors have ended by then. Operations of the own stream do not have to be named at all.
  *     - Waiting is transitive. Every reader waited for the last writer, so a writer that waits for the readers
  *       does not name the writer. Every user of a lifetime waited for the acquire, which waited for the earlier
@@ -15,8 +15,8 @@
  *
  *     writer, its stream; the latest reader since, per stream [compute, h2d, d2h, p2p]; the slot
  *
- * and when it is released, its readers (or its writer, if none) become the *freed* range of its slot: each device has
- * a sorted list of disjoint freed ranges, painted over by later releases.
+ * and when it is released, its readers (or its writer, if none) become the *freed* range of its slot: each device has a
+ * sorted list of disjoint freed ranges, painted over by later releases.
  *
  *     release [0, 40)      by 7 (compute)              [0, 40) 7
  *     release [40, 100)    by 9 (d2h)                  [0, 40) 7   [40, 100) 9

@@ -1,6 +1,6 @@
 /*
  * Events are ends of tasks and, for policies that commit ahead, starts. At each event, devices are asked in order until
- * none of them can do anything; then the clock advances to the next event. So every decision uses only the knowledge of
+ * no device can do anything; then the clock advances to the next event. So every decision uses only the knowledge of
  * its time, and the number of decisions is bounded: each places a task, or waits for the next event.
  *
  * A view shows estimates: a running task is shown to end at its estimated end, or now if that is past.

@@ -31,8 +31,8 @@ void instance_library_release(struct instance_library *library);
 
 /*
  * Reads row `index`, checks its schedule, and certifies the instance again under `limits` (early; time and seed as
- * given there). Errors: those of reading; STATUS_CHECK when the schedule breaks a rule, does not have the claimed
- * value, or ends below a bound proven now, or when the new schedule ends below the bound of the file.
+ * given there). Errors: of reading; STATUS_CHECK when the schedule breaks a rule, does not have the claimed value, or
+ * ends below a bound proven now, or when the new schedule ends below the bound of the file.
  */
 MUST_CHECK enum status instance_library_solve(const char *folder, struct instance_library *library,
                                               uint32_t index, const struct certify_options *limits,

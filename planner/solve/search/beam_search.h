@@ -5,7 +5,7 @@
  * (instance_bound.h: idle time and set-ups beyond the bound's minimum, or beyond the expectation of a set_up_guide.h)
  * and by a priority of its job: most remaining computation first for the makespan, least by weight for sums of ends,
  * least time to spare for deadlines. With a width above one the best partial schedules are extended together (beam
- * search), without those that cannot beat the best known value.
+ * search), without schedules that cannot beat the best known value.
  *
  * Where a shared bridge binds, a candidate also costs the bytes that it makes certain (bridge_bytes.h): a task between
  * two tasks of a shard on a device costs the second one's copy. So a device may wait for its shard.

@@ -196,7 +196,7 @@ static double random_noise(uint64_t draw)
     return ldexp(1, -(int)(draw / 16 % 8));
 }
 
-/* Sets the weights of this iteration: those of the best, or all 1, changed by up to `noise`. */
+/* Sets the weights of this iteration: the best schedule's, or all 1, changed by up to `noise`. */
 static void perturb(struct search *s, bool best, double noise, uint64_t seed)
 {
     for (uint32_t i = 0; i < s->in->job_count; i++)

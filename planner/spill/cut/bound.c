@@ -2,7 +2,7 @@
  * Four bounds that need no solver.
  *
  *     area     all computation, each layer at the speed of the fastest device for it, spread evenly over the devices,
- *              and by the faster of the two ways of listing its kernels: that of jobs on one device at a time, whose
+ *              and by the faster of the two ways of listing its kernels: the list of jobs on one device at a time, whose
  *              logits are made in pieces, and that of parallel jobs, whose tensor groups pad the words and whose
  *              optimizers step in one kernel. Recomputation is not counted: another plan might not need it. Work
  *              that the host's processor may do (optimizers, embeddings) is shared so that all end together
@@ -18,9 +18,9 @@
  *              must be read once and, because every update changes all of a state, written once. A job whose state
  *              exceeds all memory reads and writes the excess in each minibatch
  *
- * The rate of the links is that of a tree: a link passes at most its own bandwidth and at most the sum of the links
- * after it. Paths that share a link farther from the host than one that they do not share are summed as if they did
- * not, which can only raise the rate: the bound stays valid.
+ * The links form a tree: a link passes at most its own bandwidth and at most the sum of the links after it. Paths that
+ * share a link farther from the host than one that they do not share are summed as if they did not, which can only
+ * raise the rate: the bound stays valid.
  */
 #include "planner/spill/cut/bound.h"
 

@@ -42,7 +42,7 @@ struct boundaries_problem {
 /*
  * Finds the best cut. counts: out, room for `layers` entries: the layers of each part, in order; *count parts. *found
  * false: no cut fits, or more than BOUNDARIES_LABELS_MAX labels would be needed; counts are undefined then. Errors:
- * STATUS_NO_MEMORY, and those of `part`. Cost: O(layers * most) parts, each extending all labels before it.
+ * STATUS_NO_MEMORY, and errors of `part`. Cost: O(layers * most) parts, each extending all labels before it.
  */
 MUST_CHECK enum status boundaries_best(const struct boundaries_problem *problem, uint64_t *counts,
                                        uint32_t *count, bool *found, struct error *err);

@@ -45,7 +45,7 @@ void footprints_rebind(struct footprints *footprints, const struct hardware *har
 const struct footprint *footprint_of(struct footprints *footprints, uint32_t job,
                                      uint64_t first_layer, uint64_t layer_count);
 
-/* Returns the lowest job of the same network, sizes and optimizer: its footprints are those of `job`. */
+/* Returns the lowest job of the same network, sizes and optimizer: its footprints equal `job`'s. */
 uint32_t footprint_twin(const struct footprints *footprints, uint32_t job);
 
 /* --- the embedding --------------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ static int compare_work(const void *left, const void *right)
     return a->job < b->job ? -1 : 1;
 }
 
-/* Returns the node that ends first with the additional seconds, among those with room for the state if there are any;
+/* Returns the node that ends first with the additional seconds, among nodes with room for the state if there are any;
  * the lowest of several. */
 static uint32_t soonest(const struct node *nodes, uint32_t count, const struct work *work, double bytes, double room)
 {

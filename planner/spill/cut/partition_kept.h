@@ -1,6 +1,6 @@
 /*
- * Activations that stay on the device while those of other shards of their job do not: with spare bytes in the arena, a
- * shard need not run forward again, and its activations need not cross the link.
+ * Activations that stay on the device while other shards of their job keep none: with spare bytes in the arena, a shard
+ * need not run forward again, and its activations need not cross the link.
  *
  * The choice is keep or recompute along a chain (chain_keep.h), exact by dynamic programming: most time saved within
  * the available bytes. It is taken only if the minibatch is estimated to be shorter. On a device with spilled units,

@@ -3,7 +3,7 @@
  *
  * Host memory then has, after all other buffers, an arena of staged states (plan.h) for each device:
  *
- *     [ transient 0 .. t-1 | held 0 .. t-1 ]    of a host's first device, then those of its second ...
+ *     [ transient 0 .. t-1 | held 0 .. t-1 ]    of a host's first device, then its second's ...
  *
  * A *transient* slot is between storage and a device: a state, or parameters, or a slice of an embedding, while it goes
  * through. A *held* slot has a state that the host's processor updates, from its read to its write. Units use both

@@ -152,7 +152,7 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
     if (!v->persistent) emit_send_trained(e, v, state);
 }
 
-/* Writes forward and loss of the last shard on held-out data; its scratch is that of a LOSS, less gradients. */
+/* Writes forward and loss of the last shard on held-out data; with the scratch of a LOSS, less gradients. */
 static void write_evaluation(struct emitter *e, const struct shard_view *v)
 {
     const struct footprint *f = v->footprint;

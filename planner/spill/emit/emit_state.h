@@ -4,8 +4,7 @@
 
 #include "planner/spill/emit/emit_unit.h"
 
-/* Variants of staged buffers, whose sizes differ: held states, transient ones, and from the latter on those of
- * slices. */
+/* Variants of staged buffers, whose sizes differ: held states, transient ones, and from the latter on slices. */
 enum { STAGED_HELD, STAGED_TRANSIENT };
 
 /* Returns true when the state of a shard of the unit's job is on storage. */

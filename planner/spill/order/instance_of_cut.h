@@ -1,11 +1,11 @@
 /*
  * Jobs that were cut for spilling as a shard-scheduling instance (instance.h), for the exact methods.
  *
- * Ticks are microseconds, rounded up; copies are those of device 0's link. A job is its minibatches' units on devices;
- * passes of an embedding on the host's processor and evaluations are left out. Every unit needs one unit of memory and
- * a device has one for each weight buffer, so that copies run ahead as they do in a plan. Not in the instance:
- * boundaries, the host's processor, storage, states that stay (their units have no copies), more than one copy ahead,
- * and contention.
+ * Ticks are microseconds, rounded up; copies take their time on device 0's link. A job is its minibatches' units on
+ * devices; passes of an embedding on the host's processor and evaluations are left out. Every unit needs one unit of
+ * memory and a device has one for each weight buffer, so that copies run ahead as they do in a plan. Not in the
+ * instance: boundaries, the host's processor, storage, states that stay (their units have no copies), more than one
+ * copy ahead, and contention.
  */
 #ifndef SPILLWAY_PLANNER_INSTANCE_OF_CUT_H
 #define SPILLWAY_PLANNER_INSTANCE_OF_CUT_H
@@ -14,7 +14,7 @@
 #include "planner/spill/order/cost_table.h"
 
 /* Makes the instance. *out is zeroed before; release it also after an error. The partition must be a spilled one.
- * Errors: those of instance_init() and instance_finish(). */
+ * Errors: as instance_init() and instance_finish(). */
 MUST_CHECK enum status instance_of_cut(const struct cost_table *times, struct instance *out,
                                        struct error *err);
 

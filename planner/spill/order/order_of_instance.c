@@ -116,7 +116,7 @@ static int compare_started(const void *a, const void *b)
     return (x->device > y->device) - (x->device < y->device);
 }
 
-/* Orders by starts: tasks take time, so the tasks of a device, and those of a job, keep their order. */
+/* Orders by starts: tasks take time, so the tasks of a device, and the tasks of a job, keep their order. */
 static enum status dispatch_of(const struct timetable *timetable, struct dispatch_step *steps, struct error *err)
 {
     struct started *all = alloc_zeroed(timetable->task_count, sizeof *all);
