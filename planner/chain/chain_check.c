@@ -63,7 +63,7 @@ static enum status enter_layer(const struct chain *chain, const struct chain_sch
     int64_t forward_end = s->forward[l] + layer->forward, back = s->backward[l];
     int64_t end = back + layer->backward;
     if (s->forward[l] < 0 || (l > 0 && s->forward[l] < s->forward[l - 1] + chain->layers[l - 1].forward))
-        return error_set(err, STATUS_CHECK, "layer %u runs forward before the one in front of it has ended", l);
+        return error_set(err, STATUS_CHECK, "layer %u runs forward before the previous layer has ended", l);
     if (forward_end > s->turn || back < s->turn)
         return error_set(err, STATUS_CHECK, "layer %u runs on the wrong side of the turn", l);
     switch (s->choices[l]) {

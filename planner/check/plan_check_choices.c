@@ -93,7 +93,7 @@ static enum status check_choice(struct checker *c, const struct plan_instance *c
     }
     c->op = NULL;
     if (held->count > 0)
-        return check_fail(c, RULE_LIFETIMES, "leaves the %s behind, and has choices",
+        return check_fail(c, RULE_LIFETIMES, "leaves the %s on the device, and has choices",
                           plan_buffer_text(plan, held->buffers[0], text));
     c->unit = NULL;
     return STATUS_OK;

@@ -122,7 +122,7 @@ enum status check_parallel_unit(struct checker *c)
         break;
     case PLAN_REFRESH:
         if (v.job->parallel.offload != OFFLOAD_STATES)
-            return check_fail(c, RULE_FORM, "weights that stay are refreshed where states are offloaded alone");
+            return check_fail(c, RULE_FORM, "resident weights are refreshed (expected only where states are offloaded)");
         want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers, v.whole.weight_bytes);
         break;
     case PLAN_JOIN:

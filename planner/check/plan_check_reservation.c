@@ -34,7 +34,7 @@ static enum status check_reservation(struct checker *c, uint32_t index, uint32_t
         seen[device] = index + 1;
     }
     if (reservation->follows != PLAN_NONE && reservation->follows >= index)
-        return check_fail(c, RULE_RESERVATIONS, "reservation %u follows reservation %u (expected one in front of it)", index,
+        return check_fail(c, RULE_RESERVATIONS, "reservation %u follows reservation %u (expected an earlier one)", index,
                           reservation->follows);
     if (!(reservation->begin_s >= 0) || !(reservation->end_s >= reservation->begin_s))
         return check_fail(c, RULE_RESERVATIONS, "reservation %u is expected from %g s to %g s", index, reservation->begin_s,
@@ -105,7 +105,7 @@ static enum status hand_over_device(struct check_walk *r, uint32_t reservation, 
     if (holder != PLAN_NONE) r->reservation_states[holder] = RESERVATION_OVER;
     if (holder != PLAN_NONE && holder > reservation)
         return check_fail(r->c, RULE_RESERVATIONS,
-                          "reservation %u takes device %u behind reservation %u (expected in their order)", reservation, device,
+                          "reservation %u takes device %u after reservation %u (expected in their order)", reservation, device,
                           holder);
     r->holders[device] = reservation;
     return STATUS_OK;
@@ -115,7 +115,7 @@ static enum status begin_reservation(struct check_walk *r, uint32_t reservation)
 {
     const struct plan_reservation *about = &r->plan->reservations[reservation];
     if (about->follows != PLAN_NONE && r->reservation_states[about->follows] == RESERVATION_TO_COME)
-        return check_fail(r->c, RULE_RESERVATIONS, "reservation %u begins in front of reservation %u, which it follows",
+        return check_fail(r->c, RULE_RESERVATIONS, "reservation %u begins before reservation %u, which it follows",
                           reservation, about->follows);
     if (about->follows != PLAN_NONE) r->reservation_states[about->follows] = RESERVATION_OVER;
     for (uint32_t i = 0; i < about->device_count; i++)
@@ -130,5 +130,5 @@ enum status check_reservation_turn(struct check_walk *r)
     uint32_t reservation = r->plan->job_reservation[r->c->unit->job];
     if (r->reservation_states[reservation] == RESERVATION_RUNS) return STATUS_OK;
     if (r->reservation_states[reservation] == RESERVATION_TO_COME) return begin_reservation(r, reservation);
-    return check_fail(r->c, RULE_RESERVATIONS, "reservation %u goes on when another has begun behind it", reservation);
+    return check_fail(r->c, RULE_RESERVATIONS, "reservation %u continues after a later reservation has begun", reservation);
 }

@@ -35,7 +35,7 @@ static enum status copy(struct check_walk *r)
     if (!buffer_contents_copy(r->contents[0], from->offset_bytes, op->bytes, r->contents[1], to->offset_bytes, &complete))
         return check_no_memory(r);
     if (complete) return STATUS_OK;
-    return check_fail(r->c, RULE_LIFETIMES, "copies from the %s what was never written",
+    return check_fail(r->c, RULE_LIFETIMES, "copies unwritten bytes from the %s",
                       plan_buffer_text(r->plan, from->buffer, text));
 }
 
@@ -47,7 +47,7 @@ static enum status fail_claim(struct check_walk *r, uint32_t buffer, const struc
     plan_buffer_text(r->plan, buffer, text);
     if (!found)
         return check_fail(r->c, RULE_LIFETIMES,
-                          "reads what was never written of the %s (expected %s)", text,
+                          "reads unwritten bytes of the %s (expected %s)", text,
                           wanted_text);
     check_thing_text(r->c, found->thing, found->version, found_text);
     if (found->thing == wanted->thing && found->version == wanted->version)

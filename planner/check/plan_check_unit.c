@@ -24,7 +24,7 @@ static enum status check_batch_op(struct checker *c)
     if (!job->text) return check_fail(c, RULE_FORM, "a batch for a job that has none");
     if (op->access_count != 1 || check_buffer_of(c, access)->kind != BUFFER_BATCH ||
         access->flags != ACCESS_WRITE || check_buffer_of(c, access)->on_device)
-        return check_fail(c, RULE_FORM, "a batch is written to the host's batch buffer alone");
+        return check_fail(c, RULE_FORM, "a batch is written only to the host's batch buffer");
     if (op->row_count != 0 || op->first_row != 0 || op->slice != 0)
         return check_fail(c, RULE_FORM, "a slice of a batch");
     if (op->work != PLAN_NONE && c->plan->works[op->work].item_count > 0)
@@ -199,7 +199,7 @@ static enum status check_p2p_copy(struct checker *c, const struct plan_access *f
                           held ? "writes" : "acquires");
     uint32_t index = (uint32_t)(c->op - &c->plan->ops[c->unit->first_op]);
     if (held && (index == 0 || !check_holds_place(c, index - 1)))
-        return check_fail(c, RULE_FORM, "a copy between devices that blocks nothing (expected its place acquired in front of "
+        return check_fail(c, RULE_FORM, "a copy between devices that blocks nothing (expected its place acquired before "
                           "it on the compute stream)");
     return STATUS_OK;
 }
@@ -374,7 +374,7 @@ static enum status check_staged(struct checker *c, uint32_t buffer)
             if (before && before->stream != c->op->stream &&
                 !((flags_before | access->flags) & ACCESS_WRITE))
                 return check_fail(c, RULE_WAITING,
-                                  "reads the %s beside another stream, and neither waits for the "
+                                  "reads the %s while another stream uses it, and neither waits for the "
                                   "other", plan_buffer_text(plan, buffer, text));
             before = access->flags & ACCESS_RELEASE ? NULL : c->op;
             flags_before = access->flags;
@@ -463,7 +463,7 @@ enum status check_units(struct checker *c)
         c->op = NULL;
         if (c->unit->first_op != next_op || c->unit->op_count > plan->op_count - next_op)
             return check_fail(c, RULE_FORM,
-                              "its operations are not behind those of the unit before");
+                              "its operations do not follow those of the unit before");
         next_op += c->unit->op_count;
         if (is_known(c)) continue;
         TRY(check_unit(c));

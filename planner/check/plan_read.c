@@ -61,7 +61,7 @@ static enum status read_shard(struct plan_reader *r, const json_t *row, void *co
     TRY(json_item_u64(r->in, row, 2, 1, LAYERS_MAX, &shard->layer_count, r->err));
     if (shard->job < read->job)
         return json_fail_index(r->in, row, 0, r->err,
-                               "a shard of job %u behind one of job %u (expected in order)",
+                               "a shard of job %u after one of job %u (expected in order)",
                                shard->job, read->job);
     while (read->job < shard->job) plan->job_first_shard[++read->job] = read->count;
     read->count++;
@@ -141,7 +141,7 @@ static enum status read_buffer(struct plan_reader *r, const json_t *row, void *c
     if ((buffer->kind == BUFFER_STORED) != (place == 2))
         return json_fail_index(r->in, row, 4, r->err, "a %s in place '%s' (%s)",
                                plan_buffer_names[buffer->kind], places[place],
-                               place == 2 ? "on storage are stored states alone"
+                               place == 2 ? "storage holds only stored states"
                                           : "expected 'storage'");
     TRY(json_item_u64(r->in, row, 5, 0, UINT64_MAX, &buffer->bytes, r->err));
     buffer->on_device = place == 1;

@@ -70,7 +70,7 @@ static enum status finish_unit(struct instance *in, const struct instance_job *j
                          job->name, number);
     if (u->out > 0 && !u->writes)
         return error_set(err, STATUS_BAD_INPUT,
-                         "job '%.80s', unit %u: copies out what it does not write", job->name, number);
+                         "job '%.80s', unit %u: copies out parameters that it does not write", job->name, number);
     if (u->memory > UINT64_MAX / 4 || u->in_bytes > INSTANCE_BYTES_MAX ||
         u->out_bytes > INSTANCE_BYTES_MAX)
         return error_set(err, STATUS_LIMIT, "job '%.80s', unit %u: too much memory or too many bytes",

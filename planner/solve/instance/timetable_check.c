@@ -132,7 +132,7 @@ static enum status check_chain(struct check *c, uint32_t job, uint32_t position)
     if (last->writes && last->shard == unit->shard && !direct) wait = last->out + unit->in;
     if (k->start < j->start + p + wait)
         return error_set(c->err, STATUS_CHECK,
-                         "job '%.80s', task %u: starts at %" PRId64 ", the task in front of it lets it at %" PRId64,
+                         "job '%.80s', task %u: starts at %" PRId64 ", the previous task lets it start at %" PRId64,
                          c->in->jobs[job].name, position, k->start, j->start + p + wait);
     return STATUS_OK;
 }

@@ -201,7 +201,7 @@ static void broken(void **state)
     s.forward[2] = 7; /* its memory is that of layer 0, still being copied out */
     expect_complaint(&chain, &s, "layer 2: 30 bytes at tick 7, and the device has 22");
     s.forward[2] = 6;
-    expect_complaint(&chain, &s, "layer 2 runs forward before the one in front of it has ended");
+    expect_complaint(&chain, &s, "layer 2 runs forward before the previous layer has ended");
     s.forward[2] = 9;
     expect_complaint(&chain, &s, "layer 2 runs on the wrong side of the turn");
     s.forward[2] = 8;

@@ -162,7 +162,7 @@ static void broken(void **state)
         {break_ratio, 0, "memory: the activations of job-0 shard 0 has 500000 bytes (expected 2000000)"},
         {break_rate, 0, "work: kernel 0 is 1 fixed of 2300000 x 0 x 0 (expected 1 fixed of 2150000 x 0 x 0)"},
         {break_none, 0, "memory: the activations of job-0 shard 0 has 500000 bytes (expected 4000000)"},
-        {break_copy, 0, "lifetimes: copies from the activations of job-0 shard 0 what was never written"},
+        {break_copy, 0, "lifetimes: copies unwritten bytes from the activations of job-0 shard 0"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), whole_plan);
 }

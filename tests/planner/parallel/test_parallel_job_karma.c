@@ -374,10 +374,10 @@ static void broken(void **state)
         {break_sum_access, WHOLE, "form: a collective on the gradient of job-0 shard 2"},
         {break_sum_other, WHOLE, "form: a collective on the gradient of job-0 shard 3"},
         {break_sum_room, WHOLE, "form: copies 99968 bytes at 0 of the gradient of job-0 shard 2 (it has 99904)"},
-        {break_early_sum, WHOLE, "lifetimes: reads what was never written of the gradient of job-0 shard 2 (expected gradient of job-0 shard 2, microbatch 0)"},
+        {break_early_sum, WHOLE, "lifetimes: reads unwritten bytes of the gradient of job-0 shard 2 (expected gradient of job-0 shard 2, microbatch 0)"},
         {break_shares, WHOLE, "memory: state of job-0 shard 0 on the host has 957824 bytes (expected 478912)"},
-        {break_out_part, SWAPPED, "lifetimes: copies from the activations of job-0 shard 0 what was never written"},
-        {break_back_part, SWAPPED, "lifetimes: reads what was never written of the activations of job-0 shard 2 (expected activations of job-0 shard 2, microbatch 0)"},
+        {break_out_part, SWAPPED, "lifetimes: copies unwritten bytes from the activations of job-0 shard 0"},
+        {break_back_part, SWAPPED, "lifetimes: reads unwritten bytes of the activations of job-0 shard 2 (expected activations of job-0 shard 2, microbatch 0)"},
         {break_unsaid, SWAPPED, "form: a copy on the d2h stream"},
         {break_staying, SWAPPED, "memory: the activations of job-0 shard 2 at bytes 707840 to 773376 of device 0 overlaps the activations of job-0 shard 0 at 707840 to 777472"},
     };

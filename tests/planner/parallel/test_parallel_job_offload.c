@@ -477,11 +477,11 @@ static void broken(void **state)
 {
     (void)state;
     static const struct test_parallel_damage cases[] = {
-        {break_gradient_part, STATES, "lifetimes: reads what was never written of the gradient of job-0 shard 2"},
+        {break_gradient_part, STATES, "lifetimes: reads unwritten bytes of the gradient of job-0 shard 2"},
         {break_weight_part, STATES, "finds state of job-0 shard 2, version 0 (expected state of job-0 shard 2, version 1)"},
         {break_weight_part, ALONE, "finds state of job-0 shard 2, version 0 (expected state of job-0 shard 2, version 1)"},
-        {break_fetched_part, WEIGHTS, "lifetimes: reads what was never written of the parameters of job-0 shard 2"},
-        {break_sum_part, SUMS, "lifetimes: reads what was never written of the gradient of job-0 shard 2"},
+        {break_fetched_part, WEIGHTS, "lifetimes: reads unwritten bytes of the parameters of job-0 shard 2"},
+        {break_sum_part, SUMS, "lifetimes: reads unwritten bytes of the gradient of job-0 shard 2"},
         {break_sum_other, SUMS, "form: adds up the gradient of job-0 shard 3 variant 1"},
         {break_sum_direct, SUMS, "finds reduced gradient of job-0 shard 2, microbatch 0 (expected sum of gradients of "
                                  "job-0 shard 2, microbatch 0)"},
@@ -495,7 +495,7 @@ static void broken(void **state)
                                          "version 0)"},
         {break_unsaid_delay, DELAYED, "finds state of job-0 shard 0, version 0 (expected state of job-0 shard 0, version 1)"},
         {break_said_delay, STATES, "finds state of job-0 shard 0, version 1 (expected state of job-0 shard 0, version 0)"},
-        {break_early_update, STATES, "lifetimes: reads what was never written of the gradient of job-0 shard 2"},
+        {break_early_update, STATES, "lifetimes: reads unwritten bytes of the gradient of job-0 shard 2"},
         {break_step_stream, STATES, "a computation on the compute stream (expected cpu: its states are offloaded)"},
         {break_step_access, STATES, "form: does not change the state of job-0 shard 2"},
         {break_step_gradient, STATES, "form: lacks the gradient on the host"},

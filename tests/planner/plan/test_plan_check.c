@@ -809,11 +809,11 @@ static const struct breakage breakages[] = {
      "instance 3, operation 5 (d2h of state of job-0 shard 1): lifetimes: accesses the state "
      "of job-0 shard 1, which is not live on device 0"},
     {SPILLED, read_before_write, NULL,
-     "instance 0, operation 0 (h2d of batch of job-0): lifetimes: copies from the batch of "
-     "job-0 what was never written"},
+     "instance 0, operation 0 (h2d of batch of job-0): lifetimes: copies unwritten bytes from "
+     "the batch of job-0"},
     {SPILLED, parts_never_written, NULL,
-     "instance 1, operation 2 (job-0 shard 1 forward): lifetimes: reads what was never "
-     "written of the parameters of job-0 shard 1 (expected state of job-0 shard 1, version 0)"},
+     "instance 1, operation 2 (job-0 shard 1 forward): lifetimes: reads unwritten "
+     "bytes of the parameters of job-0 shard 1 (expected state of job-0 shard 1, version 0)"},
     {SPILLED, copy_out_lost, NULL,
      "instance 6, operation 2 (job-0 shard 1 forward): training: finds state of job-0 shard "
      "1, version 0 (expected state of job-0 shard 1, version 1)"},
@@ -995,7 +995,7 @@ static const struct breakage breakages[] = {
     {SPILLED, NULL, empty_segment,
      "form: segment 0 repeats 10 instances 0 times"},
     {SPILLED, NULL, shared_operations,
-     "unit 1 (job-0 shard 0 backward): form: its operations are not behind those of the unit "
+     "unit 1 (job-0 shard 0 backward): form: its operations do not follow those of the unit "
      "before"},
     {DIRECT, source_given_back_early, NULL,
      "instance 1, operation 1 (p2p of boundary of job-0 shard 1): lifetimes: accesses the "

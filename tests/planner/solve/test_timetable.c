@@ -103,7 +103,7 @@ static void broken(void **state)
     *b = *a2;
     *a2 = swap;
     a2->start = 30;
-    expect(&in, &t, "job 'a', task 1: starts at 13, the task in front of it lets it at 14");
+    expect(&in, &t, "job 'a', task 1: starts at 13, the previous task lets it start at 14");
     b->start = 14;
     expect(&in, &t, "claims a makespan of 25, and it is 34");
     t.value = 34;
@@ -229,7 +229,7 @@ static void checked_files(void **state)
         {"two", "[[[0, 0, 2], [2, 0, 11]], [[1, 0, 11], [0, 1, 15]]]",
          "test_timetable.json:1:121: job 'c', task 0: starts at 11 on device 0, which cannot before 12", 25},
         {"two", "[[[0, 0, 9], [2, 0, 19]], [[1, 0, 11], [0, 1, 15]]]",
-         "test_timetable.json:1:147: job 'a', task 1: starts at 15, the task in front of it lets it at 19", 25},
+         "test_timetable.json:1:147: job 'a', task 1: starts at 15, the previous task lets it start at 19", 25},
         {"two", "[[[0, 0, 2], [2, 0, 12]], [[1, 0, 11], [0, 1, 15]]]",
          "test_timetable.json:1:80: claims a makespan of 24, and it is 25", 24},
     };

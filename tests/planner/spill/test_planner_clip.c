@@ -280,7 +280,7 @@ static void test_broken(void **state)
     } cases[] = {
         {wrong_gradient, "(job-0 shard 2 norm): training: finds gradient of job-0 shard 3, minibatch 0 "
                          "(expected gradient of job-0 shard 2, minibatch 0)"},
-        {lost_norm, "reads what was never written of the norms of job-0 (expected norms of job-0, "
+        {lost_norm, "reads unwritten bytes of the norms of job-0 (expected norms of job-0, "
                     "minibatch 0)"},
         {update_in_backward, "form: a update in a unit that is about backward"},
         {update_without_norms, "shard 2 update): training: does not access the norms (416 bytes)"},

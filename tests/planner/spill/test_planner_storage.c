@@ -360,7 +360,7 @@ static void test_broken(void **state)
         {write_on_the_read_stream, PLACE_DEVICE,
          "a copy on the read stream of something else than a state"},
         {half_written, PLACE_DEVICE, "training: finds "},
-        {half_read, PLACE_DEVICE, "what was never written"},
+        {half_read, PLACE_DEVICE, "unwritten bytes"},
         {small_stored, PLACE_DEVICE, "on storage has "},
         {no_storage, PLACE_DEVICE, "form: kind 0 on stream 8"},
         {little_storage, PLACE_DEVICE, "memory: the stored states are "},

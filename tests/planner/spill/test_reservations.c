@@ -347,14 +347,14 @@ static void broken(void **state)
         {no_device, 0, "reservation 0 has device 5, which does not exist"},
         {no_devices, 0, "reservation 0 is of 0 devices that do not exist"},
         {too_few, 0, "runs on 2 devices, and its reservation has 1"},
-        {follows_itself, 0, "reservation 1 follows reservation 1 (expected one in front of it)"},
+        {follows_itself, 0, "reservation 1 follows reservation 1 (expected an earlier one)"},
         {backwards, 0, "reservations: reservation 1 is expected from"},
         {other_ranks, 0, "is not on the devices of stage 0"},
         {other_device, 0, "runs on device 0, which is not of reservation 3"},
         {state_stays, 0, "reservations: reservation 3 begins with the "},
-        {goes_on, 0, "reservations: reservation 0 goes on when another has begun behind it"},
-        {renumbered, 0, "reservations: reservation 0 takes device 1 behind reservation 2 (expected in their order)"},
-        {follows_late, 0, "reservations: reservation 3 begins in front of reservation 2, which it follows"},
+        {goes_on, 0, "reservations: reservation 0 continues after a later reservation has begun"},
+        {renumbered, 0, "reservations: reservation 0 takes device 1 after reservation 2 (expected in their order)"},
+        {follows_late, 0, "reservations: reservation 3 begins before reservation 2, which it follows"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), make_four);
 }
