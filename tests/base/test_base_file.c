@@ -21,14 +21,15 @@
 #include "base/alloc.h"
 #include "base/files/file.h"
 #include "base/random.h"
+#include "tests/support/support_folder.h"
 
-static char folder[64];
+static char folder[SUPPORT_FOLDER_BYTES];
 
 static int make_folder(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/spillway-file-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    support_folder_make(folder);
+    return 0;
 }
 
 static const char *path_of(const char *name)

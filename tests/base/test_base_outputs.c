@@ -18,14 +18,15 @@
 #include "base/files/file.h"
 #include "base/files/outputs.h"
 #include "base/size.h"
+#include "tests/support/support_folder.h"
 
-static char folder[64];
+static char folder[SUPPORT_FOLDER_BYTES];
 
 static int make_folder(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/spillway-outputs-XXXXXX");
-    return mkdtemp(folder) && chdir(folder) == 0 && mkdir("sub", 0777) == 0 ? 0 : -1;
+    support_folder_make(folder);
+    return chdir(folder) == 0 && mkdir("sub", 0777) == 0 ? 0 : -1;
 }
 
 static int remove_folder(void **state)

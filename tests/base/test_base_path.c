@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/files/path.h"
+#include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
 /* top/a/b, top/a/c, top/d, and top/link, which leads to a/b */
@@ -23,8 +24,9 @@ enum { FOLDERS = sizeof folders / sizeof *folders };
 static int make_folders(void **state)
 {
     (void)state;
-    char path[PATH_MAX], name[] = "/tmp/spillway-path-XXXXXX";
-    if (!mkdtemp(name) || !realpath(name, top)) return -1;
+    char path[PATH_MAX], name[SUPPORT_FOLDER_BYTES];
+    support_folder_make(name);
+    if (!realpath(name, top)) return -1;
     for (size_t i = 1; i + 1 < FOLDERS; i++) {
         snprintf(path, sizeof path, "%s%s", name, folders[i]);
         if (mkdir(path, 0700) != 0) return -1;
@@ -36,13 +38,7 @@ static int make_folders(void **state)
 static int remove_folders(void **state)
 {
     (void)state;
-    char path[PATH_MAX + 16];
-    snprintf(path, sizeof path, "%s/link", top);
-    unlink(path);
-    for (size_t i = FOLDERS - 1; i-- > 0;) {
-        snprintf(path, sizeof path, "%s%s", top, folders[i]);
-        rmdir(path);
-    }
+    support_folder_remove(top);
     return 0;
 }
 

@@ -15,8 +15,9 @@
 
 #include "base/files/path.h"
 #include "cli/machine/cli_doctor.h"
+#include "tests/support/support_folder.h"
 
-static char root[64];
+static char root[SUPPORT_FOLDER_BYTES];
 
 /* --- the machine ----------------------------------------------------------------------------- */
 
@@ -109,8 +110,7 @@ static void expect(const struct cli_doctor *doctor, const char *name, enum cli_h
 static int set_up(void **state)
 {
     (void)state;
-    snprintf(root, sizeof root, "/tmp/spillway-doctor-XXXXXX");
-    if (!mkdtemp(root)) return -1;
+    support_folder_make(root);
     well();
     char path[128];
     snprintf(path, sizeof path, "%s/bin:/usr/bin:/bin", root);
@@ -124,9 +124,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
+    support_folder_remove(root);
+    return 0;
 }
 
 /* --- tests ----------------------------------------------------------------------------------- */

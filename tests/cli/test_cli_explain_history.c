@@ -14,8 +14,9 @@
 #include "base/size.h"
 #include "cli/explain/cli_explain_history.h"
 #include "cli/history/history.h"
+#include "tests/support/support_folder.h"
 
-static char folder[] = "/tmp/spillway-rows-XXXXXX", path[96];
+static char folder[SUPPORT_FOLDER_BYTES], path[96];
 
 /* Rows 1 to 5. */
 static const struct history_record records[] = {
@@ -31,7 +32,7 @@ static int make_history(void **state)
     (void)state;
     struct history *history = NULL;
     struct error err = {0};
-    if (!mkdtemp(folder)) return -1;
+    support_folder_make(folder);
     snprintf(path, sizeof path, "%s/history.db", folder);
     setenv("SPILLWAY_HISTORY", path, 1);
     enum status status = history_open(path, true, &history, &err);

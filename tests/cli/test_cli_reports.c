@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/common/cli.h"
+#include "tests/support/support_folder.h"
 
 /* Two jobs of 860 k parameters; a device of 6 MiB holds neither (adamw: 10.3 MB of state). */
 static const char jobs_text[] =
@@ -22,12 +23,13 @@ static const char jobs_text[] =
     " \"defaults\": {\"network\": \"gpt2-tiny-bytes\", \"sequence\": 32, \"microbatch\": 2},\n"
     " \"jobs\": [{\"name\": \"a\", \"minibatches\": 3}, {\"name\": \"b\", \"minibatches\": 5}]}\n";
 
-static char folder[] = "/tmp/spillway-test-XXXXXX";
+static char folder[SUPPORT_FOLDER_BYTES];
 
 static int enter_folder(void **state)
 {
     (void)state;
-    if (!mkdtemp(folder) || chdir(folder) != 0) return -1;
+    support_folder_make(folder);
+    if (chdir(folder) != 0) return -1;
     FILE *file = fopen("jobs.json", "w");
     if (!file || fputs(jobs_text, file) < 0 || fclose(file) != 0) return -1;
     return setenv("XDG_CONFIG_HOME", folder, 1);

@@ -18,9 +18,10 @@
 #include "base/files/file.h"
 #include "base/random.h"
 #include "cli/document/document.h"
+#include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-static char folder[] = "/tmp/spillway-document-XXXXXX";
+static char folder[SUPPORT_FOLDER_BYTES];
 
 static const char svg[] = "<?xml version=\"1.0\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(1)</script></svg>\n";
 static const unsigned char png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n', 0, 255};
@@ -323,7 +324,8 @@ static void no_memory(void **state)
 static int group_setup(void **state)
 {
     (void)state;
-    return mkdtemp(folder) ? 0 : -1;
+    support_folder_make(folder);
+    return 0;
 }
 
 static int group_teardown(void **state)

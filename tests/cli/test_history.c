@@ -19,15 +19,15 @@
 #include "base/size.h"
 #include "cli/history/database.h"
 #include "cli/history/history_error.h"
+#include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-static char folder[64], path[96];
+static char folder[SUPPORT_FOLDER_BYTES], path[96];
 
 static int make_folder(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/spillway-history-XXXXXX");
-    if (!mkdtemp(folder)) return -1;
+    support_folder_make(folder);
     snprintf(path, sizeof path, "%s/history.db", folder);
     return 0;
 }

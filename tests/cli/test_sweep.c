@@ -19,15 +19,15 @@
 #include "base/size.h"
 #include "cli/sweep/kept.h"
 #include "cli/sweep/report_figure.h"
+#include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-static char folder[64], path[96], other_path[96];
+static char folder[SUPPORT_FOLDER_BYTES], path[96], other_path[96];
 
 static int make_folder(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/spillway-sweep-XXXXXX");
-    if (!mkdtemp(folder)) return -1;
+    support_folder_make(folder);
     snprintf(path, sizeof path, "%s/sweep.part", folder);
     snprintf(other_path, sizeof other_path, "%s/other", folder);
     return 0;

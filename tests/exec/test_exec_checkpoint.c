@@ -25,6 +25,7 @@
 #include "exec/files/weights.h"
 #include "tests/support/exec/support_gpt2.h"
 #include "tests/support/support_disk.h"
+#include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
 #define FOLDER SUPPORT_DISK_TOP "/kept"
@@ -314,8 +315,8 @@ static void test_the_container(void **state)
 static void test_a_real_folder(void **state)
 {
     (void)state;
-    char top[] = "/tmp/test-checkpoint-XXXXXX", folder_path[64], path[256];
-    assert_non_null(mkdtemp(top));
+    char top[SUPPORT_FOLDER_BYTES], folder_path[64], path[256];
+    support_folder_make(top);
     snprintf(folder_path, sizeof folder_path, "%s/kept", top);
     const struct job job = tiny_job();
     struct trainer trainer;

@@ -17,8 +17,9 @@
 #include "base/files/path.h"
 #include "base/size.h"
 #include "exec/measure/detect.h"
+#include "tests/support/support_folder.h"
 
-static char root[] = "/tmp/spillway-detect-XXXXXX";
+static char root[SUPPORT_FOLDER_BYTES];
 
 static void put(const char *path, const char *text)
 {
@@ -92,15 +93,15 @@ static void this_machine_makes_sense(void **state)
 static int make_root(void **state)
 {
     (void)state;
-    return mkdtemp(root) ? 0 : -1;
+    support_folder_make(root);
+    return 0;
 }
 
 static int remove_root(void **state)
 {
     (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
+    support_folder_remove(root);
+    return 0;
 }
 
 int main(void)

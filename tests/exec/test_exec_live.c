@@ -29,6 +29,7 @@
 #include "sim/sim.h"
 #include "tests/support/exec/support_orphan.h"
 #include "tests/support/planner/support_planner.h"
+#include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
 enum { BLOCKS = 3, WIDTH = 32, VOCABULARY = 97, JOBS = 4, LONGEST = 64, ROOM = 64 << 20 };
@@ -402,8 +403,8 @@ static void stop_half_way(void *context, double done, double total, uint32_t job
 /* Stopped, or by a policy that breaks in the middle; then on from the checkpoints, to the same bits. */
 static void check_goes_on(const struct setting *setting, const char *policy, bool stops)
 {
-    char folder[] = "/tmp/test-live-XXXXXX", command[80];
-    assert_non_null(mkdtemp(folder));
+    char folder[SUPPORT_FOLDER_BYTES];
+    support_folder_make(folder);
     struct plan plan, rest;
     struct outcome whole, half, other;
     struct error err = {0};
@@ -431,8 +432,7 @@ static void check_goes_on(const struct setting *setting, const char *policy, boo
     for (uint32_t j = 0; j < plan.jobs.count; j++) assert_int_equal(other.minibatches[j], whole.minibatches[j]);
     plan_release(&rest);
     plan_release(&plan);
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    assert_int_equal(system(command), 0);
+    support_folder_remove(folder);
 }
 
 static void test_stopped_and_gone_on(void **state)

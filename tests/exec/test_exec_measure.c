@@ -19,6 +19,7 @@
 #include "base/json/json_out.h"
 #include "exec/measure/measure.h"
 #include "exec/measure/measure_state.h"
+#include "tests/support/support_folder.h"
 
 static void test_statistics(void **state)
 {
@@ -91,10 +92,10 @@ static void test_cores(void **state)
 static void test_without_sysfs(void **state)
 {
     (void)state;
-    char root[] = "/tmp/spillway-no-sysfs-XXXXXX";
+    char root[SUPPORT_FOLDER_BYTES];
     struct measure_machine machine;
     struct stat found;
-    assert_non_null(mkdtemp(root));
+    support_folder_make(root);
     setenv("HWLOC_FSROOT", root, 1);
     const int kept = dup(STDERR_FILENO), caught = memfd_create("stderr", MFD_CLOEXEC);
     assert_true(kept >= 0 && caught >= 0 && dup2(caught, STDERR_FILENO) >= 0);
@@ -106,7 +107,7 @@ static void test_without_sysfs(void **state)
     close(kept);
     close(caught);
     unsetenv("HWLOC_FSROOT");
-    rmdir(root);
+    support_folder_remove(root);
 }
 
 struct told {

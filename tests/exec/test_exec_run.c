@@ -27,6 +27,7 @@
 #include "planner/check/plan_check.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/planner/support_planner.h"
+#include "tests/support/support_folder.h"
 
 enum { BLOCKS = 3, WIDTH = 32, VOCABULARY = 97, MINIBATCHES = 3, ROOM = 64 << 20 };
 
@@ -297,8 +298,8 @@ static void test_stop_before_the_first_minibatch(void **state)
 static void test_log_and_weights(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/test-run-XXXXXX", log[64], weights[64];
-    assert_non_null(mkdtemp(folder));
+    char folder[SUPPORT_FOLDER_BYTES], log[64], weights[64];
+    support_folder_make(folder);
     snprintf(log, sizeof log, "%s/log.jsonl", folder);
     snprintf(weights, sizeof weights, "%s/weights.safetensors", folder);
     const struct setting setting = {
@@ -362,7 +363,7 @@ static void test_log_and_weights(void **state)
     plan_release(&plan);
     unlink(weights);
     unlink(log);
-    rmdir(folder);
+    support_folder_remove(folder);
 }
 
 static void test_losses_that_are_not_finite(void **state)

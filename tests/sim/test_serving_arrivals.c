@@ -14,6 +14,7 @@
 #include "sim/serving/arrivals_file.h"
 #include "sim/serving/serving_io.h"
 #include "sim/serving/traffic.h"
+#include "tests/support/support_folder.h"
 
 static void lines_are_requests(void **state)
 {
@@ -70,7 +71,7 @@ static void lines_are_refused(void **state)
 }
 
 struct folder {
-    char path[64], problem[96], arrivals[96];
+    char path[SUPPORT_FOLDER_BYTES], problem[96], arrivals[96];
 };
 
 static void write_text(const char *path, const char *text)
@@ -83,8 +84,7 @@ static void write_text(const char *path, const char *text)
 
 static void make_folder(struct folder *out)
 {
-    strcpy(out->path, "/tmp/test_serving_arrivals.XXXXXX");
-    assert_non_null(mkdtemp(out->path));
+    support_folder_make(out->path);
     snprintf(out->problem, sizeof out->problem, "%s/serving.json", out->path);
     snprintf(out->arrivals, sizeof out->arrivals, "%s/requests.txt", out->path);
     write_text(out->problem, "{\"spillway_serving\": 1, \"devices\": 1, \"memory\": \"4 B\", \"horizon\": \"10s\",\n"
@@ -96,7 +96,7 @@ static void remove_folder(const struct folder *folder)
 {
     unlink(folder->problem);
     unlink(folder->arrivals);
-    rmdir(folder->path);
+    support_folder_remove(folder->path);
 }
 
 /* Beside the problem, wherever one is; the places of both files in a message. */

@@ -12,6 +12,7 @@
 
 #include "base/files/file.h"
 #include "plots/plot.h"
+#include "tests/support/support_folder.h"
 
 static const struct plot_effect effects[] = {{"products", -0.0875, 0.105}, {"latencies", 0, 0.0325}, {"memory", -0.012, -0.002}};
 
@@ -21,10 +22,10 @@ static bool has(const char *text, const char *what) { return strstr(text, what) 
 static void the_script_has_every_bar(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/tornado-XXXXXX", picture[64], script[64], *text;
+    char folder[SUPPORT_FOLDER_BYTES], picture[64], script[64], *text;
     size_t length;
     struct error err = {0};
-    assert_non_null(mkdtemp(folder));
+    support_folder_make(folder);
     snprintf(picture, sizeof picture, "%s/t.svg", folder);
     snprintf(script, sizeof script, "%s/t.gp", folder);
     const struct plot_options options = {.title = "of m", .keep_script = true};

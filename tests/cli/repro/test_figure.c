@@ -19,6 +19,7 @@
 #include "cli/repro/figure_report.h"
 #include "cli/repro/figure_result.h"
 #include "tests/support/support_figure.h"
+#include "tests/support/support_folder.h"
 
 /* Three devices; the program (below) answers 12 / devices, and no for more than 4. Published: 10 % less, exact, twice. */
 static const char good[] =
@@ -35,7 +36,7 @@ static const char good[] =
     "   {\"text\": \"rises\", \"holds\": \"increasing(hours[0], hours[1])\"}, {\"text\": \"all\", \"holds\": \"all(hours > 0)\"}],\n"
     " \"accuracy\": {\"mean\": 0.2}}";
 
-static char folder[] = "/tmp/spillway-figure-XXXXXX";
+static char folder[SUPPORT_FOLDER_BYTES];
 static char program[128];
 
 static void write_program(const char *script)
@@ -55,17 +56,16 @@ static const char divides[] = "echo x >> '%s/calls'\n"
 static int make_folder(void **state)
 {
     (void)state;
-    if (!mkdtemp(folder)) return -1;
+    support_folder_make(folder);
     snprintf(program, sizeof program, "%s/program", folder);
     return 0;
 }
 
 static int remove_folder(void **state)
 {
-    char command[128];
     (void)state;
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
+    support_folder_remove(folder);
+    return 0;
 }
 
 static enum status run_figure(const char *text, struct support_ran *ran, struct error *err)

@@ -19,6 +19,7 @@
 #include "cli/repro/figure_change.h"
 #include "cli/repro/figure_report.h"
 #include "tests/support/support_figure.h"
+#include "tests/support/support_folder.h"
 
 /* The program answers with its two arguments in units of steps: simulated, measured. The root's body would fail. */
 static const char good[] =
@@ -34,13 +35,13 @@ static const char good[] =
     "  \"series\": [{\"name\": \"t\", \"published\": \"paper\", \"simulated\": \"own.s\", \"measured\": \"own.m\"},\n"
     "   {\"name\": \"u\", \"simulated\": \"own.s + 1\"}]}}";
 
-static char folder[] = "/tmp/spillway-real-XXXXXX";
+static char folder[SUPPORT_FOLDER_BYTES];
 static char program[128], kept[128];
 
 static int make_folder(void **state)
 {
     (void)state;
-    if (!mkdtemp(folder)) return -1;
+    support_folder_make(folder);
     snprintf(program, sizeof program, "%s/program", folder);
     snprintf(kept, sizeof kept, "%s/kept", folder);
     FILE *file = fopen(program, "w");
@@ -51,10 +52,9 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    char command[128];
     (void)state;
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
+    support_folder_remove(folder);
+    return 0;
 }
 
 /* One row that the machine cannot do (exit code 3) is told, and the others are done. */

@@ -18,6 +18,7 @@
 #include "base/size.h"
 #include "models/job/evaluation.h"
 #include "models/job/job.h"
+#include "tests/support/support_folder.h"
 #include "tests/support/support_models.h"
 
 static void read_jobs(const char *text, struct job_set *out)
@@ -223,8 +224,8 @@ static void remove_file(const char *folder, const char *name)
 static void formats_follow_name_and_magic(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/spillway-jobs-XXXXXX", path[64];
-    assert_non_null(mkdtemp(folder));
+    char folder[SUPPORT_FOLDER_BYTES], path[64];
+    support_folder_make(folder);
     static const char text[] =
         "{\"spillway_jobs\": 1, \"defaults\": {\"network\": \"net/config.json\", \"minibatches\": 2},"
         " \"jobs\": [{\"data\": \"gpt2.bin\"}, {\"data\": \"llama.bin\"}, {\"data\": \"bare.bin\"},"
@@ -260,18 +261,18 @@ static void formats_follow_name_and_magic(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) remove_file(folder, names[i]);
     snprintf(path, sizeof path, "%s/net", folder);
     rmdir(path);
-    rmdir(folder);
+    support_folder_remove(folder);
 }
 
 /* "jobs.json" alone, seen from its own folder. */
 static void relative_job_files_make_absolute_paths(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/spillway-jobs-XXXXXX", here[4096], expected[80];
+    char folder[SUPPORT_FOLDER_BYTES], here[4096], expected[80];
     static const char text[] = "{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\","
                                "\"minibatches\": 2, \"data\": \"a.txt\", \"tokens\": \"bytes\"}]}";
     assert_non_null(getcwd(here, sizeof here));
-    assert_non_null(mkdtemp(folder));
+    support_folder_make(folder);
     write_file(folder, "jobs.json", text, strlen(text));
     assert_int_equal(chdir(folder), 0);
     struct job_set set = {0};
@@ -288,7 +289,7 @@ static void relative_job_files_make_absolute_paths(void **state)
     job_set_release(&set);
     assert_int_equal(chdir(here), 0);
     remove_file(folder, "jobs.json");
-    rmdir(folder);
+    support_folder_remove(folder);
 }
 
 /* --- refusals ------------------------------------------------------------------------------- */
@@ -316,8 +317,8 @@ static const char *read_one(const char *folder, const char *keys)
 static void bytes_are_tokens_only_when_meant(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/spillway-jobs-XXXXXX";
-    assert_non_null(mkdtemp(folder));
+    char folder[SUPPORT_FOLDER_BYTES];
+    support_folder_make(folder);
     static const char text[] = "PARis is worth a mass. Gzip is not.";
     write_file(folder, "a.txt", text, sizeof text);
     static const struct {
@@ -347,15 +348,15 @@ static void bytes_are_tokens_only_when_meant(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) assert_string_equal(read_one(folder, rows[i].keys), rows[i].message);
     remove_file(folder, "a.txt");
     remove_file(folder, "jobs.json");
-    rmdir(folder);
+    support_folder_remove(folder);
 }
 
 /* Nobody trains on the bytes of a compressed file or of weights, whatever its name and whatever the job says. */
 static void files_of_other_formats_are_no_data(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/spillway-jobs-XXXXXX";
-    assert_non_null(mkdtemp(folder));
+    char folder[SUPPORT_FOLDER_BYTES];
+    support_folder_make(folder);
     static const struct {
         const char *bytes;
         size_t count;
@@ -382,7 +383,7 @@ static void files_of_other_formats_are_no_data(void **state)
         remove_file(folder, name);
     }
     remove_file(folder, "jobs.json");
-    rmdir(folder);
+    support_folder_remove(folder);
 }
 
 /* 99 letters: allowed, but not with a number behind them. */

@@ -21,6 +21,7 @@
 #include "base/size.h"
 #include "models/network/network.h"
 #include "tests/support/planner/support_parallel.h"
+#include "tests/support/support_folder.h"
 #include "tests/support/support_models.h"
 #include "tests/support/support_seed.h"
 
@@ -604,8 +605,8 @@ static void unknown_names_get_a_suggestion(void **state)
 static void a_folder_means_its_config(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/spillway-network-XXXXXX", path[64];
-    assert_non_null(mkdtemp(folder));
+    char folder[SUPPORT_FOLDER_BYTES], path[64];
+    support_folder_make(folder);
     snprintf(path, sizeof path, "%s/config.json", folder);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
@@ -619,7 +620,7 @@ static void a_folder_means_its_config(void **state)
     assert_string_equal(n.name, path);
     arena_release(&arena);
     unlink(path);
-    rmdir(folder);
+    support_folder_remove(folder);
 }
 
 /* --- names and memory ------------------------------------------------------------------------ */

@@ -18,6 +18,7 @@
 #include "models/job/memory.h"
 #include "models/network/network_cnn.h"
 #include "tests/support/planner/support_parallel.h"
+#include "tests/support/support_folder.h"
 #include "tests/support/support_models.h"
 
 static const struct state_format momentum = {.optimizer = OPTIMIZER_MOMENTUM};
@@ -302,8 +303,8 @@ static void a_text_is_a_network_in_proportion(void **state)
         "node2 -- Conv2d(3, 4) -- forward_compute_time=2.5, backward_compute_time=6.0, activation_size=800.0, "
         "parameter_size=44.0\n"
         "\tnode1 -- node2\n";
-    char folder[] = "/tmp/spillway-graph-XXXXXX", path[64], text[256];
-    assert_non_null(mkdtemp(folder));
+    char folder[SUPPORT_FOLDER_BYTES], path[64], text[256];
+    support_folder_make(folder);
     snprintf(path, sizeof path, "%s/p.txt", folder);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
@@ -337,7 +338,7 @@ static void a_text_is_a_network_in_proportion(void **state)
     assert_memory_equal(again.profile, each.profile, 2 * sizeof *each.profile);
     free(written);
     unlink(path);
-    rmdir(folder);
+    support_folder_remove(folder);
     arena_release(&arena);
 }
 

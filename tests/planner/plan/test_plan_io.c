@@ -24,6 +24,7 @@
 #include "planner/strategy/planner.h"
 #include "tests/support/planner/support_plan.h"
 #include "tests/support/planner/support_planner.h"
+#include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
 /* The caller frees it. */
@@ -348,8 +349,8 @@ static void test_moved(void **state)
     const struct draft_shape shape = {.devices = 1, .jobs = 2, .middle = 1, .minibatches = 1};
     struct plan plan, read = {0};
     struct error err = {0};
-    char top[] = "/tmp/spillway-moved-XXXXXX", made[64], moved[64], data[96], weights[96], path[96], expected[96];
-    assert_non_null(mkdtemp(top));
+    char top[SUPPORT_FOLDER_BYTES], made[64], moved[64], data[96], weights[96], path[96], expected[96];
+    support_folder_make(top);
     snprintf(made, sizeof made, "%s/made", top);
     snprintf(moved, sizeof moved, "%s/moved", top);
     snprintf(data, sizeof data, "%s/shared.txt", top);
@@ -377,7 +378,7 @@ static void test_moved(void **state)
     assert_true(plan_fingerprint(&plan) != plan_fingerprint(&read));
     unlink(path);
     rmdir(moved);
-    rmdir(top);
+    support_folder_remove(top);
     plan_release(&read);
     plan_release(&plan);
 }

@@ -17,6 +17,7 @@
 
 #include "base/size.h"
 #include "planner/solve/certify/instance_library.h"
+#include "tests/support/support_folder.h"
 
 static const char *const folder = SOURCE_DIR "/docs/instances";
 
@@ -84,9 +85,9 @@ static void broken(void **state)
          "\"bound\": 8, \"devices\": [[[0, 0, 0], [0, 1, 5]]]}",
          "./best/i.json:1:57: 'mean', but the instance's is 'makespan'"},
     };
-    char old[4096], made[] = "/tmp/spillway-library-XXXXXX";
+    char old[4096], made[SUPPORT_FOLDER_BYTES];
     assert_non_null(getcwd(old, sizeof old));
-    assert_non_null(mkdtemp(made));
+    support_folder_make(made);
     assert_int_equal(chdir(made), 0);
     assert_int_equal(mkdir("best", 0700), 0);
     struct instance_library none = {0};

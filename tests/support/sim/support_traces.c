@@ -2,13 +2,12 @@
 #include "tests/support/sim/support_traces.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "planner/plan.h"
+#include "tests/support/support_folder.h"
 
 static struct trace_stream streams[] = {
     {"gpu0 compute", 0, 0, STREAM_COMPUTE}, {"gpu0 h2d", 0, 0, STREAM_H2D}, {"gpu0 d2h", 0, 0, STREAM_D2H},
@@ -106,16 +105,12 @@ void support_scene(struct trace *trace, enum trace_source source, double stretch
 
 /* --- files ---------------------------------------------------------------------------------- */
 
-static char folder[64];
+static char folder[SUPPORT_FOLDER_BYTES];
 
 const char *support_path(const char *name)
 {
     static char path[160];
-    if (!folder[0]) {
-        strcpy(folder, "/tmp/spillway-test-XXXXXX");
-        const char *made = mkdtemp(folder);
-        assert(made);
-    }
+    if (!folder[0]) support_folder_make(folder);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return path;
 }
@@ -123,11 +118,7 @@ const char *support_path(const char *name)
 void support_clean(void)
 {
     if (!folder[0]) return;
-    DIR *entries = opendir(folder);
-    for (struct dirent *e = entries ? readdir(entries) : NULL; e; e = readdir(entries))
-        if (e->d_name[0] != '.') unlink(support_path(e->d_name));
-    if (entries) closedir(entries);
-    rmdir(folder);
+    support_folder_remove(folder);
     folder[0] = 0;
 }
 
