@@ -86,6 +86,25 @@ static void warn_other_machine(struct cli *cli, const struct plan *plan)
 
 /* --- the run --------------------------------------------------------------------------------- */
 
+/* The command line of the executor. */
+struct words {
+    const char *all[41];
+    size_t count;
+};
+
+static void add(struct words *words, const char *word)
+{
+    words->all[words->count++] = word;
+}
+
+/* Without a value the option is left out. */
+static void add_option(struct words *words, const char *option, const char *value)
+{
+    if (!value) return;
+    add(words, option);
+    add(words, value);
+}
+
 /* `plan_path` is the executed plan: the request's or (`rest`) the remaining one. */
 static enum status start(const struct cli *cli, const struct cli_run_request *request, const char *plan_path,
                          bool rest, const char *result_path, struct cli_child_end *end,
@@ -93,65 +112,36 @@ static enum status start(const struct cli *cli, const struct cli_run_request *re
 {
     char program[CLI_PATH_BYTES];
     if (cli_child_find(program, err) != STATUS_OK) return err->status;
-    const char *words[41];
+    struct words words = {.count = 0};
     char keep[24], seed[24];
-    size_t count = 0;
-    words[count++] = program;
-    words[count++] = "run";
-    words[count++] = "--result";
-    words[count++] = result_path;
-    if (request->trace_path || request->scratch_trace) {
-        words[count++] = "--trace";
-        words[count++] = request->trace_path ? request->trace_path : request->scratch_trace;
-    }
-    if (request->log_path) {
-        words[count++] = "--log";
-        words[count++] = request->log_path;
-        if (rest) words[count++] = "--log-goes-on"; /* complete jobs are in it */
-    }
-    if (request->checkpoint) {
-        words[count++] = "--checkpoint";
-        words[count++] = request->checkpoint;
-    }
-    if (request->storage) {
-        words[count++] = "--storage";
-        words[count++] = request->storage;
-    }
-    if (request->checkpoint_every) {
-        words[count++] = "--checkpoint-every";
-        words[count++] = request->checkpoint_every;
-    }
-    if (request->keep > 0) {
-        snprintf(keep, sizeof keep, "%" PRIu64, request->keep);
-        words[count++] = "--keep";
-        words[count++] = keep;
-    }
-    words[count++] = "--on-nan";
-    words[count++] = nan_choices[request->on_nan];
+    snprintf(keep, sizeof keep, "%" PRIu64, request->keep);
+    snprintf(seed, sizeof seed, "%" PRIu64, request->seed);
+    add(&words, program);
+    add(&words, "run");
+    add_option(&words, "--result", result_path);
+    add_option(&words, "--trace", request->trace_path ? request->trace_path : request->scratch_trace);
+    add_option(&words, "--log", request->log_path);
+    if (request->log_path && rest) add(&words, "--log-goes-on"); /* complete jobs are in it */
+    add_option(&words, "--checkpoint", request->checkpoint);
+    add_option(&words, "--storage", request->storage);
+    add_option(&words, "--checkpoint-every", request->checkpoint_every);
+    add_option(&words, "--keep", request->keep > 0 ? keep : NULL);
+    add_option(&words, "--on-nan", nan_choices[request->on_nan]);
     if (request->dispatch) {
-        words[count++] = "--dispatch";
-        words[count++] = cli_dispatches[request->dispatch];
-        snprintf(seed, sizeof seed, "%" PRIu64, request->seed);
-        words[count++] = "--seed";
-        words[count++] = seed;
+        add_option(&words, "--dispatch", cli_dispatches[request->dispatch]);
+        add_option(&words, "--seed", seed);
     }
-    if (request->policy) {
-        words[count++] = "--policy";
-        words[count++] = request->policy;
-    }
-    if (request->carried) {
-        words[count++] = "--carried";
-        words[count++] = request->carried;
-    }
-    if (cli->force) words[count++] = "--force";
-    if (request->keep_going) words[count++] = "--keep-going";
-    if (request->no_weights) words[count++] = "--no-weights";
-    if (request->tf32) words[count++] = "--tf32";
-    if (cli->quiet) words[count++] = "--quiet";
-    words[count++] = "--";
-    words[count++] = plan_path;
-    words[count] = NULL;
-    return cli_child_run(words, end, err);
+    add_option(&words, "--policy", request->policy);
+    add_option(&words, "--carried", request->carried);
+    if (cli->force) add(&words, "--force");
+    if (request->keep_going) add(&words, "--keep-going");
+    if (request->no_weights) add(&words, "--no-weights");
+    if (request->tf32) add(&words, "--tf32");
+    if (cli->quiet) add(&words, "--quiet");
+    add(&words, "--");
+    add(&words, plan_path);
+    add(&words, NULL);
+    return cli_child_run(words.all, end, err);
 }
 
 /* Warns if a complete run was faster than the machine's peak: then the peak is wrong, probably because the machine was

@@ -214,6 +214,14 @@ static enum status read_noise(const char *text, double *out, struct error *err)
     return error_set(err, STATUS_BAD_INPUT, "option '--noise' is '%s' (expected more than 0%% and at most 90%%)", text);
 }
 
+static enum status find_interval(struct report *report, struct error *err)
+{
+    const struct sim_options options = cli_predict_sim_options(report->hardware, report->how);
+    report->interval = (struct cli_interval){.seeds = report->request->seeds, .seed = report->request->seed};
+    return cli_interval_find(report->plan, report->hardware, &options, report->prediction->result.makespan_s,
+                             report->prediction->tokens_per_s, &report->interval, err);
+}
+
 static enum status simulate_plan(struct cli *cli, const struct cli_simulate_request *request,
                                  struct error *err)
 {
@@ -229,13 +237,8 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
                                       .demand_first = request->demand_first,
                                       .collectives = (enum sim_collectives_by)request->collectives,
                                       .seed = request->seed};
-    struct report report = {.plan_path = request->path,
-                            .request = request,
-                            .swap = &swap,
-                            .trace_path = request->trace_path,
-                            .plan = &plan,
-                            .prediction = &prediction,
-                            .how = &how};
+    struct report report = {.plan_path = request->path, .request = request, .swap = &swap, .plan = &plan,
+                            .trace_path = request->trace_path, .prediction = &prediction, .how = &how};
     enum status status = jobs ? simulate_plan_jobs(request, &plan, &swap, err) : read_plan(request, &plan, err);
     if (status == STATUS_OK && !jobs)
         status = cli_other_machine_find(&request->machine, report.plan_path, &plan, &other, err);
@@ -250,12 +253,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
         status = request->live ? cli_predict_live(&plan, other.hardware, request->policy, &how, &prediction, err)
                                : cli_predict(&plan, other.hardware, &how, &prediction, err);
     if (status == STATUS_OK && request->contents) status = cli_breakdown_find(&plan, &prediction.trace, &report.parts, err);
-    if (status == STATUS_OK && request->seeds > 0) {
-        const struct sim_options options = cli_predict_sim_options(report.hardware, &how);
-        report.interval = (struct cli_interval){.seeds = request->seeds, .seed = request->seed};
-        status = cli_interval_find(&plan, report.hardware, &options, prediction.result.makespan_s, prediction.tokens_per_s,
-                                   &report.interval, err);
-    }
+    if (status == STATUS_OK && request->seeds > 0) status = find_interval(&report, err);
     if (status == STATUS_OK && request->failures.path) {
         status = cli_failures_run(&request->failures, plan.hardware.device_count, prediction.result.makespan_s,
                                   &outcome, err);

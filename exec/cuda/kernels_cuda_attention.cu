@@ -176,6 +176,30 @@ template <int SIDE> __device__ static inline float row_max(float x)
 
 /* --- forward ---------------------------------------------------------------------------------------------- */
 
+/* Turns the scores of a row of a tile into weights, relative to the largest score so far. Keys from `seen` on are not
+ * seen. Returns the factor for what was summed up before. */
+template <int SIDE, int EACH>
+__device__ static inline float weigh_row(float *score, int seen, float scale, bool rounded, float *largest,
+                                         float *total, float *weights)
+{
+    float top = *largest;
+    for (int c = 0; c < EACH; c++) {
+        score[c] = SIDE * c < seen ? score[c] * scale : -INFINITY;
+        top = fmaxf(top, score[c]);
+    }
+    top = row_max<SIDE>(top);
+    const float rescale = expf(*largest - top);
+    float added = 0;
+    for (int c = 0; c < EACH; c++) {
+        const float weight = expf(score[c] - top);
+        weights[SIDE * c] = as_stored(weight, rounded);
+        added += weight;
+    }
+    *total = *total * rescale + row_sum<SIDE>(added);
+    *largest = top;
+    return rescale;
+}
+
 template <int D, int TILE, int EACH>
 __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
     attention_forward(struct kernel_attention a, int64_t tiles)
@@ -209,22 +233,9 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
             const int query = first + ty + S::SIDE * r;
             /* Rows past T see what the last one sees: finite, and never stored. */
             const int seen = a.causal && query < head.t ? query + 1 : head.t;
-            float top = largest[r];
-            for (int c = 0; c < EACH; c++) {
-                score[r][c] = key + tx + S::SIDE * c < seen ? score[r][c] * head.scale : -INFINITY;
-                top = fmaxf(top, score[r][c]);
-            }
-            top = row_max<S::SIDE>(top);
-            const float rescale = expf(largest[r] - top);
-            float added = 0;
-            for (int c = 0; c < EACH; c++) {
-                const float weight = expf(score[r][c] - top);
-                weights[(ty + S::SIDE * r) * S::WEIGHT_ROW + tx + S::SIDE * c] =
-                    as_stored(weight, a.rounded);
-                added += weight;
-            }
-            total[r] = total[r] * rescale + row_sum<S::SIDE>(added);
-            largest[r] = top;
+            const float rescale =
+                weigh_row<S::SIDE, EACH>(score[r], seen - key - tx, head.scale, a.rounded, &largest[r], &total[r],
+                                         weights + (ty + S::SIDE * r) * S::WEIGHT_ROW + tx);
             for (int c = 0; c < S::COLUMNS; c++) sum[r][c] *= rescale;
         }
         __syncthreads(); /* the keys have been read, the weights are there */

@@ -133,6 +133,32 @@ static enum status balance(const struct cutter *cutter, struct candidate *c, uin
     return STATUS_OK;
 }
 
+/* Cuts each job greedily; *fits false when some job does not fit. */
+static enum status cut_all(struct cutter *cutter, const struct candidate *c, uint64_t room, struct job_cut *cuts,
+                           bool *fits, struct error *err)
+{
+    *fits = true;
+    for (uint32_t j = 0; j < cutter->jobs->count && *fits; j++)
+        if (footprint_twin(cutter->footprints, j) == j)
+            TRY(partition_cut_greedy(cutter, c, j, room, &cuts[j], fits, err));
+    return STATUS_OK;
+}
+
+/* Copies the shards of all jobs. Returns the seconds of their minibatches. */
+static struct seconds take_shards(const struct cutter *cutter, const struct job_cut *cuts, struct partition *out)
+{
+    struct seconds all = {0};
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        const struct job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
+        out->job_first_shard[j] = out->shard_count;
+        out->slice_rows[j] = cut->slice_rows;
+        copy_shards(out, cut, j);
+        all.device += cut->minibatch.device * (double)cutter->jobs->jobs[j].minibatches;
+        all.cpu += cut->minibatch.cpu * (double)cutter->jobs->jobs[j].minibatches;
+    }
+    return all;
+}
+
 /* Try a candidate, with its greedy cuts or balanced ones; *fits false when some job does not. Fills what
  * it finds into `out`, whose arrays have room for every layer of every job. */
 static enum status try_candidate(struct cutter *cutter, const struct candidate *c, bool balanced,
@@ -148,15 +174,9 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     if (taken > cutter->capacity) return STATUS_OK;
     uint64_t room = cutter->capacity - taken, workspace = 0, keep = 0, persistent = 0;
     double spilled = 0;
-    struct seconds all = {0};
-    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
-        struct job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
-        if (footprint_twin(cutter->footprints, j) == j) {
-            bool job_fits;
-            enum status status = partition_cut_greedy(cutter, c, j, room, cut, &job_fits, err);
-            if (status || !job_fits) return status;
-        }
-    }
+    bool all_fit;
+    TRY(cut_all(cutter, c, room, cuts, &all_fit, err));
+    if (!all_fit) return STATUS_OK;
     total(cutter, cuts, &workspace, &keep, &spilled);
     if (workspace + keep > room) return STATUS_OK;
     struct candidate fitted = *c;
@@ -176,14 +196,7 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     }
     if (!c->keeps_first && kept_choose(cutter, c, cuts, room, persistent, &workspace, &keep, err))
         return err->status;
-    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
-        const struct job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
-        out->job_first_shard[j] = out->shard_count;
-        out->slice_rows[j] = cut->slice_rows;
-        copy_shards(out, cut, j);
-        all.device += cut->minibatch.device * (double)cutter->jobs->jobs[j].minibatches;
-        all.cpu += cut->minibatch.cpu * (double)cutter->jobs->jobs[j].minibatches;
-    }
+    const struct seconds all = take_shards(cutter, cuts, out);
     if (spilled > 0 && !host_has_room(cutter, cuts, spilled)) return STATUS_OK;
     out->job_first_shard[cutter->jobs->count] = out->shard_count;
     out->persistent_bytes = persistent;

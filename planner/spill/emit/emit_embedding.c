@@ -45,41 +45,70 @@ void emit_embedding_forward_sliced(struct emitter *e, const struct shard_view *v
     }
 }
 
+/* A slice of rows and their optimizer state, as it lies in host memory and on the device. */
+struct row_slice {
+    struct state_layout whole, slice;
+    uint32_t number, last_part; /* of the slices; of its parts the last that has bytes */
+    uint32_t host, rows;        /* buffers: the state in host memory; the slice on the device */
+    uint64_t first;
+    bool stored;                /* the state lies on storage, and goes through a buffer in host memory */
+};
+
+static uint64_t host_offset(const struct row_slice *s, uint32_t part)
+{
+    return s->whole.parts[part].offset_bytes + s->first * s->whole.parts[part].row_bytes;
+}
+
+static void fetch_slice(struct emitter *e, const struct shard_view *v, const struct row_slice *s)
+{
+    uint64_t bytes = s->slice.bytes;
+    uint32_t to = s->rows;
+    if (s->stored) to = emit_stage(e, v, 0, STAGED_TRANSIENT + s->number, AREA_TRANSIENT, bytes);
+    if (!s->stored) emit_slot(e, AREA_WEIGHT_BUFFER, 0, bytes);
+    for (uint32_t part = 0; part <= s->last_part; part++)
+        if (s->slice.parts[part].bytes > 0)
+            emit_copy(e, s->stored ? STREAM_READ : STREAM_H2D, s->host, host_offset(s, part), 0, to,
+                      s->slice.parts[part].offset_bytes, part == 0 ? ACCESS_ACQUIRE : 0, s->slice.parts[part].bytes);
+    if (!s->stored) return;
+    emit_slot(e, AREA_WEIGHT_BUFFER, 0, bytes);
+    emit_copy(e, STREAM_H2D, to, 0, ACCESS_RELEASE, s->rows, 0, ACCESS_ACQUIRE, bytes);
+}
+
+static void store_slice(struct emitter *e, const struct shard_view *v, const struct row_slice *s)
+{
+    uint32_t from = s->rows;
+    if (s->stored) {
+        from = emit_stage(e, v, 0, STAGED_TRANSIENT + s->number, AREA_TRANSIENT, s->slice.bytes);
+        emit_copy(e, STREAM_D2H, s->rows, 0, ACCESS_RELEASE, from, 0, ACCESS_ACQUIRE, s->slice.bytes);
+    }
+    for (uint32_t part = 0; part <= s->last_part; part++)
+        if (s->slice.parts[part].bytes > 0)
+            emit_copy(e, s->stored ? STREAM_WRITE : STREAM_D2H, from, s->slice.parts[part].offset_bytes,
+                      part == s->last_part ? ACCESS_RELEASE : 0, s->host, host_offset(s, part), 0,
+                      s->slice.parts[part].bytes);
+}
+
 void emit_embedding_backward_sliced(struct emitter *e, const struct shard_view *v)
 {
     const struct footprint *f = v->footprint;
     uint64_t row = v->job->network.width * sizeof(float), first, count; /* of a gradient */
-    const struct state_layout whole = job_state(v->job, 0, 1);
-    uint32_t last_part = STATE_PARTS - 1;
-    while (whole.parts[last_part].bytes == 0) last_part--;
+    struct row_slice s = {.whole = job_state(v->job, 0, 1), .last_part = STATE_PARTS - 1, .stored = emit_is_stored(e, v, 0)};
+    while (s.whole.parts[s.last_part].bytes == 0) s.last_part--;
     uint32_t tokens = emit_boundary(e, v, BUFFER_BATCH, PLAN_NONE, true, job_batch_bytes(v->job));
     uint32_t dx = emit_boundary(e, v, BUFFER_BOUNDARY_GRADIENT, 1, true, f->output_bytes);
     uint32_t slices = slice_range(v, 0, &first, &count);
-    uint32_t host = emit_host_state(e, v, 0);
+    s.host = emit_host_state(e, v, 0);
     emit_fetch_batch(e, v);
     emit_fetch_input(e, v, BUFFER_BOUNDARY_GRADIENT, 1, f->output_bytes, v->origin);
     for (uint32_t k = 0; k < slices; k++) {
         slice_range(v, k, &first, &count);
-        const struct state_layout slice =
-            memory_state_rows(&v->job->network, count, job_state_format(v->job));
-        uint64_t vocabulary = v->job->network.vocabulary;
-        uint32_t rows = emit_buffer(e, v, BUFFER_STATE, 0, 1 + k, true, slice.bytes);
+        uint64_t vocabulary = v->job->network.vocabulary, gradient_rows = 0;
         uint32_t gradient = 0;
-        uint64_t gradient_rows = 0;
-        bool stored = emit_is_stored(e, v, 0);
-        uint32_t to = rows;
-        if (stored) to = emit_stage(e, v, 0, STAGED_TRANSIENT + k, AREA_TRANSIENT, slice.bytes);
-        if (!stored) emit_slot(e, AREA_WEIGHT_BUFFER, 0, slice.bytes);
-        for (uint32_t part = 0; part <= last_part; part++)
-            if (slice.parts[part].bytes > 0)
-                emit_copy(e, stored ? STREAM_READ : STREAM_H2D, host,
-                          whole.parts[part].offset_bytes + first * whole.parts[part].row_bytes, 0, to,
-                          slice.parts[part].offset_bytes, part == 0 ? ACCESS_ACQUIRE : 0,
-                          slice.parts[part].bytes);
-        if (stored) {
-            emit_slot(e, AREA_WEIGHT_BUFFER, 0, slice.bytes);
-            emit_copy(e, STREAM_H2D, to, 0, ACCESS_RELEASE, rows, 0, ACCESS_ACQUIRE, slice.bytes);
-        }
+        s.slice = memory_state_rows(&v->job->network, count, job_state_format(v->job));
+        s.number = k;
+        s.first = first;
+        s.rows = emit_buffer(e, v, BUFFER_STATE, 0, 1 + k, true, s.slice.bytes);
+        fetch_slice(e, v, &s);
         if (job_has_table(v->job) && first < vocabulary) {
             gradient_rows = vocabulary - first < count ? vocabulary - first : count;
             gradient = emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 1 + k, true,
@@ -88,22 +117,12 @@ void emit_embedding_backward_sliced(struct emitter *e, const struct shard_view *
                        gradient, AREA_WEIGHT_BUFFER, 0, gradient_rows * row);
         }
         uint32_t release = k + 1 == slices ? ACCESS_RELEASE : 0;
-        emit_use(e, rows, ACCESS_READ | ACCESS_WRITE);
+        emit_use(e, s.rows, ACCESS_READ | ACCESS_WRITE);
         emit_use(e, tokens, ACCESS_READ | release);
         emit_use(e, dx, ACCESS_READ | release);
         if (gradient_rows) emit_use(e, gradient, ACCESS_READ | ACCESS_RELEASE);
         emit_compute(e, v, PLAN_BACKWARD, UNIT_BACKWARD, true, k, first, count);
-        uint32_t from = rows;
-        if (stored) {
-            from = emit_stage(e, v, 0, STAGED_TRANSIENT + k, AREA_TRANSIENT, slice.bytes);
-            emit_copy(e, STREAM_D2H, rows, 0, ACCESS_RELEASE, from, 0, ACCESS_ACQUIRE, slice.bytes);
-        }
-        for (uint32_t part = 0; part <= last_part; part++)
-            if (slice.parts[part].bytes > 0)
-                emit_copy(e, stored ? STREAM_WRITE : STREAM_D2H, from, slice.parts[part].offset_bytes,
-                          part == last_part ? ACCESS_RELEASE : 0, host,
-                          whole.parts[part].offset_bytes + first * whole.parts[part].row_bytes, 0,
-                          slice.parts[part].bytes);
+        store_slice(e, v, &s);
         emit_turn_end(e);
     }
 }
