@@ -454,38 +454,20 @@ out:
 
 double chain_certificate_gap(const struct chain_certificate *c)
 {
-    return (double)(c->value - c->bound) / (double)c->bound; /* at least 2: passes take a tick */
+    return certificate_claim_gap(c->value, c->bound);
 }
 
 const char *chain_certificate_text(const struct chain_certificate *c, char text[CERTIFICATE_TEXT_BYTES])
 {
-    switch (c->status) {
-    case CERTIFICATE_BOUND:
-        snprintf(text, CERTIFICATE_TEXT_BYTES, "makespan %" PRId64 " is optimal: it equals the bound of %s",
-                 c->value, c->proved_by);
-        break;
-    case CERTIFICATE_SEARCHED:
-        snprintf(text, CERTIFICATE_TEXT_BYTES,
-                 "makespan %" PRId64 " is optimal: the search left nothing out (%" PRIu64 " states)",
-                 c->value, c->states);
-        break;
-    case CERTIFICATE_SOLVED:
-        if (c->sets > 0) {
-            snprintf(text, CERTIFICATE_TEXT_BYTES,
-                     "makespan %" PRId64 " is optimal: the search finds nothing below in the %u set%s of recomputed "
-                     "layers that GLPK leaves, within its tolerances",
-                     c->value, c->sets, c->sets == 1 ? "" : "s");
-            break;
-        }
-        snprintf(text, CERTIFICATE_TEXT_BYTES,
-                 "makespan %" PRId64 " is optimal: '%.60s' finds nothing below in the fluid program, within "
-                 "its tolerances", c->value, c->solver);
-        break;
-    case CERTIFICATE_GAP:
-        snprintf(text, CERTIFICATE_TEXT_BYTES,
-                 "makespan %" PRId64 " is within %.2f %% of the optimum (bound of %s %" PRId64 ")", c->value,
-                 100 * chain_certificate_gap(c), c->proved_by, c->bound);
-        break;
-    }
+    char bound[64];
+    snprintf(bound, sizeof bound, "bound of %s", c->proved_by);
+    const struct certificate_claim claim = {.status = c->status, .objective = "makespan", .value = c->value,
+                                            .bound = c->bound, .bound_name = bound, .search = "the search",
+                                            .unit = "states", .work = c->states, .solver = c->solver,
+                                            .program = "fluid program"};
+    if (c->status != CERTIFICATE_SOLVED || c->sets == 0) return certificate_claim_text(&claim, text);
+    snprintf(text, CERTIFICATE_TEXT_BYTES,
+             "makespan %" PRId64 " is optimal: the search finds nothing below in the %u set%s of recomputed layers that "
+             "GLPK leaves, within its tolerances", c->value, c->sets, c->sets == 1 ? "" : "s");
     return text;
 }

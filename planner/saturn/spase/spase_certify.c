@@ -172,31 +172,16 @@ out:
 
 double spase_certificate_gap(const struct spase_certificate *c)
 {
-    return (double)(c->value - c->bound) / (double)c->bound;
+    return certificate_claim_gap(c->value, c->bound);
 }
 
 const char *spase_certificate_text(const struct spase_certificate *c, char text[CERTIFICATE_TEXT_BYTES])
 {
-    switch (c->status) {
-    case CERTIFICATE_BOUND:
-        snprintf(text, CERTIFICATE_TEXT_BYTES, "makespan %" PRId64 " is optimal: it equals the %s bound", c->value,
-                 spase_proof_names[c->proved_by]);
-        break;
-    case CERTIFICATE_SEARCHED:
-        snprintf(text, CERTIFICATE_TEXT_BYTES,
-                 "makespan %" PRId64 " is optimal: depth-first search left nothing out (%" PRIu64 " nodes)",
-                 c->value, c->nodes);
-        break;
-    case CERTIFICATE_SOLVED:
-        snprintf(text, CERTIFICATE_TEXT_BYTES,
-                 "makespan %" PRId64 " is optimal: '%.60s' finds nothing below in the %s formulation, within its "
-                 "tolerances", c->value, c->solver, spase_proof_names[c->proved_by]);
-        break;
-    case CERTIFICATE_GAP:
-        snprintf(text, CERTIFICATE_TEXT_BYTES,
-                 "makespan %" PRId64 " is within %.2f %% of the optimum (%s bound %" PRId64 ")", c->value,
-                 100 * spase_certificate_gap(c), spase_proof_names[c->proved_by], c->bound);
-        break;
-    }
-    return text;
+    char bound[40], program[40];
+    snprintf(bound, sizeof bound, "%s bound", spase_proof_names[c->proved_by]);
+    snprintf(program, sizeof program, "%s formulation", spase_proof_names[c->proved_by]);
+    const struct certificate_claim claim = {.status = c->status, .objective = "makespan", .value = c->value,
+                                            .bound = c->bound, .bound_name = bound, .search = "depth-first search",
+                                            .unit = "nodes", .work = c->nodes, .solver = c->solver, .program = program};
+    return certificate_claim_text(&claim, text);
 }

@@ -165,36 +165,49 @@ out:
     return err->status;
 }
 
+double certificate_claim_gap(int64_t value, int64_t bound)
+{
+    if (value == bound) return 0;
+    return (double)(value - bound) / (bound > 0 ? (double)bound : 1);
+}
+
+const char *certificate_claim_text(const struct certificate_claim *c, char text[CERTIFICATE_TEXT_BYTES])
+{
+    size_t length = (size_t)snprintf(text, CERTIFICATE_TEXT_BYTES, "%s %" PRId64 " is ", c->objective, c->value);
+    size_t room = CERTIFICATE_TEXT_BYTES - length;
+    switch (c->status) {
+    case CERTIFICATE_BOUND:
+        snprintf(text + length, room, "optimal: it equals the %s", c->bound_name);
+        break;
+    case CERTIFICATE_SEARCHED:
+        snprintf(text + length, room, "optimal: %s left nothing out (%" PRIu64 " %s)", c->search, c->work, c->unit);
+        break;
+    case CERTIFICATE_SOLVED:
+        snprintf(text + length, room, "optimal: '%.60s' finds nothing below in the %s, within its tolerances", c->solver,
+                 c->program);
+        break;
+    case CERTIFICATE_GAP:
+        snprintf(text + length, room, "within %.2f %% of the optimum (%s %" PRId64 ")",
+                 100 * certificate_claim_gap(c->value, c->bound), c->bound_name, c->bound);
+        break;
+    }
+    return text;
+}
+
 double certificate_gap(const struct certificate *c)
 {
-    if (c->value == c->bound) return 0;
-    return (double)(c->value - c->bound) / (c->bound > 0 ? (double)c->bound : 1);
+    return certificate_claim_gap(c->value, c->bound);
 }
 
 const char *certificate_text(const struct instance *in, const struct certificate *c,
                              char text[CERTIFICATE_TEXT_BYTES])
 {
-    const char *objective = instance_objective_names[in->objective];
-    switch (c->status) {
-    case CERTIFICATE_BOUND:
-        snprintf(text, CERTIFICATE_TEXT_BYTES, "%s %" PRId64 " is optimal: it equals the %s bound",
-                 objective, c->value, instance_bound_names[c->proved_by]);
-        break;
-    case CERTIFICATE_SEARCHED:
-        snprintf(text, CERTIFICATE_TEXT_BYTES,
-                 "%s %" PRId64 " is optimal: branch and bound left nothing out (%" PRIu64 " nodes)",
-                 objective, c->value, c->nodes);
-        break;
-    case CERTIFICATE_SOLVED:
-        snprintf(text, CERTIFICATE_TEXT_BYTES,
-                 "%s %" PRId64 " is optimal: '%.60s' finds nothing below in the %s formulation, within its "
-                 "tolerances", objective, c->value, c->solver, c->formulation);
-        break;
-    case CERTIFICATE_GAP:
-        snprintf(text, CERTIFICATE_TEXT_BYTES,
-                 "%s %" PRId64 " is within %.2f %% of the optimum (%s bound %" PRId64 ")", objective,
-                 c->value, 100 * certificate_gap(c), instance_bound_names[c->proved_by], c->bound);
-        break;
-    }
-    return text;
+    char bound[40], program[40];
+    snprintf(bound, sizeof bound, "%s bound", instance_bound_names[c->proved_by]);
+    snprintf(program, sizeof program, "%s formulation", c->formulation);
+    const struct certificate_claim claim = {.status = c->status, .objective = instance_objective_names[in->objective],
+                                            .value = c->value, .bound = c->bound, .bound_name = bound,
+                                            .search = "branch and bound", .unit = "nodes", .work = c->nodes,
+                                            .solver = c->solver, .program = program};
+    return certificate_claim_text(&claim, text);
 }

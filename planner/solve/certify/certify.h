@@ -63,8 +63,25 @@ MUST_CHECK enum status certify(const struct instance *in, const struct certify_o
 /* Returns the excess of the value over the bound, relative to the bound; 0 when both are 0. */
 double certificate_gap(const struct certificate *certificate);
 
-/* Writes one sentence ("makespan 1326 is optimal: it equals the area bound") into `text` and returns it. */
+/* What is proved of a value: the same for each kind of problem. */
+struct certificate_claim {
+    enum certificate_status status;
+    const char *objective;        /* "makespan" */
+    int64_t value, bound;
+    const char *bound_name;       /* "area bound" */
+    const char *search, *unit;    /* the complete search, and the unit of its work: "branch and bound", "nodes" */
+    uint64_t work;
+    const char *solver, *program; /* the solver, and the program that it was given: "fluid program" */
+};
+
+/* Returns the share of the bound by which the value exceeds it; 0 when both are 0. */
+double certificate_claim_gap(int64_t value, int64_t bound);
+
+/* Writes the claim as a sentence ("makespan 1326 is optimal: it equals the area bound"). Returns `text`. */
 enum { CERTIFICATE_TEXT_BYTES = 200 };
+const char *certificate_claim_text(const struct certificate_claim *claim, char text[CERTIFICATE_TEXT_BYTES]);
+
+/* Writes one sentence ("makespan 1326 is optimal: it equals the area bound") into `text` and returns it. */
 const char *certificate_text(const struct instance *in, const struct certificate *certificate,
                              char text[CERTIFICATE_TEXT_BYTES]);
 
