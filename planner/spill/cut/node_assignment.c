@@ -44,7 +44,7 @@ static uint32_t soonest(const struct node *nodes, uint32_t count, const struct w
 }
 
 enum status node_assignment_choose(const struct hardware *hardware, uint32_t devices, const struct job_set *jobs,
-                                   const double *seconds, uint32_t *nodes, struct error *err)
+                                   const double *seconds, uint32_t *node_of_job, struct error *err)
 {
     uint32_t count = hardware_host_count(hardware);
     double room = hardware_of_host(hardware, hardware->host_bytes.value +
@@ -62,7 +62,7 @@ enum status node_assignment_choose(const struct hardware *hardware, uint32_t dev
         uint32_t node = soonest(nodes, count, &works[i], bytes, room);
         nodes[node].seconds += works[i].seconds;
         nodes[node].bytes += bytes;
-        nodes[works[i].job] = node;
+        node_of_job[works[i].job] = node;
     }
     free(nodes);
     free(works);
