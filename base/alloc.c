@@ -1,11 +1,12 @@
 /*
- * Out of memory is the error path that never runs by itself, and so the one that is wrong. A sweep
- * makes it run: count the allocations of a good run, then repeat the run with the first of them
- * failing, then the second, and so on; each run must end with STATUS_NO_MEMORY and leak nothing.
+ * Running out of memory is the error path that never runs by itself and is therefore often wrong. A
+ * sweep makes it run: count the allocations of a good run, then repeat the run with the first
+ * allocation failing, then the second, and so on. Each run must end with STATUS_NO_MEMORY and leak
+ * nothing.
  *
- * The counter is one atomic: threads may allocate at the same time, though a sweep means something
- * only while a single one does. Without a test in progress the cost is one addition per call, and
- * nothing here is called in a hot loop.
+ * The counter is one atomic: threads may allocate at the same time, though a sweep is only useful
+ * with a single thread. Without a test in progress the cost is one addition per call, and no
+ * function here is called in a hot loop.
  */
 #include "base/alloc.h"
 

@@ -1,7 +1,7 @@
 /*
- * A plan is millions of small things that are made one after the other and die together. Freeing
- * them one by one is work and, on an error path, a leak; an arena makes the lifetime a single
- * object.
+ * A plan consists of millions of small objects that are made one after the other and freed
+ * together. Freeing them one by one costs time and, on an error path, may leak; an arena makes the
+ * lifetime a single object.
  *
  *     newest ->  [ header | piece | piece | free ... ]  ->  [ header | piece | ... ]  ->  NULL
  *

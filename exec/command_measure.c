@@ -1,4 +1,4 @@
-/* spillway-exec measure, devices, gpu-rates: what this machine has and how fast it is. */
+/* spillway-exec measure, devices, gpu-rates: this machine's devices and their speed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -151,7 +151,7 @@ enum status command_gpu_rates(int argc, char **argv, const volatile bool *stop, 
 
 /* --- devices ----------------------------------------------------------------------------------- */
 
-/* One line for each back end: how many devices it has, or why none. */
+/* Prints one line per back end: its number of devices, or why it has none. */
 enum status command_devices(int argc, char **argv, const volatile bool *stop, struct error *err)
 {
     (void)stop; /* done at once */

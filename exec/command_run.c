@@ -1,4 +1,4 @@
-/* spillway-exec run: a plan from its file, carried out, with its trace, log, checkpoints and report. */
+/* spillway-exec run: carries out a plan from a file, with its trace, log, checkpoints and report. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -55,7 +55,7 @@ static void show_run(void *context, double done, double total, uint32_t job, dou
     progress_update(&bar->progress, done, note);
 }
 
-/* Above the bar, which is drawn again a tenth of a second later. */
+/* Prints above the bar, which is drawn again a tenth of a second later. */
 static void show_note(void *context, const char *text)
 {
     (void)context;
@@ -149,8 +149,9 @@ static enum status judge(const struct plan *plan, const struct run_result *resul
 }
 
 /*
- * After training: the result first and without files that are less dear, then these, then the result again with what
- * could not be written. The reader of a result file gets every error in it, and standard error has no second copy.
+ * After training, writes the result first, without the less important files; then these files; then the result again
+ * with the files that could not be written. The reader of a result file gets every error in it, and standard error
+ * has no second copy.
  */
 static enum status hand_over(const struct run_command *command, const struct plan *plan, struct run_result *result,
                              const struct trace *trace, struct error *err)

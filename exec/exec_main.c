@@ -43,8 +43,8 @@ static void on_signal(int number)
 
 static void watch_signals(void)
 {
-    /* On a stack of its own: the matrix library uses the stack pointer for other things, and a frame
-     * would be written where that points to. Only this thread takes signals. */
+    /* Handlers run on a separate stack: the matrix library uses the stack pointer for other purposes, and a frame
+     * would be written to its target. Only this thread takes signals. */
     static char stack[64 << 10];
     const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
     const bool has_stack = sigaltstack(&own, NULL) == 0;

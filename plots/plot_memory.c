@@ -5,10 +5,9 @@
  *     gpu0       ____      _______                 predicted peak 9.6 GiB
  *            ___/    \____/       \____            measured peak 9.9 GiB
  *
- * A level holds until the next one: the curves are steps. A panel reaches up to the capacity, for
- * how much is left is what one wants to see; where less than a fifth is ever used (host memory,
- * mostly) the curve would be a line at the bottom, so the panel ends above the peak and the capacity
- * is only named.
+ * A level holds until the next one: the curves are steps. A panel extends to the capacity, because the free memory
+ * matters most. If less than a fifth is ever used (mostly host memory) the curve would be a line at the bottom, so
+ * the panel ends above the peak and the capacity is only named.
  *
  * Levels that fall into the same half pixel become one vertical stroke from their lowest to their
  * highest, so that a peak of a microsecond in a run of a day is drawn and the number of points is

@@ -162,7 +162,7 @@ enum status plot_heat(const double *values, const struct plot_ticks *x, const st
     add_frame(&frame, x, y);
     plot_script_add(script, "set xrange [-0.5:%u.5]\nset yrange [-0.5:%u.5]\n", (unsigned)x->label_count - 1,
                     (unsigned)y->label_count - 1);
-    /* one hue from light to dark: read the same in every kind of sight, and in print */
+    /* one hue from light to dark: equally readable in every kind of sight, and in print */
     plot_script_add(script, "set palette defined (0 '#eaf3fc', 0.5 '#4c9be8', 1 '#053b75')\n"
                             "set colorbox user origin screen %.4f, screen 0.2 size screen 0.018, screen 0.6\n"
                             "set cbtics scale 0.3 font ',%d' tc rgb '#%06x'\nset format cb '%%.4g'\n",

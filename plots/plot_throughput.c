@@ -10,8 +10,8 @@
  * the bound. The distance of a bar to that line is what any other policy could still gain, which is
  * why bars are compared with it and not only with each other.
  *
- * Bars lie, for names of policies are longer than bars are wide. Figures stand at the end of each
- * bar, the axis is for the eye.
+ * Bars are horizontal, because names of policies are longer than bars are wide. The value is
+ * written at the end of each bar; the axis serves only for orientation.
  */
 #include "plots/plot.h"
 

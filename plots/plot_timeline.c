@@ -406,7 +406,7 @@ static void add_boxes(struct timeline *t, double unit_s)
         const struct plot_box *box = &t->boxes[i];
         const struct row *row = &t->rows[box->row];
         double height_px = row->bottom_px - row->top_px;
-        /* A hair of the track between boxes that are wide enough to lose it; and none invisible. */
+        /* Leaves a thin line of the track between boxes that are wide enough, and makes no box invisible. */
         double width_px = box->to_px - box->from_px;
         double to_px = width_px > 3 ? box->to_px - 0.75 : box->from_px + fmax(width_px, 0.5);
         plot_script_number(&t->script, axis_value(t, box->from_px, unit_s));
@@ -459,7 +459,7 @@ static void describe(const struct timeline *t, char *text, size_t size)
                                bin));
 }
 
-/* Shares need height to be read, and a picture need not be lower than its legend. */
+/* Makes rows higher: shares need height to be read, and a picture may be as high as its legend. */
 static double row_growth(struct timeline *t)
 {
     place_rows(t, 1);

@@ -193,7 +193,7 @@ void plot_view_makespans(const struct plot_view *view, struct plot_script *scrip
         if (!view->traces[side] || end_s < window->from_s || end_s > window->to_s) continue;
         double x_px = area->left_px + (end_s - window->from_s) / (window->to_s - window->from_s) *
                                           (area->right_px - area->left_px);
-        /* The names lean away from each other, for the two ends are often close. */
+        /* The names are placed away from each other, because the two ends are often close. */
         bool left = side == 0 ? end_s <= view->end_s[1] || view->trace_count == 1
                               : end_s < view->end_s[0];
         /* The SVG terminal draws lines of one colour and width as one path, dashes and all: the

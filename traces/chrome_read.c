@@ -202,7 +202,7 @@ static int shown_bytes(const char *name)
     return (int)length;
 }
 
-/* "GPU 0, stream 7", and "GPU 0, stream 7 h2d" where it does other things, too. */
+/* Names a stream "GPU 0, stream 7", or "GPU 0, stream 7 h2d" if the track also has other work. */
 static enum status name_stream(struct reading *r, const struct event *e, const char **out, struct error *err)
 {
     const struct track *track = &r->tracks[e->track];

@@ -157,7 +157,7 @@ static void sum_classes(const struct trace *predicted, struct stream_sum *const 
 
 /* --- the operations that are furthest off --------------------------------------------------- */
 
-/* Keep `off` if it belongs among the worst; of equal differences the earlier one stays in front. */
+/* Keeps `off` if it is among the worst; of equal differences the earlier one comes first. */
 static void keep_worst(struct comparison *out, struct compare_off off)
 {
     double size_s = fabs(off.difference_s);

@@ -1,5 +1,5 @@
 /*
- * A trace is filled by an interpreter of plans, and by everything else only read.
+ * An interpreter of plans fills a trace; all other code only reads it.
  *
  * The writer calls trace_init() with the number of operations of its plan, so that nothing is
  * allocated while it runs; sets spans[i] and levels[i] and counts them; sets peaks, losses and
@@ -10,10 +10,9 @@
  *     compute          [ 1 ]         [ 4 ]        makespan: end of 4 - start of 0
  *     d2h                   [ 2 ]
  *
- * Plan order is the only order in which a prediction and its measurement can be laid side by side:
- * sorted by time, two runs of one plan differ. A stream runs its operations in plan order, so one
- * pass by number with the end of the last span of each stream at hand is enough to prove that
- * nothing overlaps.
+ * Plan order is the only order in which a prediction and its measurement can be compared: sorted by time, two runs of
+ * one plan differ. A stream runs its operations in plan order, so one pass by number that keeps the end of the last
+ * span of each stream proves that no spans overlap.
  */
 #include "traces/trace.h"
 

@@ -1,9 +1,9 @@
 /*
- * Reading of traces, span by span. trace_write.c shows the format.
+ * Reads traces span by span. trace_write.c shows the format.
  *
- * Spans and levels are long arrays (base/json/json_stream.h), everything else is the head. A span as
- * trace_write() writes it is five numbers, which are read without a tree; whatever else stands there is
- * parsed like the rest, which says where and why it is wrong.
+ * Spans and levels are long arrays (base/json/json_stream.h), everything else is the head. A span as written by
+ * trace_write() is five numbers, which are read without a tree. Any other element is parsed like the rest, which
+ * reports its position and fault.
  *
  * Nothing is trusted: every index is in range before it is used, every count is within a limit, and the
  * judge sees each span and level before a caller does.

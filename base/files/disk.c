@@ -1,4 +1,4 @@
-/* Straight to the system. Calls that a signal interrupts are repeated. */
+/* Calls the system directly and repeats calls that a signal interrupts. */
 #include "base/files/disk.h"
 
 #include <dirent.h>

@@ -245,7 +245,7 @@ static enum status open_target(struct file_out *file, struct error *err)
     if (!file->target) return error_memory(err, "a file name", strlen(file->path) + 1);
     enum status status = open_temporary(file, err);
     if (status != STATUS_OK) return status;
-    /* Best effort: a file system without modes is no reason to refuse. */
+    /* Best effort: on a file system without modes the file is written anyway. */
     if (exists && fchmod(file->fd, old.st_mode & 07777) != 0) errno = 0;
     return STATUS_OK;
 }

@@ -498,7 +498,8 @@ static unsigned control_character(const char *text)
     return 0;
 }
 
-/* Strings are names, which are shown: a terminal would obey control characters, and a newline breaks tables. */
+/* Checks a string. Strings are names, which are shown: a terminal would obey control characters, and a newline breaks
+ * tables. */
 static enum status item_string(const struct item *item, const char **out, struct error *err)
 {
     if (!json_is_string(item->value)) return fail_type(item, "a string", err);

@@ -1,7 +1,6 @@
 /*
- * A writer that keeps one small stack (which containers are open, which of them are on one line)
- * and one buffer. Everything a value needs is appended to the buffer; when it is full it goes to
- * the file_out, or it grows when there is none.
+ * A writer that keeps one small stack (the open containers, and which of them are on one line) and one buffer. Every
+ * value is appended to the buffer. A full buffer goes to the file_out, or grows when there is none.
  *
  * Layout: two spaces per level and a line per child, except in compact containers and whatever is
  * inside one, which stay on their line:
@@ -11,8 +10,8 @@
  *       "layers": [1, 2.5, {"k": 3}]
  *     }
  *
- * Strings are UTF-8 and stay so. Bytes that are not UTF-8 (a file name can be anything) become
- * U+FFFD, because our own reader would refuse them.
+ * Strings are written as UTF-8. Bytes that are not UTF-8 (a file name can contain any bytes) become U+FFFD, because
+ * our own reader would refuse them.
  */
 #include "base/json/json_out.h"
 

@@ -126,7 +126,7 @@ struct nesting {
     bool in_string, escaped;
 };
 
-/* Over a character. A closing bracket too many changes nothing. */
+/* Passes over a character. A surplus closing bracket changes nothing. */
 static inline void nest(struct nesting *n, char c)
 {
     if (n->in_string) {

@@ -83,7 +83,7 @@ static _Noreturn void be_child(const struct task *task, pid_t parent)
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(126);
-    /* a crash is to be told by the parent, not by handlers or core files */
+    /* the parent reports a crash, without handlers or core files */
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) signal(crashes[i], SIG_DFL);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);

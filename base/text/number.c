@@ -1,6 +1,6 @@
 /*
- * Writing a double so that it reads back as itself, with as few digits as possible, tens of
- * millions of times.
+ * Writes a double so that it reads back as itself, with as few digits as possible, tens of millions
+ * of times.
  *
  * The plain way (print with 15, 16, 17 digits until strtod() returns the same value) costs about a
  * microsecond; a trace with ten million times would spend ten seconds on it. Instead:

@@ -1,7 +1,7 @@
 /*
- * One table of units serves both ways: parsing multiplies by a row's factor, printing picks the
- * largest row that leaves at least 1. Memory is printed in powers of 1024 and everything else in
- * powers of 1000, since that is what the tools print that people compare with.
+ * One table of units serves parsing and printing: parsing multiplies by a row's factor, printing picks the largest
+ * row that leaves at least 1. Memory is printed in powers of 1024 and everything else in powers of 1000, as in the
+ * tools with which people compare.
  */
 #include "base/text/quantity.h"
 

@@ -57,7 +57,7 @@ static enum status read_exactly(const struct reader *reader, void *to, uint64_t 
     return STATUS_OK;
 }
 
-/* Read a range to `to`, or, when that is NULL, nowhere, and compare its checksum. */
+/* Reads a range to `to` (NULL: discards it) and compares its checksum. */
 static enum status read_checked(const struct reader *reader, void *to, uint64_t length,
                                 uint64_t offset, uint32_t expected, const char *what, char *scratch,
                                 struct error *err)
@@ -289,7 +289,7 @@ static bool same_evaluation(const struct reader *reader, const struct checkpoint
                : strcmp(found, wanted) == 0;
 }
 
-/* Every byte of the data, the state to its place if it has one. */
+/* Reads every byte of the data; the state goes to its place if it has one. */
 static enum status read_data(const struct reader *reader, const struct checkpoint_contents *contents,
                              struct measured *measured, struct error *err)
 {

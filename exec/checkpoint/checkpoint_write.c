@@ -44,7 +44,7 @@ static enum status parent_of(const char *path, char out[PATH_MAX], struct error 
     return STATUS_OK;
 }
 
-/* Make a folder that may be there already, and have its name on the disk. */
+/* Makes a folder, which may already exist, and syncs its name to the disk. */
 static enum status make_folder(struct disk *disk, const char *path, const char *parent,
                                struct error *err)
 {

@@ -11,7 +11,7 @@
 #include "exec/files/weights.h"
 #include "models/job/job_files.h"
 
-/* Weights of a complete job to `path`, from its checkpoint of a step. */
+/* Writes the weights of a complete job to `path`, from its checkpoint of a step. */
 static enum status write_complete(const char *folder, struct checkpoint_subject subject,
                                   uint64_t step, const char *path, struct error *err)
 {

@@ -160,7 +160,7 @@ static struct cudnn_tensor index_along(struct cudnn_graph *graph, const struct p
     return y;
 }
 
-/* Scores that a query must not see become what HIDDEN is given as. */
+/* Replaces scores that a query must not see by HIDDEN. */
 static struct cudnn_tensor hide(struct cudnn_graph *graph, const struct piece *p,
                                 struct cudnn_tensor scores)
 {

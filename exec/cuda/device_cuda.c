@@ -144,7 +144,7 @@ static cudaError_t calibrate(struct cuda_stream *own)
         const double before_s = clock_s();
         cudaError_t status = cudaEventRecord(spare->end, own->stream);
         while (status == cudaSuccess && (status = cudaEventQuery(spare->end)) == cudaErrorNotReady) {
-            cudaGetLastError(); /* it is kept like an error, for which the next launch would be blamed */
+            cudaGetLastError(); /* the runtime keeps it like an error, which would be blamed on the next launch */
             status = cudaSuccess;
         }
         const double after_s = clock_s();
@@ -185,8 +185,8 @@ static void note_times(struct device_stream *stream, struct slot *slot, struct d
                         ? timing->start_s
                         : time_of(stream->device, own, slot->end, timing->start_s, now_s);
     if (timing->end_s - own->anchor_s < ANCHOR_S) return;
-    /* Whoever waits for the slot's event now gets one that was reached long ago, and may: so was
-     * this one. */
+    /* A thread that waits for the slot's event now gets an event that was reached long ago; that is correct, since
+     * this one was reached too. */
     pthread_mutex_lock(&own->events_lock);
     const cudaEvent_t swap = own->anchor;
     own->anchor = slot->end;
@@ -204,7 +204,7 @@ static void *reaper_main(void *pointer)
     for (uint64_t number = 0; device_queue_await_taken(stream, &own->waiter, number); number++) {
         struct slot *const slot = &own->slots[number % RING];
         struct device_command *const command = &stream->ring[number % DEVICE_QUEUE_MAX];
-        /* Once the device is lost nothing is recorded any more, and everything has ended. */
+        /* After the device is lost nothing is recorded, and all commands have ended. */
         if (!atomic_load(&device->failed)) WORKED(device, cudaEventSynchronize(slot->end));
         if (command->timing && command->kind != COMMAND_WAIT) {
             if (!atomic_load(&device->failed) && slot->timed)
@@ -228,7 +228,7 @@ static enum cudaMemcpyKind direction_of(const struct device_stream *stream)
     }
 }
 
-/* Out and in on one stream: a piece is out before it goes in, and in before the next comes out. */
+/* Copies out and in on one stream: a piece is out before it goes in, and in before the next comes out. */
 static bool give_staged(struct device_stream *stream, char *to, const char *from, uint64_t bytes)
 {
     struct cuda_stream *const own = stream->own;
@@ -541,7 +541,7 @@ static enum status open_all(struct device *device, struct error *err)
     struct cudaDeviceProp properties;
     size_t available = 0, total = 0;
     TRY_CUDA(cudaSetDevice(cuda->index));
-    /* Threads that wait shall sleep: cores are few. Without it they spin, which is right as well. */
+    /* Waiting threads should sleep, because cores are few. Without this they spin, which is also correct. */
     if (cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess) cudaGetLastError();
     TRY_CUDA(cudaGetDeviceProperties(&properties, cuda->index));
     describe(properties.name, device->options.tf32);

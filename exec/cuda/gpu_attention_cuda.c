@@ -129,7 +129,8 @@ static enum status copied(cudaError_t failed, struct error *err)
                      cudaGetErrorString(failed));
 }
 
-/* Operands to the device, both directions there, results back; seconds[0] forward, [1] backward. */
+/* Copies operands to the device, runs both directions there, and copies results back; seconds[0] forward, [1]
+ * backward. */
 static enum status run_device(struct measure_bench *bench, const struct kernels *kernels,
                               double seconds[2], struct error *err)
 {

@@ -1,9 +1,9 @@
 /*
  * The table of a CUDA device: each entry hands its arguments to a launcher or to the library.
  *
- * Products are row-major here and column-major in the library. A row-major matrix (r,c) is the
- * column-major (c,r) without moving a number, so y = x w becomes y' = w' x' with primes for that
- * view, and only which operand is stored transposed has to be worked out:
+ * Products are row-major here and column-major in the library. A row-major matrix (r,c) is the column-major (c,r)
+ * without moving a number, so y = x w becomes y' = w' x' with primes for that view. Only the transposition of stored
+ * operands has to be derived:
  *
  *     forward   y'(n,m)  = w'(n,k) x'(k,m)      w stored (k,n): as it is;  (n,k): transposed
  *     input     dx'(k,m) = w'(k,n) dy'(n,m)     w stored (k,n): transposed;  (n,k): as it is
@@ -13,8 +13,8 @@
  * The bias of the forward product is then one number for each row of the result: the epilogue that
  * the library has.
  *
- * Errors of launches are kept, the first one, and asked for by the stream's owner: entries of the
- * table return nothing, and no caller between could do anything about them.
+ * Of errors of launches, the first is kept, and the stream's owner asks for it: entries of the table return nothing,
+ * and no caller in between could react.
  */
 #include "exec/cuda/kernels_cuda.h"
 
@@ -251,8 +251,8 @@ static void norm_backward(const struct kernels *kernels, float *dx, float *dw, f
     RUN(cuda_norm_backward, dx, dw, db, dout, x, stats, w, added, r, c, context->workspace);
 }
 
-/* NULL: cuDNN computes attention of this shape; else why it does not. Settled when a shape is met for the
- * first time. */
+/* Returns NULL when cuDNN computes attention of this shape, else the reason why not. The choice is made when a shape
+ * first occurs. */
 static const char *without_cudnn(struct cuda_context *context, const struct kernel_attention *shape)
 {
 #ifdef SPILLWAY_CUDNN

@@ -17,9 +17,9 @@
  *                   dQ += dS K
  *     with  P = exp(S - lse),  dP = dO V^T,  dS = P (dP - delta),  delta(i) = dout(i) . out(i)
  *
- * Heads may share keys and values, in groups. Forward and for the queries they are heads like others;
- * a block that holds a tile of keys goes through the queries of all heads of the group, one head after
- * the other, and so adds up their dK and dV.
+ * Heads may share keys and values, in groups. Forward and for queries they are treated like other heads. A block that
+ * holds a tile of keys processes the queries of all heads of the group, one head after the other, and so adds up
+ * their dK and dV.
  *
  * delta is recomputed by every block that needs it: one dot product of D for TILE of them in the products.
  *
@@ -44,7 +44,7 @@
 
 #include "exec/cuda/kernels_cuda_launch.h"
 
-/* One head of one sample: where its rows begin in q and dq, in k, v, dk and dv, and in out. */
+/* One head of one sample: the start of its rows in q and dq, in k, v, dk and dv, and in out. */
 struct head {
     int64_t q, kv, out;
     int64_t width; /* of a row of out */
@@ -79,13 +79,13 @@ template <int D, int TILE, int EACH> struct shape {
     static constexpr int WEIGHT_FLOATS = TILE * WEIGHT_ROW;
 };
 
-/* Numbers that products of a job in bf16 take, and their results (models/kernel/precision.h). */
+/* Rounds operands of products of a bf16 job, and their results (models/kernel/precision.h). */
 __device__ static inline float as_stored(float x, bool rounded)
 {
     return rounded ? bf16_widen(bf16_nearest(x)) : x;
 }
 
-/* Rows [first, first + TILE) of a matrix into shared memory; zeros past T and past d. */
+/* Loads rows [first, first + TILE) of a matrix into shared memory; zeros past T and past d. */
 template <int D, int TILE, int EACH>
 __device__ static inline void load_tile(float *tile, const float *from, int64_t stride, int first,
                                         int t, int d, bool rounded)
@@ -159,7 +159,7 @@ __device__ static inline void store_tile(float *to, int64_t stride, int first, i
     }
 }
 
-/* Over the SIDE threads that share a row: neighbours in a warp. */
+/* Reduces over the SIDE threads that share a row: neighbours in a warp. */
 template <int SIDE> __device__ static inline float row_sum(float x)
 {
     for (int distance = SIDE / 2; distance > 0; distance /= 2)

@@ -123,7 +123,7 @@ __global__ static void swiglu_slopes(float *dgate, float *dup, const float *dy, 
     }
 }
 
-/* MOMENTS of a kind are known to the compiler, so that nothing is loaded in vain. */
+/* MOMENTS of a kind are known to the compiler, so that no unused moments are loaded. */
 template <int MOMENTS>
 __global__ static void update(struct kernel_parameters parameters, const float *g, int64_t n,
                               struct host_step s)

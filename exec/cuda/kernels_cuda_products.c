@@ -99,8 +99,8 @@ static cublasStatus_t describe(struct product_plan *plan, const struct key *key,
     if (epilogue) {
         const uint32_t bias = CUBLASLT_EPILOGUE_BIAS;
         TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, &bias, sizeof bias));
-        /* The heuristic reads the alignment out of the address, so that all calls must ask with one
-         * address: a number that is aligned as promised, and no more. It is not followed. */
+        /* The heuristic derives the alignment from the address, so all calls must pass one address with exactly the
+         * promised alignment. The address is not accessed. */
         const void *const example = (const void *)(uintptr_t)key->alignment[3];
         TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &example, sizeof example));
     }

@@ -129,8 +129,8 @@ __global__ static void rms_norm_input(float *dx, const float *dout, const float 
  * square. */
 enum sums { SUMS_PLAIN, SUMS_NORM, SUMS_RMS_NORM };
 
-/* Sums of COLUMNS columns over one chunk of rows. A block has COLUMNS x LANES threads. `add`: more by
- * them; only where `partial` is the result. */
+/* Sums COLUMNS columns over one chunk of rows. A block has COLUMNS x LANES threads. `add`: adds to the result; only
+ * if `partial` is the result. */
 template <enum sums SUMS>
 __global__ static void sum_chunk(float *partial, const float *x, const float *in,
                                  const float *stats, int64_t rows, int64_t columns,
@@ -164,8 +164,7 @@ __global__ static void sum_chunk(float *partial, const float *x, const float *in
     if (SUMS == SUMS_NORM) out[columns] = weighted;
 }
 
-/* plain(columns), and weighted(columns) unless that is NULL, from the chunks' sums; `add`: plain becomes
- * more by them */
+/* Computes plain(columns), and weighted(columns) unless that is NULL, from the chunks' sums; `add`: adds to plain */
 __global__ static void sum_chunks(float *plain, float *weighted, const float *partial,
                                   int64_t columns, int64_t chunks, bool add)
 {
@@ -220,7 +219,7 @@ __device__ static inline int64_t target_of(const struct cuda_loss &a, int64_t ro
     return a.labels[row / a.t * a.label_stride + row % a.t];
 }
 
-/* One block: how many rows of the part have a target; at least one, so that it can be divided by. */
+/* One block: counts the rows of the part that have a target; at least one, so that it can be a divisor. */
 __global__ static void count_targets(int64_t *out, struct cuda_loss a)
 {
     int64_t count = 0;
@@ -243,7 +242,7 @@ __global__ static void loss_rows(double *partials, struct cuda_loss a, const int
             for (int64_t j = threadIdx.x; j < v; j += LOSS_THREADS) z[j] = 0.0f;
             continue;
         }
-        /* a word that is none would read out of bounds; NaN shows instead */
+        /* an invalid token would read out of bounds; NaN shows instead */
         const float at_target = target < v ? z[target] : NAN;
         float largest = -INFINITY, sum = 0;
         for (int64_t j = threadIdx.x; j < v; j += LOSS_THREADS) {
@@ -266,7 +265,7 @@ __global__ static void loss_rows(double *partials, struct cuda_loss a, const int
     if (threadIdx.x == 0) partials[blockIdx.x] = total;
 }
 
-/* One block: *loss = sum of the partials / (counted parts), or more by that */
+/* One block: *loss = sum of the partials / (counted parts), or adds this to it */
 __global__ static void loss_mean(double *loss, const double *partials, int64_t count,
                                  const int64_t *counted, uint32_t parts, bool more)
 {

@@ -119,8 +119,8 @@ double device_queue_delay_s(const struct device_stream *stream, uint64_t number)
     return stream->delay_key ? DELAY_MAX_S * pow(random_unit(stream->delay_key, number), 8) : 0;
 }
 
-/* Sleep, under the lock, until `on` has reached the event or this stream is to quit. Returns whether
- * it had to. */
+/* Sleeps, under the lock, until `on` has reached the event or this stream must quit. Returns true when it had to
+ * quit. */
 static bool await_event(struct device_stream *stream, struct device_stream *on, uint64_t event,
                         bool for_taken)
 {
@@ -216,7 +216,7 @@ enum status device_queue_start(struct device *device, uint32_t kind, const struc
     if (!device_waiter_init(&stream->self))
         return error_set(err, STATUS_DEVICE, "cannot make a condition variable");
 
-    /* Signals are the main thread's: a handler there wakes it from its waiting. */
+    /* Signals belong to the main thread: a handler there wakes it from its waiting. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

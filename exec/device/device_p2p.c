@@ -9,8 +9,8 @@
  * bytes that do not arrive; a second round has all bits the other way. The last word is cut, so that
  * the length is odd, and the copy begins and ends inside of pages.
  *
- * Only this interface's functions are used, so it is the same on every back end, and the copy that is
- * tried is the one that a run makes: same call, same stream, same thread.
+ * Only functions of this interface are used, so the test is the same for every back end, and the
+ * tested copy is the one that a run makes: same call, same stream, same thread.
  */
 #include "exec/device/device_p2p.h"
 

@@ -74,7 +74,7 @@ static bool wait_until(struct device_pace *pace, double at_s, const atomic_bool 
         if (alarm_s > now_s) {
             sleep_until(alarm_s);
             const double late_s = clock_s() - alarm_s;
-            /* A sleep that lost the processor for long says nothing about the usual one. */
+            /* A sleep that lost the processor for a long time says nothing about usual sleeps. */
             if (late_s < 200e-6) pace->oversleep_s += 0.1 * (late_s - pace->oversleep_s);
             if (at_s - clock_s() > SPIN_MAX_S) continue;
         }

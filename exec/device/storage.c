@@ -84,7 +84,7 @@ struct lane {
     struct io_uring ring;
     bool has_ring;
     struct piece pieces[DEPTH];
-    char *room;              /* DEPTH pieces of ours; with a ring, from the first time they are used */
+    char *room;              /* DEPTH piece buffers; with a ring, from their first use */
     struct worker workers[WORKERS];
     pthread_mutex_t lock;    /* of what follows; with workers */
     pthread_cond_t changed;

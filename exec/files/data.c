@@ -1,5 +1,5 @@
 /*
- * Tokens of a file or of a seed, by position. Images are read by exec/files/data_images.c.
+ * Tokens of a file or of a seed, by position. exec/files/data_images.c reads images.
  *
  *     text     a token is a byte
  *     llmc     llm.c's .bin: 256 x int32, of which magic, version and token count are used, then

@@ -7,10 +7,10 @@
  *               rows from the top, a byte for each pixel
  *     none      labels and pixels drawn from the seed
  *
- * An image of a file is drawn with replacement, by (seed, sample), as texts are. Opening looks at every
- * label once. Pixels 0 to 255 become numbers from -1 to 1, as Hugging Face's ViTImageProcessor makes
- * them by default (divided by 255, less a mean of 0.5, divided by a deviation of 0.5). Images are not
- * flipped or cropped.
+ * An image of a file is drawn with replacement, by (seed, sample), as texts are. Opening checks
+ * every label once. Pixels 0 to 255 become numbers from -1 to 1, as in the defaults of Hugging
+ * Face's ViTImageProcessor (divided by 255, minus a mean of 0.5, divided by a deviation of 0.5).
+ * Images are not flipped or cropped.
  *
  * Source of the format: Krizhevsky, "The CIFAR-10 dataset", binary version.
  */

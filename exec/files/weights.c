@@ -1,14 +1,13 @@
 /*
  * A job's weights between its state blobs and a safetensors file, and their fingerprint.
  *
- * The tensors of all shards in order are the tensors of the network in order, whatever the cuts, so
- * files and fingerprints do not show how a network was cut. Names and shapes come from
- * network_layer_tensors(), places from the tables of models/job/memory.h; both list a layer's tensors in
- * the same order.
+ * The tensors of all shards in order are the tensors of the network in order, for every cut, so files and
+ * fingerprints do not depend on the cut. Names and shapes come from network_layer_tensors(), positions from the
+ * tables of models/job/memory.h; both list a layer's tensors in the same order.
  *
- * The fingerprint takes the bits of the numbers, not their values: runs are compared bit by bit. Eight
- * lanes, each multiplied by an odd number after a word is mixed in, hence a change of one word always
- * changes its lane; 0.02 s for the 0.5 GB of GPT-2.
+ * The fingerprint uses the bits of the numbers, not their values: runs are compared bit by bit. It has eight lanes.
+ * Each is multiplied by an odd number after a word is mixed in, so a change of one word always changes its lane. It
+ * takes 0.02 s for the 0.5 GB of GPT-2.
  */
 #include "exec/files/weights.h"
 
@@ -261,7 +260,7 @@ enum status weights_write(const struct job *job, const struct state_tables *tabl
 
 CLONES static bool all_finite(const float *x, uint64_t n)
 {
-    float sum = 0; /* 0 as long as every number is finite: infinity times 0 is none */
+    float sum = 0; /* 0 while every number is finite: infinity times 0 is NaN */
     for (uint64_t i = 0; i < n; i++) sum += x[i] * 0.0f;
     return sum == 0;
 }

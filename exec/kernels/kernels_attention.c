@@ -1,8 +1,8 @@
 /*
  * Attention of each head over tiles of 64 queries, forward and backward.
  *
- * Letters: q, k, v rows of D numbers for each of T tokens, found where exec/kernels/kernels_attention.h says:
- * the product routine takes rows that lie any distance apart, so nothing is permuted or copied.
+ * Letters: q, k, v rows of D numbers for each of T tokens, placed as in exec/kernels/kernels_attention.h. The product
+ * routine accepts rows at any distance, so nothing is permuted or copied.
  *
  *     s(i,j) = q(i) . k(j) / sqrt(D);  p = softmax over j (causal: j <= i);  out(i) = sum p(i,j) v(j)
  *
@@ -14,23 +14,21 @@
  *       [##      ]  tile 1                 dP = dO V^T, dS = P (dP - dO . O),
  *       [###     ]  tile 2                 dQ = dS K, dK += dS^T Q, dV += P^T dO
  *
- * Only the log of the sum of exponentials (lse) is kept of the T x T weights: forward memory is
- * O(T), and backward makes each tile's weights again with one product. In backward, tiles go from
- * the last to the first: the last meets all keys, so it writes dK and dV and the others add, and
- * nothing is cleared beforehand.
+ * Of the T x T weights only the log of the sum of exponentials (lse) is kept: forward memory is O(T), and backward
+ * recomputes each tile's weights with one product. In backward, tiles go from the last to the first: the last meets
+ * all keys, so it writes dK and dV and the others add, and no buffer must be cleared first.
  *
- * Heads that share keys and values (grouped-query attention, Ainslie et al., arXiv 2305.13245) are
- * heads like others on the way forward. On the way back their dK and dV are sums over the group, so a
- * group's heads go one after the other, the first writing and the others adding.
+ * Heads that share keys and values (grouped-query attention, Ainslie et al., arXiv 2305.13245) are treated like other
+ * heads in the forward pass. In the backward pass their dK and dV are sums over the group, so a group's heads go one
+ * after the other, the first writing and the others adding.
  *
- * Threads share out the B*H heads (backward: groups); inside that loop each product runs on one
- * thread. A head is computed by one thread from end to end, so the number of threads cannot change a
- * bit. A tile's two matrices (64 x T) are the scratch of a thread: 0.5 MiB at T = 1024, in its second
- * cache.
+ * Threads share out the B*H heads (backward: groups); inside that loop each product runs on one thread. One thread
+ * computes a whole head, so the number of threads changes no bit. A tile's two matrices (64 x T) are the scratch of a
+ * thread: 0.5 MiB at T = 1024, in its second-level cache.
  *
- * In a job of bf16 the operands of products are numbers that bf16 has, and so are results
- * (models/kernel/precision.h). The processor multiplies fp32, so q, k, v and dO are copied, rounded, into the
- * scratch, in rows without gaps; E, P, dS and the results are rounded in place.
+ * In a bf16 job the operands and results of products are rounded to bf16 (models/kernel/precision.h). The processor
+ * multiplies fp32, so q, k, v and dO are copied, rounded, into the scratch, in rows without gaps; E, P, dS and the
+ * results are rounded in place.
  *
  * FLOPs, causal: forward 2 T^2 D, backward 5 T^2 D per head. Measured for GPT-2 124M at B 1, T 1024
  * (two threads of a Zen 4 whose products reach 230 GFLOP/s), one layer in ms and counting these
@@ -88,7 +86,7 @@ static struct head head_of(const struct shape *shape, const struct kernel_attent
                          .scale = (float)(1.0 / sqrt((double)shape->d))};
 }
 
-/* Scores of queries [first, first + rows) with keys [0, keys): s(rows, keys). */
+/* Computes scores of queries [first, first + rows) with keys [0, keys): s(rows, keys). */
 static void head_scores(const struct head *head, float *s, int64_t first, int64_t rows,
                         int64_t keys)
 {
@@ -289,8 +287,8 @@ static void head_backward(const struct head *head, float *dq, float *dk, float *
 /* --- drivers ---------------------------------------------------------------------------------- */
 
 /*
- * Threads for the heads, each with a lane of the scratch of its own. With fewer heads than threads
- * the team is kept whole: in a team of one, a product would call for a team itself.
+ * Returns the threads for the heads, each with its own lane of the scratch. With fewer heads than threads the team is
+ * kept whole: in a team of one, a product would start a team itself.
  */
 static int lane_threads(const struct kernels *kernels)
 {

@@ -49,7 +49,7 @@ CLONES static void widen_row(float *restrict out, const bf16 *restrict x, int64_
 
 /* --- products --------------------------------------------------------------------------------- */
 
-/* Rows and columns of op(X) from (row, column) on, as they are stored; without gaps between rows. */
+/* Widens rows and columns of op(X) from (row, column) on, in their stored order, without gaps between rows. */
 static void widen_tile(const struct kernels *kernels, float *out, const struct operand *x,
                        int64_t row, int64_t column, int64_t rows, int64_t columns)
 {

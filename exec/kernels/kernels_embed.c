@@ -153,7 +153,7 @@ struct sweep {
     bool skip_idle;             /* rows without a gradient do not change */
 };
 
-/* `count` numbers of the gradient, for the parameters from `at` on. */
+/* Computes `count` numbers of the gradient, for the parameters from `at` on. */
 static void apply_gradient(const struct sweep *s, int64_t at, const float *g, int64_t count)
 {
     if (s->gradient)
@@ -226,7 +226,8 @@ static void update_rows(const struct sweep *s, int64_t from, int64_t to)
     if (row < to) update_idle(s, row, to); /* positions past the sequence */
 }
 
-/* Pairs of the tokens in the sweep's range, without the padding token, sorted; `scratch` has room for two per token. */
+/* Makes the sorted pairs of the tokens in the sweep's range, without the padding token; `scratch` has room for two
+ * per token. */
 static void sort_tokens(struct sweep *s, const int32_t *tokens, int64_t token_stride,
                         int64_t row_count, float *scratch)
 {

@@ -40,7 +40,7 @@ static char text[HOST_TEXT_BYTES] = "no kernels were made";
 
 /* --- self-test -------------------------------------------------------------------------------- */
 
-/* One product against sums in double: odd sizes, all four forms in turn. */
+/* Compares one product with sums in double: odd sizes, all four forms in turn. */
 static bool product_is_right(bool transpose_a, bool transpose_b)
 {
     enum { M = 37, N = 29, K = 53 };
@@ -72,7 +72,7 @@ static bool product_is_right(bool transpose_a, bool transpose_b)
 
 /* --- rates ------------------------------------------------------------------------------------ */
 
-/* FLOP/s of a product of the probe's size on the current team; 0 when memory ends. */
+/* Returns the FLOP/s of a product of the probe's size on the current team; 0 when there is no memory. */
 static double product_rate(void)
 {
     size_t elements = (size_t)PROBE_SIZE * PROBE_SIZE;
@@ -250,7 +250,7 @@ void kernels_host_destroy(struct kernels *kernels)
     free(kernels);
 }
 
-/* Results below 2^-126 become zero on the calling thread, and so do operands. */
+/* Makes results and operands below 2^-126 zero on the calling thread. */
 static void flush_subnormals(void)
 {
 #ifdef __SSE__

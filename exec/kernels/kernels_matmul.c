@@ -45,7 +45,7 @@ void host_multiply(const struct host_product *p)
 
 enum { COLUMNS = 128, ROWS = 64 };
 
-/* sums[0 .. COLUMNS) of x(m, ...), whose rows are `stride` floats apart; `add`: more by them */
+/* sums[0 .. COLUMNS) of x(m, ...), whose rows are `stride` floats apart; `add`: adds to them */
 CLONES static void sum_full_columns(float *sums, const float *x, int64_t m, int64_t stride,
                                     bool add)
 {

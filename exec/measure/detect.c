@@ -1,9 +1,6 @@
 /*
  * Detects the host, and PCI links by files of the kernel. A link has the speed that both ends support, and an idle
  * device may have reduced it. The code therefore reads the maximum of both ends, and the present number of lanes.
- *
- * A link goes at the speed that both ends can, and a device that is idle may have gone down: so the most
- * that each of them is made for is asked for, and lanes as they are now.
  */
 #include "exec/measure/detect.h"
 

@@ -1,9 +1,9 @@
 /*
  * GPUs as the driver describes them, and who reaches whom.
  *
- * A driver may offer access between two GPUs and deliver other bytes, so each pair is tried both ways
- * before it is said to work (exec/device/device_p2p.h). Copies that it does not offer at all are staged by the
- * driver: these are not direct.
+ * A driver may offer access between two GPUs and deliver wrong bytes, so each pair is tested in both directions
+ * before it is reported to work (exec/device/device_p2p.h). Copies without such an offer are staged by the driver:
+ * these are not direct.
  */
 #include <cuda_runtime_api.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@ static int attribute(enum cudaDeviceAttr which, int device)
     return cudaDeviceGetAttribute(&value, which, device) == cudaSuccess && value > 0 ? value : 0;
 }
 
-/* Multiplications and additions in fp32 that a multiprocessor starts in a cycle. */
+/* Returns the fp32 multiplications and additions that a multiprocessor starts in a cycle. */
 static int lanes_of(int device)
 {
     const int version = 10 * attribute(cudaDevAttrComputeCapabilityMajor, device) +

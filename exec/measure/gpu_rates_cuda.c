@@ -38,7 +38,7 @@ static void await(struct device_stream *stream)
 
 /* --- copies ------------------------------------------------------------------------------------------ */
 
-/* Bytes per second of `count` copies of `bytes`, in one direction or in both at once (their sum). */
+/* Returns the bytes per second of `count` copies of `bytes`, in one direction or in both at once (their sum). */
 static double copy_rate(struct bench_gpu *bench, uint64_t bytes, bool in, bool out)
 {
     struct device_stream *const streams[] = {device_stream(bench->device, STREAM_H2D),

@@ -1,20 +1,19 @@
 /*
  * `spillway measure`: from an idle machine to a hardware file, within a budget of time.
  *
- * For each number of threads that a device may sensibly have (1, 2, 4, 8 and all cores) there is a
- * profile: how fast each kernel runs (measure_kernels.c), and how much other devices and copies slow it down
- * (measure_interference.c). Copies (measure_copies.c, measure_p2p.c) and the peak (measure_peak.c) belong to the
- * machine. All parts take turns (measure_rounds.c). All go through the same devices, streams
- * and kernel table that carry out plans, because a rate is only worth having for the code that runs.
+ * There is a profile for each sensible number of threads of a device (1, 2, 4, 8 and all cores): the speed of each
+ * kernel (measure_kernels.c), and the slowdown by other devices and copies (measure_interference.c). Copies
+ * (measure_copies.c, measure_p2p.c) and the peak (measure_peak.c) belong to the machine. All parts take turns
+ * (measure_rounds.c). All use the same devices, streams and kernel table that carry out plans, because a rate is only
+ * useful for the code that runs.
  *
- * The machine becomes one device type with one device, which `--devices`, `--device-memory` and
- * `--link-rate` change. Its link stands for DRAM and is as wide as all cores can copy together:
- * it is not what limits a single copy, the points are. Its latency is the time that one stream needs
- * to notice an event of another, for every copy that something waits for costs that.
+ * The machine becomes one device type with one device, which `--devices`, `--device-memory` and `--link-rate` change.
+ * Its link represents DRAM and is as fast as all cores can copy together: it does not limit a single copy, the
+ * measured points do. Its latency is the time in which one stream notices an event of another, because every copy
+ * with a dependent costs that.
  *
- * Peaks. A physical peak is nowhere written down in a way that fits every processor, so it is
- * measured too: multiplications and additions in registers on all cores. Where a kernel
- * beats that (clocks change, others work), its rate is the peak.
+ * Peaks. No source states the physical peak of every processor, so it is measured too: multiplications and additions
+ * in registers on all cores. If a kernel is faster (clocks change, other programs run), its rate is the peak.
  */
 #include "exec/measure/measure.h"
 
@@ -141,7 +140,7 @@ static uint32_t thread_counts(uint32_t cores, uint32_t counts[PROFILES_AT_MOST])
     return count;
 }
 
-/* FLOP/s of the fastest of kernels first to end - 1, over all profiles. */
+/* Returns the FLOP/s of the fastest of kernels first to end - 1, over all profiles. */
 static double best_rate(const struct device_type *type, uint32_t first, uint32_t end)
 {
     double best = 0;
@@ -161,7 +160,7 @@ double measure_best_product(const struct device_type *type, enum kernel forward)
     return best_rate(type, forward, forward + 3u);
 }
 
-/* Bytes per second of the largest optimizer step: the kernel that does nothing but move memory. */
+/* Returns the bytes per second of the largest optimizer step: the kernel that only moves memory. */
 double measure_step_bandwidth(const struct compute_profile *profile)
 {
     const struct kernel_rate *const rate = &profile->kernels[KERNEL_ADAMW];

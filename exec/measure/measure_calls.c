@@ -110,7 +110,7 @@ static int64_t heads_of(const struct measure_call *c)
     return c->m % 4 == 0 ? 4 : c->m;
 }
 
-/* q, k and v as columns of one array, where attention is causal: as GPT-2 has them; else apart. */
+/* Sets q, k and v as columns of one array for causal attention, as GPT-2 has them; else as separate arrays. */
 static struct kernel_attention attention_of(const struct measure_call *c, float *q, bool causal)
 {
     const int64_t h = heads_of(c), width = h * c->k, elements = c->m * c->n * c->k;

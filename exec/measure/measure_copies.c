@@ -1,9 +1,6 @@
 /*
  * Measures the time of a copy by its size, and of a handover from one stream to another. Each sample is a batch of
  * copies with nothing else running, each between places that were not touched for a while, as spilled state is.
- *
- * Each sample is a batch of copies with nothing else to do, each between places that were not touched for a while, as
- * spilled state is.
  */
 #include "exec/measure/measure_state.h"
 
@@ -21,7 +18,7 @@ enum { GPU_SIZES = ARRAY_COUNT(copy_sizes), HOST_SIZES = GPU_SIZES - 1 }; /* hos
 enum { BATCH_MAX = 64, HANDOVERS = 60, HANDOVER_BYTES = 256 };
 static const double BATCH_S = 4e-3;
 
-/* Median seconds of copies of `bytes`, one after the other, over both blocks in turn. */
+/* Returns the median seconds of copies of `bytes`, one after the other, over both blocks in turn. */
 static double time_copies(struct measure_bench *bench, enum copy_direction direction, char *host,
                           uint64_t bytes, double rate)
 {
@@ -67,7 +64,7 @@ static double time_handover(struct measure_bench *bench, char *host)
     struct device_stream *const second = device_stream(measure_bench_device(bench), STREAM_D2H);
     double pause_s = 0.5e-3;
     struct device_timing before[HANDOVERS], after[HANDOVERS];
-    /* Between streams of a GPU no host function takes part: copies of nearly nothing stand for work. */
+    /* Between streams of a GPU no host function takes part: tiny copies represent work. */
     const bool gpu = !measure_bench_backend(bench)->arena_on_host;
     uint64_t room;
     char *const copies = measure_bench_copies(bench, &room);

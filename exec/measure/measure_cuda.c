@@ -1,5 +1,5 @@
 /*
- * The profile of a machine with GPUs: `spillway measure` there.
+ * Measures the profile of a machine with GPUs, for `spillway measure`.
  *
  * The same kernels, copies and experiments as for the host (measure.c), with larger operands, through the same
  * devices and streams. The first GPU is measured. Further GPUs are entered as devices of the same type, each with a
@@ -85,7 +85,7 @@ static enum status measure_host_bandwidth(struct measure *measure, uint32_t core
 
 /* --- the GPU ----------------------------------------------------------------------------------------- */
 
-/* Less room, and the host's sizes, where the GPU has not enough memory for ours. */
+/* Uses less memory, and the host's sizes, if the GPU has too little memory for ours. */
 static enum measure_bench_size size_for(size_t available)
 {
     return measure_bench_bytes(BENCH_GPU) + (UINT64_C(1) << 30) < available ? BENCH_GPU : BENCH_WHOLE;

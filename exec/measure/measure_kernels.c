@@ -1,8 +1,8 @@
 /*
- * How long each kernel takes, with operands where a training step has them.
+ * Measures the time of each kernel, with operands placed as in a training step.
  *
- * measure_calls.c says which kernels are called with which operands, measure_sizes.c at which sizes. Kernels that a
- * back end does not have are left out.
+ * measure_calls.c defines kernels and operands, measure_sizes.c the sizes. Kernels that a back end does not have are
+ * left out.
  *
  * Protocol. Every visit takes one sample of every size of every class; visits of different benches take turns over the
  * whole measurement (measure_rounds.c), so a disturbance of seconds spoils one or two samples of each size and no
@@ -10,9 +10,9 @@
  * (measure_watch.c) are used only where there are no clean ones. The median and half the interquartile range are
  * reported.
  *
- * That range is how much samples of one size differ. Whatever makes a whole visit slower or faster (a neighbour on the
- * host, the clock, other programs) moves a run as a whole, and is kept as the spread between moments; disturbed samples
- * count there.
+ * That range is the variation among samples of one size. Influences that make a whole visit slower or faster (a
+ * neighbour on the host, the clock, other programs) change a whole run, and are kept as the spread between moments;
+ * disturbed samples count there.
  */
 #include <math.h>
 #include <stdio.h>
@@ -88,7 +88,7 @@ static void measure_sample(const struct kernels *kernels, void *argument)
     const double with_s = time_calls(probe, kernels, probe->class->call);
     double seconds = with_s;
     if (probe->class->less) {
-        /* A difference of two measurements may be noise; a twentieth is as good as nothing. */
+        /* A difference of two measurements may be noise; below a twentieth it counts as nothing. */
         seconds -= time_calls(probe, kernels, probe->class->less);
         seconds = fmax(seconds, with_s / 20);
     }

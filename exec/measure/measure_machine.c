@@ -17,8 +17,8 @@
 
 #include "exec/device/host_memory.h"
 
-/* Cores, not hardware threads; 0 when hwloc cannot tell. In a container without /sys it cannot, and would say so on
- * standard error. */
+/* Returns cores, not hardware threads; 0 when hwloc cannot tell. In a container without /sys it cannot, and would
+ * report that on standard error. */
 static uint32_t cores_present(void)
 {
     hwloc_topology_t topology;

@@ -3,10 +3,6 @@
  * interruption would be spoiled completely by another program that runs for seconds. With rounds, such a disturbance
  * costs every figure a few of many samples, which the watch sets aside. Sizes of kernels with too few clean samples
  * are visited again at the end.
- *
- * A part that was measured in one stretch would be spoiled whole by something that runs for seconds. In rounds, such a
- * disturbance costs every value a sample or two of many, which the watch sets aside. Sizes of kernels that are left
- * with too few clean samples are visited again at the end.
  */
 #include "base/process/progress.h"
 #include "base/try.h"

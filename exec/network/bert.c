@@ -152,7 +152,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     k->gelu_forward(k, kept[KEPT_GELU], kept[KEPT_FC], unit->r * f, unit->network->gelu_tanh);
     transformer_linear_forward(unit, kept[KEPT_SUM], kept[KEPT_GELU], layer,
                                linear_of(unit, OUT_WEIGHT, c, f));
-    /* the backward pass needs the sum and its statistics, though not what becomes of them */
+    /* the backward pass needs the sum and its statistics, but not the result */
     transformer_norm_forward(unit, out ? out : unit->d_stream2, kept[KEPT_SUM], kept[KEPT_NORM2_STATS],
                              kept[KEPT_NORM1], kept[KEPT_SUM], unit->r, layer, NORM2_WEIGHT);
 }

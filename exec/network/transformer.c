@@ -51,7 +51,7 @@ static void *at_byte(void *base, uint64_t offset_bytes)
     return (char *)base + offset_bytes;
 }
 
-/* A piece of the workspace; NULL when this pass has none of that name. */
+/* Returns a piece of the workspace; NULL when this pass has none of that name. */
 static void *piece(const struct unit_arguments *a, const struct memory_table *workspace,
                     const char *name)
 {
@@ -75,7 +75,7 @@ static bool has_head(const struct unit_arguments *a)
     return a->shard->first_layer + a->shard->layer_count == a->job->network.layer_count;
 }
 
-/* Where an evaluation computes: as a LOSS whose gradients go elsewhere, or as a forward pass that keeps
+/* Returns the workspace of an evaluation: as a LOSS whose gradients go elsewhere, or as a forward pass that keeps
  * nothing. */
 static const struct memory_table *evaluation_workspace(const struct unit_arguments *a)
 {
@@ -250,7 +250,7 @@ static uint64_t rounding_key(const struct unit_arguments *a, uint64_t layer)
     return random_u64(random_u64(a->job->seed, a->minibatch + 1), layer);
 }
 
-/* A tensor in a part of the state; NULL when the part does not have it. */
+/* Returns a tensor in a part of the state; NULL when the part does not store it. */
 static void *in_part(const struct unit_arguments *a, enum state_part part, uint32_t index)
 {
     const struct state_tables *tables = &a->tables->state;
@@ -296,8 +296,8 @@ static bool fits(const struct transformer_unit *unit, double squares)
     return squares <= most * most && squares * rate * rate <= most * most;
 }
 
-/* Is the guard open, and does it stay open with this gradient of `count` numbers? A job that clips has looked at its norm
- * already. */
+/* Returns true when the guard is open and stays open with this gradient of `count` numbers. A job that clips has
+ * already checked its norm. */
 static bool may_step(const struct transformer_unit *unit, const float *gradient, int64_t count)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -451,7 +451,7 @@ static struct state_layout rows_layout(const struct transformer_unit *unit)
                             : a->tables->state.layout;
 }
 
-/* Rows of an embedding's tables in a part of the state; NULL when there is no such part. */
+/* Returns rows of an embedding's tables in a part of the state; NULL when there is no such part. */
 static void *rows_in_part(const struct transformer_unit *unit, const struct state_layout *layout,
                           enum state_part part, int64_t first)
 {
@@ -588,7 +588,7 @@ void transformer_words(const struct transformer_unit *unit, uint64_t layer, cons
 
 /* --- runs of blocks --------------------------------------------------------------------------- */
 
-/* Blocks [first, end) of the shard with all they keep; the last one's output goes to `out`, or
+/* Computes blocks [first, end) of the shard forward, keeping all activations. The last one's output goes to `out`, or
  * nowhere (NULL) when only the backward pass follows. */
 static void blocks_forward(const struct transformer_unit *unit, uint64_t end, float *all, float *out)
 {
@@ -612,7 +612,7 @@ static const float *layer_input(const struct transformer_unit *unit, float *all,
     return kept[unit->transformer->block_kept - 1];
 }
 
-/* Blocks [first, end), the last first; `d_out` is the gradient of the last one's output. */
+/* Computes blocks [first, end) backward, the last first; `d_out` is the gradient of the last one's output. */
 static void blocks_backward(const struct transformer_unit *unit, uint64_t end, float *all, const float *d_out)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -773,7 +773,7 @@ static void compute_once(const struct transformer_unit *unit)
 
 /* --- several microbatches --------------------------------------------------------------------- */
 
-/* The arguments of one microbatch: each buffer of samples from its part on. */
+/* Returns the arguments of one microbatch: each buffer of samples starts at its part. */
 static struct unit_arguments arguments_of_turn(const struct unit_arguments *whole,
                                                const struct transformer_unit *unit, uint32_t turn)
 {

@@ -54,7 +54,7 @@ static struct transformer_linear patch_linear(const struct transformer_unit *uni
                            .bias = true};
 }
 
-/* The images of the batch, cut up, in the first piece of scratch. */
+/* Cuts the images of the batch into patches, in the first piece of scratch. */
 static float *cut_images(const struct transformer_unit *unit)
 {
     const struct network *n = unit->network;
@@ -64,7 +64,7 @@ static float *cut_images(const struct transformer_unit *unit)
     return unit->scratch;
 }
 
-/* The second piece of scratch: a row of C for each patch. */
+/* Returns the second piece of scratch: a row of C for each patch. */
 static float *patch_rows(const struct transformer_unit *unit)
 {
     return unit->scratch + unit->b * (unit->t - 1) * pixels_of(unit);

@@ -63,7 +63,7 @@ static enum status walk_all(struct run_loop *loop, struct error *err)
 
 /* --- before -------------------------------------------------------------------------------------- */
 
-/* P2P copies of a unit, between the devices of an instance of it. */
+/* Predicts P2P copies of a unit between the devices of one of its instances. */
 static void predict_p2p(struct run_loop *loop, const struct plan_instance *instance)
 {
     const struct plan *const plan = loop->plan;

@@ -2,10 +2,6 @@
  * Attention is prepared before a run. A library may compile code for a shape, and may find that it does not support
  * the shape. This happens here, on the thread that opened the device, so that the first step does not wait for it and
  * all steps use the same implementation. Only bf16 jobs have a choice.
- *
- * A library may want to compile code for a shape, and may find that it cannot: that is settled here, on the
- * thread that opened the device, so that the first step does not wait for it and no step finds another way
- * than the one before. Only jobs in bf16 have a choice.
  */
 #include "exec/run/run_attention.h"
 
@@ -28,7 +24,7 @@ static struct kernel_attention shape_of(const struct job *job)
                               .rounded = true};
 }
 
-/* Append to a list, once: "cuDNN 9.19.0; Spillway's own kernels (...)". */
+/* Appends to a list, once: "cuDNN 9.19.0; Spillway's own kernels (...)". */
 static bool add_once(char *list, size_t size, const char *text)
 {
     if (strstr(list, text)) return false;

@@ -70,7 +70,7 @@ static bool skips_step(struct run *run, uint32_t job, uint64_t minibatch, const 
     return skips || !isfinite(unit_norm(&run->plan->jobs.jobs[job], norms));
 }
 
-/* Ends the job with this minibatch, of which something is not finite. */
+/* Ends the job with this minibatch, which has a value that is not finite. */
 static void diverge(struct run *run, uint32_t job, uint64_t minibatch, const char *what)
 {
     struct error why = {0};
@@ -111,7 +111,7 @@ struct compute_call {
 };
 static_assert(sizeof(struct compute_call) <= DEVICE_ARGUMENT_MAX, "goes through a stream's queue");
 
-/* Before the job's next minibatch can begin, for that needs what this one steps. */
+/* Called before the job's next minibatch can begin, because that needs this one's step. */
 static void look_at_guard(const struct compute_call *call)
 {
     struct unit_guard *const guard = call->arguments.guard;

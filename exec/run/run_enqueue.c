@@ -124,7 +124,7 @@ static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, s
         run_callback_loss(loop->run, op, (const double *)(void *)target);
 }
 
-/* Fill what the operation releases with NaN, when all streams are done with it. */
+/* Fills memory that the operation releases with NaN, after all streams have used it. */
 static void poison_released(struct run_loop *loop, const struct plan_walk_op *op)
 {
     struct device_stream *const stream = loop->run->streams[op->stream];

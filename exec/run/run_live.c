@@ -187,7 +187,7 @@ static void await_change(struct run_live *live)
     pthread_mutex_unlock(&live->lock);
 }
 
-/* Tell the dispatch of units that are over; false: there were none. */
+/* Reports ended units to the dispatch; returns false when there are none. */
 static bool end_units(struct run_live *live)
 {
     pthread_mutex_lock(&live->lock);

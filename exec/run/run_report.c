@@ -26,7 +26,7 @@ void run_report_put_loss(struct json_out *json, const char *key, double loss)
     else json_out_null(json, key);
 }
 
-/* Each as [step, loss]; and the best and the last, when there are any. */
+/* Writes each evaluation as [step, loss], and the best and the last if there are any. */
 static void put_evaluations(struct json_out *json, const struct run_job_result *job)
 {
     if (job->evaluation_count == 0) return;

@@ -59,7 +59,7 @@ static void sum_up_jobs(const struct run_loop *loop, struct trace *trace)
         uint64_t completed = loop->walked[j] < limit ? loop->walked[j] : limit;
         if (run->jobs[j].damaged) completed = run->jobs[j].losses;
         assert(run->jobs[j].losses == completed);
-        /* what a checkpoint that could not be read would have said is not known */
+        /* an unreadable checkpoint's content is unknown */
         const bool known = job->first_minibatch == 0 || result->checkpoint > 0;
         result->minibatches = known ? job->first_minibatch + completed : 0;
         if (completed < job->minibatches) {

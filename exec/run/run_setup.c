@@ -89,7 +89,7 @@ static enum status lay_out_host(struct run *run, struct error *err)
     return STATUS_OK;
 }
 
-/* Each shard's state on the host, whole, and where its best parameters are kept. */
+/* Sets the place of each shard's whole state on the host, and of its best parameters. */
 static enum status find_states(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -263,7 +263,7 @@ static enum status fill_all_weights(struct run *run, struct error *err)
                 (struct weight_item){.job = j, .first_shard = s, .shard_count = step};
     }
 
-    /* This thread works as well; helpers that cannot be started are done without. */
+    /* This thread works too; the work is done without helpers that cannot be started. */
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     pthread_t helpers[SETUP_THREADS_MAX];
     uint32_t helper_count = 0;
@@ -290,7 +290,7 @@ static enum status fill_all_weights(struct run *run, struct error *err)
  * link's. Assumed, not measured. */
 static const double PAGEABLE_FACTOR = 3;
 
-/* All copies of the plan to and from the host one after the other. */
+/* Returns the seconds of all the plan's copies to and from the host, one after the other. */
 static double planned_copies_s(const struct plan *plan)
 {
     double total_s = 0;
@@ -640,7 +640,7 @@ enum status run_setup(struct run *run, struct error *err)
     return status;
 }
 
-/* Writes values of a job, which may have ended early, to `path` or to its partial path; *out is where they are. */
+/* Writes values of a job to `path`, or to its partial path if the job ended early; *out is the path used. */
 static enum status keep_values(struct run *run, uint32_t j, const struct state_tables *tables, float *const *values,
                                const char *path, const char **out, struct error *err)
 {

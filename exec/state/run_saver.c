@@ -82,7 +82,7 @@ struct run_saver {
     float **copies;          /* per shard of the plan: its place in the copy */
     uint64_t *wrote;         /* [job][stream]: event after the last write of state or loss */
     uint64_t *brought;       /* [device]: event after the copies of newer state for the last cut */
-    bool *covered;           /* per shard of the plan: wholly newer on a device at the last cut */
+    bool *covered;           /* per shard of the plan: completely newer on a device at the last cut */
     struct saved *jobs;
     uint64_t due_counter;
 
@@ -178,7 +178,7 @@ static void pause_at_random(const struct run_saver *saver, uint64_t number)
     if (seed > 0) nanosleep(&pause, NULL);
 }
 
-/* `covered`: per shard of the plan, those to leave out; NULL: none. False: it cannot be read. */
+/* `covered`: per shard of the plan, shards to leave out; NULL: none. Returns false when the state cannot be read. */
 static bool copy_state(struct run_saver *saver, uint32_t job, const bool *covered)
 {
     struct run *const run = saver->run;
@@ -368,7 +368,7 @@ static struct device_stream *d2h_of(const struct run_saver *saver, uint32_t devi
     return saver->run->streams[plan_stream(saver->run->plan, device, STREAM_D2H)];
 }
 
-/* Let the stream wait for whatever wrote state or loss of the job so far. */
+/* Makes the stream wait for all writers of the job's state or loss so far. */
 static void wait_for_writers(struct run_saver *saver, struct device_stream *stream, uint32_t job)
 {
     const struct plan *const plan = saver->run->plan;
@@ -485,7 +485,7 @@ static bool is_evaluated(const struct run_saver *saver, uint32_t job, uint64_t m
     return minibatch < about->minibatches && evaluation_follows(about, minibatch - 1);
 }
 
-/* Another job has been waiting for longer, and will come to the end of a minibatch. */
+/* Returns true when another job has waited longer and will still reach the end of a minibatch. */
 static bool lets_another_go_first(struct run_saver *saver, uint32_t job)
 {
     const uint64_t since = saver->jobs[job].due_since;
@@ -694,7 +694,7 @@ enum status run_saver_create(struct run *run, const struct device_state *states,
     return STATUS_OK;
 }
 
-/* Unless it has one of all that it did, or lost a part of its state. */
+/* Unless the job has a checkpoint of all its work, or lost a part of its state. */
 static void write_last(struct run_saver *saver, uint32_t job)
 {
     const struct run *const run = saver->run;

@@ -1,6 +1,6 @@
 /*
- * State that the plan would have written back later is written back at the end of a run that is stopped:
- * `struct device_state` remembers what on a device is newer than on the host.
+ * Writes back, at the end of a stopped run, state that the plan would have written back later. `struct device_state`
+ * notes the state that is newer on a device than on the host.
  */
 #include "exec/state/run_write_back.h"
 

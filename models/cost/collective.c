@@ -7,9 +7,9 @@
  * L steps and sends n - 1 shares in total. A reduce-scatter is the same in reverse. An all-to-all sends in step i all
  * shares whose distance to their destination has bit i set.
  *
- * Worked example: all-reduce of 1 MB among 8 members, 10 us and 100 GB/s. Ring: 14 steps of 125 kB, 14
- * (10 us + 1.25 us) = 157.5 us. Tree: 6 steps and 2 MB, 60 us + 20 us = 80 us. They cost the same where
- * b = n latency bandwidth (n - 1 - L) = 8 * 1 MB * 4 = 32 MB.
+ * Worked example: all-reduce of 1 MB among 8 members, 10 us and 100 GB/s. Ring: 14 steps of 125 kB, 14 (10 us + 1.25
+ * us) = 157.5 us. Tree: 6 steps and 2 MB, 60 us + 20 us = 80 us. They cost the same if b = n latency bandwidth (n - 1
+ * - L) = 8 * 1 MB * 4 = 32 MB.
  */
 #include "models/cost/collective.h"
 
@@ -182,7 +182,7 @@ static void add_halving(struct parts *parts, enum collective_kind kind, uint32_t
     }
 }
 
-/* Inside of nodes, between them with the share of one member, and inside again. */
+/* Inside nodes, between nodes with the share of one member, and inside nodes again. */
 static void add_hierarchical(struct parts *parts, enum collective_kind kind, double bytes)
 {
     uint32_t locals = parts->group->inner.members, nodes = parts->group->outer.members;

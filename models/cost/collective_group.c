@@ -108,7 +108,7 @@ static struct collective_level *level_of(struct collective_group *group, enum st
     return step == STEP_INNER ? &group->inner : step == STEP_OUTER ? &group->outer : &group->alone;
 }
 
-/* Inside of a node of one type the measured steps of its rings, if there are some: at large messages their last rate. */
+/* Inside a node of one type, measured steps of its rings apply if there are any; for large messages their last rate. */
 static void use_measured_ring(const struct hardware *hardware, const uint32_t *order, struct collective_level *inner)
 {
     if (inner->members < 2) return;

@@ -48,7 +48,7 @@ static struct rate point_rate(uint32_t kernel, const struct rate_point *p)
     return (struct rate){log(p->seconds / point_flops(kernel, p)), p->spread};
 }
 
-/* Points sorted by (m, n, k) that are a full grid: its lengths. */
+/* Returns true when points sorted by (m, n, k) form a full grid, with its lengths. */
 struct grid {
     uint32_t count[3];
 };
@@ -394,7 +394,8 @@ double cost_work_s(const struct hardware *hardware, uint32_t device,
                    const struct work_item *items, size_t count, double *spread)
 {
     double total = 0, host_s = 0, hiding_s = 0, errors_s[KERNEL_COUNT] = {0}, squares = 0;
-    bool dispatched = false; /* some kernel is; between others, which hide nothing, collectives are not either */
+    bool dispatched = false; /* some kernel is dispatched; between other kernels, which hide nothing, collectives
+                                are not dispatched either */
     for (size_t i = 0; i < count; i++) {
         struct cost cost = item_cost(hardware, device, &items[i]);
         total += cost.seconds;
@@ -443,7 +444,7 @@ static struct route host_route(const struct hardware *hardware, uint32_t device)
     return (struct route){d->path, d->path_count};
 }
 
-/* Bytes per second of the tightest link; DBL_MAX when none counts. */
+/* Returns the bytes per second of the slowest link; DBL_MAX when none counts. */
 static double tightest_link(const struct hardware *hardware, struct route route, bool paced_only)
 {
     double rate = DBL_MAX;
@@ -550,7 +551,7 @@ static void find_p2p(const struct hardware *hardware, uint32_t from, uint32_t to
     out->memory_bytes_per_s = memory ? type->memory_bandwidth.value / 2 : 0;
 }
 
-/* Both halves of a staged copy run at once: the slower one sets the rate, as does a lane that both cross. */
+/* Both halves of a staged copy run at once: the slower one sets the rate, as does a link direction that both cross. */
 static double staged_bandwidth(const struct hardware *hardware, const struct p2p *p2p, uint32_t from, uint32_t to)
 {
     double half = fmin(cost_copy_bandwidth(hardware, from, COPY_D2H), cost_copy_bandwidth(hardware, to, COPY_H2D));

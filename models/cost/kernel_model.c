@@ -136,7 +136,7 @@ struct kernel_seconds kernel_model_seconds(const struct kernel_model *model, str
     else if (scores) parts = scores_parts(model, rates, &one);
     else parts = other_parts(model, rates, &one);
     double memory_s = parts.bytes / rates.bytes_per_s;
-    /* products of scores and what goes between them are kernels of their own */
+    /* products of scores and the kernels between them are separate kernels */
     double work_s = scores ? parts.products_s + memory_s : fmax(parts.products_s, memory_s);
     double launches = item->count * parts.launches;
     double device_s = launches * (rates.launch_s + (dispatched ? model->kernel_gap.value : 0)) + item->count * work_s;

@@ -1,4 +1,4 @@
-/* Reading what fails (failures.h), and the one formula about it. */
+/* Reads failures (failures.h), and has the one formula about them. */
 #include "models/hardware/failures.h"
 
 #include <math.h>

@@ -105,7 +105,7 @@ bool hardware_has_cpu(const struct hardware *hardware)
     return is_host(hardware) || hardware->host_bandwidth.value > 0;
 }
 
-/* Above that share predictions go wrong by more than their usual error. */
+/* Above this share predictions have more than their usual error. */
 static const double LOAD_NOTED = 0.05;
 
 bool hardware_load_text(const struct hardware *hardware, char text[HARDWARE_LOAD_TEXT_BYTES])
@@ -287,7 +287,7 @@ static bool only_p2p(const struct hardware *hardware, uint32_t link)
     return crossed;
 }
 
-/* Copies that were measured at the old rate say nothing about the new one. */
+/* Removes measured copies: copies measured at the old rate say nothing about the new one. */
 static void set_links(struct hardware *hardware, double bytes_per_s)
 {
     for (uint32_t i = 0; i < hardware->type_count; i++)

@@ -235,7 +235,7 @@ static struct sourced_value several(struct sourced_value of_one, uint32_t nodes)
     return of_one;
 }
 
-/* Memory channels end where cores do not: two sockets of eight channels at most. */
+/* Limits memory channels: two sockets of eight channels at most. */
 static struct sourced_value host_bandwidth(const struct node *node, uint32_t nodes)
 {
     double each = 5 * GB * node->host_cores, most = 200 * GB;

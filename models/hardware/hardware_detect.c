@@ -136,7 +136,7 @@ static bool any_reaches(const struct detected *found, uint32_t first, uint32_t c
     return false;
 }
 
-/* Networks as they were seen to work: of groups of two and more. */
+/* Makes networks of devices whose copies were seen to work: groups of two and more. */
 static void place_networks(const struct detected *found, uint32_t first, bool grouped, struct hardware *part)
 {
     for (uint32_t d = 0; d < part->device_count; d++) {

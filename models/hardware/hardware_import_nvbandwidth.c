@@ -1,4 +1,4 @@
-/* nvbandwidth's JSON: matrices of bandwidths between the host and devices, and between devices. */
+/* Reads nvbandwidth's JSON: matrices of bandwidths between the host and devices, and between devices. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -156,7 +156,8 @@ static const char *split_count(const char *text, uint64_t *count)
     return end;
 }
 
-/* "NAME 2:1" is cut at the blank; 1 and left as it is where there is no such, and 0 of a ratio that nothing has. */
+/* Cuts "NAME 2:1" at the blank and returns the ratio; 1, with the name unchanged, when there is none, and 0 for an
+ * invalid ratio. */
 static double cut_oversubscription(char *name)
 {
     char *blank = strrchr(name, ' ');
@@ -172,7 +173,7 @@ static double cut_oversubscription(char *name)
 
 enum { PRESETS_MAX = 128, NAME_BYTES = 128, CANDIDATE_LETTERS_MIN = 2 };
 
-/* Letters and digits only, in lower case. Returns how many they are. */
+/* Copies only letters and digits, in lower case. Returns their number. */
 static size_t squeeze(const char *name, char out[NAME_BYTES])
 {
     size_t length = 0;
@@ -198,7 +199,7 @@ static bool has_every_word(const char *preset, const char *name)
     return true;
 }
 
-/* Presets that `name` may stand for, in the order of the catalogue. */
+/* Finds the presets that `name` may stand for, in the order of the catalogue. */
 static size_t find_candidates(const char *name, const char *out[PRESETS_MAX])
 {
     char letters[NAME_BYTES], preset_letters[NAME_BYTES];
@@ -222,7 +223,7 @@ static bool complete_name(char name[NAME_BYTES])
     return true;
 }
 
-/* "'a100' does not say which": all candidates. False when there is none. */
+/* Reports all candidates: "'a100' does not say which". Returns false when there is none. */
 static bool fail_candidates(const char *name, struct error *err)
 {
     const char *candidates[PRESETS_MAX];

@@ -1,6 +1,6 @@
 /*
- * One walk serves both: it is given a machine whose tables may be written, or writes nothing. Where measured points are
- * moved the walk first takes a copy of them.
+ * One walk serves both purposes: it gets a machine whose tables may be written, or writes nothing. Before measured
+ * points are scaled, the walk copies them.
  */
 #include "models/hardware/machine_values.h"
 

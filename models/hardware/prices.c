@@ -277,7 +277,7 @@ static int month_days(int year, int month)
     return month == 2 ? 28 + leap : month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
 }
 
-/* Days since a day before all of them, of the Gregorian calendar: years begin in March, so that leap days end them. */
+/* Returns days since a fixed day in the Gregorian calendar. Years begin in March, so that leap days end them. */
 static bool day_number(const char *date, int64_t *out)
 {
     int year, month, day = 1;

@@ -19,7 +19,7 @@
 
 static const char ratio_unit[] = "ratio";
 
-/* SI base units per unit; false when it is no unit of that dimension. */
+/* Finds the SI base units per unit; returns false when it is not a unit of that dimension. */
 static bool unit_factor(const char *unit, enum dimension dimension, double *out)
 {
     char text[32];

@@ -1,5 +1,5 @@
-/* When jobs are evaluated. The last minibatch is followed by an evaluation even when `every` does not
- * divide their number: the weights that the run ends with are those whose loss is wanted most. */
+/* Times of evaluations. An evaluation follows the last minibatch even if `every` does not divide their number: the
+ * loss of the final weights matters most. */
 #include "models/job/evaluation.h"
 
 #include <assert.h>

@@ -11,7 +11,7 @@
  * 3.4 GB/s of reading, and 1.2 GB/s of writing once its cache is full; less what a file system takes. */
 static const double read_rate_assumed = 2e9, write_rate_assumed = 1e9;
 
-/* Assumed of one thread: clearing memory that was not touched yet, normal numbers of 32 bits drawn from a seed. */
+/* Assumed for one thread: clearing untouched memory, and drawing normal 32-bit numbers from a seed. */
 static const double clear_rate = 5e9, seed_rate = 2e9;
 
 double host_file_read_rate(const struct hardware *hardware)

@@ -94,7 +94,7 @@ enum status job_set_checkpoints_declare(const struct job_set *jobs, const char *
     return STATUS_OK;
 }
 
-/* `path` below `to`, in the folders that it has below `from`; a file of another place goes into `to` itself. */
+/* Writes `path` below `to`, in the same folders as below `from`; a file from another place goes into `to` itself. */
 static enum status send(const char *from, const char *to, const char *path, struct arena *arena, const char **out,
                         struct error *err)
 {

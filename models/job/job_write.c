@@ -1,4 +1,4 @@
-/* jobs.json, written: by itself, or in a plan. Keys that say what holds without them are left out. */
+/* Writes jobs.json, by itself or in a plan. Keys that have their default are left out. */
 #include <stdio.h>
 
 #include "base/files/path.h"

@@ -528,7 +528,7 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
 /* Elements of each entry. */
 struct workspace {
     uint64_t keep, gradients, sums, d_stream, d_stream2, d_qkv, d_wide, scratch, logits, activations;
-    uint64_t layer, head, inputs; /* kept of a layer that is not the head, and of that; inputs of all */
+    uint64_t layer, head, inputs; /* kept by a layer that is not the head, and by the head; inputs of all */
     uint64_t rounded, d_rounded; /* of linear layers: inputs, and gradients of outputs */
     uint64_t attention[2]; /* scratch of an attention that rounds: there, and back */
     uint64_t library[2];   /* the same of one whose operands are rounded already */
@@ -544,7 +544,7 @@ static uint64_t gradient_words(const struct network *network, uint64_t layer)
     return words(memory_parameter_bytes(network, layer, 1));
 }
 
-/* One layer's activations, its output left out: that is a stream. */
+/* Returns one layer's activations without its output, which is a stream. */
 static uint64_t keep_words(const struct range *range, uint64_t layer)
 {
     struct range one = *range;

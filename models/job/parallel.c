@@ -106,7 +106,7 @@ bool parallel_crosses(const struct job *job, uint64_t layer)
     return false;
 }
 
-/* Layer 0 is the embedding where layers are not listed: what `layer` passes on enters block `layer`. */
+/* Unless layers are listed, layer 0 is the embedding: the output of `layer` enters block `layer`. */
 bool parallel_compresses(const struct job *job, uint64_t layer)
 {
     const struct compression *compression = &job->compression[COMPRESSED_BOUNDARIES];
@@ -233,7 +233,7 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage)
     return parallel_has_own_pace(p) ? job->minibatches / p->replicas[stage] : job->minibatches;
 }
 
-/* Replicas that have all of a minibatch's microbatches done in turn, for one update of all stages. */
+/* Checks replicas that process a minibatch's microbatches in turn, for one update of all stages. */
 static enum status check_turns(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;

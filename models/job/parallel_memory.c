@@ -192,8 +192,8 @@ static uint64_t scores(const struct job *job, const struct numbers *s)
     return s->rows * s->slice.heads * (s->tokens + job->parallel.slice_begin + seen);
 }
 
-/* Columns of the feed-forward part that a block keeps a row of, `of_each` of the width F each; with experts also what
- * is sent to them and comes back, and the router's choice. */
+/* Returns the columns of the feed-forward part that a block keeps per row, `of_each` of the width F each; with
+ * experts also the rows sent to them and back, and the router's choice. */
 static uint64_t wide(const struct job *job, const struct numbers *s, uint64_t of_each)
 {
     const struct network *n = &job->network;
@@ -365,7 +365,7 @@ static uint64_t head_workspace(const struct job *job, const struct numbers *s)
     return s->element_bytes * 2 * s->whole + rounded;
 }
 
-/* Boundaries and activations as they were before they were encoded, or are again. */
+/* Returns the bytes of decoded boundaries and activations. */
 static uint64_t decoded_bytes(const struct job *job, struct parallel_layers layers)
 {
     uint64_t bytes = 0, end = layers.first + layers.count;

@@ -31,7 +31,7 @@ uint64_t parallel_host_gradient_bytes(const struct job *job, struct parallel_lay
                                       : parallel_host_state(job, layers).gradient_bytes;
 }
 
-/* One pass of each replica over each run in a minibatch, which `what` asks for. */
+/* Checks that each replica makes one pass over each run per minibatch, as `what` requires. */
 static enum status check_once(const struct job *job, const char *what, struct error *err)
 {
     const struct parallel *p = &job->parallel;
@@ -43,7 +43,7 @@ static enum status check_once(const struct job *job, const char *what, struct er
                      job->microbatches / p->data);
 }
 
-/* Hosts that have everything whole: they add up gradients as they arrive. */
+/* Checks hosts that have all state and add up gradients as they arrive. */
 static enum status check_whole(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;

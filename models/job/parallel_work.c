@@ -218,7 +218,8 @@ static void sum(struct exchange *list, uint64_t times, bool overlaps)
     exchange(list, kind, times, list->row_bytes, overlaps);
 }
 
-/* Keys and values of the encoder's result: with sequence parallelism its rows are gathered; their gradients are sums. */
+/* Adds the collectives for keys and values of the encoder's result: with sequence parallelism its rows are gathered;
+ * their gradients are sums. */
 static void cross_exchange(struct exchange *list, const struct job *job, uint64_t blocks, enum parallel_pass pass)
 {
     struct exchange seen = *list;
@@ -236,7 +237,7 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
 {
     bool crosses = network_crosses(&job->network, layer);
     bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
-    /* the two parts of a parallel block are added up before their sum over the group is */
+    /* the two parts of a parallel block are added up before the sum over the group */
     uint64_t sums = blocks * (network_traits(&job->network)->parallel ? 1 : crosses ? 3 : 2);
     bool again = back && recompute_repeats(job->parallel.recompute);
     if (pass == PARALLEL_FORWARD || again) {

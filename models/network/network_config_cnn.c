@@ -1,4 +1,4 @@
-/* Networks of operations on images, in and out: "cnn" as we write it, transformers' "resnet" as it is found.
+/* Reads and writes networks of operations on images: "cnn" in our form, and transformers' "resnet".
  * Source: configuration_resnet.py and modeling_resnet.py of transformers 4.57. */
 #include "models/network/network_config_parts.h"
 

@@ -1,6 +1,9 @@
 /*
  * config.json of llama and of families that differ from it in sizes, biases, norms of queries and keys, or in
  * experts. A sliding window ("sliding_window") is ignored: attention is counted over all tokens.
+ *
+ * Source: configuration_llama.py, _mistral.py, _gemma.py, _gemma3.py, _qwen2.py, _qwen2_moe.py, _qwen3.py,
+ * _mixtral.py and _qwen3_moe.py, and modeling_rope_utils.py, of transformers 4.57 and 5.0.
  */
 #include "models/network/network_config_parts.h"
 
@@ -106,7 +109,7 @@ static bool is_qwen_moe(const struct network *n)
     return n->family == NETWORK_QWEN3_MOE || n->family == NETWORK_QWEN2_MOE;
 }
 
-/* qwen's have "num_experts" when transformers 4 wrote them, and as mixtral "num_local_experts" when 5 did. */
+/* qwen networks have "num_experts" in files of transformers 4 and, like mixtral, "num_local_experts" in files of 5. */
 static const char *experts_key(struct json_object *o, const struct network *n)
 {
     return is_qwen_moe(n) && !json_has(o, "num_local_experts") ? "num_experts" : "num_local_experts";

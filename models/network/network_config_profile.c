@@ -1,4 +1,4 @@
-/* Networks that are known by measured layers only, in and out: equal neighbours are folded into "repeat". */
+/* Reads and writes networks known only by measured layers; equal neighbours are folded into "repeat". */
 #include "models/network/network_config_parts.h"
 
 #include <inttypes.h>

@@ -5,10 +5,10 @@
  * 100 M to 900 M networks of Hydra's sensitivity study (figures 9 and 10) are not, since their
  * widths and depths were never given.
  *
- * Hydra's ViTs have heads of 64 whatever the width (16 of them on a width of 1280), no biases on q,
- * k and v, and 32-pixel images in patches of 8: 17 tokens. Its BERT has a feed-forward part no wider
- * than the network, 5000 positions, and an output table of its own. Its "800 M" ViT of 38 blocks has
- * 698 million parameters when counted; the names are the authors'.
+ * Hydra's ViTs have heads of 64 for every width (16 of them on a width of 1280), no biases on q, k and v, and
+ * 32-pixel images in patches of 8: 17 tokens. Its BERT has a feed-forward part no wider than the network, 5000
+ * positions, and a separate output table. Its "800 M" ViT of 38 blocks has 698 million parameters when counted; the
+ * names are the authors'.
  */
 #include <assert.h>
 #include <ctype.h>
@@ -29,7 +29,7 @@
 
 struct preset {
     const char *name, *source;
-    struct network shape; /* without name, layer count and what all of a family have in common */
+    struct network shape; /* without name, layer count and the common values of a family */
 };
 
 #define GPT2_SOURCE "openai-community config.json; Radford et al., 2019"
@@ -449,7 +449,7 @@ static bool is_hub_id(const char *text)
            !text_ends_in(text, ".json") && !text_ends_in(text, ".json.gz") && !text_ends_in(text, ".txt");
 }
 
-/* True, with an error, when nothing is at `path` and its text is an ID of the hub, or nearly one that is known. */
+/* Returns true, with an error, when nothing is at `path` and its text is an ID of the hub, or close to a known ID. */
 static bool is_unknown_id(const char *text, const char *path, struct error *err)
 {
     struct stat info;

@@ -285,7 +285,7 @@ static void joining_norm(struct sizes s, enum kernel norm, struct list *list)
     if (s.joins) add(list, norm, s.batch * s.seen / (s.rows / s.own), s.width, 0);
 }
 
-/* Sums that no norm has in its kernel: the last of a pre-norm block, both of a parallel one. */
+/* Adds sums that no norm kernel includes: the last of a pre-norm block, both of a parallel one. */
 static uint32_t lone_sums(const struct network *n)
 {
     if (!network_norms_first(n)) return 0;
@@ -403,7 +403,7 @@ static void embedding_backward(const struct network *n, struct sizes s, struct l
     }
     uint64_t rows = network_table_rows(n);
     if (n->family == NETWORK_BERT) {
-        /* the norm's input and statistics are made again: an embedding keeps nothing */
+        /* the norm's input and statistics are recomputed: an embedding keeps nothing */
         embedding_forward(n, s, list);
         add(list, KERNEL_NORM_BACKWARD, s.own, s.width, 0);
         if (n->token_types > 0)
@@ -548,7 +548,8 @@ enum kernel optimizer_kernel(struct state_format format)
     return kernels[format.moments][format.optimizer];
 }
 
-/* All of a layer's parameters in one item: of bf16-weights its vectors, which are few, count as if they were rounded. */
+/* Adds all of a layer's parameters as one item. In bf16-weights its vectors, which are few, count as if they were
+ * rounded. */
 static void update_work(const struct network *network, uint64_t layer, struct state_format format,
                         struct list *list)
 {
