@@ -268,7 +268,7 @@ static void test_refusals(void **state)
     bool failed;
     const struct kernel_attention a = make_attention(2, 37, 4, 2, 16, true);
     const int64_t queries = a.b * a.t * a.row_q;
-    float *const own = take(queries), *const own_dq = take(queries);
+    float *const own = support_floats(queries), *const own_dq = support_floats(queries);
 
     setenv("SPILLWAY_CUDNN", "off", 1);
     assert_false(prepared(&a, by, sizeof by, &failed));

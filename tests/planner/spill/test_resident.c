@@ -397,7 +397,7 @@ static double spilled_s(uint32_t devices, uint32_t busy, double bridge_rate)
     for (uint32_t d = 0; d < devices; d++) hardware.devices[d].path[0] = 0; /* all are behind the first link */
     test_profile_jobs(&jobs, 1, LAYERS, 20, equal_layer, NULL);
     const struct resident_company company = resident_company(&hardware, busy);
-    if (resident_part(&hardware, jobs.jobs, &subproblem, &company, 1e12, &options, &plan, &err)) fail_msg("%s", err.text);
+    if (resident_subproblem_plan(&hardware, jobs.jobs, &subproblem, &company, 1e12, &options, &plan, &err)) fail_msg("%s", err.text);
     double seconds = plan.estimated_makespan_s;
     plan_release(&plan);
     hardware_release(&hardware);
