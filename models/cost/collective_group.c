@@ -86,7 +86,7 @@ static void count_message(const struct collective_finder *f, uint32_t from, uint
 {
     const struct p2p_route route = hardware_p2p_route(f->hardware, from, to);
     for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
-        f->flows[hardware_route_lane(f->hardware, &route, h)] += change;
+        f->flows[hardware_route_link_dir(f->hardware, &route, h)] += change;
 }
 
 /* Times a message that was counted. */
@@ -98,7 +98,7 @@ static void time_message(const struct collective_finder *f, uint32_t from, uint3
     double bytes_per_s = cost_p2p_bandwidth(hardware, from, to);
     for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
         bytes_per_s = fmin(bytes_per_s, hardware->links[route.links[h]].bandwidth.value /
-                                            f->flows[hardware_route_lane(hardware, &route, h)]);
+                                            f->flows[hardware_route_link_dir(hardware, &route, h)]);
     level->latency_s = fmax(level->latency_s, cost_p2p_latency_s(hardware, from, to));
     if (level->bytes_per_s <= 0 || bytes_per_s < level->bytes_per_s) level->bytes_per_s = bytes_per_s;
 }
@@ -154,24 +154,25 @@ static bool connected(const struct collective_finder *f, const uint32_t *order, 
     return true;
 }
 
-/* --- lanes of a way ------------------------------------------------------------------------- */
+/* --- link directions of a way ----------------------------------------------------------- */
 
 struct collecting {
     const struct collective_finder *finder;
     const struct collective_group *group;
-    struct collective_lane *lanes; /* link directions with messages, so far */
+    struct collective_link_dir *link_dirs; /* link directions with messages, so far */
     uint32_t count;
     bool more_of_two;
 };
 
 /* Turns the count on a link direction into messages, once. */
-static void flush_count(struct collecting *c, uint32_t link, uint32_t lane, double share)
+static void flush_count(struct collecting *c, uint32_t link, uint32_t link_dir, double share)
 {
-    uint32_t *flows = &c->finder->flows[lane];
-    double *messages = &c->finder->messages[lane], more = *flows * share;
+    uint32_t *flows = &c->finder->flows[link_dir];
+    double *messages = &c->finder->messages[link_dir], more = *flows * share;
     *flows = 0;
     if (!(more > 0)) return;
-    if (!(*messages > 0)) c->lanes[c->count++] = (struct collective_lane){.link = link, .direction = lane % 2};
+    if (!(*messages > 0))
+        c->link_dirs[c->count++] = (struct collective_link_dir){.link = link, .direction = link_dir % 2};
     *messages = c->more_of_two ? fmax(*messages, more) : *messages + more;
 }
 
@@ -186,7 +187,7 @@ static void collect(struct collecting *c, enum step step, uint32_t senders, doub
         if (!message(c->group, step, i, &from, &to)) continue;
         const struct p2p_route route = hardware_p2p_route(f->hardware, f->order[from], f->order[to]);
         for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
-            flush_count(c, route.links[h], hardware_route_lane(f->hardware, &route, h), share);
+            flush_count(c, route.links[h], hardware_route_link_dir(f->hardware, &route, h), share);
     }
 }
 
@@ -219,21 +220,22 @@ bool collective_groups_find(const struct collective_finder *f, const uint32_t *d
     return true;
 }
 
-static int compare_lanes(const void *left, const void *right)
+static int compare_link_dirs(const void *left, const void *right)
 {
-    const struct collective_lane *a = left, *b = right;
-    uint32_t lane_a = 2 * a->link + a->direction, lane_b = 2 * b->link + b->direction;
-    return lane_a < lane_b ? -1 : lane_a > lane_b;
+    const struct collective_link_dir *a = left, *b = right;
+    uint32_t link_dir_a = 2 * a->link + a->direction, link_dir_b = 2 * b->link + b->direction;
+    return link_dir_a < link_dir_b ? -1 : link_dir_a > link_dir_b;
 }
 
-uint32_t collective_group_lanes(const struct collective_finder *f, const uint32_t *devices, uint32_t members,
-                                enum collective_way way, struct collective_lane *lanes)
+uint32_t collective_group_link_dirs(const struct collective_finder *f, const uint32_t *devices, uint32_t members,
+                                    enum collective_way way, struct collective_link_dir *link_dirs)
 {
     const uint32_t nodes = arrange(f, devices, members, f->order), locals = members / nodes;
     struct collective_group group = {.inner = {.members = locals}, .outer = {.members = nodes}};
     double inside = way == COLLECTIVE_SPREAD ? (locals - 1.0) / (members - 1.0) : 1;
     double between = way == COLLECTIVE_SPREAD ? (double)(members - locals) / (members - 1.0) : 1;
-    struct collecting c = {.finder = f, .group = &group, .lanes = lanes, .more_of_two = way == COLLECTIVE_AROUND};
+    struct collecting c = {
+        .finder = f, .group = &group, .link_dirs = link_dirs, .more_of_two = way == COLLECTIVE_AROUND};
     if (way == COLLECTIVE_ONE) {
         collect(&c, nodes > 1 ? STEP_OUTER : STEP_INNER, 1, 1);
     } else {
@@ -242,11 +244,11 @@ uint32_t collective_group_lanes(const struct collective_finder *f, const uint32_
         else if (way != COLLECTIVE_INSIDE) collect(&c, STEP_OUTER, members, between);
     }
     for (uint32_t i = 0; i < c.count; i++) {
-        double *messages = &f->messages[2 * lanes[i].link + lanes[i].direction];
-        lanes[i].messages = *messages;
+        double *messages = &f->messages[2 * link_dirs[i].link + link_dirs[i].direction];
+        link_dirs[i].messages = *messages;
         *messages = 0;
     }
-    qsort(lanes, c.count, sizeof *lanes, compare_lanes);
+    qsort(link_dirs, c.count, sizeof *link_dirs, compare_link_dirs);
     return c.count;
 }
 

@@ -39,20 +39,20 @@ MUST_CHECK bool collective_groups_find(const struct collective_finder *finder, c
 
 /* A direction of a link that messages cross (0: towards devices or simplex, 1: away from devices), and the number of
  * messages that cross it at once, per message that a member sends. */
-struct collective_lane {
+struct collective_link_dir {
     uint32_t link, direction;
     double messages;
 };
 
 /*
  * Writes the link directions that the group's messages cross, in ascending order, and returns their number. `members`
- * devices have routes for each message; `lanes` has room for 2 link_count entries. Two kinds of routes go both inside
- * and between nodes. COLLECTIVE_AROUND counts the larger number of the two, since a step lasts as long as the slower
- * level. COLLECTIVE_SPREAD, where each member sends equally much to all others, counts each level's share of the
+ * devices have routes for each message; `link_dirs` has room for 2 link_count entries. Two kinds of routes go both
+ * inside and between nodes. COLLECTIVE_AROUND counts the larger number of the two, since a step lasts as long as the
+ * slower level. COLLECTIVE_SPREAD, where each member sends equally much to all others, counts each level's share of the
  * messages.
  */
-uint32_t collective_group_lanes(const struct collective_finder *finder, const uint32_t *devices,
-                                uint32_t members, enum collective_way way, struct collective_lane *lanes);
+uint32_t collective_group_link_dirs(const struct collective_finder *finder, const uint32_t *devices,
+                                    uint32_t members, enum collective_way way, struct collective_link_dir *link_dirs);
 
 /* Returns the algorithm `forced`. Returns the fastest one, see collective_choose(), when `forced` does not support
  * the kind or is COLLECTIVE_ALGORITHM_COUNT. */

@@ -89,9 +89,9 @@ struct p2p_route hardware_p2p_route(const struct hardware *hardware, uint32_t fr
 
 uint32_t hardware_route_crossings(const struct hardware *hardware, const struct p2p_route *route, uint32_t hop)
 {
-    uint32_t lane = hardware_route_lane(hardware, route, hop), count = 0;
+    uint32_t link_dir = hardware_route_link_dir(hardware, route, hop), count = 0;
     for (uint32_t h = 0; h < route->up_count + route->down_count; h++)
-        count += hardware_route_lane(hardware, route, h) == lane;
+        count += hardware_route_link_dir(hardware, route, h) == link_dir;
     return count;
 }
 

@@ -381,7 +381,8 @@ struct p2p_route hardware_p2p_route(const struct hardware *hardware, uint32_t fr
 
 /* Returns the number of the link direction that a hop crosses: 2 * link, plus 1 for the direction away from devices
  * on a duplex link. */
-static inline uint32_t hardware_route_lane(const struct hardware *hardware, const struct p2p_route *route, uint32_t hop)
+static inline uint32_t hardware_route_link_dir(const struct hardware *hardware, const struct p2p_route *route,
+                                               uint32_t hop)
 {
     return 2 * route->links[hop] + (hardware->links[route->links[hop]].duplex && hop < route->up_count);
 }

@@ -97,15 +97,15 @@ static double slowest_s(void *context, uint32_t begin, uint32_t end)
     return most_s + (p->blocking ? both_ways_s(c, begin, end) : 0);
 }
 
-/* How many times the copies between stages `stage` and the next cross the lane at once. */
-static uint32_t copies_across(const struct costs *c, uint32_t stage, uint32_t lane)
+/* How many times the copies between stages `stage` and the next cross the link direction at once. */
+static uint32_t copies_across(const struct costs *c, uint32_t stage, uint32_t link_dir)
 {
     uint32_t size = c->job.parallel.tensor * c->job.parallel.data, first = c->job.parallel.first_device + stage * size;
     uint32_t count = 0;
     for (uint32_t d = first; d < first + size; d++) {
         struct p2p_route route = hardware_p2p_route(c->hardware, d, d + size);
         for (uint32_t i = 0; i < route.up_count + route.down_count; i++)
-            count += hardware_route_lane(c->hardware, &route, i) == lane;
+            count += hardware_route_link_dir(c->hardware, &route, i) == link_dir;
     }
     return count;
 }
@@ -121,7 +121,7 @@ static void find_sends(struct costs *c)
         struct p2p_route route = hardware_p2p_route(c->hardware, from, from + size);
         c->send_latency_s = max_s(c->send_latency_s, cost_p2p_latency_s(c->hardware, from, from + size));
         for (uint32_t i = 0; i < route.up_count + route.down_count; i++) {
-            uint32_t copies = copies_across(c, stage, hardware_route_lane(c->hardware, &route, i));
+            uint32_t copies = copies_across(c, stage, hardware_route_link_dir(c->hardware, &route, i));
             c->send_s_per_byte = max_s(c->send_s_per_byte, copies / c->hardware->links[route.links[i]].bandwidth.value);
         }
     }

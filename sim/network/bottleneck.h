@@ -1,14 +1,14 @@
 /*
- * A few flows that meet in one lane: their rates in closed form, and the remaining volume of each.
+ * A few flows that meet in one link direction: their rates in closed form, and the remaining volume of each.
  *
  *     class a  ==trunk 12==+
- *     class b  ==trunk 12==+-- lane 20      one level decides: every flow has this rate, or its limit
+ *     class b  ==trunk 12==+-- link direction 20      one level decides: every flow has this rate, or its limit
  *     class c  --cap 3-----+                if that is less
  *
- * A trunk is a lane that only one class uses: each of its n flows gets at most 1/n of it. The limit of a flow is the
- * lesser of this part and its cap. Machines whose devices meet at one switch or host bridge consist of bottlenecks. The
- * level is the bandwidth of the lane minus the rates of flows below the level, divided by the number of other flows. The
- * iteration starts at bandwidth / flows, and the level rises until no further flow is below.
+ * A trunk is a link direction that only one class uses: each of its n flows gets at most 1/n of it. The limit of a flow
+ * is the lesser of this part and its cap. Machines whose devices meet at one switch or host bridge consist of
+ * bottlenecks. The level is the bandwidth of the link direction minus the rates of flows below the level, divided by the
+ * number of other flows. The iteration starts at bandwidth / flows, and the level rises until no further flow is below.
  *
  * All flows of a bottleneck are consecutive, in at most 64 places, with a bit for each active one. At an event all of
  * them advance by the volume served since the last event; rates and the first end take one pass each. With the three or
@@ -35,10 +35,10 @@ enum { SIM_BOTTLENECK_FLOWS_MAX = 64 };
 struct sim_bottleneck_flow {
     double left;      /* bytes, at the bottleneck's read_s */
     double rate;      /* bytes/s; 0: it began after read_s */
-    double full;      /* 1: this rate fills its own lanes or the trunk; 0: it does not */
+    double full;      /* 1: this rate fills its own link directions or the trunk; 0: it does not */
     double limit;     /* bytes/s: maximum rate next to the other flows of its class */
-    double full_rate; /* rates from here on fill its own lanes or the trunk; infinite for all flows of a class but one,
-                         so that the trunk counts once */
+    double full_rate; /* rates from here on fill its own link directions or the trunk; infinite for all flows of a
+                         class but one, so that the trunk counts once */
     double full_s;    /* seconds in which they were full */
     uint64_t order;   /* decides between flows that end at the same time */
     uint32_t flow;    /* private to flow.c, like `path` */
@@ -55,7 +55,7 @@ struct sim_bottleneck_arm {
 struct sim_bottleneck {
     double bytes_per_s;
     double read_s;      /* time to which flows are advanced */
-    double full_s;      /* seconds in which the lane was full */
+    double full_s;      /* seconds in which the link direction was full */
     uint64_t active;    /* bits: places with an active flow */
     struct sim_bottleneck_flow *flows; /* by place */
     double first_s;     /* the next end, and the places that end then ... */

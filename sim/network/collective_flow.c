@@ -1,6 +1,6 @@
 /*
  * At any moment a ring has one message on each of its edges, all with the rate of the slowest edge. So a ring is one
- * flow, and its use of a lane is its rate times the number of its messages in that lane:
+ * flow, and its use of a link direction is its rate times the number of its messages in that link direction:
  *
  *     nodes of 2, one NIC each   0 - 1 | NIC ====== NIC | 2 - 3
  *     ring 0 1 2 3               once up and once down each NIC, once each device's link
@@ -12,10 +12,10 @@
  *
  *     volume = transfer_s * bandwidth of the level      latency = seconds - transfer_s
  *
- * If all groups of a gang begin together on equal lanes, fair sharing gives each group the share that the closed form
- * assumes. If groups drift apart, or have different lanes, flows are faster, because the closed form assumes that they
- * always coincide. Collectives between all pairs (all-to-all, halving) on several nodes are faster too: in the closed
- * form each step is as slow as between nodes, but not all of their messages leave a node.
+ * If all groups of a gang begin together on equal link directions, fair sharing gives each group the share that the
+ * closed form assumes. If groups drift apart, or have different link directions, flows are faster, because the closed
+ * form assumes that they always coincide. Collectives between all pairs (all-to-all, halving) on several nodes are
+ * faster too: in the closed form each step is as slow as between nodes, but not all of their messages leave a node.
  *
  * Source: flows in place of chunks as in SimGrid's flow model (Velho, Schnorr, Casanova and Legrand, ACM TOMACS 23(4),
  * 2013).
@@ -101,7 +101,7 @@ struct making {
     struct sim_collective_flows *flows;
     struct arena *arena;
     struct collective_finder finder;
-    struct collective_lane *lanes; /* scratch, like devices */
+    struct collective_link_dir *link_dirs; /* scratch, like devices */
     uint32_t *devices;
     uint32_t room;                 /* room in flows->paths; 0: only count */
 };
@@ -110,11 +110,12 @@ static enum status fill_path(struct making *m, uint32_t group, const uint32_t *d
                              enum collective_way way, struct sim_path *path, struct error *err)
 {
     enum status status = STATUS_OK;
-    uint32_t count = collective_group_lanes(&m->finder, devices, members, way, m->lanes);
+    uint32_t count = collective_group_link_dirs(&m->finder, devices, members, way, m->link_dirs);
     struct sim_crossing *crossings = sim_allocate(m->arena, count, sizeof *crossings, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t i = 0; i < count; i++)
-        crossings[i] = (struct sim_crossing){{m->lanes[i].link, m->lanes[i].direction}, m->lanes[i].messages};
+        crossings[i] =
+            (struct sim_crossing){{m->link_dirs[i].link, m->link_dirs[i].direction}, m->link_dirs[i].messages};
     *path = (struct sim_path){.crossings = crossings,
                               .hop_count = count,
                               .flow_limit = 1,
@@ -184,7 +185,7 @@ static enum status make_paths(struct making *m, struct arena *scratch, struct se
 {
     struct sim_collective_flows *f = m->flows;
     enum status status = collective_finder_init(scratch, f->hardware, &m->finder, err);
-    m->lanes = sim_allocate(scratch, 2 * (size_t)f->hardware->link_count, sizeof *m->lanes, &status, err);
+    m->link_dirs = sim_allocate(scratch, 2 * (size_t)f->hardware->link_count, sizeof *m->link_dirs, &status, err);
     m->devices = sim_allocate(scratch, f->hardware->device_count, sizeof *m->devices, &status, err);
     if (status == STATUS_OK) status = each_collective(f->plan, seen, find_group, m, err);
     if (status != STATUS_OK) return status;
@@ -198,18 +199,20 @@ static enum status make_paths(struct making *m, struct arena *scratch, struct se
 
 /* --- other traffic ------------------------------------------------------------------------------- */
 
-/* Users of a lane: none; one *party* (all groups of a gang, axes and stream, or all copies); several parties. */
+/* Users of a link direction: none; one *party* (all groups of a gang, axes and stream, or all copies); several parties.
+ * */
 enum { PARTY_NONE, PARTY_COPIES, PARTY_SEVERAL, PARTY_FIRST };
 
 struct company {
     struct sim_collective_flows *flows;
-    uint32_t *lanes;    /* by lane */
+    uint32_t *link_dirs;    /* by link direction */
     bool *copies_in, *copies_out; /* by device: marked */
 };
 
-static void meet(struct company *c, uint32_t lane, uint32_t party)
+static void meet(struct company *c, uint32_t link_dir, uint32_t party)
 {
-    c->lanes[lane] = c->lanes[lane] == PARTY_NONE || c->lanes[lane] == party ? party : PARTY_SEVERAL;
+    c->link_dirs[link_dir] =
+        c->link_dirs[link_dir] == PARTY_NONE || c->link_dirs[link_dir] == party ? party : PARTY_SEVERAL;
 }
 
 static uint32_t party_of(uint32_t gang, const struct plan_op *op)
@@ -217,7 +220,7 @@ static uint32_t party_of(uint32_t gang, const struct plan_op *op)
     return PARTY_FIRST + (gang * (1u << AXIS_COUNT) + op->axes) * STREAM_HOST + op->stream;
 }
 
-static uint32_t crossing_lane(const struct sim_crossing *crossing)
+static uint32_t crossing_link_dir(const struct sim_crossing *crossing)
 {
     return 2 * crossing->hop.link + crossing->hop.direction;
 }
@@ -236,7 +239,7 @@ static enum status mark_collective(void *context, uint32_t gang, const struct pl
             if (joint->paths[w] == PLAN_NONE) continue;
             const struct sim_path *path = &f->paths[joint->paths[w]];
             for (uint32_t i = 0; i < path->hop_count; i++)
-                meet(c, crossing_lane(&path->crossings[i]), party_of(gang, op));
+                meet(c, crossing_link_dir(&path->crossings[i]), party_of(gang, op));
         }
     }
     return STATUS_OK;
@@ -258,7 +261,7 @@ static void mark_p2p_copy(struct company *c, uint32_t device, uint32_t peer)
     if (!hardware_reaches(hardware, peer, device)) return; /* no route; the simulation will refuse the copy */
     const struct p2p_route route = hardware_p2p_route(hardware, peer, device);
     for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
-        meet(c, hardware_route_lane(hardware, &route, h), PARTY_COPIES);
+        meet(c, hardware_route_link_dir(hardware, &route, h), PARTY_COPIES);
 }
 
 /* Marks the copies of all instances, also on single devices. `peers`: by gang. */
@@ -290,7 +293,7 @@ static bool meets_others(const struct company *c, const struct joint *joint)
         if (joint->paths[w] == PLAN_NONE) continue;
         const struct sim_path *path = &c->flows->paths[joint->paths[w]];
         for (uint32_t i = 0; i < path->hop_count; i++)
-            if (c->lanes[crossing_lane(&path->crossings[i])] == PARTY_SEVERAL) return true;
+            if (c->link_dirs[crossing_link_dir(&path->crossings[i])] == PARTY_SEVERAL) return true;
     }
     return false;
 }
@@ -340,7 +343,7 @@ static enum status keep_company(struct sim_collective_flows *f, struct arena *sc
 {
     enum status status = STATUS_OK;
     struct company c = {.flows = f};
-    c.lanes = sim_allocate(scratch, 2 * (size_t)f->hardware->link_count, sizeof *c.lanes, &status, err);
+    c.link_dirs = sim_allocate(scratch, 2 * (size_t)f->hardware->link_count, sizeof *c.link_dirs, &status, err);
     c.copies_in = sim_allocate(scratch, f->hardware->device_count, sizeof *c.copies_in, &status, err);
     c.copies_out = sim_allocate(scratch, f->hardware->device_count, sizeof *c.copies_out, &status, err);
     struct plan_gang_peers *peers = sim_allocate(scratch, f->plan->gang_count, sizeof *peers, &status, err);
@@ -357,11 +360,12 @@ static enum status keep_company(struct sim_collective_flows *f, struct arena *sc
 
 static int compare_crossings(const void *left, const void *right)
 {
-    uint32_t a = crossing_lane(left), b = crossing_lane(right);
+    uint32_t a = crossing_link_dir(left), b = crossing_link_dir(right);
     return (a > b) - (a < b);
 }
 
-/* Sorts lanes in ascending order without duplicates: lanes that stand for one lane have equal weights. */
+/* Sorts link directions in ascending order without duplicates: link directions that stand for one link direction have
+ * equal weights. */
 enum status sim_collective_flows_fold_path(struct arena *arena, const uint32_t *link_for, struct sim_path *path,
                                            struct error *err)
 {

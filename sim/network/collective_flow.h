@@ -1,9 +1,10 @@
 /*
  * Collectives as flows: they slow down other traffic on their links, and are slowed down by it.
  *
- * A collective has parts (models/cost/collective.h). Each part is a flow over all lanes that its messages cross, with a
- * weight in each lane: the number of its messages that cross the lane at the same time. A rate is that of one sending
- * member. On links without other traffic a collective takes the time of its closed form.
+ * A collective has parts (models/cost/collective.h). Each part is a flow over all link directions that its messages
+ * cross, with a weight in each link direction: the number of its messages that cross the link direction at the same
+ * time. A rate is that of one sending member. On links without other traffic a collective takes the time of its closed
+ * form.
  */
 #ifndef SPILLWAY_SIM_COLLECTIVE_FLOW_H
 #define SPILLWAY_SIM_COLLECTIVE_FLOW_H
@@ -14,7 +15,7 @@
 /* The method that gives the seconds of collectives. */
 enum sim_collectives_by {
     SIM_COLLECTIVES_CLOSED, /* closed forms */
-    SIM_COLLECTIVES_AUTO,   /* flows if other traffic of the plan crosses one of their lanes, else closed forms */
+    SIM_COLLECTIVES_AUTO,   /* flows if other traffic crosses one of their link directions, else closed forms */
     SIM_COLLECTIVES_FLOWS,
     SIM_COLLECTIVES_BY_COUNT
 };

@@ -4,16 +4,16 @@
  * few clocks as limits, and a change of the level sets clocks and touches no flow.
  *
  *     arms 0 .. 999   ==trunk 12==+                  clock of limit 12   998 flows, each the only one of its arm
- *       998 of them with a flow,  +-- lane 7098      clock of limit  6     4 flows, of two arms
+ *       998 of them with a flow,  +-- link direction 7098      clock of limit  6     4 flows, of two arms
  *       two with two              +                  level (7098 - 4 * 6) / 998 = 7.09
  *
  * The limit of an arm's flows changes with their number, and then they all move to another clock: their remaining
  * volume is read from the old clock and set on the new one. These are few flows, all of one switch; an arm with many
  * flows has only one limit and never moves.
  *
- * The level. Limits are visited from the lowest. Flows keep a limit that is at most the remaining bandwidth of the lane
- * divided by the number of flows with this or a higher limit; the first higher limit ends the search. Sums are computed
- * from the numbers of flows each time, so they do not drift, and rates depend only on these numbers.
+ * The level. Limits are visited from the lowest. Flows keep a limit that is at most the remaining bandwidth of the link
+ * direction divided by the number of flows with this or a higher limit; the first higher limit ends the search. Sums are
+ * computed from the numbers of flows each time, so they do not drift, and rates depend only on these numbers.
  *
  * Statistics. A clock has the time that its flows spent at their limit. Whether the limit is the cap or fills the trunk
  * depends on the arm, and changes with its number of flows; the arm stores the clock's time of the last change.

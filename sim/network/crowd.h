@@ -1,10 +1,11 @@
 /*
- * Many flows that meet in one lane, with start and end costs that do not grow with their number.
+ * Many flows that meet in one link direction, with start and end costs that do not grow with their number.
  *
  * A crowd is a bottleneck (bottleneck.h) of any size. The flows of an *arm* are equal: they have one cap, and share a
- * trunk, a lane that only they use, so n flows have the limit min(cap, trunk / n). In the common lane of all arms, one
- * level decides: every flow has this rate, or its limit if that is less. Limits take few different values, because
- * devices and switches are of few kinds. A crowd depends on this property; sim_crowd_suits() checks it.
+ * trunk, a link direction that only they use, so n flows have the limit min(cap, trunk / n). In the common link
+ * direction of all arms, one level decides: every flow has this rate, or its limit if that is less. Limits take few
+ * different values, because devices and switches are of few kinds. A crowd depends on this property; sim_crowd_suits()
+ * checks it.
  */
 #ifndef SPILLWAY_SIM_CROWD_H
 #define SPILLWAY_SIM_CROWD_H
@@ -49,7 +50,7 @@ struct sim_crowd_clock {
 struct sim_crowd {
     double bytes_per_s;
     double read_s;
-    double full_s;          /* seconds in which the lane was full */
+    double full_s;          /* seconds in which the link direction was full */
     uint64_t work;          /* how often a clock was set, or a flow moved to another clock */
     struct sim_crowd_arm *arms;
     struct sim_crowd_flow *flows; /* by place: all flows of arm 0, then of arm 1, and so on */

@@ -19,13 +19,13 @@
  *
  * Flows of a bottleneck (bottleneck.h) need neither clocks nor the general solver: they are few, an event concerns all
  * of them, and their remaining volumes are reduced at every event, which rounds like the textbook's "remaining -= rate *
- * elapsed". More flows that meet in one lane are a crowd (crowd.h), with a clock for each limit of flows, whatever their
- * class. A bottleneck and a crowd have one entry each in the event queue. Bottlenecks, crowds and other classes are
- * called *bundles*: each has one event.
+ * elapsed". More flows that meet in one link direction are a crowd (crowd.h), with a clock for each limit of flows,
+ * whatever their class. A bottleneck and a crowd have one entry each in the event queue. Bottlenecks, crowds and other
+ * classes are called *bundles*: each has one event.
  *
- * Statistics cost O(path length) per copy: links count the flows that cross them. Shared lanes are noted when they
- * become full or not full. Lanes with a single path are full while the path is at its base cap, for which each class
- * has a second clock.
+ * Statistics cost O(path length) per copy: links count the flows that cross them. Shared link directions are noted when
+ * they become full or not full. Link directions with a single path are full while the path is at its base cap, for which
+ * each class has a second clock.
  *
  * Source: the flow model of SimGrid (lazy updates of changed flows only); virtual time after Parekh and Gallager, "A
  * generalized processor sharing approach to flow control", IEEE/ACM ToN 1(3), 1993.
@@ -159,63 +159,64 @@ static void links_leave(struct sim_flows *flows, const struct flow_path *path, d
     }
 }
 
-static void turned_lanes_note(struct sim_flows *flows, double now_s)
+static void turned_link_dirs_note(struct sim_flows *flows, double now_s)
 {
-    const uint32_t *lanes;
-    uint32_t count = sim_share_turned(flows->share, &lanes);
+    const uint32_t *link_dirs;
+    uint32_t count = sim_share_turned(flows->share, &link_dirs);
     for (uint32_t i = 0; i < count; i++) {
-        struct flow_lane_state *lane = &flows->lanes[lanes[i]];
-        if (sim_share_full(flows->share, lanes[i]))
-            lane->full_from_s = now_s;
+        struct flow_link_dir_state *link_dir = &flows->link_dirs[link_dirs[i]];
+        if (sim_share_full(flows->share, link_dirs[i]))
+            link_dir->full_from_s = now_s;
         else
-            lane->full_s += now_s - lane->full_from_s;
+            link_dir->full_s += now_s - link_dir->full_from_s;
     }
 }
 
-static void own_lanes_note(struct sim_flows *flows, uint32_t index)
+static void own_link_dirs_note(struct sim_flows *flows, uint32_t index)
 {
     const struct flow_state *flow = &flows->flows[index];
-    const uint32_t *lanes;
-    uint32_t count = sim_share_own_lanes(flows->share, flow->path, &lanes);
+    const uint32_t *link_dirs;
+    uint32_t count = sim_share_own_link_dirs(flows->share, flow->path, &link_dirs);
     double full_s = flows->classes[flow->class].full_s - flows->full_from_s[index];
-    for (uint32_t i = 0; i < count; i++) flows->lanes[lanes[i]].full_s += full_s;
+    for (uint32_t i = 0; i < count; i++) flows->link_dirs[link_dirs[i]].full_s += full_s;
 }
 
-static void add_own_lanes(const struct sim_flows *flows, uint32_t path, double seconds, double *full_s)
+static void add_own_link_dirs(const struct sim_flows *flows, uint32_t path, double seconds, double *full_s)
 {
     const uint32_t *own;
-    uint32_t count = sim_share_own_lanes(flows->share, path, &own);
+    uint32_t count = sim_share_own_link_dirs(flows->share, path, &own);
     for (uint32_t i = 0; i < count; i++) full_s[own[i]] += seconds;
 }
 
 static void add_trunks(const struct sim_flows *flows, uint32_t class, double seconds, double *full_s)
 {
     const struct sim_share_limits limits = sim_share_limits(flows->share, class);
-    for (uint32_t i = 0; i < limits.full_lane_count; i++) full_s[limits.full_lanes[i]] += seconds;
+    for (uint32_t i = 0; i < limits.full_link_dir_count; i++) full_s[limits.full_link_dirs[i]] += seconds;
 }
 
-/* Adds the full times of a crowd's lane, and of the trunks and lanes of its paths. */
-static void crowd_lanes_note(const struct sim_flows *flows, double *full_s)
+/* Adds the full times of a crowd's link direction, and of the trunks and link directions of its paths. */
+static void crowd_link_dirs_note(const struct sim_flows *flows, double *full_s)
 {
-    for (uint32_t i = 0; i < flows->crowd_count; i++) full_s[flows->crowd_lanes[i]] += flows->crowds[i].full_s;
+    for (uint32_t i = 0; i < flows->crowd_count; i++) full_s[flows->crowd_link_dirs[i]] += flows->crowds[i].full_s;
     for (uint32_t a = 0; a < flows->crowd_arm_count; a++)
         add_trunks(flows, flows->crowd_arm_classes[a], flows->crowd_arms[a].trunk_full_s, full_s);
     for (uint32_t i = 0; i < flows->crowd_place_count; i++)
-        add_own_lanes(flows, flows->flows[flows->crowd_flow_indexes[i]].path, flows->crowd_flows[i].capped_s, full_s);
+        add_own_link_dirs(flows, flows->flows[flows->crowd_flow_indexes[i]].path, flows->crowd_flows[i].capped_s,
+                          full_s);
 }
 
-/* Adds the full times of a bottleneck's lane and paths. */
-static void bottleneck_lanes_note(const struct sim_flows *flows, double *full_s)
+/* Adds the full times of a bottleneck's link direction and paths. */
+static void bottleneck_link_dirs_note(const struct sim_flows *flows, double *full_s)
 {
     for (uint32_t i = 0; i < flows->bottleneck_count; i++)
-        if (flows->bottleneck_lanes[i] != SIM_NO_BOTTLENECK)
-            full_s[flows->bottleneck_lanes[i]] += flows->bottlenecks[i].full_s;
+        if (flows->bottleneck_link_dirs[i] != SIM_NO_BOTTLENECK)
+            full_s[flows->bottleneck_link_dirs[i]] += flows->bottlenecks[i].full_s;
     for (uint32_t f = 0; f < flows->flow_count; f++) {
         const struct flow_state *flow = &flows->flows[f];
         if (flow->bottleneck >= flows->bottleneck_count) continue;
         double flow_full_s = flows->bottlenecks[flow->bottleneck].flows[flow->member].full_s;
         add_trunks(flows, flow->class, flow_full_s, full_s);
-        add_own_lanes(flows, flow->path, flow_full_s, full_s);
+        add_own_link_dirs(flows, flow->path, flow_full_s, full_s);
     }
 }
 
@@ -236,9 +237,9 @@ enum status sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *u
     enum status status = STATUS_OK;
     double *full_s = sim_allocate(&scratch, (size_t)flows->link_count * 2, sizeof *full_s, &status, err);
     if (status != STATUS_OK) return status;
-    for (uint32_t l = 0; l < flows->link_count * 2; l++) full_s[l] = flows->lanes[l].full_s;
-    bottleneck_lanes_note(flows, full_s);
-    crowd_lanes_note(flows, full_s);
+    for (uint32_t l = 0; l < flows->link_count * 2; l++) full_s[l] = flows->link_dirs[l].full_s;
+    bottleneck_link_dirs_note(flows, full_s);
+    crowd_link_dirs_note(flows, full_s);
     for (uint32_t l = 0; l < flows->link_count; l++) {
         assert(flows->links[l].flow_count == 0);
         uses[l] = (struct sim_link_use){.busy_s = flows->links[l].busy_s,
@@ -314,7 +315,7 @@ uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t bundle, double now_s
         struct flow_class_clock *class = &flows->classes[index];
         flow = flows->members[class->first_member + clock_finish(class, now_s)];
         path = &flows->paths[flows->flows[flow].path];
-        if (path->has_own_lanes) own_lanes_note(flows, flow);
+        if (path->has_own_link_dirs) own_link_dirs_note(flows, flow);
         sim_share_remove(flows->share, index);
     }
     links_leave(flows, path, now_s);
@@ -360,7 +361,7 @@ uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const struct si
     flows->work += count;
     for (uint32_t i = 0; i < count; i++)
         clock_set(flows, &flows->classes[(*changed)[i].class], (*changed)[i].bytes_per_s, now_s);
-    turned_lanes_note(flows, now_s);
+    turned_link_dirs_note(flows, now_s);
     return count;
 }
 

@@ -12,8 +12,8 @@ static void copy_hops(struct sim_flows *flows, const struct sim_flows_setup *set
     for (uint32_t p = 0; p < setup->path_count; p++) {
         flows->paths[p].first_link = used;
         flows->paths[p].link_count = setup->paths[p].hop_count;
-        const uint32_t *lanes;
-        flows->paths[p].has_own_lanes = sim_share_own_lanes(flows->share, p, &lanes) > 0;
+        const uint32_t *link_dirs;
+        flows->paths[p].has_own_link_dirs = sim_share_own_link_dirs(flows->share, p, &link_dirs) > 0;
         for (uint32_t h = 0; h < setup->paths[p].hop_count; h++) {
             const struct sim_crossing crossing = sim_path_crossing(&setup->paths[p], h);
             flows->path_links[used] = crossing.hop.link;
@@ -37,11 +37,11 @@ static void fill_flows(struct sim_flows *flows, const struct sim_flows_setup *se
 
 /* --- bottlenecks ----------------------------------------------------------------------------------- */
 
-/* A class with at most this number of flows that shares no lane is a bottleneck without a lane. Larger classes are
- * better kept in a queue. */
+/* A class with at most this number of flows that shares no link direction is a bottleneck without a link direction.
+ * Larger classes are better kept in a queue. */
 enum { ALONE_MAX = 8 };
 
-/* One entry for each lane of a bottleneck, then one for each class. */
+/* One entry for each link direction of a bottleneck, then one for each class. */
 struct candidate {
     uint32_t flow_count;
     uint32_t alike_count; /* these and the flows that they stand for, so that the choice does not depend on folding */
@@ -50,15 +50,15 @@ struct candidate {
     uint32_t bottleneck; /* number of the bottleneck, once it is made */
 };
 
-/* Caps of paths in groups may change; a trunk and own lanes of a path cannot both be counted as full. */
+/* Caps of paths in groups may change; a trunk and own link directions of a path cannot both be counted as full. */
 static bool fits_bottleneck(const struct sim_flows *flows, const struct sim_path *path, uint32_t class,
-                            bool has_own_lanes)
+                            bool has_own_link_dirs)
 {
     double trunk = sim_share_limits(flows->share, class).trunk_bytes_per_s;
-    return path->group == SIM_NO_GROUP && (trunk == INFINITY || !has_own_lanes);
+    return path->group == SIM_NO_GROUP && (trunk == INFINITY || !has_own_link_dirs);
 }
 
-/* Returns the entry of a class; NULL: it shares several lanes. */
+/* Returns the entry of a class; NULL: it shares several link directions. */
 static struct candidate *candidate_of(const struct sim_flows *flows, uint32_t class,
                                       struct candidate *candidates)
 {
@@ -81,7 +81,7 @@ static void count_candidates(const struct sim_flows *flows, const struct sim_flo
         else candidate->alike_count += setup->paths[p].flow_limit;
         if (candidate->flow_count == setup->paths[p].flow_limit) candidate->priority = setup->paths[p].priority;
         candidate->refused |= candidate->alike_count > most || candidate->priority != setup->paths[p].priority ||
-                              !fits_bottleneck(flows, &setup->paths[p], class, flows->paths[p].has_own_lanes);
+                              !fits_bottleneck(flows, &setup->paths[p], class, flows->paths[p].has_own_link_dirs);
     }
 }
 
@@ -100,7 +100,7 @@ static void place_flow(struct sim_flows *flows, uint32_t index, struct sim_bottl
     bottleneck->bytes_per_s = limits.alone ? INFINITY : limits.bottleneck_bytes_per_s;
     bottleneck->flows[flow->member].flow = index;
     bottleneck->flows[flow->member].path = flow->path;
-    flows->bottleneck_lanes[flow->bottleneck] = limits.bottleneck; /* SIM_NO_BOTTLENECK: the class shares no lane */
+    flows->bottleneck_link_dirs[flow->bottleneck] = limits.bottleneck; /* SIM_NO_BOTTLENECK: none is shared */
 }
 
 static enum status create_bottlenecks(struct arena *arena, struct sim_flows *flows,
@@ -118,7 +118,7 @@ static enum status create_bottlenecks(struct arena *arena, struct sim_flows *flo
     struct sim_bottleneck_arm *arms = sim_allocate(&scratch, flows->class_count, sizeof *arms, &status, err);
     flows->bottlenecks = sim_allocate_lines(arena, flows->bottleneck_count, sizeof *flows->bottlenecks, &status, err);
     flows->touched_bottlenecks = sim_allocate(arena, flows->bottleneck_count, sizeof(uint32_t), &status, err);
-    flows->bottleneck_lanes = sim_allocate(arena, flows->bottleneck_count, sizeof(uint32_t), &status, err);
+    flows->bottleneck_link_dirs = sim_allocate(arena, flows->bottleneck_count, sizeof(uint32_t), &status, err);
     flows->bottleneck_places =
         sim_allocate_lines(arena, flows->flow_count, sizeof *flows->bottleneck_places, &status, err);
     for (uint32_t i = 0, used = 0; i < count && status == STATUS_OK; i++) {
@@ -194,7 +194,7 @@ enum status sim_flows_create(struct arena *arena, const struct sim_flows_setup *
     flows->paths = sim_allocate_lines(arena, flows->path_count, sizeof *flows->paths, &status, err);
     flows->full_from_s = sim_allocate(arena, flow_count, sizeof *flows->full_from_s, &status, err);
     flows->links = sim_allocate(arena, flows->link_count, sizeof *flows->links, &status, err);
-    flows->lanes = sim_allocate(arena, (size_t)flows->link_count * 2, sizeof *flows->lanes, &status, err);
+    flows->link_dirs = sim_allocate(arena, (size_t)flows->link_count * 2, sizeof *flows->link_dirs, &status, err);
     flows->members = sim_allocate(arena, flow_count, sizeof *flows->members, &status, err);
     flows->path_links = sim_allocate(arena, hops, sizeof *flows->path_links, &status, err);
     flows->path_directions = sim_allocate(arena, hops, sizeof *flows->path_directions, &status, err);

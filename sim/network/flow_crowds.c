@@ -1,6 +1,6 @@
 /*
- * Chooses the flows of crowds (crowd.h): flows of classes that share exactly one lane, only with classes that share no
- * other lane, if they are too many for a bottleneck, have one priority, and caps that never change.
+ * Chooses the flows of crowds (crowd.h): flows of classes that share exactly one link direction, only with classes that
+ * share no other link direction, if they are too many for a bottleneck, have one priority, and caps that never change.
  */
 #include "sim/network/flow_state.h"
 
@@ -8,7 +8,7 @@
 
 #include "sim/engine/allocate.h"
 
-/* One per lane. */
+/* One per link direction. */
 struct meeting {
     uint32_t flow_count, class_count;
     uint32_t priority; /* common priority */
@@ -20,19 +20,20 @@ struct meeting {
 struct finder {
     struct sim_flows *flows;
     const struct sim_flows_setup *setup;
-    struct meeting *meetings; /* by lane */
+    struct meeting *meetings; /* by link direction */
     uint32_t *class_flows;    /* by class: flows of all its paths */
     uint32_t *class_arms;     /* by class: its arm, in the arms of all crowds */
     uint32_t *classes;        /* the classes of each meeting, consecutive */
 };
 
-/* Returns the meeting of a flow's class; NULL: it meets others in several lanes or none, or is in a bottleneck. */
+/* Returns the meeting of a flow's class; NULL: it meets others in several link directions or none, or is in a
+ * bottleneck. */
 static struct meeting *meeting_of(const struct finder *f, uint32_t flow)
 {
     const struct flow_state *state = &f->flows->flows[flow];
     if (state->bottleneck != FLOW_NO_BOTTLENECK) return NULL;
-    uint32_t lane = sim_share_limits(f->flows->share, state->class).bottleneck;
-    return lane == SIM_NO_BOTTLENECK ? NULL : &f->meetings[lane];
+    uint32_t link_dir = sim_share_limits(f->flows->share, state->class).bottleneck;
+    return link_dir == SIM_NO_BOTTLENECK ? NULL : &f->meetings[link_dir];
 }
 
 static void count_flows(struct finder *f)
@@ -51,8 +52,8 @@ static void count_flows(struct finder *f)
 /* Lists the classes of each meeting in their order. */
 static void list_classes(struct finder *f)
 {
-    uint32_t lanes = 2 * f->flows->link_count;
-    for (uint32_t l = 0, used = 0; l < lanes; l++) {
+    uint32_t link_dirs = 2 * f->flows->link_count;
+    for (uint32_t l = 0, used = 0; l < link_dirs; l++) {
         f->meetings[l].first_class = used;
         used += f->meetings[l].class_count;
         f->meetings[l].class_count = 0;
@@ -92,11 +93,11 @@ static void choose_crowds(struct finder *f, struct sim_crowd_arm *arms)
     }
 }
 
-static enum status make_crowd(struct finder *f, struct arena *arena, uint32_t lane, uint32_t *arm, uint32_t *place,
+static enum status make_crowd(struct finder *f, struct arena *arena, uint32_t link_dir, uint32_t *arm, uint32_t *place,
                               struct error *err)
 {
     struct sim_flows *flows = f->flows;
-    const struct meeting *meeting = &f->meetings[lane];
+    const struct meeting *meeting = &f->meetings[link_dir];
     struct sim_crowd *crowd = &flows->crowds[meeting->crowd];
     const uint32_t *classes = &f->classes[meeting->first_class];
     *crowd = (struct sim_crowd){.bytes_per_s = sim_share_limits(flows->share, classes[0]).bottleneck_bytes_per_s,
@@ -104,7 +105,7 @@ static enum status make_crowd(struct finder *f, struct arena *arena, uint32_t la
                                 .arm_count = meeting->class_count,
                                 .flows = &flows->crowd_flows[*place]};
     fill_arms(f, meeting, crowd->arms);
-    flows->crowd_lanes[meeting->crowd] = lane;
+    flows->crowd_link_dirs[meeting->crowd] = link_dir;
     for (uint32_t i = 0; i < meeting->class_count; i++) {
         f->class_arms[classes[i]] = *arm + i;
         flows->crowd_arm_classes[*arm + i] = classes[i];
@@ -137,7 +138,7 @@ static enum status make_crowds(struct finder *f, struct arena *arena, struct are
     uint32_t arm = 0, place = 0;
     uint32_t *taken = sim_allocate(scratch, flows->crowd_arm_count, sizeof *taken, &status, err);
     flows->crowds = sim_allocate(arena, flows->crowd_count, sizeof *flows->crowds, &status, err);
-    flows->crowd_lanes = sim_allocate(arena, flows->crowd_count, sizeof *flows->crowd_lanes, &status, err);
+    flows->crowd_link_dirs = sim_allocate(arena, flows->crowd_count, sizeof *flows->crowd_link_dirs, &status, err);
     flows->touched_crowds = sim_allocate(arena, flows->crowd_count, sizeof *flows->touched_crowds, &status, err);
     flows->crowd_arms = sim_allocate(arena, flows->crowd_arm_count, sizeof *flows->crowd_arms, &status, err);
     flows->crowd_arm_classes =

@@ -41,7 +41,7 @@ struct flow_path {
     _Alignas(SIM_LINE) uint64_t bytes; /* of all its flows */
     struct sim_bottleneck_arm arm; /* of paths in a bottleneck */
     uint32_t first_link, link_count; /* in flows->path_links */
-    bool has_own_lanes;
+    bool has_own_link_dirs;
 };
 static_assert(sizeof(struct flow_path) == SIM_LINE, "a path is a cache line");
 
@@ -50,7 +50,7 @@ struct flow_link_state {
     double busy_s;      /* minus the begin of the current busy time, while it is busy */
 };
 
-struct flow_lane_state {
+struct flow_link_dir_state {
     double full_from_s;
     double full_s;
 };
@@ -62,17 +62,17 @@ struct sim_flows {
     double *full_from_s;       /* by flow outside of bottlenecks and crowds: full_s of its class when it began */
     struct flow_path *paths;
     struct flow_link_state *links;
-    struct flow_lane_state *lanes;  /* 2 per link */
+    struct flow_link_dir_state *link_dirs;  /* 2 per link */
     uint32_t *members;         /* the flows of each class */
     uint32_t *path_links;
     uint8_t *path_directions;  /* parallel to path_links; PATH_BOTH_WAYS: equal bytes each way */
     double *path_weights;      /* likewise */
     struct sim_bottleneck *bottlenecks;
-    uint32_t *bottleneck_lanes; /* by bottleneck; SIM_NO_BOTTLENECK: a single class, limited only by its trunk or caps */
+    uint32_t *bottleneck_link_dirs; /* by bottleneck; SIM_NO_BOTTLENECK: one class, limited by its trunk or caps */
     struct sim_bottleneck_flow *bottleneck_places; /* places of all bottlenecks */
     uint32_t *touched_bottlenecks;
     struct sim_crowd *crowds;
-    uint32_t *crowd_lanes;     /* by crowd */
+    uint32_t *crowd_link_dirs;     /* by crowd */
     struct sim_crowd_arm *crowd_arms; /* of all crowds, and their classes ... */
     uint32_t *crowd_arm_classes;
     struct sim_crowd_flow *crowd_flows; /* ... places of all crowds, and the flow at each place */

@@ -1,8 +1,8 @@
 /*
  * Functions of flows for sim/steady.h: moving the origin of time, writing the state, listing counters.
  *
- * Idle objects have no state: a bottleneck or a class without flows, a lane that is not full. Their times are of their
- * last use and are not read again.
+ * Idle objects have no state: a bottleneck or a class without flows, a link direction that is not full. Their times are
+ * of their last use and are not read again.
  */
 #include "sim/network/flow_state.h"
 
@@ -33,10 +33,10 @@ void sim_flows_rebase(struct sim_flows *flows, double seconds)
     for (uint32_t l = 0; l < flows->link_count; l++)
         if (flows->links[l].flow_count > 0) flows->links[l].busy_s += seconds;
     for (uint32_t l = 0; l < 2 * flows->link_count; l++) {
-        struct flow_lane_state *lane = &flows->lanes[l];
+        struct flow_link_dir_state *link_dir = &flows->link_dirs[l];
         if (!sim_share_full(flows->share, l)) continue;
-        lane->full_s += seconds - lane->full_from_s;
-        lane->full_from_s = 0;
+        link_dir->full_s += seconds - link_dir->full_from_s;
+        link_dir->full_from_s = 0;
     }
     /* seconds at the base cap count from here, also for active flows */
     for (uint32_t f = 0; f < flows->flow_count; f++)
@@ -92,7 +92,7 @@ size_t sim_flows_counters(const struct sim_flows *flows, struct sim_counter *cou
 #define COUNTER(array, length, field, shows) \
     counters[count++] = (struct sim_counter){(length) > 0 ? &(array)[0].field : NULL, sizeof *(array), length, shows}
     COUNTER(flows->links, flows->link_count, busy_s, SIM_COUNTER_REAL);
-    COUNTER(flows->lanes, 2 * (size_t)flows->link_count, full_s, SIM_COUNTER_REAL);
+    COUNTER(flows->link_dirs, 2 * (size_t)flows->link_count, full_s, SIM_COUNTER_REAL);
     COUNTER(flows->paths, flows->path_count, bytes, SIM_COUNTER_COUNT);
     COUNTER(flows->bottlenecks, flows->bottleneck_count, full_s, SIM_COUNTER_REAL);
     COUNTER(flows->bottleneck_places, flows->bottleneck_place_count, full_s, SIM_COUNTER_REAL);

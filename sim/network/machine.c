@@ -81,8 +81,8 @@ static int compare_hops(const void *left, const void *right)
     return a->hop.direction < b->hop.direction ? -1 : a->hop.direction > b->hop.direction;
 }
 
-/* Sets crossings for a staged copy that uses a simplex link out and in again, with weight 2: lanes in ascending order,
- * without duplicates. */
+/* Sets crossings for a staged copy that uses a simplex link out and in again, with weight 2: link directions in
+ * ascending order, without duplicates. */
 static enum status cross_twice(struct arena *arena, const struct hardware *hardware, const struct p2p_route *route,
                                struct sim_path *path, struct error *err)
 {
@@ -91,10 +91,11 @@ static enum status cross_twice(struct arena *arena, const struct hardware *hardw
     uint32_t count = 0;
     if (status != STATUS_OK) return status;
     for (uint32_t h = 0; h < path->hop_count; h++) {
-        uint32_t lane = hardware_route_lane(hardware, route, h), before = 0;
-        while (before < h && hardware_route_lane(hardware, route, before) != lane) before++;
+        uint32_t link_dir = hardware_route_link_dir(hardware, route, h), before = 0;
+        while (before < h && hardware_route_link_dir(hardware, route, before) != link_dir) before++;
         if (before < h) continue;
-        crossings[count++] = (struct sim_crossing){{lane / 2, lane % 2}, hardware_route_crossings(hardware, route, h)};
+        crossings[count++] =
+            (struct sim_crossing){{link_dir / 2, link_dir % 2}, hardware_route_crossings(hardware, route, h)};
     }
     qsort(crossings, count, sizeof *crossings, compare_hops);
     path->crossings = crossings;

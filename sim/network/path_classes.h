@@ -1,8 +1,9 @@
 /*
  * A graph of links and paths, reduced to the parts that can limit a flow.
  *
- * A *lane* is one direction of a link (a simplex link has one lane). Lanes that cannot be full, and lanes with a single
- * flow, are separated from shared lanes. Paths with equal shared lanes and equal caps are one class.
+ * A *link direction* is one direction of a link (a simplex link has only one). Link directions that cannot be
+ * full, and link directions with a single flow, are separated from shared link directions. Paths with equal shared link
+ * directions and equal caps are one class.
  */
 #ifndef SPILLWAY_SIM_PATH_CLASSES_H
 #define SPILLWAY_SIM_PATH_CLASSES_H
@@ -26,12 +27,12 @@ struct sim_hop {
 #define SIM_NO_GROUP UINT32_MAX
 enum { SIM_HOPS_MAX = 2 * PATH_LINKS_MAX }; /* from one device to another */
 
-/* A lane counts as full from this share of its bandwidth on. */
+/* A link direction counts as full from this share of its bandwidth on. */
 #define SIM_FULL (1 - 1e-9)
 
 enum { SIM_PRIORITIES_MAX = 2 };
 
-/* A flow's use of a lane: `weight` times its rate. */
+/* A flow's use of a link direction: `weight` times its rate. */
 struct sim_crossing {
     struct sim_hop hop;
     double weight; /* > 0 */
@@ -39,8 +40,9 @@ struct sim_crossing {
 
 struct sim_path {
     struct sim_hop hops[SIM_HOPS_MAX]; /* no link twice in one direction */
-    const struct sim_crossing *crossings; /* NULL: `hops` with weight 1; else it replaces them, with any number of lanes
-                                             in ascending order. Such a path has one flow and its own group */
+    const struct sim_crossing *crossings; /* NULL: `hops` with weight 1; else it replaces them, with any number of
+                                             link directions in ascending order. Such a path has one flow and its
+                                             own group */
     uint32_t hop_count;
     double cap_bytes_per_s; /* > 0: rate of one flow on an idle machine */
     uint32_t flow_limit;    /* at least 1 */
@@ -56,39 +58,39 @@ static inline struct sim_crossing sim_path_crossing(const struct sim_path *path,
 }
 
 /* One direction of a link. */
-static inline uint32_t sim_lane(const struct sim_link *links, const struct sim_hop *hop)
+static inline uint32_t sim_link_dir(const struct sim_link *links, const struct sim_hop *hop)
 {
     return hop->link * 2 + (links[hop->link].duplex ? hop->direction : 0);
 }
 
-enum sim_lane_role {
-    SIM_LANE_UNUSED,
-    SIM_LANE_OWN,      /* one flow at most: the lane is a cap */
-    SIM_LANE_HARMLESS, /* cannot be filled */
-    SIM_LANE_SHARED
+enum sim_link_dir_role {
+    SIM_LINK_DIR_UNUSED,
+    SIM_LINK_DIR_OWN,      /* one flow at most: the link direction is a cap */
+    SIM_LINK_DIR_HARMLESS, /* cannot be filled */
+    SIM_LINK_DIR_SHARED
 };
 
-struct sim_path_classes_lane {
+struct sim_path_classes_link_dir {
     double bytes_per_s;
     double arriving;     /* scratch */
     uint32_t flow_limit; /* of all its paths */
-    uint32_t first_path, path_count; /* in lane_paths */
-    enum sim_lane_role role;
+    uint32_t first_path, path_count; /* in link_dir_paths */
+    enum sim_link_dir_role role;
 };
 
 struct sim_load {
-    uint32_t lane;
+    uint32_t link_dir;
     double weight;
 };
 
 struct sim_path_classes {
     const struct sim_link *links; /* borrowed, like paths */
     const struct sim_path *paths;
-    uint32_t lane_count, path_count, class_count;
+    uint32_t link_dir_count, path_count, class_count;
     uint32_t hop_count;           /* of all paths together */
-    struct sim_path_classes_lane *lanes; /* 2 per link, see sim_lane() */
-    uint32_t *lane_paths;         /* the paths that cross each lane */
-    double *base_caps;            /* by path: the lowest of its cap and its own lanes */
+    struct sim_path_classes_link_dir *link_dirs; /* 2 per link, see sim_link_dir() */
+    uint32_t *link_dir_paths;         /* the paths that cross each link direction */
+    double *base_caps;            /* by path: the lowest of its cap and its own link directions */
     uint32_t *path_classes;       /* by path; classes are in the order of their first paths */
     uint32_t *class_paths;        /* by class: the first of its paths */
     struct sim_load *scratch;     /* room for two paths */
@@ -101,9 +103,9 @@ MUST_CHECK enum status sim_path_classes_create(struct arena *arena, const struct
                                                uint32_t path_count, struct sim_path_classes *out,
                                                struct error *err);
 
-/* Lists the lanes of a path with this role, in ascending order, and returns their number. `out` has room for
+/* Lists the link directions of a path with this role, in ascending order, and returns their number. `out` has room for
  * classes->longest. */
-uint32_t sim_path_classes_lanes(const struct sim_path_classes *classes, uint32_t path,
-                                enum sim_lane_role role, struct sim_load *out);
+uint32_t sim_path_classes_link_dirs(const struct sim_path_classes *classes, uint32_t path,
+                                    enum sim_link_dir_role role, struct sim_load *out);
 
 #endif

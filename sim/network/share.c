@@ -7,31 +7,33 @@
  * 1. Links that cannot limit any flow are removed, equal paths are one class, and a class of n flows is rated like one
  * flow of weight n (path_classes.c).
  *
- * 2. A change spreads only over contended lanes: lanes in which the sum of the flows' caps exceeds the bandwidth, now
- * or when they were last rated. If no lane of a path is contended, its rate is its cap, and no other class changes.
+ * 2. A change spreads only over contended link directions: link directions in which the sum of the flows' caps exceeds
+ * the bandwidth, now or when they were last rated. If no link direction of a path is contended, its rate is its cap, and
+ * no other class changes.
  *
- * 3. A class that shares no lane is rated by itself: the lowest of its cap and bandwidth / flows. If groups of devices
- * do not contend with each other, this holds for every class.
+ * 3. A class that shares no link direction is rated by itself: the lowest of its cap and bandwidth / flows. If groups of
+ * devices do not contend with each other, this holds for every class.
  *
- * The remaining classes are rated by progressive filling. All rates of the component rise together from zero. Lane l
- * would be full at the level (remaining bandwidth of l) / (flows not yet fixed on l). The lowest such level over all
- * lanes is reached first, unless a class reaches its cap before. In that case these classes are fixed at their caps and
- * the levels are computed again (fixing a class below a lane's level never lowers that level, so all of them can be
- * fixed in one round). Otherwise the flows on that lane are fixed at the level. Rounds end when every class is fixed.
+ * The remaining classes are rated by progressive filling. All rates of the component rise together from zero. Link
+ * direction l would be full at the level (remaining bandwidth of l) / (flows not yet fixed on l). The lowest such level
+ * over all link directions is reached first, unless a class reaches its cap before. In that case these classes are fixed
+ * at their caps and the levels are computed again (fixing a class below a link direction's level never lowers that
+ * level, so all of them can be fixed in one round). Otherwise the flows on that link direction are fixed at the level.
+ * Rounds end when every class is fixed.
  *
- *     two lanes, A 10 and B 9; flows x on A, y on A and B, z on B and B's cap-2 flow w
+ *     two link directions, A 10 and B 9; flows x on A, y on A and B, z on B and B's cap-2 flow w
  *     levels: A 10/2 = 5, B 9/3 = 3; w has cap 2 < 3: fix w = 2
  *     levels: A 5, B (9-2)/2 = 3.5: fix y = z = 3.5;  A (10-3.5)/1 = 6.5: fix x = 6.5
  *
- * Rounding: the remaining bandwidth of a lane is a difference and may be slightly low. In exact arithmetic the level
- * never falls from round to round, so the code keeps it from falling, which also keeps rates positive.
+ * Rounding: the remaining bandwidth of a link direction is a difference and may be slightly low. In exact arithmetic the
+ * level never falls from round to round, so the code keeps it from falling, which also keeps rates positive.
  *
- * Demands are summed over the few classes of a lane at every change, and not updated by differences: so they do not
- * drift, and the state depends only on the counts.
+ * Demands are summed over the few classes of a link direction at every change, and not updated by differences: so they
+ * do not drift, and the state depends only on the counts.
  *
- * Weights. A collective (collective_flow.h) is one flow over all lanes of its messages, of which a lane may have
- * several: it uses `weight` times its rate of a lane. A lane's level is then divided by the sum of weights instead of
- * the number of flows; everything else is unchanged.
+ * Weights. A collective (collective_flow.h) is one flow over all link directions of its messages, of which a link
+ * direction may have several: it uses `weight` times its rate of a link direction. A link direction's level is then
+ * divided by the sum of weights instead of the number of flows; everything else is unchanged.
  *
  * Priorities. Filling visits the component once for each priority, with the bandwidth that the previous one left. A
  * remainder in the order of rounding errors counts as zero, so that a flow either waits or has a meaningful rate.
@@ -66,44 +68,44 @@ static void join(struct sim_share *share, uint32_t class)
     share->changed[share->changed_count++].class = class;
 }
 
-static void sum_demand(const struct sim_share *share, struct share_lane *lane)
+static void sum_demand(const struct sim_share *share, struct share_link_dir *link_dir)
 {
-    const uint32_t *classes = &share->lane_classes[lane->first_class];
-    const double *weights = &share->lane_weights[lane->first_class];
-    lane->demand = 0;
-    for (uint32_t i = 0; i < lane->class_count; i++) {
+    const uint32_t *classes = &share->link_dir_classes[link_dir->first_class];
+    const double *weights = &share->link_dir_weights[link_dir->first_class];
+    link_dir->demand = 0;
+    for (uint32_t i = 0; i < link_dir->class_count; i++) {
         const struct share_class *class = &share->classes[classes[i]];
-        lane->demand += class->limit * class->flow_count * weights[i];
+        link_dir->demand += class->limit * class->flow_count * weights[i];
     }
 }
 
-/* Collects the touched classes and all classes connected with them by contended lanes. */
+/* Collects the touched classes and all classes connected with them by contended link directions. */
 static void collect_component(struct sim_share *share)
 {
     share->round++;
-    share->component_lane_count = 0;
+    share->component_link_dir_count = 0;
     share->component_first = share->changed_count;
     for (uint32_t i = 0; i < share->touched_count; i++) {
         struct share_class *class = &share->classes[share->touched[i]];
         class->touched = false;
         join(share, share->touched[i]);
-        for (uint32_t k = 0; k < class->lane_count; k++)
-            sum_demand(share, &share->lanes[share->class_lanes[class->first_lane + k]]);
+        for (uint32_t k = 0; k < class->link_dir_count; k++)
+            sum_demand(share, &share->link_dirs[share->class_link_dirs[class->first_link_dir + k]]);
     }
     share->touched_count = 0;
 
     for (uint32_t i = share->component_first; i < share->changed_count; i++) {
         const struct share_class *class = &share->classes[share->changed[i].class];
-        for (uint32_t k = 0; k < class->lane_count; k++) {
-            uint32_t index = share->class_lanes[class->first_lane + k];
-            struct share_lane *lane = &share->lanes[index];
-            bool was_contended = lane->contended;
-            lane->contended = lane->demand > lane->bytes_per_s;
-            if (lane->mark == share->round || !(was_contended || lane->contended)) continue;
-            lane->mark = share->round;
-            share->component_lanes[share->component_lane_count++] = index;
-            for (uint32_t c = 0; c < lane->class_count; c++) {
-                uint32_t neighbour = share->lane_classes[lane->first_class + c];
+        for (uint32_t k = 0; k < class->link_dir_count; k++) {
+            uint32_t index = share->class_link_dirs[class->first_link_dir + k];
+            struct share_link_dir *link_dir = &share->link_dirs[index];
+            bool was_contended = link_dir->contended;
+            link_dir->contended = link_dir->demand > link_dir->bytes_per_s;
+            if (link_dir->mark == share->round || !(was_contended || link_dir->contended)) continue;
+            link_dir->mark = share->round;
+            share->component_link_dirs[share->component_link_dir_count++] = index;
+            for (uint32_t c = 0; c < link_dir->class_count; c++) {
+                uint32_t neighbour = share->link_dir_classes[link_dir->first_class + c];
                 if (share->classes[neighbour].flow_count > 0) join(share, neighbour);
             }
         }
@@ -115,39 +117,40 @@ static void collect_component(struct sim_share *share)
 static uint32_t begin_filling(struct sim_share *share, uint32_t priority)
 {
     uint32_t unfixed = 0;
-    for (uint32_t i = 0; i < share->component_lane_count; i++) {
-        struct share_lane *lane = &share->lanes[share->component_lanes[i]];
-        if (priority == 0) lane->left = lane->bytes_per_s;
-        else if (lane->left < lane->bytes_per_s * (1 - SIM_FULL)) lane->left = 0;
-        lane->unfixed = 0;
-        lane->unfixed_weight = 0;
+    for (uint32_t i = 0; i < share->component_link_dir_count; i++) {
+        struct share_link_dir *link_dir = &share->link_dirs[share->component_link_dirs[i]];
+        if (priority == 0) link_dir->left = link_dir->bytes_per_s;
+        else if (link_dir->left < link_dir->bytes_per_s * (1 - SIM_FULL)) link_dir->left = 0;
+        link_dir->unfixed = 0;
+        link_dir->unfixed_weight = 0;
     }
     for (uint32_t i = share->component_first; i < share->changed_count; i++) {
         struct share_class *class = &share->classes[share->changed[i].class];
         class->fixed = class->flow_count == 0 || class->priority != priority;
         if (class->fixed) continue;
         unfixed++;
-        for (uint32_t k = 0; k < class->lane_count; k++) {
-            struct share_lane *lane = &share->lanes[share->class_lanes[class->first_lane + k]];
-            if (lane->mark != share->round) continue;
-            lane->unfixed += class->flow_count;
-            lane->unfixed_weight += class->flow_count * share->class_weights[class->first_lane + k];
+        for (uint32_t k = 0; k < class->link_dir_count; k++) {
+            struct share_link_dir *link_dir = &share->link_dirs[share->class_link_dirs[class->first_link_dir + k]];
+            if (link_dir->mark != share->round) continue;
+            link_dir->unfixed += class->flow_count;
+            link_dir->unfixed_weight += class->flow_count * share->class_weights[class->first_link_dir + k];
         }
     }
     return unfixed;
 }
 
-/* Finds the lowest level at which a lane of the component is full, and that lane; SHARE_NO_LANE: no lane becomes full.
+/* Finds the lowest level at which a link direction of the component is full, and that link direction; SHARE_NO_LINK_DIR:
+ * no link direction becomes full.
  * */
-static uint32_t lowest_lane(const struct sim_share *share, double *level)
+static uint32_t lowest_link_dir(const struct sim_share *share, double *level)
 {
-    uint32_t lowest = SHARE_NO_LANE;
+    uint32_t lowest = SHARE_NO_LINK_DIR;
     *level = INFINITY;
-    for (uint32_t i = 0; i < share->component_lane_count; i++) {
-        const struct share_lane *lane = &share->lanes[share->component_lanes[i]];
-        if (lane->unfixed == 0 || lane->left >= *level * lane->unfixed_weight) continue;
-        *level = lane->left / lane->unfixed_weight;
-        lowest = share->component_lanes[i];
+    for (uint32_t i = 0; i < share->component_link_dir_count; i++) {
+        const struct share_link_dir *link_dir = &share->link_dirs[share->component_link_dirs[i]];
+        if (link_dir->unfixed == 0 || link_dir->left >= *level * link_dir->unfixed_weight) continue;
+        *level = link_dir->left / link_dir->unfixed_weight;
+        lowest = share->component_link_dirs[i];
     }
     return lowest;
 }
@@ -156,13 +159,13 @@ static void fix(struct sim_share *share, struct share_class *class, double rate)
 {
     class->rate = rate;
     class->fixed = true;
-    for (uint32_t k = 0; k < class->lane_count; k++) {
-        struct share_lane *lane = &share->lanes[share->class_lanes[class->first_lane + k]];
-        if (lane->mark != share->round) continue;
-        double weight = class->flow_count * share->class_weights[class->first_lane + k];
-        lane->left -= rate * weight;
-        lane->unfixed -= class->flow_count;
-        lane->unfixed_weight -= weight;
+    for (uint32_t k = 0; k < class->link_dir_count; k++) {
+        struct share_link_dir *link_dir = &share->link_dirs[share->class_link_dirs[class->first_link_dir + k]];
+        if (link_dir->mark != share->round) continue;
+        double weight = class->flow_count * share->class_weights[class->first_link_dir + k];
+        link_dir->left -= rate * weight;
+        link_dir->unfixed -= class->flow_count;
+        link_dir->unfixed_weight -= weight;
     }
 }
 
@@ -179,11 +182,11 @@ static uint32_t fix_capped(struct sim_share *share, double level)
     return count;
 }
 
-static uint32_t fix_lane(struct sim_share *share, const struct share_lane *lane, double level)
+static uint32_t fix_link_dir(struct sim_share *share, const struct share_link_dir *link_dir, double level)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < lane->class_count; i++) {
-        struct share_class *class = &share->classes[share->lane_classes[lane->first_class + i]];
+    for (uint32_t i = 0; i < link_dir->class_count; i++) {
+        struct share_class *class = &share->classes[share->link_dir_classes[link_dir->first_class + i]];
         if (class->fixed || class->flow_count == 0) continue;
         fix(share, class, level);
         count++;
@@ -197,11 +200,11 @@ static void fill_component(struct sim_share *share, uint32_t priority)
     double reached = 0;
     while (unfixed > 0) {
         double level;
-        uint32_t lane = lowest_lane(share, &level);
+        uint32_t link_dir = lowest_link_dir(share, &level);
         if (level < reached) level = reached;
         reached = level;
         uint32_t count = fix_capped(share, level);
-        if (count == 0) count = fix_lane(share, &share->lanes[lane], level);
+        if (count == 0) count = fix_link_dir(share, &share->link_dirs[link_dir], level);
         assert(count > 0);
         unfixed -= count;
     }
@@ -211,30 +214,30 @@ static void fill_component(struct sim_share *share, uint32_t priority)
 
 static void note_load(struct sim_share *share, uint32_t index, double load)
 {
-    struct share_lane *lane = &share->lanes[index];
-    bool full = load >= lane->bytes_per_s * SIM_FULL;
-    if (full == lane->full) return;
-    lane->full = full;
+    struct share_link_dir *link_dir = &share->link_dirs[index];
+    bool full = load >= link_dir->bytes_per_s * SIM_FULL;
+    if (full == link_dir->full) return;
+    link_dir->full = full;
     share->turned[share->turned_count++] = index;
 }
 
-/* Notes the lanes that only this class crosses: the narrowest, and others of equal width up to rounding. */
+/* Notes the link directions that only this class crosses: the narrowest, and others of equal width up to rounding. */
 static inline void note_private(struct sim_share *share, struct share_class *class)
 {
     bool full = class->rate * class->flow_count >= class->trunk_full;
     if (full == class->filled) return;
     class->filled = full;
-    const uint32_t *lanes = &share->private_lanes[class->first_private];
+    const uint32_t *link_dirs = &share->private_link_dirs[class->first_private];
     for (uint32_t k = 0; k < class->private_count; k++)
-        note_load(share, lanes[k], class->rate * class->flow_count);
+        note_load(share, link_dirs[k], class->rate * class->flow_count);
 }
 
-static double sum_load(const struct sim_share *share, const struct share_lane *lane)
+static double sum_load(const struct sim_share *share, const struct share_link_dir *link_dir)
 {
-    const uint32_t *classes = &share->lane_classes[lane->first_class];
-    const double *weights = &share->lane_weights[lane->first_class];
+    const uint32_t *classes = &share->link_dir_classes[link_dir->first_class];
+    const double *weights = &share->link_dir_weights[link_dir->first_class];
     double load = 0;
-    for (uint32_t i = 0; i < lane->class_count; i++) {
+    for (uint32_t i = 0; i < link_dir->class_count; i++) {
         const struct share_class *class = &share->classes[classes[i]];
         if (class->flow_count > 0) load += class->rate * class->flow_count * weights[i];
     }
@@ -255,7 +258,7 @@ static void solve_component(struct sim_share *share)
 {
     sort_touched(share);
     collect_component(share);
-    if (share->component_lane_count > 0)
+    if (share->component_link_dir_count > 0)
         for (uint32_t priority = 0; priority < share->priority_count; priority++) fill_component(share, priority);
     else
         for (uint32_t i = share->component_first; i < share->changed_count; i++)
@@ -264,24 +267,24 @@ static void solve_component(struct sim_share *share)
     for (uint32_t i = share->component_first; i < share->changed_count; i++) {
         struct share_class *class = &share->classes[share->changed[i].class];
         note_private(share, class);
-        for (uint32_t k = 0; k < class->lane_count; k++) {
-            uint32_t index = share->class_lanes[class->first_lane + k];
-            struct share_lane *lane = &share->lanes[index];
-            if (lane->summed == share->round) continue;
-            lane->summed = share->round;
-            note_load(share, index, sum_load(share, lane));
+        for (uint32_t k = 0; k < class->link_dir_count; k++) {
+            uint32_t index = share->class_link_dirs[class->first_link_dir + k];
+            struct share_link_dir *link_dir = &share->link_dirs[index];
+            if (link_dir->summed == share->round) continue;
+            link_dir->summed = share->round;
+            note_load(share, index, sum_load(share, link_dir));
         }
     }
 }
 
-/* --- classes without shared lanes ----------------------------------------------------------- */
+/* --- classes without shared link directions --------------------------------------------- */
 
 /* Solves the usual case of machines whose groups of devices do not contend with each other. Returns false, and changes
- * nothing, if a touched class shares a lane with another class. */
+ * nothing, if a touched class shares a link direction with another class. */
 static bool solve_sole(struct sim_share *share)
 {
     for (uint32_t i = 0; i < share->touched_count; i++)
-        if (share->classes[share->touched[i]].lane_count > 0) return false;
+        if (share->classes[share->touched[i]].link_dir_count > 0) return false;
     for (uint32_t i = 0; i < share->touched_count; i++) {
         struct share_class *class = &share->classes[share->touched[i]];
         share->changed[share->changed_count++].class = share->touched[i];
@@ -310,13 +313,13 @@ struct sim_share_limits sim_share_limits(const struct sim_share *share, uint32_t
 {
     assert(class < share->class_count);
     const struct share_class *c = &share->classes[class];
-    return (struct sim_share_limits){.bottleneck = c->bottleneck,
-                                     .alone = c->lane_count == 0,
-                                     .bottleneck_bytes_per_s =
-                                         c->bottleneck == SHARE_NO_LANE ? 0 : share->lanes[c->bottleneck].bytes_per_s,
-                                     .trunk_bytes_per_s = c->trunk,
-                                     .full_lanes = &share->private_lanes[c->first_private],
-                                     .full_lane_count = c->private_count};
+    return (struct sim_share_limits){
+        .bottleneck = c->bottleneck,
+        .alone = c->link_dir_count == 0,
+        .bottleneck_bytes_per_s = c->bottleneck == SHARE_NO_LINK_DIR ? 0 : share->link_dirs[c->bottleneck].bytes_per_s,
+        .trunk_bytes_per_s = c->trunk,
+        .full_link_dirs = &share->private_link_dirs[c->first_private],
+        .full_link_dir_count = c->private_count};
 }
 
 double sim_share_base_cap(const struct sim_share *share, uint32_t class)
@@ -371,23 +374,23 @@ double sim_share_rate(const struct sim_share *share, uint32_t class)
     return share->classes[class].rate;
 }
 
-uint32_t sim_share_turned(const struct sim_share *share, const uint32_t **lanes)
+uint32_t sim_share_turned(const struct sim_share *share, const uint32_t **link_dirs)
 {
-    *lanes = share->turned;
+    *link_dirs = share->turned;
     return share->turned_count;
 }
 
-uint32_t sim_share_own_lanes(const struct sim_share *share, uint32_t path, const uint32_t **lanes)
+uint32_t sim_share_own_link_dirs(const struct sim_share *share, uint32_t path, const uint32_t **link_dirs)
 {
     assert(path < share->path_count);
-    *lanes = &share->own_lanes[share->paths[path].first_own];
+    *link_dirs = &share->own_link_dirs[share->paths[path].first_own];
     return share->paths[path].own_count;
 }
 
-bool sim_share_full(const struct sim_share *share, uint32_t lane)
+bool sim_share_full(const struct sim_share *share, uint32_t link_dir)
 {
-    assert(lane < share->lane_count);
-    return share->lanes[lane].full;
+    assert(link_dir < share->link_dir_count);
+    return share->link_dirs[link_dir].full;
 }
 
 void sim_share_write(const struct sim_share *share, struct sim_snapshot *out)
@@ -400,9 +403,9 @@ void sim_share_write(const struct sim_share *share, struct sim_snapshot *out)
         sim_snapshot_put_real(out, class->limit);
         sim_snapshot_put_real(out, class->rate);
     }
-    for (uint32_t l = 0; l < share->lane_count; l++) {
-        const struct share_lane *lane = &share->lanes[l];
-        sim_snapshot_put(out, (uint64_t)lane->contended << 1 | lane->full);
-        sim_snapshot_put_real(out, lane->demand);
+    for (uint32_t l = 0; l < share->link_dir_count; l++) {
+        const struct share_link_dir *link_dir = &share->link_dirs[l];
+        sim_snapshot_put(out, (uint64_t)link_dir->contended << 1 | link_dir->full);
+        sim_snapshot_put_real(out, link_dir->demand);
     }
 }

@@ -11,7 +11,7 @@
  * priority limits a flow, however slow these are.
  *
  * A duplex link has its bandwidth in each direction, a simplex link in total. A flow may use a multiple or a fraction
- * of its rate on a lane (struct sim_crossing); fairness is about rates and not about use.
+ * of its rate on a link direction (struct sim_crossing); fairness is about rates and not about use.
  */
 #ifndef SPILLWAY_SIM_SHARE_H
 #define SPILLWAY_SIM_SHARE_H
@@ -31,17 +31,17 @@ MUST_CHECK enum status sim_share_create(struct arena *arena, const struct sim_li
 uint32_t sim_share_class_count(const struct sim_share *share);
 uint32_t sim_share_class(const struct sim_share *share, uint32_t path);
 
-/* A class is in a bottleneck (bottleneck.h) if it shares exactly one lane, only with classes that share no other lane;
- * that lane is the bottleneck. A trunk is the narrowest lane that only this class uses; infinite: none. Borrowed: the
- * lanes that are full when the trunk is. */
+/* A class is in a bottleneck (bottleneck.h) if it shares exactly one link direction, only with classes that share no
+ * other link direction; that link direction is the bottleneck. A trunk is the narrowest link direction that only this
+ * class uses; infinite: none. Borrowed: the link directions that are full when the trunk is. */
 #define SIM_NO_BOTTLENECK UINT32_MAX
 struct sim_share_limits {
     uint32_t bottleneck;
-    bool alone; /* it shares no lane with another class */
+    bool alone; /* it shares no link direction with another class */
     double bottleneck_bytes_per_s;
     double trunk_bytes_per_s;
-    const uint32_t *full_lanes;
-    uint32_t full_lane_count;
+    const uint32_t *full_link_dirs;
+    uint32_t full_link_dir_count;
 };
 struct sim_share_limits sim_share_limits(const struct sim_share *share, uint32_t class);
 
@@ -73,13 +73,14 @@ uint32_t sim_share_solve(struct sim_share *share, const struct sim_rate **change
 double sim_share_rate(const struct sim_share *share, uint32_t class);
 
 /*
- * Returns the lanes (sim_lane()) that became full, or not full, in the last sim_share_solve(): *lanes, borrowed.
- * sim_share_full() tells the current state. A lane that only one path uses is full while that path is at its base cap:
- * sim_share_own_lanes() lists those. A lane that cannot be filled is never reported.
+ * Returns the link directions (sim_link_dir()) that became full, or not full, in the last sim_share_solve(): *link
+ * directions, borrowed. sim_share_full() tells the current state. A link direction that only one path uses is full while
+ * that path is at its base cap: sim_share_own_link_dirs() lists those. A link direction that cannot be filled is never
+ * reported.
  */
-uint32_t sim_share_turned(const struct sim_share *share, const uint32_t **lanes);
-bool sim_share_full(const struct sim_share *share, uint32_t lane);
-uint32_t sim_share_own_lanes(const struct sim_share *share, uint32_t path, const uint32_t **lanes);
+uint32_t sim_share_turned(const struct sim_share *share, const uint32_t **link_dirs);
+bool sim_share_full(const struct sim_share *share, uint32_t link_dir);
+uint32_t sim_share_own_link_dirs(const struct sim_share *share, uint32_t path, const uint32_t **link_dirs);
 
 /* Writes the state that later rates depend on. Called after sim_share_solve(). */
 void sim_share_write(const struct sim_share *share, struct sim_snapshot *out);

@@ -31,7 +31,7 @@ static uint32_t colour_of(const struct symmetry_graph *g, uint32_t node)
 /* --- splitting colours ------------------------------------------------------------------------- */
 
 struct telling {
-    uint32_t *marks;  /* per node: number of earlier nodes of its colour on a lane */
+    uint32_t *marks;  /* per node: number of earlier nodes of its colour on a link direction */
     uint32_t node_count;
     uint32_t *counts; /* per direction and colour: count on the current link ... */
     uint32_t *links;  /* ... which is this number - 1 */
@@ -44,7 +44,7 @@ static void mark(struct telling *t, uint32_t node, uint32_t times)
     t->some |= times > 0;
 }
 
-/* Marks flows of one colour on one lane. */
+/* Marks flows of one colour on one link direction. */
 static void mark_flows(const struct symmetry_graph *g, struct telling *t)
 {
     for (uint32_t i = 0; i < 2 * t->node_count; i++) t->links[i] = 0;

@@ -215,7 +215,7 @@ static enum status add_crossing(struct symmetry_graph *g, struct symmetry_crossi
 static bool crosses_before(const struct hardware *hardware, const struct p2p_route *route, uint32_t hop)
 {
     for (uint32_t h = 0; h < hop; h++)
-        if (hardware_route_lane(hardware, route, h) == hardware_route_lane(hardware, route, hop)) return true;
+        if (hardware_route_link_dir(hardware, route, h) == hardware_route_link_dir(hardware, route, hop)) return true;
     return false;
 }
 

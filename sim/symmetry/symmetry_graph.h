@@ -22,7 +22,7 @@ struct symmetry_pair {
     uint32_t node;   /* one node for all copies between two devices */
 };
 
-/* A flow that crosses a lane of a link. */
+/* A flow that crosses a link direction. */
 struct symmetry_crossing {
     uint32_t link, direction;
     uint32_t hop;    /* 0 for a flow of a collective */

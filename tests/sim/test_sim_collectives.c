@@ -261,7 +261,7 @@ static void a_collective_beside_copies(void **state)
         struct outcome chosen = simulate(&plan, SIM_COLLECTIVES_AUTO);
         assert_int_equal(chosen.paths, 1);
         for (uint32_t j = 0; j < 2; j++) SIM_ASSERT_CLOSE(chosen.ends_s[j], ends_s[duplex][j]);
-        /* the copy crosses two links, the ring four lanes */
+        /* the copy crosses two links, the ring four link directions */
         SIM_ASSERT_CLOSE(chosen.link_bytes, 2 * 32e6 + 4 * 40e6);
         plan_release(&plan);
     }
@@ -331,7 +331,7 @@ struct slow_ring {
     double latency_s, left, end_s; /* left: bytes of each member */
 };
 
-/* Edge by edge; lanes that come again are added by sim_test_weight(). */
+/* Edge by edge; link directions that come again are added by sim_test_weight(). */
 static void slow_ring(const struct hardware *hardware, const struct gang *gang, struct slow_ring *out)
 {
     uint32_t n = gang->extents[AXIS_TENSOR];

@@ -41,13 +41,13 @@ static void random_graph(struct sim_test_random *random, struct graph *g)
 }
 
 /* Of the flows of priorities up to that of the flow. */
-static double load_before(const struct graph *g, const struct sim_test_flow *flows, uint32_t count, uint32_t lane,
+static double load_before(const struct graph *g, const struct sim_test_flow *flows, uint32_t count, uint32_t link_dir,
                           uint32_t priority)
 {
     double load = 0;
     for (uint32_t f = 0; f < count; f++)
         if (flows[f].path->priority <= priority)
-            load += flows[f].rate * sim_test_weight(g->links, flows[f].path, lane);
+            load += flows[f].rate * sim_test_weight(g->links, flows[f].path, link_dir);
     return load;
 }
 
@@ -56,13 +56,14 @@ static bool is_excused(const struct graph *g, const struct sim_test_flow *flows,
                        const struct sim_test_flow *flow)
 {
     if (flow->rate >= flow->cap * (1 - 1e-9)) return true;
-    for (uint32_t lane = 0; lane < 2 * LINKS; lane++) {
-        bool bottleneck = sim_test_crosses(g->links, flow->path, lane) &&
-                          load_before(g, flows, count, lane, flow->path->priority) >=
-                              g->links[lane / 2].bytes_per_s * (1 - 2e-9);
+    for (uint32_t link_dir = 0; link_dir < 2 * LINKS; link_dir++) {
+        bool bottleneck = sim_test_crosses(g->links, flow->path, link_dir) &&
+                          load_before(g, flows, count, link_dir, flow->path->priority) >=
+                              g->links[link_dir / 2].bytes_per_s * (1 - 2e-9);
         for (uint32_t f = 0; f < count && bottleneck; f++)
             bottleneck = flows[f].path->priority != flow->path->priority ||
-                         !sim_test_crosses(g->links, flows[f].path, lane) || flows[f].rate <= flow->rate * (1 + 1e-9) + 1;
+                         !sim_test_crosses(g->links, flows[f].path, link_dir) ||
+                         flows[f].rate <= flow->rate * (1 + 1e-9) + 1;
         if (bottleneck) return true;
     }
     return false;
@@ -87,8 +88,8 @@ static void assert_rated_right(const struct graph *g, const struct sim_share *sh
         flows[f].rate = found;
     }
     for (uint32_t f = 0; f < count; f++) assert_true(is_excused(g, flows, count, &flows[f]));
-    for (uint32_t lane = 0; lane < 2 * LINKS; lane++)
-        assert_true(sim_test_load(g->links, flows, count, lane) <= g->links[lane / 2].bytes_per_s * (1 + 1e-12));
+    for (uint32_t link_dir = 0; link_dir < 2 * LINKS; link_dir++)
+        assert_true(sim_test_load(g->links, flows, count, link_dir) <= g->links[link_dir / 2].bytes_per_s * (1 + 1e-12));
 }
 
 static void test_random_graphs(void **state)

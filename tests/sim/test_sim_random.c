@@ -63,7 +63,7 @@ static void compare(const struct reference *r, const struct sim_test_outcome *ou
     for (uint32_t l = 0; l < hardware->link_count + hardware_has_storage(hardware); l++) {
         const struct sim_link_use *link = &outcome->result.links[l];
         SIM_ASSERT_NEAR(link->busy_s, r->link_busy_s[l], scale);
-        SIM_ASSERT_NEAR(link->saturated_s, fmax(r->lane_full_s[2 * l], r->lane_full_s[2 * l + 1]),
+        SIM_ASSERT_NEAR(link->saturated_s, fmax(r->link_dir_full_s[2 * l], r->link_dir_full_s[2 * l + 1]),
                         scale);
         SIM_ASSERT_CLOSE(link->bytes[0], r->link_bytes[2 * l]);
         SIM_ASSERT_CLOSE(link->bytes[1], r->link_bytes[2 * l + 1]);
@@ -79,7 +79,7 @@ static void compare(const struct reference *r, const struct sim_test_outcome *ou
 static void assert_bounds(const struct reference *r, double makespan_s)
 {
     static double ready_s[REF_OPS_MAX];
-    double stream_s[REF_DEVICES_MAX * STREAM_HOST + 4] = {0}, lane_s[REF_LANES_MAX] = {0};
+    double stream_s[REF_DEVICES_MAX * STREAM_HOST + 4] = {0}, link_dir_s[REF_LINK_DIRS_MAX] = {0};
     double most_s = makespan_s * (1 + 1e-9);
     for (uint32_t b = 0; b < r->count; b++) {
         const struct ref_op *op = &r->ops[b];
@@ -92,12 +92,12 @@ static void assert_bounds(const struct reference *r, double makespan_s)
         if (op->op->kind != OP_COPY) continue;
         const struct sim_path *path = &r->paths[sim_reference_path(op)];
         for (uint32_t h = 0; h < path->hop_count; h++) {
-            uint32_t lane = sim_lane(r->links, &path->hops[h]);
-            lane_s[lane] += op->volume / r->links[lane / 2].bytes_per_s;
+            uint32_t link_dir = sim_link_dir(r->links, &path->hops[h]);
+            link_dir_s[link_dir] += op->volume / r->links[link_dir / 2].bytes_per_s;
         }
     }
     for (uint32_t s = 0; s < ARRAY_COUNT(stream_s); s++) assert_true(stream_s[s] <= most_s);
-    for (uint32_t l = 0; l < REF_LANES_MAX; l++) assert_true(lane_s[l] <= most_s);
+    for (uint32_t l = 0; l < REF_LINK_DIRS_MAX; l++) assert_true(link_dir_s[l] <= most_s);
 }
 
 /* Small plans first: the first one to fail is near the smallest. */

@@ -83,61 +83,61 @@ static uint32_t expand(const struct graph *g, struct sim_test_flow flows[FLOW_LI
 }
 
 static double load_of(const struct graph *g, const struct sim_test_flow *flows, uint32_t count,
-                      uint32_t lane)
+                      uint32_t link_dir)
 {
-    return sim_test_load(g->links, flows, count, lane);
+    return sim_test_load(g->links, flows, count, link_dir);
 }
 
 /* Full, and no flow on it goes faster than `rate`. */
 static bool is_bottleneck(const struct graph *g, const struct sim_test_flow *flows, uint32_t count,
-                          uint32_t lane, double fastest)
+                          uint32_t link_dir, double fastest)
 {
     for (uint32_t f = 0; f < count; f++)
-        if (sim_test_crosses(g->links, flows[f].path, lane) &&
+        if (sim_test_crosses(g->links, flows[f].path, link_dir) &&
             flows[f].rate > fastest * (1 + 1e-12))
             return false;
-    return load_of(g, flows, count, lane) >= g->links[lane / 2].bytes_per_s * (1 - 1e-12);
+    return load_of(g, flows, count, link_dir) >= g->links[link_dir / 2].bytes_per_s * (1 - 1e-12);
 }
 
 /* At its cap, or on a full link on which no flow goes faster; no link over its bandwidth. */
 static void assert_fair(const struct graph *g, const struct sim_test_flow *flows, uint32_t count)
 {
-    for (uint32_t lane = 0; lane < 2 * g->link_count; lane++)
-        assert_true(load_of(g, flows, count, lane) <= g->links[lane / 2].bytes_per_s * (1 + 1e-12));
+    for (uint32_t link_dir = 0; link_dir < 2 * g->link_count; link_dir++)
+        assert_true(load_of(g, flows, count, link_dir) <= g->links[link_dir / 2].bytes_per_s * (1 + 1e-12));
     for (uint32_t f = 0; f < count; f++) {
         bool excused = flows[f].rate >= flows[f].cap * (1 - 1e-12);
         assert_true(flows[f].rate > 0);
         assert_true(flows[f].rate <= flows[f].cap * (1 + 1e-12));
-        for (uint32_t lane = 0; lane < 2 * g->link_count && !excused; lane++)
-            excused = sim_test_crosses(g->links, flows[f].path, lane) &&
-                      is_bottleneck(g, flows, count, lane, flows[f].rate);
+        for (uint32_t link_dir = 0; link_dir < 2 * g->link_count && !excused; link_dir++)
+            excused = sim_test_crosses(g->links, flows[f].path, link_dir) &&
+                      is_bottleneck(g, flows, count, link_dir, flows[f].rate);
         assert_true(excused);
     }
 }
 
 static bool is_full(const struct graph *g, const struct sim_test_flow *flows, uint32_t count,
-                    uint32_t lane)
+                    uint32_t link_dir)
 {
-    return load_of(g, flows, count, lane) >= g->links[lane / 2].bytes_per_s * (1 - 1e-9);
+    return load_of(g, flows, count, link_dir) >= g->links[link_dir / 2].bytes_per_s * (1 - 1e-9);
 }
 
-/* `full`: what was reported so far; an own lane is full when its path is at its base cap. */
-static void assert_full_lanes(const struct graph *g, const struct sim_share *share,
-                              const struct sim_test_flow *flows, uint32_t count, const bool *full)
+/* `full`: what was reported so far; an own link direction is full when its path is at its base cap. */
+static void assert_full_link_dirs(const struct graph *g, const struct sim_share *share,
+                                  const struct sim_test_flow *flows, uint32_t count, const bool *full)
 {
     bool reported[LINK_LIMIT * 2];
     memcpy(reported, full, sizeof reported);
     for (uint32_t p = 0; p < g->path_count; p++) {
-        const uint32_t *lanes;
+        const uint32_t *link_dirs;
         uint32_t class = sim_share_class(share, p);
-        uint32_t lane_count = sim_share_own_lanes(share, p, &lanes);
+        uint32_t link_dir_count = sim_share_own_link_dirs(share, p, &link_dirs);
         bool at_base =
             g->flows[p] > 0 &&
             sim_share_rate(share, class) >= sim_share_base_cap(share, class) * (1 - 1e-9);
-        for (uint32_t i = 0; i < lane_count; i++) reported[lanes[i]] = at_base;
+        for (uint32_t i = 0; i < link_dir_count; i++) reported[link_dirs[i]] = at_base;
     }
-    for (uint32_t lane = 0; lane < 2 * g->link_count; lane++)
-        assert_int_equal(reported[lane], is_full(g, flows, count, lane));
+    for (uint32_t link_dir = 0; link_dir < 2 * g->link_count; link_dir++)
+        assert_int_equal(reported[link_dir], is_full(g, flows, count, link_dir));
 }
 
 static void assert_rated_right(const struct graph *g, const struct sim_share *share,
@@ -152,7 +152,7 @@ static void assert_rated_right(const struct graph *g, const struct sim_share *sh
         flows[f].rate = found;
     }
     assert_fair(g, flows, count);
-    assert_full_lanes(g, share, flows, count, full);
+    assert_full_link_dirs(g, share, flows, count, full);
 }
 
 /* --- random graphs -------------------------------------------------------------------------- */
@@ -180,7 +180,7 @@ static void random_path(struct sim_test_random *random, const struct graph *g,
     path->group = sim_test_below(random, 4) == 0 ? sim_test_below(random, 3) : SIM_NO_GROUP;
 }
 
-/* A collective's: one flow over many lanes, some of which it takes several times over. */
+/* A collective's: one flow over many link directions, some of which it takes several times over. */
 static void random_weighted_path(struct sim_test_random *random, struct graph *g)
 {
     static const double weights[] = {1, 1, 2, 7, 2.385, 0.4375};
@@ -189,10 +189,10 @@ static void random_weighted_path(struct sim_test_random *random, struct graph *g
                                     .cap_bytes_per_s = sim_test_between(random, 1e9, 30e9),
                                     .flow_limit = 1,
                                     .group = 1000 + p};
-    for (uint32_t lane = 0; lane < 2 * g->link_count; lane++) {
-        if (sim_test_below(random, 2) == 0 || (lane % 2 == 1 && !g->links[lane / 2].duplex)) continue;
+    for (uint32_t link_dir = 0; link_dir < 2 * g->link_count; link_dir++) {
+        if (sim_test_below(random, 2) == 0 || (link_dir % 2 == 1 && !g->links[link_dir / 2].duplex)) continue;
         g->crossings[p][g->paths[p].hop_count++] =
-            (struct sim_crossing){{lane / 2, lane % 2}, weights[sim_test_below(random, 6)]};
+            (struct sim_crossing){{link_dir / 2, link_dir % 2}, weights[sim_test_below(random, 6)]};
     }
 }
 
@@ -249,7 +249,7 @@ static void change_cap(struct sim_test_random *random, struct graph *g, struct s
 }
 
 /*
- * Weights by hand. Two lanes of 12: w takes its rate once of A and four times of B, x and y cross A and z
+ * Weights by hand. Two link directions of 12: w takes its rate once of A and four times of B, x and y cross A and z
  * crosses B. Levels: A 12/3 = 4, B 12/(4 + 1) = 2.4, so w = z = 2.4, and x = y = (12 - 2.4) / 2 = 4.8. Without z
  * w gets 12/4 = 3 and x and y 4.5; with a cap of 0.5 on w, z has 12 - 2 = 10.
  */

@@ -229,7 +229,7 @@ static void note_use(struct run *r, double elapsed_s)
         if (!flows(u)) continue;
         const struct sim_path *path = &r->paths[2 * u->device + (u->phase == COPY_OUT)];
         for (uint32_t h = 0; h < path->hop_count; h++) {
-            load[sim_lane(r->links, &path->hops[h])] += u->rate;
+            load[sim_link_dir(r->links, &path->hops[h])] += u->rate;
             busy[path->hops[h].link] = true;
         }
     }

@@ -33,27 +33,27 @@ void sim_test_assert_close(double a, double b, double scale, const char *what, c
 
 /* --- the slow solver ------------------------------------------------------------------------ */
 
-double sim_test_weight(const struct sim_link *links, const struct sim_path *path, uint32_t lane)
+double sim_test_weight(const struct sim_link *links, const struct sim_path *path, uint32_t link_dir)
 {
     double weight = 0;
     for (uint32_t h = 0; h < path->hop_count; h++) {
         const struct sim_hop *hop = path->crossings ? &path->crossings[h].hop : &path->hops[h];
-        if (sim_lane(links, hop) == lane) weight += path->crossings ? path->crossings[h].weight : 1;
+        if (sim_link_dir(links, hop) == link_dir) weight += path->crossings ? path->crossings[h].weight : 1;
     }
     return weight;
 }
 
-bool sim_test_crosses(const struct sim_link *links, const struct sim_path *path, uint32_t lane)
+bool sim_test_crosses(const struct sim_link *links, const struct sim_path *path, uint32_t link_dir)
 {
-    return sim_test_weight(links, path, lane) > 0;
+    return sim_test_weight(links, path, link_dir) > 0;
 }
 
 double sim_test_load(const struct sim_link *links, const struct sim_test_flow *flows,
-                     uint32_t count, uint32_t lane)
+                     uint32_t count, uint32_t link_dir)
 {
     double load = 0;
     for (uint32_t f = 0; f < count; f++)
-        load += flows[f].rate * sim_test_weight(links, flows[f].path, lane);
+        load += flows[f].rate * sim_test_weight(links, flows[f].path, link_dir);
     return load;
 }
 
@@ -63,12 +63,12 @@ static double largest_step(const struct sim_link *links, uint32_t link_count,
     double step = INFINITY;
     for (uint32_t f = 0; f < count; f++)
         if (!flows[f].frozen) step = fmin(step, flows[f].cap - flows[f].rate);
-    for (uint32_t lane = 0; lane < 2 * link_count; lane++) {
+    for (uint32_t link_dir = 0; link_dir < 2 * link_count; link_dir++) {
         double rising = 0;
         for (uint32_t f = 0; f < count; f++)
-            if (!flows[f].frozen) rising += sim_test_weight(links, flows[f].path, lane);
+            if (!flows[f].frozen) rising += sim_test_weight(links, flows[f].path, link_dir);
         if (!(rising > 0)) continue;
-        double left = links[lane / 2].bytes_per_s - sim_test_load(links, flows, count, lane);
+        double left = links[link_dir / 2].bytes_per_s - sim_test_load(links, flows, count, link_dir);
         step = fmin(step, left / rising);
     }
     return fmax(step, 0);
@@ -79,9 +79,9 @@ static bool can_rise(const struct sim_link *links, uint32_t link_count,
                      const struct sim_test_flow *flow)
 {
     if (flow->rate >= flow->cap * (1 - 1e-12)) return false;
-    for (uint32_t lane = 0; lane < 2 * link_count; lane++)
-        if (sim_test_crosses(links, flow->path, lane) &&
-            sim_test_load(links, flows, count, lane) >= links[lane / 2].bytes_per_s * (1 - 1e-12))
+    for (uint32_t link_dir = 0; link_dir < 2 * link_count; link_dir++)
+        if (sim_test_crosses(links, flow->path, link_dir) &&
+            sim_test_load(links, flows, count, link_dir) >= links[link_dir / 2].bytes_per_s * (1 - 1e-12))
             return false;
     return true;
 }

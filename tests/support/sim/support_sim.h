@@ -35,10 +35,10 @@ struct sim_test_flow {
     bool frozen;
 };
 
-bool sim_test_crosses(const struct sim_link *links, const struct sim_path *path, uint32_t lane);
-double sim_test_weight(const struct sim_link *links, const struct sim_path *path, uint32_t lane);
+bool sim_test_crosses(const struct sim_link *links, const struct sim_path *path, uint32_t link_dir);
+double sim_test_weight(const struct sim_link *links, const struct sim_path *path, uint32_t link_dir);
 double sim_test_load(const struct sim_link *links, const struct sim_test_flow *flows,
-                     uint32_t count, uint32_t lane);
+                     uint32_t count, uint32_t link_dir);
 
 /* Textbook progressive filling, flow by flow: raise every rate that is not frozen by the largest
  * step that breaks no cap and no link; freeze the flows that cannot go on; repeat. Those of each priority of

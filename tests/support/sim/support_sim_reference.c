@@ -360,12 +360,12 @@ static void count_links(struct reference *r, const struct sim_test_flow *flows, 
 {
     for (uint32_t l = 0; l < link_count(r); l++) {
         bool busy = false;
-        for (uint32_t lane = 2 * l; lane < 2 * l + 2; lane++) {
+        for (uint32_t link_dir = 2 * l; link_dir < 2 * l + 2; link_dir++) {
             for (uint32_t f = 0; f < count; f++)
-                busy |= sim_test_crosses(r->links, flows[f].path, lane);
-            if (sim_test_load(r->links, flows, count, lane) >=
+                busy |= sim_test_crosses(r->links, flows[f].path, link_dir);
+            if (sim_test_load(r->links, flows, count, link_dir) >=
                 r->links[l].bytes_per_s * (1 - 1e-9))
-                r->lane_full_s[lane] += step_s;
+                r->link_dir_full_s[link_dir] += step_s;
         }
         if (busy) r->link_busy_s[l] += step_s;
     }

@@ -11,7 +11,7 @@
 
 #include "tests/support/sim/support_sim.h"
 
-enum { REF_OPS_MAX = 700, REF_DEVICES_MAX = 6, REF_LANES_MAX = 64, REF_ACCESSES_MAX = 16 };
+enum { REF_OPS_MAX = 700, REF_DEVICES_MAX = 6, REF_LINK_DIRS_MAX = 64, REF_ACCESSES_MAX = 16 };
 
 enum { REF_P2P = REF_DEVICES_MAX * 2 + 2, REF_PATHS_MAX = REF_P2P + REF_DEVICES_MAX * REF_DEVICES_MAX };
 
@@ -46,7 +46,7 @@ struct reference {
     struct sim_link links[SIM_TEST_LINKS_MAX];
     struct sim_path paths[REF_PATHS_MAX]; /* of the host and storage; from REF_P2P on by device and peer */
     double now_s;
-    double lane_full_s[REF_LANES_MAX], link_busy_s[REF_LANES_MAX], link_bytes[REF_LANES_MAX];
+    double link_dir_full_s[REF_LINK_DIRS_MAX], link_busy_s[REF_LINK_DIRS_MAX], link_bytes[REF_LINK_DIRS_MAX];
     double stream_busy_s[REF_DEVICES_MAX * STREAM_HOST + 4];
 };
 
